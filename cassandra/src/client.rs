@@ -1,4 +1,4 @@
-//! The engine's client of Cassandra.
+//! Implements the engine's client for Cassandra.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::table::{Table, quoted};
 use crate::translate::{Plan, Statement, translate};
 use crate::{CqlTarget, index, keyspace};
 
-/// Statements of one request that are under way at once.
+/// Statements of one request that are in flight at once.
 const STATEMENTS_AT_ONCE: usize = 32;
-/// A table that was just made is tried so often.
+/// Attempts to write to a table that was just created.
 const NEW_TABLE_ATTEMPTS: u32 = 50;
 const NEW_TABLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes clients that share connections.
+/// Creates clients that share connections.
 #[derive(Debug, Clone)]
 pub struct CqlFactory {
     target: CqlTarget,
@@ -40,7 +40,7 @@ impl AsyncClientFactory for CqlFactory {
         ClientKind::Cql
     }
 
-    /// A keyspace with anything of others in it is refused here.
+    /// Returns the clients; a keyspace that holds anything of others is refused here.
     fn connect(&self, count: usize) -> BoxFuture<'_, Result<Vec<Box<dyn AsyncClient>>, Failure>> {
         Box::pin(async move {
             let session = Arc::new(CqlSession::connect(&self.target).await?);
@@ -54,7 +54,7 @@ impl AsyncClientFactory for CqlFactory {
     }
 }
 
-/// One virtual user's.
+/// The client of one virtual user.
 #[derive(Debug)]
 struct CqlClient {
     session: Arc<CqlSession>,
@@ -84,7 +84,7 @@ impl AsyncClient for CqlClient {
                         keyspace::make_table(session, &table_of_model).await?;
                         done = write_to_new(session, table, &statements).await;
                     }
-                    // Every write matches a row: the one there, or the one that it makes.
+                    // Every write matches a row: the existing one, or the one that it creates.
                     reply.matched = done?;
                     reply.modified = reply.matched;
                     Ok(())
@@ -109,8 +109,8 @@ impl AsyncClient for CqlClient {
     }
 }
 
-/// Writes to a table that was made a moment ago, by us or by another: the schema names it before the server
-/// takes writes to it.
+/// Writes to a table that was created a moment ago, by us or by another: the schema lists it before the
+/// server accepts writes to it.
 async fn write_to_new(
     session: &CqlSession,
     table: &str,
@@ -130,7 +130,7 @@ async fn write_to_new(
     done
 }
 
-/// Cassandra's words for a table that is not there, or not yet; it has no code of their own for them.
+/// Recognises Cassandra's words for a table that does not exist, or not yet; there is no error code for that.
 fn lacks_table(failure: &Failure) -> bool {
     ["does not exist", "unconfigured table", "Unknown CF"]
         .iter()
@@ -161,7 +161,7 @@ async fn read(
     Ok(())
 }
 
-/// How many were done, or the first failure with how many were done all the same.
+/// Returns how many were done, or the first failure with how many were done all the same.
 async fn write(
     session: &CqlSession,
     table: &str,
@@ -177,7 +177,7 @@ async fn write(
                 Err(failure) => first_failure = first_failure.or(Some(failure)),
             }
         }
-        // What one lost connection cannot do, the next hundred statements cannot either.
+        // After a lost connection the next hundred statements cannot succeed either.
         if first_failure.as_ref().is_some_and(ends_the_rest) {
             break;
         }

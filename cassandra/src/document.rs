@@ -1,4 +1,4 @@
-//! BSON values bound to statements, and rows as BSON documents.
+//! Binds BSON values to statements, and converts rows to BSON documents.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,24 +12,24 @@ use scylla::serialize::value::SerializeValue;
 use scylla::serialize::writers::{CellWriter, WrittenCellProof};
 use scylla::value::{CqlTimestamp, CqlValue, Row};
 
-/// The column of `_id`, as YCSB names it.
+/// The column of `_id`, named as in YCSB.
 pub(crate) const KEY_COLUMN: &str = "y_id";
 
-/// The column of a field.
+/// Returns the column of a field.
 pub(crate) fn column_of(field: &str) -> &str {
     if field == "_id" { KEY_COLUMN } else { field }
 }
 
-/// The field of a column.
+/// Returns the field of a column.
 fn field_of(column: &str) -> &str {
     if column == KEY_COLUMN { "_id" } else { column }
 }
 
-/// A BSON value that is written as whatever its column holds, without a copy.
+/// A BSON value that is serialised according to its column's type, without a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound<'a>(pub(crate) RawBsonRef<'a>);
 
-/// A value does not go into its column.
+/// A value that does not fit its column's type.
 #[derive(Debug, thiserror::Error)]
 #[error("a value of BSON type {found} does not fit a column of type {column}")]
 struct Unfit {
@@ -91,7 +91,7 @@ impl fmt::Debug for Bound<'_> {
     }
 }
 
-/// Binary data that is printable text, as YCSB's values are (bytes 0x20 to 0x7F).
+/// Returns binary data as text if it is printable, as YCSB's values are (bytes 0x20 to 0x7F).
 pub(crate) fn text_of(binary: RawBinaryRef<'_>) -> Option<&str> {
     let printable = binary.bytes.iter().all(|&b| (0x20..=0x7F).contains(&b));
     (binary.subtype == BinarySubtype::Generic && printable)
@@ -99,8 +99,8 @@ pub(crate) fn text_of(binary: RawBinaryRef<'_>) -> Option<&str> {
         .flatten()
 }
 
-/// A row as the document that was inserted: columns without a value are left out, and text in a
-/// `binary` column is binary again.
+/// Returns a row as the document that was inserted: columns without a value are left out, and text in a
+/// `binary` column becomes binary again.
 pub(crate) fn document_of<'a>(
     columns: impl Iterator<Item = &'a str>,
     row: Row,
@@ -131,7 +131,7 @@ fn generic(bytes: Vec<u8>) -> RawBson {
     })
 }
 
-/// Types that we make columns of; others are nobody's here.
+/// Converts the types that we create columns of; no others occur here.
 fn bson_of(value: CqlValue) -> Option<RawBson> {
     Some(match value {
         CqlValue::Ascii(text) | CqlValue::Text(text) => RawBson::String(text),

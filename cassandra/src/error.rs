@@ -1,8 +1,8 @@
-//! Why something beside a measured request failed.
+//! Defines errors outside measured requests.
 
 use seekscope_client::Failure;
 
-/// The reason why something beside a measured request failed. Messages hold no credentials.
+/// The reason why something outside a measured request failed. Messages hold no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CqlError {
     #[error(
@@ -37,7 +37,7 @@ impl CqlError {
         move |failure| Self::Request { what, failure }
     }
 
-    /// As the engine takes it.
+    /// Converts to the engine's type.
     pub(crate) fn into_failure(self) -> Failure {
         match self {
             Self::Request { failure, .. } => failure,

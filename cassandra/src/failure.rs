@@ -1,4 +1,4 @@
-//! The driver's errors as [`Failure`]s.
+//! Converts the driver's errors to [`Failure`]s.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ use scylla::errors::{
 };
 use seekscope_client::{Failure, FailureKind};
 
-/// Too many open files, of this process or the host (Linux `errno.h`).
+/// Error numbers for too many open files, of this process or the host (Linux `errno.h`).
 const NO_DESCRIPTORS: [i32; 2] = [24, 23];
 
 pub(crate) fn of_execution(error: &ExecutionError) -> Failure {
@@ -95,18 +95,18 @@ fn of_pool(error: &ConnectionPoolError) -> Failure {
     }
 }
 
-/// Codes: the native protocol's specification, section 9.
+/// Converts an error of the server. Codes: the native protocol's specification, section 9.
 fn of_server(error: &DbError, message: &str) -> Failure {
     let (kind, name, code) = match error {
         DbError::AuthenticationError => (FailureKind::Unauthorised, "AuthenticationError", 0x0100),
         DbError::Unauthorized => (FailureKind::Unauthorised, "Unauthorized", 0x2100),
-        // Not enough replicas: the counterpart of a primary that is not there.
+        // Not enough replicas: the counterpart of a missing primary.
         DbError::Unavailable { .. } => (FailureKind::NotPrimary, "Unavailable", 0x1000),
         DbError::IsBootstrapping => (FailureKind::NotPrimary, "IsBootstrapping", 0x1002),
         DbError::Overloaded => (FailureKind::Transient, "Overloaded", 0x1001),
         DbError::RateLimitReached { .. } => (FailureKind::Transient, "RateLimitReached", 0),
         DbError::ReadTimeout { .. } => (FailureKind::Timeout, "ReadTimeout", 0x1200),
-        // Some replicas have it, and the rest may get it yet: acknowledged less than was asked.
+        // Some replicas have it, and the rest may still get it: fewer acknowledged than requested.
         DbError::WriteTimeout { .. } => (FailureKind::WriteConcern, "WriteTimeout", 0x1100),
         DbError::WriteFailure { .. } => (FailureKind::WriteConcern, "WriteFailure", 0x1500),
         DbError::ReadFailure { .. } => (FailureKind::Server, "ReadFailure", 0x1300),
@@ -141,7 +141,7 @@ fn unsupported(error: &dyn Error) -> Failure {
     Failure::of(FailureKind::Unsupported, "Unsupported", chain(error))
 }
 
-/// An error with what caused it; each part once.
+/// Formats an error with its causes; each part once.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Secondary indexes, and waiting until every node has built its part.
+//! Builds secondary indexes, and waits until every node has built its part.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::failure;
 use crate::session::{CqlSession, rows};
 use crate::table::quoted;
 
-/// How often each node is asked; so far a build's time may be off.
+/// How often each node is asked; a build's time may be off by this much.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Each node's own list of indexes whose build has ended. Its `table_name` is the keyspace's.
+/// Each node's own list of completed index builds. Its `table_name` is the keyspace's.
 const BUILT: &str =
     "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = ? AND index_name = ?";
 
-/// Builds an index and waits for its end, however long that takes.
+/// Builds an index and waits until it is complete, however long that takes.
 pub(crate) async fn build(
     session: &CqlSession,
     table: &str,
@@ -58,7 +58,7 @@ async fn is_built(session: &CqlSession, question: &Statement, name: &str) -> Res
     Ok(rows(answer)?.rows_num() > 0)
 }
 
-/// Drops an index; one that is not there is no error.
+/// Drops an index; a missing one is not an error.
 pub(crate) async fn drop(session: &CqlSession, name: &str) -> Result<(), Failure> {
     let keyspace = quoted(&session.target.keyspace);
     let cql = format!("DROP INDEX IF EXISTS {keyspace}.{}", quoted(name));

@@ -1,9 +1,8 @@
-//! Benchmarks write to a keyspace of their own, and say so in it, as they do in MongoDB's databases
+//! Manages a keyspace that benchmarks own, and that records this itself, as they do in MongoDB's databases
 //! ([`seekscope_workload::ownership`]).
 //!
-//! The table [`OWNER`] lists each of our tables before it is made, and each data set before it is
-//! loaded. A keyspace that holds a table which is not listed is refused, and only what is listed is ever
-//! dropped.
+//! The table [`OWNER`] lists each of our tables before it is created, and each data set before it is loaded.
+//! A keyspace that holds an unlisted table is refused, and only what is listed is ever dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,20 +18,20 @@ use crate::{CqlError, CqlTarget};
 
 /// The table of entries, in the keyspace itself.
 pub const OWNER: &str = "seekscope_owner";
-/// Kinds of entries.
+/// Kind of entry for a table.
 const TABLE: &str = "table";
 const DATA_SET: &str = "data set";
-/// Names of foreign tables that an error shows.
+/// Number of foreign tables' names that an error shows.
 const NAMES_SHOWN: usize = 5;
 
-/// What must be known of a table of ours to read it.
+/// What must be known to read a table of ours.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct TableEntry {
-    /// Columns of text whose documents have binary data there.
+    /// Text columns whose documents have binary data there.
     binary: HashSet<String>,
 }
 
-/// A keyspace in which everything is ours.
+/// A keyspace that is entirely ours.
 #[derive(Debug)]
 pub struct OwnedKeyspace {
     pub(crate) session: Arc<CqlSession>,
@@ -40,7 +39,7 @@ pub struct OwnedKeyspace {
 }
 
 impl OwnedKeyspace {
-    /// Connects, checks that the keyspace is missing, empty or all ours, and makes it if it is missing.
+    /// Connects, checks that the keyspace is missing, empty or all ours, and creates it if it is missing.
     pub async fn open(target: &CqlTarget) -> Result<Self, CqlError> {
         let session = CqlSession::connect(target).await;
         let session = Arc::new(session.map_err(CqlError::request("connecting"))?);
@@ -53,7 +52,7 @@ impl OwnedKeyspace {
         Ok(keyspace)
     }
 
-    /// What is in it.
+    /// Returns the data sets in it.
     pub fn data_sets(&self) -> &[DataSet] {
         &self.data_sets
     }
@@ -62,7 +61,8 @@ impl OwnedKeyspace {
         self.data_sets.iter().find(|d| d.name == name)
     }
 
-    /// Writes a data set's entry, over an earlier one of that name; before its first row is written.
+    /// Writes a data set's entry, replacing any earlier one with that name; to be called before its first row
+    /// is written.
     pub async fn record(&mut self, data_set: DataSet) -> Result<(), CqlError> {
         let of_another = |d: &&DataSet| {
             let shared = d
@@ -80,12 +80,12 @@ impl OwnedKeyspace {
         Ok(())
     }
 
-    /// Notes that all records are there.
+    /// Records that all rows are loaded.
     pub async fn set_loaded(&mut self, name: &str) -> Result<(), CqlError> {
         self.change(name, |d| d.loaded = true).await
     }
 
-    /// Notes how far inserts came.
+    /// Records how far inserts have got.
     pub async fn advance(&mut self, name: &str, next_insert: u64) -> Result<(), CqlError> {
         self.change(name, |d| d.next_insert = d.next_insert.max(next_insert))
             .await
@@ -96,7 +96,7 @@ impl OwnedKeyspace {
         let Some(data_set) = self.data_set(name).cloned() else {
             return Ok(());
         };
-        // From here on it is no data to measure on, however far this comes.
+        // From here on it is unfit for measurements, however far this gets.
         self.change(name, |d| d.loaded = false).await?;
         let failed = || CqlError::request("dropping a data set");
         for table in &data_set.collections {
@@ -108,7 +108,7 @@ impl OwnedKeyspace {
         Ok(())
     }
 
-    /// Rows of a table; 0 where there is none.
+    /// Returns the number of rows of a table; 0 if it does not exist.
     pub async fn count(&self, table: &str) -> Result<u64, CqlError> {
         let failed = || CqlError::request("counting rows");
         let all = tables(&self.session).await.map_err(failed())?;
@@ -127,7 +127,7 @@ impl OwnedKeyspace {
     /// Drops the keyspace.
     pub async fn drop(self) -> Result<(), CqlError> {
         let keyspace = quoted(&self.session.target.keyspace);
-        // Another program may have made a table meanwhile.
+        // Another program may have created a table meanwhile.
         check(&self.session).await?;
         let cql = format!("DROP KEYSPACE {keyspace}");
         let dropped = self.session.setup(&cql, ()).await;
@@ -213,7 +213,7 @@ async fn check(session: &CqlSession) -> Result<(), CqlError> {
     })
 }
 
-/// Makes a table for documents like `first`, unless it is there.
+/// Creates a table for documents like `first`, unless it exists.
 pub(crate) async fn make_table(session: &CqlSession, table: &Table) -> Result<(), Failure> {
     let _one_at_a_time = session.making_tables.lock().await;
     if tables(session).await?.contains(&table.name) {
@@ -231,7 +231,7 @@ pub(crate) async fn make_table(session: &CqlSession, table: &Table) -> Result<()
     Ok(())
 }
 
-/// Drops a table of ours; one that is not there is no error.
+/// Drops a table of ours; a missing one is not an error.
 pub(crate) async fn drop_table(session: &CqlSession, table: &str) -> Result<(), Failure> {
     let is_listed = entries(session, TABLE)
         .await?
@@ -248,7 +248,7 @@ pub(crate) async fn drop_table(session: &CqlSession, table: &str) -> Result<(), 
     delete_entry(session, TABLE, table).await
 }
 
-/// Which columns of a table of ours hold binary data as text.
+/// Returns which columns of a table of ours hold binary data as text.
 pub(crate) async fn binary_columns(
     session: &CqlSession,
     table: &str,
@@ -280,7 +280,7 @@ pub(crate) async fn tables(session: &CqlSession) -> Result<Vec<String>, Failure>
         .map_err(|error| malformed(&error))
 }
 
-/// Name and content of all entries of a kind.
+/// Returns name and content of all entries of a kind.
 async fn entries(session: &CqlSession, kind: &str) -> Result<Vec<(String, String)>, Failure> {
     let select = format!("SELECT name, entry FROM {} WHERE kind = ?", owner(session));
     let rows = session.setup_rows(&select, (kind,)).await?;

@@ -1,13 +1,13 @@
-//! Cassandra as the server of a benchmark: MongoDB-shaped requests as CQL, through ScyllaDB's driver.
+//! Lets a benchmark run on Cassandra: translates MongoDB-shaped requests to CQL, through ScyllaDB's driver.
 //!
-//! Workloads stay as they are. A request such as `{find: "usertable", filter: {_id: "user1"}}` becomes a
-//! prepared statement on a table whose key column is `y_id`, as in YCSB's own Cassandra binding; what has
-//! no counterpart is refused as [`seekscope_client::FailureKind::Unsupported`]. What differs from MongoDB
-//! differs in results too: inserts and updates are both upserts, so there are no duplicate keys and no
-//! missing ones, and a scan goes in the order of hashed keys.
+//! Workloads are unchanged. A request such as `{find: "usertable", filter: {_id: "user1"}}` becomes a
+//! prepared statement on a table whose key column is `y_id`, as in YCSB's own Cassandra binding; requests
+//! without a counterpart are rejected as [`seekscope_client::FailureKind::Unsupported`]. Differences from
+//! MongoDB show in results too: inserts and updates are both upserts, so there are no duplicate keys and no
+//! missing ones, and a scan is in the order of hashed keys.
 //!
-//! Read [`target`] first (where), then [`client`] (the engine's client), `translate` (requests as CQL)
-//! and [`keyspace`] (whose data is whose).
+//! Read [`target`] first (where), then [`client`] (the engine's client), `translate` (requests as CQL) and
+//! [`keyspace`] (ownership of data).
 
 pub mod client;
 mod document;

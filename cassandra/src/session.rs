@@ -1,4 +1,4 @@
-//! A connection to the cluster, shared by all virtual users: it carries many requests at once.
+//! Manages a connection to the cluster, shared by all virtual users: it carries many requests at once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,9 +17,9 @@ use seekscope_client::{Failure, FailureKind};
 
 use crate::{CqlTarget, failure, keyspace};
 
-/// For each attempt to connect.
+/// Time limit for each attempt to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// For what is no measured request, such as creating a table.
+/// Time limit for unmeasured requests, such as creating a table.
 const SETUP_LIMIT: Duration = Duration::from_secs(60);
 const PAGE_ROWS: i32 = 5_000;
 
@@ -28,22 +28,22 @@ const PAGE_ROWS: i32 = 5_000;
 pub(crate) struct CqlSession {
     pub(crate) target: CqlTarget,
     pub(crate) session: Session,
-    /// By their text. A few dozen at most: one for each shape of request.
+    /// Prepared statements by their text. A few dozen at most: one for each shape of request.
     prepared: RwLock<HashMap<String, Arc<Prepared>>>,
-    /// One table is made at a time.
+    /// Ensures that tables are created one at a time.
     pub(crate) making_tables: tokio::sync::Mutex<()>,
 }
 
-/// A statement that the server knows.
+/// A statement that the server has prepared.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) statement: PreparedStatement,
-    /// Columns of its table whose text is binary data to workloads.
+    /// Text columns of its table that hold binary data for workloads.
     pub(crate) binary: HashSet<String>,
 }
 
 impl CqlSession {
-    /// Connects. Nothing is sent twice behind our back: retries are the engine's.
+    /// Connects. The driver never retries by itself: retries are left to the engine.
     pub(crate) async fn connect(target: &CqlTarget) -> Result<Self, Failure> {
         let profile = ExecutionProfile::builder()
             .consistency(target.consistency)
@@ -69,7 +69,7 @@ impl CqlSession {
         })
     }
 
-    /// A statement prepared, at the first time by the server.
+    /// Returns a prepared statement; the server prepares it the first time.
     pub(crate) async fn prepared(&self, table: &str, cql: &str) -> Result<Arc<Prepared>, Failure> {
         if let Some(known) = self.known(cql) {
             return Ok(known);
@@ -91,7 +91,8 @@ impl CqlSession {
         all.get(cql).cloned()
     }
 
-    /// After a table was made or dropped, what was prepared for an earlier one is nobody's.
+    /// Forgets prepared statements after a table was created or dropped, since they may be for an earlier
+    /// table.
     pub(crate) fn forget_prepared(&self) {
         let mut all = self
             .prepared
@@ -100,7 +101,7 @@ impl CqlSession {
         all.clear();
     }
 
-    /// A prepared statement with its values.
+    /// Executes a prepared statement with its values.
     pub(crate) async fn execute(
         &self,
         prepared: &Prepared,
@@ -110,7 +111,7 @@ impl CqlSession {
         result.await.map_err(|error| failure::of_execution(&error))
     }
 
-    /// A statement that is no part of what is measured, at QUORUM.
+    /// Executes a statement that is not part of what is measured, at QUORUM.
     pub(crate) async fn setup(
         &self,
         cql: &str,
@@ -123,7 +124,7 @@ impl CqlSession {
         result.map_err(|error| failure::of_execution(&error))
     }
 
-    /// As [`Self::setup`], for a statement that returns rows.
+    /// Executes a statement that returns rows, like [`Self::setup`].
     pub(crate) async fn setup_rows(
         &self,
         cql: &str,
@@ -132,7 +133,7 @@ impl CqlSession {
         rows(self.setup(cql, values).await?)
     }
 
-    /// Rows of a table, counted page by page: `COUNT(*)` would run into the server's time limit.
+    /// Counts the rows of a table page by page: `COUNT(*)` would exceed the server's time limit.
     pub(crate) async fn count(&self, place: &str, key: &str) -> Result<u64, Failure> {
         let mut statement = Statement::new(format!("SELECT {key} FROM {place}"));
         statement.set_consistency(Consistency::Quorum);
@@ -154,12 +155,12 @@ impl CqlSession {
     }
 }
 
-/// The rows of an answer that must have some, or none.
+/// Returns the rows of an answer that must have a row set, possibly empty.
 pub(crate) fn rows(result: QueryResult) -> Result<QueryRowsResult, Failure> {
     result.into_rows_result().map_err(|error| malformed(&error))
 }
 
-/// An answer that is not what was asked for.
+/// Returns the failure for an answer that does not fit the request.
 pub(crate) fn malformed(error: &dyn std::error::Error) -> Failure {
     Failure::of(FailureKind::Malformed, "Malformed", error.to_string())
 }

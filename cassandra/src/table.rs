@@ -1,4 +1,4 @@
-//! Tables, made from the first document that is inserted.
+//! Defines tables from the first document that is inserted.
 
 use std::collections::HashSet;
 
@@ -8,19 +8,19 @@ use seekscope_client::{Failure, FailureKind};
 use crate::document::{column_of, text_of};
 use crate::target::is_name;
 
-/// A table that documents like one that was seen go into.
+/// A table for documents like one that was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) name: String,
-    /// Name and CQL type; the key comes first.
+    /// Name and CQL type of each column; the key comes first.
     pub(crate) columns: Vec<(String, String)>,
-    /// Columns of text whose documents have binary data there.
+    /// Text columns whose documents have binary data there.
     pub(crate) binary: HashSet<String>,
 }
 
 impl Table {
-    /// One column for each field, by the type of its value. Documents must have an `_id`, no documents
-    /// in them, and arrays of one type of simple values only.
+    /// Defines one column for each field, by the type of its value. Documents must have an `_id`, no nested
+    /// documents, and arrays only of simple values of one type.
     pub(crate) fn of_document(name: &str, document: &RawDocument) -> Result<Self, Failure> {
         if !is_name(name) {
             return Err(unsupported(format!(
@@ -57,7 +57,7 @@ impl Table {
         Ok(table)
     }
 
-    /// `CREATE TABLE`.
+    /// Returns the `CREATE TABLE` statement.
     pub(crate) fn cql(&self, keyspace: &str) -> String {
         let columns = self.columns.iter();
         let columns: Vec<String> = columns
@@ -74,7 +74,7 @@ impl Table {
     }
 }
 
-/// A name as CQL takes it, whatever is in it.
+/// Quotes a name for CQL, whatever it contains.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

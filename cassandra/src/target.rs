@@ -1,4 +1,4 @@
-//! `cql://user:password@host:port,host2/keyspace?consistency=one`: which cluster, and how it is asked.
+//! Parses `cql://user:password@host:port,host2/keyspace?consistency=one`: which cluster to use, and how.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -9,30 +9,30 @@ use scylla::statement::Consistency;
 use crate::CqlError;
 use crate::session::{CqlSession, malformed};
 
-/// How such connection strings begin.
+/// Prefix of such connection strings.
 pub const SCHEME: &str = "cql://";
-/// Cassandra's usual port of clients.
+/// Cassandra's default client port.
 pub const DEFAULT_PORT: u16 = 9042;
-/// Cassandra refuses longer names of keyspaces.
+/// Longest name of a keyspace that Cassandra accepts.
 const NAME_BYTES_MAX: usize = 48;
 const HOSTS_MAX: usize = 64;
-/// Keyspaces of the server itself begin so.
+/// Prefix of the server's own keyspaces.
 const RESERVED: &str = "system";
 
-/// A parsed connection string. Shown, it lacks user and password.
+/// A parsed connection string. Its formatted form omits user and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CqlTarget {
-    /// `host:port`, the contact points.
+    /// The contact points, as `host:port`.
     pub hosts: Vec<String>,
     pub keyspace: String,
     pub(crate) credentials: Option<(String, String)>,
-    /// Of reads and writes; QUORUM unless said otherwise, as in YCSB's binding.
+    /// Consistency of reads and writes; QUORUM unless specified, as in YCSB's binding.
     pub(crate) consistency: Consistency,
-    /// Copies of each row, should the keyspace be created: 1 or more.
+    /// Copies of each row if the keyspace is created: 1 or more.
     pub replication: u8,
     /// TCP connections to each node. Each carries many requests at once.
     pub connections: NonZeroUsize,
-    /// What indexes are built `USING`; the server's default unless said otherwise.
+    /// Kind that indexes are built `USING`; the server's default unless specified.
     pub index: Option<IndexKind>,
 }
 
@@ -55,13 +55,13 @@ impl IndexKind {
 }
 
 impl CqlTarget {
-    /// Reads a connection string; without a keyspace in it, `keyspace` is taken. Nothing is connected.
+    /// Parses a connection string; `keyspace` is used if it names none. Does not connect.
     pub fn parse(uri: &str, keyspace: &str) -> Result<Self, CqlError> {
         let bad = |why: String| CqlError::Uri { why };
         let rest = uri
             .strip_prefix(SCHEME)
             .ok_or_else(|| bad(format!("it does not begin with {SCHEME}")))?;
-        // A password may hold what separates the other parts; the last @ ends it.
+        // A password may contain the separators of other parts; the last @ ends it.
         let (user, rest) = match rest.rsplit_once('@') {
             Some((user, rest)) => (Some(user), rest),
             None => (None, rest),
@@ -85,12 +85,12 @@ impl CqlTarget {
         Ok(target)
     }
 
-    /// The consistency by its name in CQL.
+    /// Returns the name of the consistency in CQL.
     pub fn consistency_name(&self) -> String {
         self.consistency.to_string()
     }
 
-    /// Connects, and asks the release that the server is of, e.g. "5.0.5".
+    /// Connects and returns the server's release, e.g. "5.0.5".
     pub async fn release(&self) -> Result<String, CqlError> {
         let failed = || CqlError::request("connecting");
         let session = CqlSession::connect(self).await.map_err(failed())?;
@@ -101,7 +101,7 @@ impl CqlTarget {
         Ok(row.map_or(String::new(), |(release,)| release))
     }
 
-    /// Name and port where there is one contact point.
+    /// Returns name and port if there is only one contact point.
     pub fn only_host(&self) -> Option<(&str, u16)> {
         let [host] = self.hosts.as_slice() else {
             return None;
@@ -136,7 +136,7 @@ impl CqlTarget {
                 });
             }
             "tls" | "ssl" => return Err("TLS to Cassandra is not built in".into()),
-            // The name might be half a password: it is not shown.
+            // The name might be half a password, so it is not shown.
             _ => return Err(format!("an option is none of {known}")),
         }
         Ok(())
@@ -144,7 +144,7 @@ impl CqlTarget {
 }
 
 impl fmt::Display for CqlTarget {
-    /// Without credentials.
+    /// Formats without credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}{}/{}", self.hosts.join(","), self.keyspace)?;
         write!(f, "?consistency={}", self.consistency_name().to_lowercase())
@@ -157,7 +157,7 @@ impl fmt::Debug for CqlTarget {
     }
 }
 
-/// Letters, digits and underscores, as Cassandra demands even of quoted names.
+/// Is it made of letters, digits and underscores, as Cassandra requires even of quoted names?
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(allowed)
@@ -184,7 +184,7 @@ fn parse_hosts(hosts: &str) -> Result<Vec<String>, String> {
 }
 
 fn parse_host(host: &str) -> Result<String, String> {
-    // An IPv6 address stands in brackets and has colons of its own.
+    // An IPv6 address is in brackets and contains colons.
     let name_end = host.rfind(']').map_or(0, |at| at + 1);
     let (name, port) = match host[name_end..].rfind(':') {
         Some(at) => (&host[..name_end + at], &host[name_end + at + 1..]),

@@ -1,4 +1,4 @@
-//! Requests as CQL. Pure: nothing is sent here.
+//! Translates requests to CQL. Pure: nothing is sent here.
 
 use bson::{RawBsonRef, RawDocument};
 use seekscope_client::request::Verb;
@@ -7,30 +7,30 @@ use seekscope_client::{Failure, FailureKind, Request};
 use crate::document::{Bound, KEY_COLUMN, column_of};
 use crate::table::quoted;
 
-/// A statement to prepare, and what is bound to it.
+/// A statement to prepare, and its bound values.
 #[derive(Debug)]
 pub(crate) struct Statement<'a> {
     pub(crate) cql: String,
     pub(crate) values: Vec<Bound<'a>>,
 }
 
-/// What a request comes to.
+/// The translation of a request.
 #[derive(Debug)]
 pub(crate) enum Plan<'a> {
     Read {
         table: &'a str,
         statement: Statement<'a>,
     },
-    /// Each statement by itself: their keys lie on different nodes, where a batch would be slower.
+    /// Statements sent one by one: their keys are on different nodes, where a batch would be slower.
     Write {
         table: &'a str,
-        /// A whole document, for which the table is made should it be missing.
+        /// A whole document, for which the table is created if it is missing.
         model: Option<&'a RawDocument>,
         statements: Vec<Statement<'a>>,
     },
     CreateIndexes {
         table: &'a str,
-        /// Name and column.
+        /// Name and column of each index.
         indexes: Vec<(String, String)>,
     },
     DropIndex {
@@ -44,7 +44,7 @@ pub(crate) enum Plan<'a> {
     },
 }
 
-/// Translates for tables of `keyspace`; see the crate's description for what exists.
+/// Translates for tables of `keyspace`; see the crate's description for what is supported.
 pub(crate) fn translate<'a>(request: &'a Request, keyspace: &str) -> Result<Plan<'a>, Failure> {
     let body = RawDocument::from_bytes(request.body.bytes()).map_err(malformed)?;
     let (command, table) = match body.into_iter().next() {
@@ -96,7 +96,7 @@ fn find<'a>(body: &'a RawDocument, place: &str) -> Result<Statement<'a>, Failure
     let (field, wanted) = filter.and_then(only).ok_or_else(|| no_key("find"))?;
     let key = quoted(column_of(field));
     match wanted {
-        // A row by its key, or those that an index finds.
+        // A row by its key, or the rows that an index finds.
         value if is_plain(value) => {
             let limit = limit.filter(|_| field != "_id");
             let tail = if limit.is_some() { " LIMIT ?" } else { "" };
@@ -121,7 +121,7 @@ fn find<'a>(body: &'a RawDocument, place: &str) -> Result<Statement<'a>, Failure
     }
 }
 
-/// The columns that a projection includes.
+/// Returns the columns that a projection includes.
 fn projected(projection: &RawDocument) -> Result<String, Failure> {
     let mut columns = vec![quoted(KEY_COLUMN)];
     for element in projection {
@@ -141,7 +141,7 @@ fn projected(projection: &RawDocument) -> Result<String, Failure> {
     Ok(columns.join(", "))
 }
 
-/// A statement, and the whole document that it writes, if it does.
+/// A statement, and the whole document that it writes, if any.
 type Change<'a> = (Statement<'a>, Option<&'a RawDocument>);
 
 fn write<'a>(
@@ -176,8 +176,8 @@ fn upsert<'a>(document: &'a RawDocument, place: &str) -> Result<Statement<'a>, F
     })
 }
 
-/// `{q: {_id: …}, u: {$set: {…}}}`, which as every update of Cassandra makes the row if it is not there;
-/// or `u` is a whole document.
+/// Translates `{q: {_id: …}, u: {$set: {…}}}`, which like every update in Cassandra creates the row if it
+/// does not exist; `u` may also be a whole document.
 fn update<'a>(statement: &'a RawDocument, place: &str) -> Result<Change<'a>, Failure> {
     let key = key_of(statement)?;
     let change = statement.get_document("u").map_err(malformed)?;
@@ -208,7 +208,7 @@ fn delete<'a>(statement: &'a RawDocument, place: &str) -> Result<Change<'a>, Fai
     Ok((Statement { cql, values }, None))
 }
 
-/// The value of `{q: {_id: value}}`.
+/// Returns the value of `{q: {_id: value}}`.
 fn key_of(statement: &RawDocument) -> Result<Bound<'_>, Failure> {
     let filter = statement.get_document("q").map_err(malformed)?;
     match only(filter) {
@@ -240,7 +240,7 @@ fn create_indexes<'a>(body: &'a RawDocument, table: &'a str) -> Result<Plan<'a>,
     Ok(Plan::CreateIndexes { table, indexes })
 }
 
-/// Indexes share one space of names in a keyspace, of letters, digits and underscores.
+/// Returns an index's name: indexes share one namespace in a keyspace, of letters, digits and underscores.
 fn index_name(table: &str, name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = format!("{table}_{name}");
@@ -263,7 +263,7 @@ fn documents(request: &Request) -> Result<Vec<&RawDocument>, Failure> {
     Ok(documents)
 }
 
-/// A document's only element.
+/// Returns a document's only element.
 fn only(document: &RawDocument) -> Option<(&str, RawBsonRef<'_>)> {
     let mut elements = document.into_iter();
     let (name, value) = elements.next()?.ok()?;

@@ -1,4 +1,5 @@
-//! Are acknowledged writes there afterwards? As [`seekscope_workload::verification`], on Cassandra.
+//! Checks that acknowledged writes are there afterwards, like [`seekscope_workload::verification`], on
+//! Cassandra.
 
 use bson::{Bson, RawBson, RawDocumentBuf};
 use scylla::value::Row;

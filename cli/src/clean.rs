@@ -1,4 +1,4 @@
-//! What killed runs left behind: found at every start, removed on request.
+//! Leftovers of killed runs: found at every start, removed on request.
 
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
@@ -9,7 +9,7 @@ use crate::args::CleanArgs;
 use crate::environment::Environment;
 use crate::progress::Progress;
 
-/// `seekscope clean`.
+/// Runs `seekscope clean`.
 pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(false);
     let Leftovers { found, ignored } = leftovers(&environment.lease_folder);
@@ -27,7 +27,7 @@ pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     remove(&found, progress)
 }
 
-/// At the start of a run: offers to remove what earlier runs could not.
+/// Offers, at the start of a run, to remove what earlier runs could not.
 pub fn offer(environment: &Environment, progress: Progress) -> Result<()> {
     let found = leftovers(&environment.lease_folder).found;
     if found.is_empty() {

@@ -1,5 +1,5 @@
-//! `seekscope compare`: runs of the same command side by side. It knows layouts ([`layout`]),
-//! benchmarks ([`mod@bench`]) and examinations ([`doctor`]); a further kind of run gets a module of its own here.
+//! `seekscope compare`: shows runs of the same command side by side. It handles layouts ([`layout`]),
+//! benchmarks ([`mod@bench`]) and examinations ([`doctor`]); each further kind of run gets its own module here.
 
 mod bench;
 mod doctor;
@@ -44,7 +44,7 @@ enum CompareSummary<'a> {
 }
 
 impl<'a> CompareOutput<'a> {
-    /// `last`: the run whose directory stands for all.
+    /// `last`: the run whose directory is given for all.
     fn new(
         outcome: Outcome,
         last: &Run,

@@ -1,4 +1,4 @@
-//! `seekscope completions`: scripts for shells, made from the definition of the command line.
+//! `seekscope completions`: prints shell completion scripts, made from the definition of the command line.
 
 use anyhow::Result;
 use clap::CommandFactory;

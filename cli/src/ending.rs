@@ -1,8 +1,8 @@
-//! How every run ends and is shown: which outcome its records stand for, what is printed of them, and which error the
-//! command ends with.
+//! How every run ends and is shown: the outcome of its records, what is printed of them, and the error with
+//! which the command ends.
 //!
-//! A command's work comes back as a `Result`. Its error says by its type how much the records are worth
-//! ([`outcome_of`]); nothing else decides that.
+//! A command's work returns a `Result`. The type of its error determines what the records are worth
+//! ([`outcome_of`]); nothing else does.
 
 use anyhow::Result;
 use seekscope_run::{Outcome, RunDirectory, RunKind};
@@ -16,7 +16,8 @@ use crate::progress::Progress;
 use crate::session::{Session, measured_nothing};
 use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
 
-/// What records stand for whose command ended like this, and why, where they are not all that was wanted.
+/// Returns the outcome of records whose command ended with this result, and the reason unless all went as
+/// wanted.
 pub fn outcome_of(worked: &Result<()>) -> (Outcome, Option<String>) {
     let Err(error) = worked else {
         return (Outcome::Ok, None);
@@ -29,20 +30,20 @@ pub fn outcome_of(worked: &Result<()>) -> (Outcome, Option<String>) {
     } else if error.is::<ThresholdMissed>() {
         (Outcome::Ok, reason)
     } else if error.is::<CommandFailed>() {
-        // Somebody else's failure, beside which everything was recorded.
+        // The failure is the user's command's; everything was recorded.
         (Outcome::Ok, None)
     } else {
         (Outcome::Failed, reason)
     }
 }
 
-/// Ends the run. What comes back is how its work went or, where that went well, what kept the run from being
+/// Ends the run. Returns the result of its work or, if that went well, the error that kept the run from being
 /// completed on disk.
 pub fn close(session: &mut Session, worked: Result<()>, progress: Progress) -> Result<()> {
     let (outcome, reason) = outcome_of(&worked);
     match (session.end(outcome, reason), worked) {
         (Err(end), Err(error)) => {
-            // The first error is the one that matters; this one is likely its consequence.
+            // The first error is the one that matters; this one is probably its consequence.
             progress.say(format!(
                 "the run could not be completed on disk: {}",
                 message_of(&end)
@@ -53,7 +54,7 @@ pub fn close(session: &mut Session, worked: Result<()>, progress: Progress) -> R
     }
 }
 
-/// Ends the run, shows what there is, and returns what the command ends with.
+/// Ends the run, shows what there is, and returns the command's result.
 pub fn end(
     session: &mut Session,
     worked: Result<()>,
@@ -68,8 +69,8 @@ pub fn end(
     worked.and(shown)
 }
 
-/// Prints what a run came to, as text of a width or, where it is wanted, as JSON that names the run's folder; says
-/// where its page is.
+/// Prints a run's results as text of a given width or as JSON that names the run's folder, and says where its
+/// page is.
 pub fn print(
     directory: &RunDirectory,
     args: &OutputArgs,
@@ -85,7 +86,7 @@ pub fn print(
     Ok(())
 }
 
-/// Shows a finished run, which may be of an older version: prints its tables, or JSON, and writes its page anew.
+/// Shows a finished run, possibly of an older version: prints its tables or JSON, and rewrites its page.
 pub fn show(session: &mut Session, output: &OutputArgs, progress: Progress) -> Result<()> {
     let document = &session.document;
     let kind = document.kind().filter(|_| document.has_figures());

@@ -1,9 +1,9 @@
-//! The only place that reads environment variables and the user's folders.
+//! The only module that reads environment variables and the user's folders.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The arguments as typed; called through a link named `mongoperf`, as if its command had been.
+/// Returns the arguments as typed; if called through a link named `mongoperf`, as for that command.
 pub fn command_line() -> Vec<OsString> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let called_as = arguments.first().map(Path::new).and_then(Path::file_name);
@@ -13,23 +13,23 @@ pub fn command_line() -> Vec<OsString> {
     arguments
 }
 
-/// What the environment says about where things are.
+/// What the environment says about locations.
 #[derive(Debug)]
 pub struct Environment {
     /// `PATH`.
     pub search_path: OsString,
     /// Folders in which `./x` installs tools.
     pub tool_folders: Vec<PathBuf>,
-    /// Where runs record what they must clean up ([`seekscope_server::workspace`]).
+    /// Where runs record what must be cleaned up ([`seekscope_server::workspace`]).
     pub lease_folder: PathBuf,
 }
 
-/// Does the terminal show more than ASCII, as far as the locale tells?
+/// Returns whether the terminal shows more than ASCII, as far as the locale tells.
 pub fn has_unicode() -> bool {
     is_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
 }
 
-/// The first of the variables that is set decides, as in locale(7).
+/// The first variable that is set decides, as in locale(7).
 fn is_utf8(variables: [Option<OsString>; 3]) -> bool {
     let locale = variables
         .into_iter()
@@ -56,7 +56,7 @@ impl Environment {
         Self {
             search_path: std::env::var_os("PATH").unwrap_or_default(),
             tool_folders: tools.into_iter().map(|t| t.join("bin")).collect(),
-            // A service without HOME still needs one place that its next start will look into.
+            // A service without HOME still needs one place where its next start will look.
             lease_folder: state
                 .unwrap_or_else(|| PathBuf::from("/var/lib"))
                 .join("seekscope/leases"),

@@ -1,4 +1,4 @@
-//! Exit codes, and which error means which. They are part of the interface: never renumber.
+//! Exit codes, and the errors they stand for. They are part of the interface: never renumber them.
 
 use std::process::{ExitCode, ExitStatus};
 
@@ -14,17 +14,17 @@ use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
 use seekscope_workload::ycsb::YcsbError;
 
-/// A signal asked us to stop. Not a failure: the partial run is kept.
+/// A signal asked the command to stop. Not a failure: the partial run is kept.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted by {0}")]
 pub struct Interrupted(pub &'static str);
 
-/// The work ended before its time. What was recorded until then is kept.
+/// The work ended early. What was recorded until then is kept.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BrokenOff(pub String);
 
-/// Input that clap cannot judge, such as a malformed key pattern.
+/// Invalid input that clap cannot detect, such as a malformed key pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
@@ -34,7 +34,7 @@ pub struct Usage(pub String);
 #[error("{0}")]
 pub struct Elsewhere(pub String);
 
-/// The system does not let us see something.
+/// The system does not permit something to be observed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotPermitted(pub String);
@@ -49,18 +49,18 @@ pub struct ThresholdMissed(pub String);
 #[error("{0}")]
 pub struct Inconsistent(pub String);
 
-/// Settings of somebody's server are not what they were.
+/// Settings on somebody's server are not what they were.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotRestored(pub String);
 
-/// A command that was run for the user failed by itself; its exit code is ours.
+/// A command that was run for the user failed by itself; its exit code becomes ours.
 #[derive(Debug, thiserror::Error)]
 #[error("the command ended with {0}")]
 pub struct CommandFailed(pub ExitStatus);
 
 impl CommandFailed {
-    /// As shells count: 128 and the signal.
+    /// Returns the exit code as in shells: for a signal, 128 plus its number.
     fn code(&self) -> u8 {
         use std::os::unix::process::ExitStatusExt;
         let code = self.0.code();
@@ -69,7 +69,8 @@ impl CommandFailed {
     }
 }
 
-/// An error with its causes, each said once: many name their cause in their own text.
+/// Returns the message of an error with its causes, each mentioned once: many errors include the cause in their
+/// own text.
 pub fn message_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain() {
@@ -83,7 +84,7 @@ pub fn message_of(error: &anyhow::Error) -> String {
     message
 }
 
-/// The exit code for an error.
+/// Returns the exit code for an error.
 pub fn code_of(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(error.chain().find_map(code_of_cause).unwrap_or(1))
 }
@@ -148,7 +149,7 @@ fn code_of_disk_error(error: &DiskError) -> Option<u8> {
     }
 }
 
-/// The server's error, also where another passes it on as its own.
+/// Returns the server's error, even if another error wraps it.
 fn server_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a ServerError> {
     match cause.downcast_ref() {
         Some(WorkloadError::Server(error)) => Some(error),
@@ -158,14 +159,14 @@ fn server_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 
 fn code_of_server_error(error: &ServerError) -> u8 {
     match error {
-        // A right can be granted; a server that is away, or a login that is wrong, is another matter.
+        // A privilege can be granted; a server that is away or a wrong login is another matter.
         ServerError::NotAuthorised { .. } => 4,
         ServerError::BadUri { .. } => 2,
         _ => 3,
     }
 }
 
-/// The server, or what is in it, does not let us work.
+/// The server, or its data, does not allow the work.
 fn is_refusal(error: &WorkloadError) -> bool {
     matches!(
         error,
@@ -197,7 +198,7 @@ fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
         | ReorderError::NothingPending { .. }
         | ReorderError::NoBetter { .. }
         | ReorderError::ServerGone { .. } => Some(3),
-        // Sums that differ, writes that nobody should have made, a collection that others dropped.
+        // Differing sums, unexpected writes, a collection that others dropped.
         ReorderError::Aborted { .. } | ReorderError::WrittenDuringSwap { .. } => Some(5),
         ReorderError::Stopped => Some(130),
         ReorderError::NotRolledBack { first: why, .. } | ReorderError::SwapUnknown { why, .. } => {

@@ -1,9 +1,9 @@
-//! Which file holds which collection or index, for every command that shows files.
+//! Finds which file holds which collection or index, for every command that shows files.
 //!
-//! Servers from 6.0 on tell their whole catalogue at once. Of others the catalogue in their data directory
-//! is read, where that is permitted: it costs the server nothing. What is not in it (made since the last
-//! checkpoint), or everything where it cannot be read, the server is asked about, one collection at a time
-//! and within bounds.
+//! Servers from 6.0 on return their whole catalogue at once. For others the catalogue in the data directory is
+//! read, if permitted, which costs the server nothing. The server is asked about what is missing there (created
+//! since the last checkpoint), or about everything if the directory cannot be read: one collection at a time
+//! and within limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use seekscope_layout::{DataDirectory, LayoutError};
 use seekscope_run::{Limitation, NameSource};
 use seekscope_server::{FileMap, Namespace, Server, ServerError, Unnamed};
 
-/// For reading the metadata of a data directory, which is long where there are very many tables.
+/// Time limit for reading the metadata of a data directory, which is long if there are very many tables.
 const DIRECTORY_LIMIT: Duration = Duration::from_secs(10);
 const WITH_ROLE: &str = "grant the user the role that `seekscope doctor --print-role` prints";
 const WITH_DIRECTORY: &str = "run seekscope on the server's host as root or as the server's user";
 
-/// What is known, and what is missing from it.
+/// The known names, and what is missing.
 #[derive(Debug, Default)]
 pub struct FileNames {
     pub map: FileMap,
     pub limitation: Option<Limitation>,
 }
 
-/// Why one of the three ways led to nothing.
+/// Why one of the three ways failed.
 #[derive(Debug)]
 struct Refusal {
     why: String,
@@ -34,9 +34,9 @@ struct Refusal {
 }
 
 impl FileNames {
-    /// Asks the server, where there is one to be asked, and reads its data directory, where that is known:
-    /// as this process can open it. What the server says of `named` goes before what the directory says,
-    /// whose catalogue is that of the last checkpoint.
+    /// Asks the server, if there is one, and reads its data directory, if known, at the path where this process
+    /// can open it. For `named`, the server's answer takes precedence over the directory's catalogue, which is
+    /// that of the last checkpoint.
     pub async fn find(
         server: Option<&Server>,
         directory: Option<&Path>,
@@ -86,8 +86,8 @@ fn limitation(
     directory: Option<Refusal>,
     asked: Option<Unnamed>,
 ) -> Option<Limitation> {
-    // The directory names all, but for what is newer than its last checkpoint; a server that will not tell
-    // about that is no loss worth a word.
+    // The directory names everything except what is newer than its last checkpoint; a server that does not
+    // reveal the rest is not worth a limitation.
     let is_complete = match &asked {
         Some(unnamed) => unnamed.why.is_none() || (directory.is_none() && unnamed.is_refused),
         None => directory.is_none(),
@@ -118,7 +118,7 @@ fn limitation(
 impl Refusal {
     fn of_catalogue(error: &ServerError) -> Self {
         match error {
-            // Before 6.0 there is no such stage, and no right brings it about.
+            // Before 6.0 this stage does not exist, and no privilege enables it.
             ServerError::Failed { .. } => Self {
                 why: "a server before 6.0 does not tell its catalogue at once".into(),
                 remedy: None,
@@ -155,7 +155,7 @@ impl Refusal {
     }
 }
 
-/// What the directory's catalogue says, read aside: directories of very many tables take a while.
+/// Reads the directory's catalogue on another thread: directories of very many tables take a while.
 async fn of_directory(path: &Path) -> Result<FileMap, Refusal> {
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, path) = (Arc::clone(&stop), path.to_path_buf());
@@ -235,7 +235,7 @@ mod tests {
         assert!(found.why.contains("3 collections"), "{found:?}");
         assert!(found.remedy.contains("--print-role"), "{found:?}");
         assert!(found.remedy.contains("as root"), "{found:?}");
-        // No right makes a server faster.
+        // No privilege makes a server faster.
         let slow = Unnamed {
             is_refused: false,
             ..refused

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin. The first asks; the second does not wait.
+//! Handles Ctrl-C and similar signals: the first one requests an end, the second forces it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::task::JoinError;
 
 use crate::exit::Interrupted;
 
-/// The first signal, for whoever waits or works. Clones share it.
+/// The first signal, for tasks that wait or work. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Interruption {
     name: watch::Receiver<Option<&'static str>>,
@@ -20,8 +20,8 @@ pub struct Interruption {
 }
 
 impl Interruption {
-    /// Catches SIGINT, SIGTERM and SIGHUP from now on: to be made before anything that a signal would leave
-    /// behind. Where handlers cannot be installed, signals go on ending the process at once.
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on. Call this before creating anything that a signal would
+    /// leave behind. If handlers cannot be installed, signals still end the process at once.
     pub fn listen() -> Self {
         let caught = Caught::begin();
         let at_once = Arc::new(AtomicBool::new(false));
@@ -29,7 +29,7 @@ impl Interruption {
         let ends = Arc::clone(&at_once);
         tokio::spawn(async move {
             let Some(mut caught) = caught else {
-                // Kept open for ever: a closed channel would read as a signal.
+                // Kept open for ever: a closed channel would look like a signal.
                 sender.send_replace(None);
                 return std::future::pending().await;
             };
@@ -45,12 +45,12 @@ impl Interruption {
         Self { name, at_once }
     }
 
-    /// The signal that has come.
+    /// Returns the name of the signal that came, if any.
     pub fn signal(&self) -> Option<&'static str> {
         *self.name.borrow()
     }
 
-    /// An error once a signal has come.
+    /// Returns an error once a signal has come.
     pub fn check(&self) -> Result<()> {
         match self.signal() {
             Some(signal) => Err(Interrupted(signal).into()),
@@ -58,7 +58,7 @@ impl Interruption {
         }
     }
 
-    /// Waits for the signal; returns its name.
+    /// Waits for the signal and returns its name.
     pub async fn first(&self) -> &'static str {
         let mut name = self.name.clone();
         // The sender lives as long as the runtime.
@@ -66,7 +66,7 @@ impl Interruption {
         known.ok().and_then(|name| *name).unwrap_or("a signal")
     }
 
-    /// What the work comes to; dropped, and an error, when a signal comes first.
+    /// Returns the result of `work`. If a signal comes first, drops `work` and returns an error.
     pub async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
@@ -75,8 +75,8 @@ impl Interruption {
         }
     }
 
-    /// Runs blocking work on a thread of its own. The signal raises the flag that the work was given, and the
-    /// work is waited for. Returns what it came to, and the signal's name.
+    /// Runs blocking work on a separate thread. A signal sets the flag passed to the work, which is then waited
+    /// for. Returns the result, and the signal's name if one came.
     pub async fn cancelling<T: Send + 'static>(
         &self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
@@ -94,15 +94,14 @@ impl Interruption {
         }
     }
 
-    /// From now on the next signal ends the process: nothing is left that could be lost. The local
-    /// server, if there is one, dies with us (its keeper sees to that); files are cleaned up by the
-    /// next start.
+    /// Lets the next signal end the process, as nothing can be lost from now on. A local server dies with this
+    /// process (its keeper sees to that); files are cleaned up at the next start.
     pub fn end_at_once(&self) {
         self.at_once.store(true, Ordering::Relaxed);
     }
 }
 
-/// The handlers.
+/// The installed signal handlers.
 struct Caught([Signal; 3]);
 
 impl Caught {

@@ -1,4 +1,4 @@
-//! Latencies as the documents of `--json` have them.
+//! Latencies as they appear in the documents of `--json`.
 
 use schemars::JsonSchema;
 use seekscope_run::LatencySummary;
@@ -18,7 +18,7 @@ pub struct LatencyUs {
 }
 
 impl LatencyUs {
-    /// `None` where there were none.
+    /// Converts latencies; `None` if there were no operations.
     pub fn of_any(latencies: Quantiles) -> Option<Self> {
         (latencies.count > 0).then(|| Self::from(latencies))
     }

@@ -1,4 +1,4 @@
-//! A picture on the terminal (stderr) that changes while something goes on, and reacts to keys.
+//! Shows a picture on the terminal (stderr) that changes while something goes on, and reacts to keys.
 
 use std::io::{self, Stderr, Write, stderr};
 use std::sync::Arc;
@@ -18,33 +18,33 @@ use ratatui::{Frame, Terminal};
 use rustix::process::{Signal, getpid, kill_process};
 use seekscope_report::live::Glyphs;
 
-/// The picture changes twice a second.
+/// How often the picture changes.
 const REDRAW: Duration = Duration::from_millis(500);
 /// How soon a key or the end is noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What is shown.
+/// The contents of the picture.
 pub trait View: Send + 'static {
-    /// Takes over what there is to show now; called twice a second unless the view stands still.
+    /// Updates what is shown; called twice a second unless the view is paused.
     fn look(&mut self);
 
-    /// Obeys a key; false if it means nothing.
+    /// Handles a key; returns false if it means nothing.
     fn key(&mut self, key: KeyCode) -> bool;
 
-    /// The reader wants the picture to stand still.
+    /// Returns whether the reader has paused the picture.
     fn is_paused(&self) -> bool;
 
     fn draw(&self, frame: &mut Frame<'_>, glyphs: Glyphs);
 }
 
-/// Is stderr in the state that [`LiveTerminal`] needs? Global, because panics and the second signal end
-/// the process past every destructor, and must leave the terminal as it was all the same.
+/// Whether stderr is in the state that [`LiveTerminal`] needs. Global, because panics and the second signal end
+/// the process without running destructors, yet must restore the terminal.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Gives the terminal back, if it was taken. To be called before `std::process::exit`.
+/// Restores the terminal if it was taken. Call this before `std::process::exit`.
 pub fn restore_terminal() {
     if ACTIVE.swap(false, Ordering::SeqCst) {
-        // There is nobody left to tell of a terminal that has gone.
+        // If the terminal is gone, there is nobody to report errors to.
         let _ = disable_raw_mode();
         let _ = execute!(stderr(), LeaveAlternateScreen, Show);
         let _ = stderr().flush();
@@ -66,16 +66,16 @@ fn take_terminal() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
     Terminal::new(CrosstermBackend::new(stderr()))
 }
 
-/// A view on the terminal, until it is dropped. The keys q and Ctrl-C send this process SIGINT: they
-/// are Ctrl-C, which a terminal that hands over single keys no longer turns into one.
+/// A view on the terminal, shown until it is dropped. The keys q and Ctrl-C send this process SIGINT: a
+/// terminal that delivers single keys no longer turns Ctrl-C into a signal.
 pub struct LiveTerminal {
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LiveTerminal {
-    /// Takes the terminal and begins to show `view`. Nothing else may be written to stderr until
-    /// this is dropped.
+    /// Takes the terminal and starts showing `view`. Nothing else may be written to stderr until this is
+    /// dropped.
     ///
     /// # Errors
     /// The terminal refuses, or there is none; it is left as it was.
@@ -94,7 +94,7 @@ impl LiveTerminal {
             end: Arc::clone(&end),
         };
         let show = move || {
-            // Without its terminal the view has no purpose; what it shows may have.
+            // Without its terminal the view is useless, but the work that it shows may not be.
             let _ = screen.run();
             restore_terminal();
         };
@@ -110,7 +110,7 @@ impl LiveTerminal {
 }
 
 impl LiveTerminal {
-    /// Nothing is shown any more: the terminal has gone, or the reader has ended it.
+    /// Returns whether nothing is shown any more: the terminal is gone, or the reader ended it.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -120,14 +120,14 @@ impl Drop for LiveTerminal {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The hook has already told of a panic.
+            // The hook has already reported a panic.
             let _ = thread.join();
         }
         restore_terminal();
     }
 }
 
-/// What the drawing thread has.
+/// State of the drawing thread.
 struct Screen<V> {
     terminal: Terminal<CrosstermBackend<Stderr>>,
     view: V,
@@ -178,7 +178,7 @@ impl<V: View> Screen<V> {
         Ok(())
     }
 
-    /// Not after the end, nor once the terminal was given back.
+    /// Returns false after the end, or once the terminal was restored.
     fn is_wanted(&self) -> bool {
         !self.end.load(Ordering::Relaxed) && ACTIVE.load(Ordering::SeqCst)
     }

@@ -110,7 +110,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
     }
 }
 
-/// Does a command's work. Two workers do: waiting for one server, and listening for signals.
+/// Runs a command's work. Two workers are enough to wait for one server and to listen for signals.
 fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -122,9 +122,9 @@ fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
     outcome
 }
 
-/// Ends the runtime, and says nothing of what that does to tasks of MongoDB's driver. A client that was dropped
-/// ends its sessions in a task of its own. While that asks for a connection, the other worker may just have ended
-/// the task that hands them out, which the driver takes for impossible, and panics.
+/// Ends the runtime without reporting what that does to tasks of MongoDB's driver. A dropped client ends its
+/// sessions in a separate task. While that task asks for a connection, the other worker may just have ended the
+/// task that hands them out, which the driver considers impossible, and it panics.
 fn end_quietly(runtime: tokio::runtime::Runtime) {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! `seekscope manual`: pages for man(1), made from the definition of the command line.
+//! `seekscope manual`: prints pages for man(1), made from the definition of the command line.
 
 use std::fs;
 use std::path::Path;

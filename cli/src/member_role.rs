@@ -1,22 +1,22 @@
-//! What a server is to its replica set, which decides whether it may be traced unasked.
+//! A server's role in its replica set, which decides whether it may be traced without being asked for.
 
 use seekscope_server::{Hello, Server, ServerError};
 
-/// What the server is to its set, as far as it says.
+/// The server's role in its set, as far as it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemberRole {
-    /// Whether it has said so.
+    /// Whether the server has told its role.
     pub known: bool,
-    /// Of its replica set, if it is in one.
+    /// Name of its replica set, if it is in one.
     pub set: Option<String>,
     pub primary: bool,
     pub router: bool,
-    /// Members that hold data, itself among them: `host:port`.
+    /// Members that hold data, including itself: `host:port`.
     pub data_members: Vec<String>,
 }
 
 impl MemberRole {
-    /// As the server says.
+    /// Asks the server for its role.
     ///
     /// # Errors
     /// It refused, or did not answer within some seconds.
@@ -34,13 +34,13 @@ impl MemberRole {
         }
     }
 
-    /// A primary that others replicate from: what slows it down, everybody feels. One that does not say
-    /// may be one.
+    /// Returns whether this is a primary that others replicate from, as slowing it down affects everybody. A
+    /// server that does not tell may be one.
     pub fn others_may_depend_on_it(&self) -> bool {
         !self.known || self.primary && self.set.is_some() && self.data_members.len() > 1
     }
 
-    /// In words.
+    /// Returns the role in words.
     pub fn in_words(&self) -> String {
         match (&self.set, self.primary) {
             _ if !self.known => "which does not say what it is to others".into(),
@@ -72,7 +72,7 @@ mod tests {
         assert!(primary.others_may_depend_on_it());
         let secondary = of(doc! { "setName": "rs0", "ismaster": false, "hosts": ["a:1", "b:1"] });
         assert!(!secondary.others_may_depend_on_it());
-        // A standalone calls itself a writable primary, too.
+        // A standalone server also calls itself a writable primary.
         assert!(!of(doc! { "isWritablePrimary": true }).others_may_depend_on_it());
         assert_eq!(of(doc! { "msg": "isdbgrid" }).in_words(), "a mongos");
         assert!(MemberRole::default().others_may_depend_on_it());

@@ -1,5 +1,5 @@
-//! `seekscope mongoperf`, also under the name `mongoperf`: reads options from stdin, prints the
-//! lines of old on stdout and everything new on stderr.
+//! `seekscope mongoperf`, also under the name `mongoperf`: reads options from stdin, prints the classic lines
+//! on stdout and everything new on stderr.
 
 use std::io::{Write, stderr, stdout};
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::args::MongoperfArgs;
 use crate::exit::Interrupted;
 use crate::interruption::Interruption;
 
-/// The seed of `--fixed-seed`: any will do, as long as it stays.
+/// The seed of `--fixed-seed`: any value will do as long as it stays the same.
 const SEED: u64 = 1;
 
-/// Lines go out one by one: people and scripts watch them come.
+/// Writes lines one by one, as people and scripts watch them.
 struct Streams;
 
 impl Output for Streams {
@@ -61,7 +61,7 @@ pub async fn run(args: &MongoperfArgs) -> Result<()> {
         other => other?,
     };
     match report.ending {
-        // A failure came as an error above; its report is what there was until then.
+        // A failure came as an error above; its report covers the time until then.
         Ending::Complete | Ending::Failed => Ok(()),
         Ending::Interrupted => Err(Interrupted(signal.unwrap_or("a signal")).into()),
     }

@@ -1,4 +1,4 @@
-//! What goes to stdout.
+//! Prints documents and text to stdout.
 
 use std::io::Write;
 
@@ -31,7 +31,7 @@ pub struct RunOutput<'a, Summary> {
 }
 
 impl<'a> RunOutput<'a, &'a Value> {
-    /// The summary is the one that was saved with the run. `schema` names a file of `docs/schema`.
+    /// Makes the document of a run, with the summary saved in it. `schema` names a file of `docs/schema`.
     pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str) -> Self {
         Self {
             schema: versioned(schema),
@@ -70,7 +70,7 @@ pub struct DiskRunOutput<'a, Summary> {
 }
 
 impl<'a, Summary> DiskRunOutput<'a, Summary> {
-    /// `schema` names a file of `docs/schema`.
+    /// Makes the document of a run. `schema` names a file of `docs/schema`.
     pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str, summary: Summary) -> Self {
         Self {
             schema: versioned(schema),
@@ -87,7 +87,7 @@ impl<'a, Summary> DiskRunOutput<'a, Summary> {
     }
 }
 
-/// The first field of every document: `seekscope/layout/1`.
+/// Returns the first field of every document, such as `seekscope/layout/1`.
 pub fn versioned(schema: &str) -> String {
     format!("seekscope/{schema}/1")
 }

@@ -1,4 +1,4 @@
-//! Keeps passwords out of `ps`: anybody on the host can read the arguments of a running process.
+//! Keeps passwords out of `ps`, as anybody on the host can read the arguments of a running process.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::stored_arguments::redacted_argument;
 
-/// Overwrites the arguments that carry credentials, in the memory that `/proc/PID/cmdline` shows.
-/// Call while there is one thread and after the arguments were parsed.
+/// Overwrites the arguments that contain credentials, in the memory that `/proc/PID/cmdline` shows. Call this
+/// after the arguments were parsed and while there is only one thread.
 pub fn hide_credentials() {
     let Some((start, end)) = argument_memory() else {
         return;
@@ -21,8 +21,8 @@ pub fn hide_credentials() {
     }
 }
 
-/// Replaces a connection string with credentials by one without, padded with blanks: the length of
-/// the memory cannot change.
+/// Replaces a connection string with credentials by one without, padded with blanks, as the length of the
+/// memory cannot change.
 fn overwrite(argument: &mut [u8]) {
     let text = OsStr::from_bytes(argument).to_string_lossy().into_owned();
     let Some(redacted) = redacted_argument(&text).filter(|redacted| *redacted != text) else {
@@ -34,10 +34,10 @@ fn overwrite(argument: &mut [u8]) {
     }
 }
 
-/// `arg_start` and `arg_end`: fields 48 and 49 of proc_pid_stat(5).
+/// Returns `arg_start` and `arg_end`: fields 48 and 49 of proc_pid_stat(5).
 fn argument_memory() -> Option<(usize, usize)> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // Field 2, the program's name, may hold blanks; the first field after it is number 3.
+    // Field 2, the program's name, may contain blanks; the first field after it is number 3.
     let mut fields = stat
         .rsplit_once(')')?
         .1

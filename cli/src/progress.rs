@@ -1,4 +1,4 @@
-//! What a person sees while waiting: steps and bars, on stderr.
+//! Shows steps and progress bars to a waiting person, on stderr.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use seekscope_report::terminal::visible;
 
-/// Where talk goes. On a terminal steps become bars; elsewhere each step is one line.
+/// Where progress is shown. On a terminal steps become bars; elsewhere each step is one line.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     quiet: bool,
@@ -24,8 +24,8 @@ impl Progress {
         }
     }
 
-    /// For work of many small steps, whose caller says a line for several of them: off a terminal steps say
-    /// nothing, on one they are bars.
+    /// For work of many small steps, whose caller prints one line for several of them: steps print nothing off
+    /// a terminal, and are bars on one.
     #[must_use]
     pub fn without_step_lines(self) -> Self {
         Self {
@@ -34,13 +34,14 @@ impl Progress {
         }
     }
 
-    /// Characters per line of tables on stdout. A file or pipe gets wide ones.
+    /// Returns the characters per line of tables on stdout. A file or pipe gets wide ones.
     pub fn width(&self) -> u16 {
         let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| size.ws_col);
         if columns == 0 { 160 } else { columns.max(80) }
     }
 
-    /// Lines for people. They may hold what a server or a file says: control characters are shown.
+    /// Prints lines for people. They may contain text from a server or a file, so control characters are made
+    /// visible.
     pub fn say(&self, text: impl AsRef<str>) {
         if !self.quiet {
             // A closed stderr is no reason to fail.
@@ -48,12 +49,12 @@ impl Progress {
         }
     }
 
-    /// A step of unknown length.
+    /// Begins a step of unknown length.
     pub fn step(&self, text: impl Into<String>) -> Step {
         self.bar(text.into(), None)
     }
 
-    /// A step that counts up to `total` things.
+    /// Begins a step that counts up to `total` things.
     pub fn counted(&self, text: impl Into<String>, total: u64) -> Step {
         self.bar(text.into(), Some(total))
     }
@@ -81,23 +82,23 @@ impl Progress {
     }
 }
 
-/// Whole things per second: indicatif's own rate shows digits that mean nothing.
+/// Writes whole things per second: indicatif's own rate shows meaningless digits.
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     // A progress bar that cannot be drawn is no reason to fail.
     let _ = write!(out, "{:.0}/s", state.per_sec());
 }
 
-/// A step under way; its line disappears from the terminal when it is dropped.
+/// A running step; its line disappears from the terminal when it is dropped.
 #[derive(Debug)]
 pub struct Step(ProgressBar, String);
 
 impl Step {
-    /// How it goes, behind what it is.
+    /// Shows how the step is going, after its description.
     pub fn note(&self, text: impl std::fmt::Display) {
         self.0.set_message(format!("{}: {text}", self.1));
     }
 
-    /// Counts.
+    /// Sets the count.
     pub fn at(&self, position: u64) {
         self.0.set_position(position);
     }

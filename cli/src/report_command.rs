@@ -1,4 +1,4 @@
-//! `seekscope report`: a run shown again, from its directory alone.
+//! `seekscope report`: shows a run again, from its directory alone.
 
 use anyhow::Result;
 use seekscope_run::RunDirectory;

@@ -1,5 +1,5 @@
-//! The files in `docs/schema`, made from the types that `--json` prints. A test holds the files to the types, and
-//! writes them anew with `UPDATE_SCHEMAS=1 cargo test -p seekscope-cli --bin seekscope schemas`.
+//! Makes the files in `docs/schema` from the types that `--json` prints. A test compares the files with the
+//! types, and rewrites them with `UPDATE_SCHEMAS=1 cargo test -p seekscope-cli --bin seekscope schemas`.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::trace::TraceSummary;
 use crate::trace::export::ExportOutput;
 use crate::trace::import::ImportOutput;
 
-/// Those of all commands, by the names of their files.
+/// Returns the schemas of all commands, by the names of their files.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         described::<RunOutput<Option<BenchSummary>>>("bench"),
@@ -47,7 +47,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Of the document that `T` is printed as. What its first fields hold is not in the types that commands share.
+/// Returns the schema of the document that `T` is printed as. Fixes the values of its first fields, which the
+/// types shared by commands do not contain.
 fn described<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let generator = settings.into_generator();
@@ -64,7 +65,7 @@ fn described<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
     (name, schema)
 }
 
-/// What is Rust's alone is left out, and what the source's comments say is put as readers of JSON know it.
+/// Removes what is specific to Rust, and rewrites descriptions taken from comments for readers of JSON.
 fn for_readers(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("default");

@@ -1,4 +1,4 @@
-//! A run under way: its directory and document, saved after every step, ended exactly once.
+//! A running command's directory and document, saved after every step and ended exactly once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,32 +12,31 @@ use seekscope_server::FileMap;
 
 use crate::exit::Usage;
 
-/// How the limitation begins that makes a run incomplete.
+/// Beginning of the limitation that makes a run incomplete.
 pub const TRACE_BROKE_OFF: &str = "the trace broke off in";
 
-/// A run under way.
+/// A run in progress.
 pub struct Session {
     /// Shared with work on other threads, such as the walk over data files.
     pub directory: Arc<RunDirectory>,
     pub document: RunDocument,
-    /// Which file is which, once the server has told.
+    /// Which file is which, once the server has reported it.
     pub file_map: Option<FileMap>,
-    /// Files that were looked at without a trace; they join those of the trace at the end.
+    /// Files examined without a trace; they are added to those of the trace at the end.
     pub more_files: Vec<FileRecord>,
-    /// The phase under way. It lives here because an interrupted phase must survive the future
-    /// that was measuring it.
+    /// The current phase. Kept here because an interrupted phase must outlive the future that was measuring it.
     open_phase: Arc<Mutex<Option<OpenPhase>>>,
     is_discarded: bool,
 }
 
-/// A phase that has begun; complete once its measurement was dropped.
+/// A phase that has begun; it is complete once its measurement is dropped.
 pub struct OpenPhase {
     pub phase: Phase,
     /// Why its trace is missing although it was begun.
     pub trace_failure: Option<String>,
 }
 
-/// `./seekscope-runs/COMMAND-DATE-TIME`, in UTC, with a number where that is taken.
+/// Returns `./seekscope-runs/COMMAND-DATE-TIME`, in UTC, with a number appended if that exists.
 fn default_folder(command: &str) -> PathBuf {
     let name = format!(
         "{command}-{}",
@@ -51,32 +50,32 @@ fn default_folder(command: &str) -> PathBuf {
         .unwrap_or_else(|| folder(""))
 }
 
-/// Where a run of this command goes.
+/// Returns the folder for a run of this command.
 pub fn run_folder(command: &str, out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| default_folder(command), Path::to_path_buf)
 }
 
-/// Why a run has nothing to be shown: with what ended it.
+/// Explains, by the reason for its end, why a run has nothing to show.
 pub fn measured_nothing(path: &Path, document: &RunDocument) -> Usage {
     let why = document.outcome_reason.as_deref().unwrap_or_default();
     Usage(format!("{} measured nothing: {why}", path.display()))
 }
 
-/// Adds role and namespace to a file, where its path is known.
+/// Adds role and namespace to a file if its path is known.
 pub fn name_file(map: &FileMap, file: &mut FileRecord) {
     if file.path_state != PathState::Unresolved {
         (file.role, file.namespace) = map.classify(Path::new(&file.path));
     }
 }
 
-/// Notes something that a run could not do, once.
+/// Records something that a run could not do, once.
 pub fn limit(document: &mut RunDocument, limitation: Limitation) {
     if !document.limitations.contains(&limitation) {
         document.limitations.push(limitation);
     }
 }
 
-/// The trailer of a trace that was killed before it had one, with `written` events found.
+/// Returns a trailer for a trace that was killed before it had one, with `written` events found.
 pub fn truncated_trace(written: u64) -> TraceFacts {
     TraceFacts {
         backend: "unknown".into(),
@@ -88,7 +87,7 @@ pub fn truncated_trace(written: u64) -> TraceFacts {
     }
 }
 
-/// What such a trace lacks.
+/// Returns the limitation for such a trace.
 pub fn no_trailer(phase: &str) -> Limitation {
     Limitation {
         what: format!(
@@ -109,7 +108,7 @@ impl Session {
         ))
     }
 
-    /// A run that exists.
+    /// Reopens an existing run.
     pub fn reopen(directory: RunDirectory, document: RunDocument) -> Self {
         Self {
             directory: Arc::new(directory),
@@ -121,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Where data of our own lie: beside the run unless a folder was named, on the disk that the user
+    /// Returns the folder for our own data: next to the run unless another was named, on the disk that the user
     /// works on.
     pub fn data_folder(&self, named: Option<&Path>) -> Result<PathBuf> {
         match named {
@@ -145,17 +144,17 @@ impl Session {
         Ok(self.directory.save(&self.document)?)
     }
 
-    /// The attempt failed before anything was found out, and its folder is gone.
+    /// Returns whether the attempt failed before anything was found out, so that its folder was removed.
     pub fn is_discarded(&self) -> bool {
         self.is_discarded
     }
 
-    /// Where a measurement puts its phase.
+    /// Returns the slot in which a measurement stores its phase.
     pub fn phase_slot(&self) -> Arc<Mutex<Option<OpenPhase>>> {
         Arc::clone(&self.open_phase)
     }
 
-    /// Notes that a phase has begun, so that a run that is killed still tells what its events are.
+    /// Records that a phase has begun, so that even a killed run says what its events are.
     pub fn open_phase(&mut self, phase: &Phase) -> Result<()> {
         self.document.phases.push(phase.clone());
         self.save()
@@ -189,7 +188,7 @@ impl Session {
         self.save()
     }
 
-    /// Every event that a trace saw must be accounted for; what is wrong where that is not so.
+    /// Returns the error if a trace did not account for every event that it saw.
     pub fn unaccounted(&self) -> Option<String> {
         let mut traces = self.document.phases.iter().filter_map(|p| p.trace.as_ref());
         let wrong = traces.find(|trace| !trace.adds_up())?;
@@ -199,13 +198,13 @@ impl Session {
         ))
     }
 
-    /// Notes something that cannot be done, once.
+    /// Records something that cannot be done, once.
     pub fn limit(&mut self, limitation: Limitation) {
         limit(&mut self.document, limitation);
     }
 
     /// Marks the end. `reason` says why the outcome is not `ok`. An attempt that failed before there was
-    /// anything to be kept, such as the server's name, leaves no folder: the error says it all.
+    /// anything to keep, such as the server's name, leaves no folder: the error says it all.
     pub fn end(&mut self, outcome: Outcome, reason: Option<String>) -> Result<()> {
         self.close_phase()?;
         self.document.outcome = outcome;
@@ -220,7 +219,7 @@ impl Session {
         self.save()
     }
 
-    /// Whether the document says no more than that something was tried.
+    /// Returns whether the document only says that something was attempted.
     fn found_nothing(&self) -> bool {
         let RunDocument {
             target,

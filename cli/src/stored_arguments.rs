@@ -1,11 +1,11 @@
-//! The command line as it may be kept: without passwords.
+//! Prepares the command line for storage, without passwords.
 
 use std::ffi::OsString;
 
 use seekscope_server::redact_uri;
 
-/// A connection string, or one whose scheme is missing or misspelt. Rather redact a file name
-/// that looks like one than store a password.
+/// Returns whether this is a connection string, or one whose scheme is missing or misspelt. It is better to
+/// redact a file name that looks like one than to store a password.
 fn may_hold_secrets(argument: &str) -> bool {
     argument.contains("://")
         || argument
@@ -13,7 +13,7 @@ fn may_hold_secrets(argument: &str) -> bool {
             .is_some_and(|(user, _)| user.contains(':'))
 }
 
-/// Arguments fit to be stored: connection strings without user and password.
+/// Returns the arguments for storage: connection strings without user and password.
 pub fn stored_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
     let stored = |a: OsString| {
         let text = a.to_string_lossy().into_owned();
@@ -22,7 +22,7 @@ pub fn stored_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<String
     arguments.map(stored).collect()
 }
 
-/// An argument without user and password, where it may hold some: a connection string, also behind a
+/// Returns the argument without user and password if it may contain some: a connection string, also after a
 /// name as in `-p mongodb.url=mongodb://…`.
 pub fn redacted_argument(text: &str) -> Option<String> {
     if !may_hold_secrets(text) {
@@ -38,8 +38,7 @@ pub fn redacted_argument(text: &str) -> Option<String> {
     })
 }
 
-/// The arguments without what was typed for these options, such as commands of the user, which may hold
-/// passwords in any form.
+/// Hides the values of these options, such as commands of the user, which may contain passwords in any form.
 pub fn hide_values(mut arguments: Vec<String>, options: &[&str]) -> Vec<String> {
     const HIDDEN: &str = "...";
     let mut follows = false;

@@ -1,4 +1,4 @@
-//! Clients that are somebody else's library: MongoDB's official driver, Cassandra's protocol.
+//! Clients that are a library by somebody else: MongoDB's official driver, Cassandra's protocol.
 //!
 //! The engine drives them on tokio with the schedule, clocks and counting of our own client.
 
@@ -14,22 +14,23 @@ use crate::{Failure, Reply, Request};
 /// A future on the heap, so that traits with async methods can be objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What clients are made from; its settings are fixed.
+/// A factory of clients; its settings are fixed.
 pub trait AsyncClientFactory: fmt::Debug + Send + Sync {
     fn kind(&self) -> ClientKind;
 
-    /// Makes one client for each virtual user; they may share what lies beneath, such as a pool. Called
-    /// once for each stretch of work, on the tokio runtime that lives as long as that stretch. What it
-    /// makes must be ready to send: connected and authenticated, as far as the library lets us know.
+    /// Creates one client for each virtual user; they may share underlying parts, such as a pool. Called once
+    /// for each stretch of work, on the tokio runtime that lives as long as that stretch. The clients must be
+    /// ready to send: connected and authenticated, as far as the library lets us know.
     fn connect(&self, count: usize) -> BoxFuture<'_, Result<Vec<Box<dyn AsyncClient>>, Failure>>;
 }
 
 /// Sends one request at a time.
 pub trait AsyncClient: Send + 'static {
-    /// Sends a request and waits for its outcome; `reply` comes cleared.
+    /// Sends a request and waits for its outcome; `reply` is passed in cleared.
     ///
-    /// The engine drops the future when the request's time is over, and sends the next one all the same.
-    /// Retries are the engine's (`Job::retries`) or the library's own, if its connection string says so.
+    /// The engine drops the future when the request's time is over, and sends the next request all the same.
+    /// Retries are made by the engine (`Job::retries`), or by the library itself if its connection string says
+    /// so.
     fn send<'a>(
         &'a mut self,
         request: &'a Request,
@@ -50,7 +51,7 @@ pub struct OwnedReply {
 }
 
 impl OwnedReply {
-    /// As actors see it.
+    /// Returns the reply as actors see it.
     pub fn as_reply(&self) -> Reply<'_> {
         Reply {
             returned: self.returned,

@@ -1,4 +1,4 @@
-//! BSON appended to a buffer that is used again: no tree of values, no allocation per document.
+//! Appends BSON to a reused buffer: no tree of values, no allocation per document.
 
 /// Element types that workloads write ([bsonspec.org](https://bsonspec.org/spec.html)).
 const DOUBLE: u8 = 0x01;
@@ -12,11 +12,11 @@ const NULL: u8 = 0x0A;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-/// Writes BSON into a buffer that is used again. Names must not hold NUL; the caller answers for what is appended.
+/// Writes BSON into a reused buffer. Names must not hold NUL; the caller is responsible for what is appended.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct BsonWriter {
     bytes: Vec<u8>,
-    /// Starts of the documents that are open.
+    /// Start positions of the open documents.
     open: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl BsonWriter {
         self.open.clear();
     }
 
-    /// What has been written: whole documents once all are ended.
+    /// Returns what has been written: whole documents once all are ended.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -35,7 +35,7 @@ impl BsonWriter {
         self.bytes.is_empty()
     }
 
-    /// Begins a document that is nobody's value.
+    /// Begins a top-level document.
     pub fn begin(&mut self) -> &mut Self {
         self.open.push(self.bytes.len());
         self.bytes.extend_from_slice(&[0; 4]);
@@ -52,7 +52,7 @@ impl BsonWriter {
         self.element(ARRAY, name).begin()
     }
 
-    /// Ends what was begun last.
+    /// Ends the document or array that was begun last.
     pub fn end(&mut self) -> &mut Self {
         self.bytes.push(0);
         if let Some(start) = self.open.pop() {
@@ -86,7 +86,7 @@ impl BsonWriter {
         self.element(BOOLEAN, name).raw(&[u8::from(value)])
     }
 
-    /// Milliseconds since 1970.
+    /// Appends a date, in milliseconds since 1970.
     pub fn date(&mut self, name: &str, epoch_ms: i64) -> &mut Self {
         self.element(DATE, name).raw(&epoch_ms.to_le_bytes())
     }
@@ -95,7 +95,7 @@ impl BsonWriter {
         self.element(NULL, name)
     }
 
-    /// Binary data of the generic subtype; the caller fills in the bytes, which come zeroed.
+    /// Appends binary data of the generic subtype and returns its bytes, zeroed, for the caller to fill in.
     pub fn binary(&mut self, name: &str, length: usize) -> &mut [u8] {
         self.element(BINARY, name);
         self.length(length);
@@ -105,7 +105,7 @@ impl BsonWriter {
         &mut self.bytes[start..]
     }
 
-    /// A string of ASCII bytes that the caller fills in, which come as NUL.
+    /// Appends a string and returns its bytes, all NUL, for the caller to fill in with ASCII.
     pub fn ascii(&mut self, name: &str, length: usize) -> &mut [u8] {
         self.element(STRING, name);
         self.length(length + 1);
@@ -114,7 +114,7 @@ impl BsonWriter {
         &mut self.bytes[start..start + length]
     }
 
-    /// A string whose bytes the caller appends; they must be UTF-8 without NUL.
+    /// Appends a string whose bytes the caller appends; they must be UTF-8 without NUL.
     pub fn text(&mut self, name: &str, append: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         self.element(STRING, name);
         let start = self.bytes.len();
@@ -126,17 +126,17 @@ impl BsonWriter {
         self
     }
 
-    /// A value of any kind, encoded elsewhere.
+    /// Appends a value of any kind, encoded elsewhere.
     pub fn value(&mut self, kind: u8, name: &str, encoded: &[u8]) -> &mut Self {
         self.element(kind, name).raw(encoded)
     }
 
-    /// A whole BSON document as a value.
+    /// Appends a whole BSON document as a value.
     pub fn document(&mut self, name: &str, document: &[u8]) -> &mut Self {
         self.element(DOCUMENT, name).raw(document)
     }
 
-    /// Bytes as they are: whole elements or documents made elsewhere.
+    /// Appends bytes unchanged: whole elements or documents made elsewhere.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self

@@ -1,31 +1,31 @@
-//! Which client fits a connection string.
+//! Chooses the client that fits a connection string.
 
 use seekscope_run::ClientKind;
 
 use crate::ClientError;
 use crate::wire::RawTarget;
 
-/// What the user asked for.
+/// The client that the user asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wanted {
-    /// Our own client where the connection string asks for nothing that it cannot do.
+    /// Our own client, unless the connection string asks for something that it cannot do.
     #[default]
     Auto,
     Raw,
     Driver,
 }
 
-/// A client and why it was chosen.
+/// A client and the reason for choosing it.
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub kind: ClientKind,
-    /// There if `kind` is `Raw`.
+    /// Set if `kind` is `Raw`.
     pub raw: Option<Box<RawTarget>>,
-    /// For people, e.g. "the connection string asks for TLS".
+    /// The reason, for people, e.g. "the connection string asks for TLS".
     pub reason: String,
 }
 
-/// Chooses by the connection string alone; nothing is connected yet.
+/// Chooses by the connection string alone, without connecting.
 pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Choice, ClientError> {
     let driver = |reason: String| Choice {
         kind: ClientKind::Driver,

@@ -1,9 +1,9 @@
-//! Runs virtual users against a server and hands over what they did, second by second.
+//! Runs virtual users against a server and reports what they did, second by second.
 //!
-//! A `VirtualUser` is an actor with its counts; it claims arrivals from the schedule in `Shared`, and
-//! records into its thread's `Recorder`. An `EventLoop` drives many of them over our own connections;
-//! `library_client` drives each over somebody else's client as a task. The `Collector`, on the caller's
-//! thread, puts the recorders' windows together.
+//! A `VirtualUser` is an actor with its counts; it claims arrivals from the schedule in `Shared`, and records
+//! into its thread's `Recorder`. An `EventLoop` drives many of them over our own connections; `library_client`
+//! drives each as a task over a library's client. The `Collector`, on the caller's thread, combines the
+//! recorders' windows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ use recorder::Recorder;
 use shared::Shared;
 use user::VirtualUser;
 
-/// What operations are sent with.
+/// The client that operations are sent with.
 #[derive(Debug, Clone)]
 pub enum ClientSpec {
     /// Our own client on the wire protocol.
@@ -47,27 +47,27 @@ impl ClientSpec {
     }
 }
 
-/// What the two kinds of clients get to do.
+/// What the two kinds of clients are given to do.
 struct Work<'a> {
     job: &'a Job,
     shared: Arc<Shared>,
     users: Vec<VirtualUser>,
-    /// One for each thread.
+    /// One recorder for each thread.
     recorders: Vec<Arc<Mutex<Recorder>>>,
     stop: &'a AtomicBool,
     each: &'a mut dyn FnMut(Second),
 }
 
-/// Does a stretch of work. Blocks until the work, its time or `stop` ends it; `stop` is noticed within
-/// 200 ms whatever the server does. `each` is called on this thread about once a second and once at the
-/// end; all threads are joined and connections closed when this returns. Not to be called on a thread
-/// of a tokio runtime, other than by `spawn_blocking`.
+/// Runs a stretch of work. Blocks until the work, its time or `stop` ends it; `stop` is noticed within 200 ms
+/// whatever the server does. `each` is called on this thread about once a second and once at the end; all
+/// threads are joined and connections closed when this returns. Must not be called on a thread of a tokio
+/// runtime, except through `spawn_blocking`.
 ///
-/// A few threads are best: each sends tens of thousands of operations per second, and the more
-/// connections a thread has, the less each operation costs.
+/// A few threads are best: each sends tens of thousands of operations per second, and the more connections a
+/// thread has, the less each operation costs.
 ///
-/// An error means that the work could not begin, or that this process cannot go on; failures of requests
-/// are in [`Ended::failures`].
+/// An error means that the work could not begin, or that this process cannot go on; failures of requests are in
+/// [`Ended::failures`].
 pub fn run(
     client: &ClientSpec,
     workload: &dyn Workload,
@@ -105,9 +105,9 @@ pub fn run(
     }
 }
 
-/// Once all are connected: sets the start, and waits for it if it was agreed on with others.
+/// Sets the start once all are connected, and waits for it if it was agreed on with others.
 fn begin(shared: &Shared, job: &Job, stop: &AtomicBool) -> Result<(), ClientError> {
-    /// Time for the threads to notice.
+    /// Gives the threads time to notice.
     const SOON_NS: u64 = 2_000_000;
     const LOOK_NS: u64 = 20_000_000;
     let start_ns = (monotonic_ns() + SOON_NS).max(job.start_at_ns.unwrap_or(0));

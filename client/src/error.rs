@@ -1,17 +1,17 @@
-//! Why a stretch of work could not begin or go on.
+//! Errors that keep a stretch of work from beginning or going on.
 
 use std::io;
 
 use crate::Failure;
 
-/// What is not a single request's failure but ends the whole.
+/// An error that ends the whole work, as opposed to a single request's failure.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("{text}")]
     Uri { text: String },
     #[error("{text}; check the address and that the server runs")]
     Unreachable { text: String },
-    /// The server answers, but not as we need it.
+    /// The server answers, but not in the way we need.
     #[error("{host}: {text}")]
     Refused { host: String, text: String },
     #[error(
@@ -30,7 +30,7 @@ pub enum ClientError {
         what: &'static str,
         source: io::Error,
     },
-    /// What a client's library said when it was to connect.
+    /// The failure reported by a client's library when it was to connect.
     #[error("{}", .0.message)]
     Connect(Failure),
     #[error("stopped before the work began")]

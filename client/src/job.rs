@@ -6,19 +6,19 @@ use std::time::Duration;
 /// When transactions start.
 #[derive(Debug, Clone)]
 pub enum ScheduleKind {
-    /// Each virtual user starts the next when its last has ended.
+    /// Each virtual user starts its next one when its last has ended.
     Closed,
-    /// At even distances, per second over all virtual users.
+    /// At even intervals, per second over all virtual users.
     Constant { per_s: f64 },
-    /// At exponentially distributed distances.
+    /// At exponentially distributed intervals.
     Poisson { per_s: f64, seed: u64 },
-    /// The rate grows evenly over a time, and stays.
+    /// The rate rises evenly over a time, then stays constant.
     Ramp {
         from_per_s: f64,
         to_per_s: f64,
         over: Duration,
     },
-    /// At these offsets from the start, ns, ascending; then the work is done.
+    /// At these offsets from the start, ns, ascending; the work is then done.
     Replayed(Arc<[u64]>),
 }
 
@@ -30,22 +30,22 @@ pub struct Job {
     pub in_flight: usize,
     /// Threads that send; at most one per virtual user.
     pub threads: usize,
-    /// Ends after so many transactions.
+    /// Ends after this many transactions.
     pub transactions: Option<u64>,
-    /// Ends after so long.
+    /// Ends after this time.
     pub duration: Option<Duration>,
-    /// A request without an answer for so long has failed, and its connection is made anew.
+    /// A request without an answer for this long has failed, and its connection is reopened.
     pub timeout: Duration,
-    /// Begins then, CLOCK_MONOTONIC ns: clients of several processes start together.
+    /// Begins at this time, CLOCK_MONOTONIC ns, so that clients of several processes start together.
     pub start_at_ns: Option<u64>,
     pub retries: Retries,
-    /// Ends with an error after so many failures in a row without one success: the server is gone, or
-    /// nothing that we send is right.
+    /// Ends with an error after this many failures in a row without a success: the server is gone, or all that
+    /// we send is wrong.
     pub failures_in_a_row_max: Option<u64>,
 }
 
-/// How often a request is sent anew after a failure that may pass, such as a lost connection. Retries
-/// are counted, and the time of the request goes on.
+/// How often a request is resent after a failure that may be temporary, such as a lost connection. Retries are
+/// counted, and the time of the request continues to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retries {
     pub count: u32,
@@ -59,11 +59,11 @@ pub struct Ended {
     pub started_ns: u64,
     pub ended_ns: u64,
     pub reason: EndReason,
-    /// Transactions begun, whatever became of them.
+    /// Transactions begun, whatever their outcome.
     pub transactions: u64,
     /// Failures and bad outcomes by operation and name.
     pub failures: Vec<FailureCount>,
-    /// Writes sent whose answer never came: they may or may not be done.
+    /// Writes that were sent and never answered: they may or may not have been done.
     pub in_doubt: u64,
     /// Requests sent again.
     pub retried: u64,
@@ -71,14 +71,14 @@ pub struct Ended {
     pub backlog: u64,
 }
 
-/// What ended a stretch of work.
+/// The reason why a stretch of work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
-    /// The actors, the count of transactions or the schedule had no more.
+    /// The actors, the number of transactions or the schedule were exhausted.
     Done,
     /// The time was over.
     Time,
-    /// The caller's stop flag.
+    /// The caller's stop flag was set.
     Stopped,
     /// Too many failures in a row.
     Failing,
@@ -91,6 +91,6 @@ pub struct FailureCount {
     pub name: String,
     pub kind: Option<crate::FailureKind>,
     pub count: u64,
-    /// The first one's message.
+    /// The message of the first one.
     pub message: String,
 }

@@ -1,9 +1,9 @@
 //! Sends a workload's operations to a server and times them.
 //!
-//! A [`Workload`] says what is sent; [`Actor`]s are its virtual users, one for each operation in
-//! flight. The engine asks them for [`Request`]s, hands these to a client and tells the actors what came
-//! back. There is one trait of clients and several behind it: our own on the wire protocol, the official
-//! driver, and, in a room of its own, Cassandra's.
+//! A [`Workload`] defines what is sent; [`Actor`]s are its virtual users, one for each operation in flight. The
+//! engine asks them for [`Request`]s, passes these to a client and tells the actors what came back. There is
+//! one trait for clients, with several behind it: our own on the wire protocol, the official driver and, in a
+//! separate crate, Cassandra's.
 //!
 //! Read [`actor`] first, then [`request`] and [`reply`], then [`engine`].
 

@@ -1,20 +1,20 @@
-//! What came back.
+//! The outcome of a request.
 
 use bson::RawDocument;
 
-/// A server's answer that is no failure. A command that worked in part (some documents of a batch
+/// A server's answer that is not a failure. A command that succeeded in part (some documents of a batch were
 /// refused) is a [`Failure`] with `done` above zero.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reply<'a> {
-    /// Documents returned, all batches of the cursor together.
+    /// Documents returned, in all batches of the cursor together.
     pub returned: u64,
     /// The reply's `n`: documents matched, inserted or deleted.
     pub matched: u64,
     /// The reply's `nModified`.
     pub modified: u64,
-    /// Bytes of the replies on the wire, or of the documents where the client cannot tell.
+    /// Bytes of the replies on the wire, or of the documents if the client does not know that.
     pub bytes: u64,
-    /// The first document returned, if any; only kept where the client has it whole.
+    /// The first document returned, if any; kept only if the client has it whole.
     pub first: Option<&'a RawDocument>,
     /// The whole reply of the first round trip, for commands without a cursor.
     pub body: Option<&'a RawDocument>,
@@ -26,30 +26,31 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The server's error code, where it gave one.
     pub code: Option<i32>,
-    /// Short and stable, for counting: the server's `codeName`, else such as "ConnectionReset".
+    /// A short and stable name for counting: the server's `codeName`, otherwise a name such as
+    /// "ConnectionReset".
     pub name: String,
-    /// For people; holds no credentials.
+    /// The message, for people; holds no credentials.
     pub message: String,
-    /// Documents or statements of the batch that were done all the same.
+    /// Documents or statements of the batch that were done nevertheless.
     pub done: u64,
 }
 
-/// What kind of failure, for error policies.
+/// The kind of a failure, for error policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// The connection could not be made or broke; what was sent may or may not have been done.
+    /// The connection could not be made or broke; the request may or may not have been done.
     Connection,
     /// No answer within the limit.
     Timeout,
     /// A duplicate key.
     Duplicate,
-    /// The member is not the primary, or is stepping down or shutting down: worth another try.
+    /// The member is not the primary, or is stepping down or shutting down: worth another attempt.
     NotPrimary,
-    /// A conflict that the server says may pass (label `TransientTransactionError`, write conflicts).
+    /// A conflict that the server says may be temporary (label `TransientTransactionError`, write conflicts).
     Transient,
     /// The write was done but its write concern was not met.
     WriteConcern,
-    /// Wrong password, or not allowed to do this.
+    /// Wrong password, or not permitted to do this.
     Unauthorised,
     /// The client's own limits: file descriptors, memory.
     Client,
@@ -64,7 +65,7 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    /// A failure without a server's code.
+    /// Returns a failure without a server's code.
     pub fn of(kind: FailureKind, name: &str, message: impl Into<String>) -> Self {
         Self {
             kind,

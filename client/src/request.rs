@@ -1,12 +1,12 @@
-//! A request in MongoDB's terms, written into buffers that are used again.
+//! A request in MongoDB's terms, written into reused buffers.
 
 use crate::BsonWriter;
 
-/// One command, without what belongs to the connection (`$db`, `lsid`, `txnNumber`, `$clusterTime`,
-/// read and write concern): clients add that.
+/// One command, without what belongs to the connection (`$db`, `lsid`, `txnNumber`, `$clusterTime`, read and
+/// write concern), which clients add.
 #[derive(Debug, Default)]
 pub struct Request {
-    /// What it does; clients need not read the body for it.
+    /// What it does; clients need not read the body to know.
     pub verb: Verb,
     /// The command as a BSON document, its first element the command's name:
     /// `{find: "usertable", filter: {_id: "user1"}, limit: 1, singleBatch: true}`. Insert, update and
@@ -35,12 +35,12 @@ pub enum Verb {
     Command,
 }
 
-/// Its part in a multi-document transaction.
+/// The request's part in a multi-document transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transaction {
     #[default]
     None,
-    /// The first statement of a new one.
+    /// The first statement of a new transaction.
     Start,
     Continue,
     /// `body` is `{commitTransaction: 1}` or `{abortTransaction: 1}`.
@@ -48,7 +48,7 @@ pub enum Transaction {
 }
 
 impl Request {
-    /// Empties it; the buffers keep their room.
+    /// Empties it; the buffers keep their capacity.
     pub fn clear(&mut self) {
         self.verb = Verb::default();
         self.body.clear();
@@ -57,7 +57,7 @@ impl Request {
         self.in_transaction = Transaction::default();
     }
 
-    /// The statements as they are sent: none where none are counted.
+    /// Returns the statements as they are sent; none if the count is zero.
     pub(crate) fn sequence(&self) -> &[u8] {
         if self.statement_count == 0 {
             return &[];
@@ -65,7 +65,8 @@ impl Request {
         self.statements.bytes()
     }
 
-    /// Can it change data? Commands may.
+    /// Returns whether a lost reply leaves it unknown what was written: of writes and of the end of a transaction.
+    /// Other commands may write too, but are not counted.
     pub(crate) fn is_write(&self) -> bool {
         match self.verb {
             Verb::Insert | Verb::Update | Verb::Delete => true,

@@ -1,7 +1,7 @@
-//! When transactions start: arrivals that all threads share, claimed in order, none ever skipped.
+//! When transactions start: arrivals shared by all threads, claimed in order, none ever skipped.
 //!
-//! Times are offsets from the start in ns. Even arrivals and ramps are computed from the arrival's
-//! number, so that nothing adds up over hours; random ones are summed in whole ns with the fraction kept.
+//! Times are offsets from the start in ns. Even arrivals and ramps are computed from the arrival's number, so
+//! that no error accumulates over hours; random ones are summed in whole ns with the fraction kept.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use seekscope_stats::SplitMix64;
 
 use crate::{ClientError, EndReason, Job, ScheduleKind};
 
-/// Faster than any client sends; keeps the arithmetic far from its limits.
+/// Faster than any client can send; keeps the arithmetic far from its limits.
 const RATE_PER_S_MAX: f64 = 1e8;
 const NS_PER_S: f64 = 1e9;
 
@@ -17,16 +17,16 @@ const NS_PER_S: f64 = 1e9;
 #[derive(Debug, Clone)]
 pub(crate) struct Arrivals {
     kind: ScheduleKind,
-    /// Of the next arrival.
+    /// Index of the next arrival.
     index: u64,
-    /// Of the latest random arrival: whole ns, and the rest.
+    /// Time of the latest random arrival: whole ns, and the remainder.
     at_ns: u64,
     fraction_ns: f64,
     random: SplitMix64,
 }
 
 impl Arrivals {
-    /// `None` for a closed loop.
+    /// Creates the arrivals; `None` for a closed loop.
     pub(crate) fn new(kind: &ScheduleKind) -> Result<Option<Self>, ClientError> {
         let rate = |per_s: f64, lowest: f64| {
             if per_s.is_finite() && per_s >= lowest && per_s <= RATE_PER_S_MAX {
@@ -73,7 +73,7 @@ impl Arrivals {
         }))
     }
 
-    /// Adds an exponentially distributed gap, by inversion.
+    /// Adds an exponentially distributed gap, by inversion, and returns the sum.
     fn next_random_ns(&mut self, per_s: f64) -> u64 {
         let gap_ns = -(1.0 - self.random.unit_f64()).ln() * NS_PER_S / per_s;
         let sum = self.fraction_ns + gap_ns;
@@ -109,8 +109,8 @@ impl Iterator for Arrivals {
     }
 }
 
-/// The time at which `number` arrivals have come, s: the root of `from·t + (to − from)·t²/(2·over)`,
-/// in the form that does not cancel; linear after the ramp.
+/// Returns the time at which `number` arrivals have come, s: the root of `from·t + (to − from)·t²/(2·over)`, in
+/// the form that does not cancel; linear after the ramp.
 fn ramp_s(number: f64, from: f64, to: f64, over_s: f64) -> f64 {
     let in_ramp = over_s * f64::midpoint(from, to);
     if number >= in_ramp {
@@ -132,16 +132,16 @@ fn whole_ns(ns: f64) -> u64 {
     ns as u64
 }
 
-/// What a virtual user gets that asks for work.
+/// The answer to a virtual user that asks for work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// Start now: a closed loop.
+    /// Start now, in a closed loop.
     Now,
-    /// Start at this offset, which may be past or to come.
+    /// Start at this offset, which may be in the past or the future.
     At(u64),
-    /// Nothing comes before the time is over, which is at this offset.
+    /// Nothing arrives before the time is over, which is at this offset.
     Idle(u64),
-    /// No more.
+    /// There is no more work.
     Over(EndReason),
 }
 
@@ -174,12 +174,12 @@ impl Schedule {
         })
     }
 
-    /// Is the pace set by a schedule rather than by the server?
+    /// Returns whether the pace is set by a schedule rather than by the server.
     pub(crate) fn is_open_loop(&self) -> bool {
         self.is_open_loop
     }
 
-    /// The next arrival. After the end of the time nothing is given out, not even what was due.
+    /// Claims the next arrival. After the end of the time nothing is given out, not even what was due.
     pub(crate) fn claim(&self, now_offset_ns: u64) -> Claim {
         if now_offset_ns >= self.duration_ns {
             return Claim::Over(EndReason::Time);
@@ -207,7 +207,7 @@ fn duration_ns(job: &Job) -> u64 {
     })
 }
 
-/// Counts arrivals that are due, by itself, so that nobody who sends has to.
+/// Counts the arrivals that are due separately, so that no sender has to.
 #[derive(Debug)]
 pub(crate) struct DueCounter {
     arrivals: Option<std::iter::Peekable<std::iter::Take<Arrivals>>>,
@@ -225,8 +225,8 @@ impl DueCounter {
         })
     }
 
-    /// How many transactions were due up to `offset_ns` and within the time; 0 in a closed loop. Offsets
-    /// must not go back.
+    /// Returns how many transactions were due up to `offset_ns` and within the time; 0 in a closed loop.
+    /// Offsets must not decrease.
     pub(crate) fn due_by(&mut self, offset_ns: u64) -> u64 {
         if let Some(arrivals) = &mut self.arrivals {
             let duration_ns = self.duration_ns;

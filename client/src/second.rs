@@ -1,4 +1,4 @@
-//! What the engine hands over each second.
+//! The results that the engine reports each second.
 
 use std::collections::BTreeMap;
 
@@ -6,48 +6,49 @@ use hdrhistogram::Histogram;
 
 use crate::OperationId;
 
-/// All that ended in one second of work, over all threads.
+/// Everything that ended in one second of work, over all threads.
 #[derive(Debug, Clone)]
 pub struct Second {
-    /// Start, CLOCK_MONOTONIC ns.
+    /// Start of the second, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
-    /// As measured.
+    /// Length as measured.
     pub duration_ns: u64,
-    /// One for each of the workload's operations, in its order.
+    /// One entry for each of the workload's operations, in its order.
     pub operations: Vec<OperationSecond>,
-    /// Transactions that ended well; a request that belongs to none is one by itself.
+    /// Transactions that succeeded; a request that belongs to none counts as one.
     pub transactions: u64,
     /// Mean number of operations in flight.
     pub in_flight: f64,
-    /// Operations of a schedule that were due but not sent at the end of the second; 0 without one.
+    /// Operations of a schedule that were due but not sent at the end of the second; 0 without a schedule.
     pub backlog: u64,
-    /// How late the generator itself was, although a virtual user was free: ns.
+    /// How late the generator itself was while a virtual user was free, ns.
     pub lag: Histogram<u64>,
     /// CPU time that this process spent in the second (user and system), ns.
     pub client_cpu_ns: u64,
 }
 
-/// What one kind of operation did in a second.
+/// The results of one kind of operation in one second.
 #[derive(Debug, Clone)]
 pub struct OperationSecond {
     pub operation: OperationId,
-    /// Ended well.
+    /// Operations that succeeded.
     pub done: u64,
-    /// Ended badly, by name.
+    /// Operations that failed, by name.
     pub errors: BTreeMap<String, u64>,
-    /// Documents returned, changed or inserted by those that ended well.
+    /// Documents returned, changed or inserted by successful operations.
     pub documents: u64,
-    /// Bytes of requests and replies that ended well.
+    /// Bytes of the requests and replies of successful operations.
     pub bytes: u64,
-    /// From send to reply, ns; of those that ended well.
+    /// Time from send to reply of successful operations, ns.
     pub service: Histogram<u64>,
-    /// From the scheduled start to the reply, ns; `None` in a closed loop, where it would be the same.
-    /// Of those that ended well or failed after waiting: nothing that a user waited for is left out.
+    /// Time from the scheduled start to the reply, ns; `None` in a closed loop, where it would be the same.
+    /// Includes operations that succeeded and those that failed after waiting: nothing that a user waited for
+    /// is left out.
     pub response: Option<Histogram<u64>>,
 }
 
 impl OperationSecond {
-    /// Errors of all names.
+    /// Returns the number of errors of all names.
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }

@@ -1,15 +1,14 @@
-//! What kind of failure a server's error code is, for all clients alike.
+//! Maps a server's error code to a kind of failure, for all clients alike.
 //!
-//! Codes: MongoDB's `src/mongo/base/error_codes.yml`; which of them mean that the member is not the
-//! primary: the specification "Server Discovery and Monitoring", section "not writable primary and node
-//! is recovering".
+//! Codes: MongoDB's `src/mongo/base/error_codes.yml`; which of them mean that the member is not the primary:
+//! the specification "Server Discovery and Monitoring", section "not writable primary and node is recovering".
 
 use crate::FailureKind;
 
-/// The label of what may pass when the whole transaction is sent again.
+/// The label of errors that may pass when the whole transaction is resent.
 const TRANSIENT_LABEL: &str = "TransientTransactionError";
 
-/// Judges an error that the server gave, by its code, labels and message.
+/// Returns the kind of an error that the server gave, by its code, labels and message.
 pub(crate) fn kind_of_server_error<'a>(
     code: i32,
     labels: impl IntoIterator<Item = &'a str>,

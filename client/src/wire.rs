@@ -1,8 +1,7 @@
 //! Our own client on MongoDB's wire protocol, for servers without TLS or authentication.
 //!
-//! A [`RawTarget`] is what a connection string asks for; its server, once found, is an `Endpoint`; each
-//! virtual user has a `Connection` to that. Nothing here waits or knows of time: the engine calls when a
-//! socket is ready.
+//! A [`RawTarget`] is what a connection string asks for; its server, once found, is an `Endpoint`; each virtual
+//! user has a `Connection` to that. Nothing here waits or keeps time: the engine calls when a socket is ready.
 
 pub(crate) mod connection;
 mod elements;

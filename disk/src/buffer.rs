@@ -1,9 +1,9 @@
-//! Memory that direct I/O accepts: page-aligned, and outside the allocator so that its size is
-//! exactly what was asked for.
+//! Memory suitable for direct I/O: page-aligned, and mapped outside the allocator so that its size
+//! is exactly what was asked for.
 //!
-//! Large buffers are asked to lie in huge pages. Scattered over small ones, a read of 1 MiB has more pieces
-//! than a request to a disk may have (254 on virtio), and becomes two requests: under a limit on requests
-//! its bandwidth would look half of what read-ahead gets.
+//! Large buffers are placed in huge pages where possible. Scattered over small pages, a read of 1
+//! MiB has more pieces than a request to a disk may have (254 on virtio), and becomes two requests:
+//! under a limit on requests its bandwidth would look like half of what read-ahead gets.
 
 use std::ptr::{self, NonNull};
 
@@ -12,7 +12,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use crate::DiskError;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// From here on a read can have more pieces than a request.
+/// The length from which a read can have more pieces than a request.
 const LARGE_BYTES: usize = 512 << 10;
 
 /// Zeroed, page-aligned, private memory.
@@ -20,7 +20,7 @@ const LARGE_BYTES: usize = 512 << 10;
 pub struct AlignedBuffer {
     address: NonNull<u8>,
     length: usize,
-    /// What is mapped from `address` on, at least `length`.
+    /// Length of the mapping from `address` on, at least `length`.
     mapped: usize,
 }
 
@@ -28,14 +28,14 @@ pub struct AlignedBuffer {
 unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// `length` bytes (at least one).
+    /// Maps `length` bytes (at least one).
     pub fn new(length: usize) -> Result<Self, DiskError> {
         let length = length.max(1);
         let failed = |source| DiskError::Memory {
             bytes: length as u64,
             source,
         };
-        // Kernels align a mapping of whole huge pages to them (from Linux 6.7 on).
+        // From Linux 6.7 on, kernels align mappings of whole huge pages.
         let mapped = match length {
             LARGE_BYTES.. => length.checked_next_multiple_of(HUGE_PAGE_BYTES),
             _ => None,
@@ -52,7 +52,8 @@ impl AlignedBuffer {
         }
         .map_err(|e| failed(e.into()))?;
         if mapped > length || length >= HUGE_PAGE_BYTES {
-            // SAFETY: the mapping was just made with this length. Advice is not worth failing for.
+            // SAFETY: the mapping was just made with this length. Failed advice is not worth an
+            // error.
             let _ = unsafe { madvise(address, mapped, Advice::LinuxHugepage) };
         }
         let address = NonNull::new(address.cast())
@@ -64,19 +65,19 @@ impl AlignedBuffer {
         })
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `length` bytes (none once it was given up), initialised to zero by
         // the kernel, and borrowed exclusively through `self`.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.length) }
     }
 
-    /// Gives the memory up for good: something outside may still write into it.
+    /// Gives the memory up for good, because something outside may still write into it.
     pub(crate) fn leak(&mut self) {
         self.length = 0;
     }
 
-    /// Its address, for handing parts of it to the kernel.
+    /// Returns its address, for handing parts of it to the kernel.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.address.as_ptr()
     }

@@ -1,4 +1,4 @@
-//! Whether direct I/O goes around the page cache, found out by doing it: tmpfs takes the flag and
+//! Finds out by trying whether direct I/O bypasses the page cache: tmpfs accepts the flag and
 //! caches anyway, network and FUSE filesystems vary, and none of them says so.
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,11 +10,11 @@ use crate::buffer::AlignedBuffer;
 use crate::job::ALIGNMENT_BYTES;
 use crate::{DiskError, TestFile};
 
-/// So much is read and then looked for in the page cache.
+/// Bytes that are read and then looked for in the page cache.
 const PROBE_BYTES: u64 = 64 << 10;
 
-/// Makes one direct read of the file and looks what it left in the page cache. On an existing file
-/// whose pages are cached already nothing can be concluded, and direct I/O is taken at its word.
+/// Makes one direct read of the file and checks what it left in the page cache. If the pages of an
+/// existing file are already cached, nothing can be concluded, and direct I/O is assumed to work.
 pub fn probe(file: &TestFile) -> Result<DirectFacts, DiskError> {
     let direct = match file.open(true) {
         Ok(direct) => direct,
@@ -62,7 +62,8 @@ pub fn probe(file: &TestFile) -> Result<DirectFacts, DiskError> {
     })
 }
 
-/// What statx(2) says of direct I/O on the file; 0 when it says nothing (before Linux 6.1).
+/// Returns the alignment that statx(2) states for direct I/O on the file; 0 if it states none (before
+/// Linux 6.1).
 fn alignment_bytes(file: &std::fs::File) -> u64 {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
@@ -97,7 +98,7 @@ mod tests {
         probe(&file).unwrap()
     }
 
-    /// The temporary folder of the tests is on a disk; /dev/shm is memory.
+    /// The temporary folder of the tests is on a disk; /dev/shm is in memory.
     #[test]
     fn memory_is_told_from_a_disk() {
         let folder = tempfile::tempdir().unwrap();

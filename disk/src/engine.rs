@@ -1,5 +1,5 @@
-//! Engines: how accesses reach the kernel. Each thread of a job prepares one (files, memory, ring)
-//! and then runs it until time is over.
+//! Engines: how accesses reach the kernel. Each thread of a job prepares an engine (files, memory,
+//! ring) and then runs it until the time is over.
 
 mod mapped;
 mod null;
@@ -24,12 +24,12 @@ use crate::pacing::{Pacing, sleep_until};
 use crate::recorder::{Collector, Recorder};
 use crate::{DiskError, TestFile};
 
-/// What may end a job before its time.
+/// What may end a job early.
 #[derive(Debug)]
 pub(crate) struct Stop<'a> {
-    /// The user wants it.
+    /// Set when the user cancels.
     pub(crate) cancel: &'a AtomicBool,
-    /// The step has ended before its time.
+    /// Set when the step has ended early.
     pub(crate) ended: &'a AtomicBool,
 }
 
@@ -40,13 +40,13 @@ impl Stop<'_> {
     }
 }
 
-/// One thread's view of the job under way.
+/// One thread's view of the running job.
 pub(crate) struct Worker<'a> {
     pub(crate) job: &'a Job,
     pub(crate) offsets: Offsets,
     pub(crate) pacing: Option<Pacing>,
     pub(crate) recorder: Recorder<'a>,
-    /// Stamps what is written.
+    /// Source of stamps that make written data unique.
     pub(crate) stamps: SplitMix64,
     pub(crate) stop: Stop<'a>,
     pub(crate) end_ns: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Worker<'a> {
 
 impl Worker<'_> {
     /// Waits until the next access is due. Returns when it was due and when it is called; `None`
-    /// when time is over. `now_ns` is the clock as last read: without a rate nothing is waited for
+    /// when the time is over. `now_ns` is the clock as last read: without a rate there is no wait
     /// and the clock is not read again.
     #[inline]
     pub(crate) fn wait(&mut self, now_ns: u64) -> Option<(u64, u64)> {
@@ -83,13 +83,14 @@ impl Worker<'_> {
     }
 }
 
-/// Prepared by one thread for itself.
+/// An engine, prepared by the thread that runs it.
 pub(crate) trait Engine {
-    /// Runs until the worker says stop. True when the job was done before its time.
+    /// Runs until the worker says stop. Returns true if the job was finished early.
     fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError>;
 }
 
-/// Opens what the job's engine needs. What it cannot use goes to the collector's notes.
+/// Opens what the job's engine needs. Features that it cannot use are added to the collector's
+/// notes.
 pub(crate) fn prepare<'a>(
     job: &Job,
     file: &'a TestFile,
@@ -103,7 +104,7 @@ pub(crate) fn prepare<'a>(
     })
 }
 
-/// A call that transferred less than a block, or failed.
+/// Returns the error for a call that failed or transferred less than a block.
 pub(crate) fn incomplete(
     operation: &'static str,
     offset: u64,
@@ -111,7 +112,7 @@ pub(crate) fn incomplete(
 ) -> DiskError {
     match result {
         Ok(_) if operation == "read" => DiskError::Shrunk { offset },
-        // A write that is cut short has met the end of the space.
+        // A short write has run out of space.
         Ok(_) => DiskError::FullMeanwhile {
             why: "a write was cut short",
         },

@@ -1,4 +1,4 @@
-//! What can go wrong on a disk, each said with what to do about it.
+//! What can go wrong on a disk. Each error says what to do about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ pub enum DiskError {
     Shrunk { offset: u64 },
     #[error("what was measured could not be kept: {0}")]
     Record(String),
-    /// The cancel flag was raised.
+    /// The cancel flag was set.
     #[error("interrupted")]
     Interrupted,
     #[error(
@@ -92,7 +92,7 @@ pub enum DiskError {
     Memory { bytes: u64, source: io::Error },
 }
 
-/// What a full disk is called, if that is what the error says.
+/// Returns the name for a full disk, if the error says that it is full.
 pub(crate) fn full(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull => Some("the disk became full"),
@@ -102,7 +102,7 @@ pub(crate) fn full(error: &io::Error) -> Option<&'static str> {
 }
 
 impl DiskError {
-    /// Wraps an error on a path, recognising those that deserve an answer of their own.
+    /// Wraps an error on a path, recognising those that have a variant of their own.
     pub(crate) fn on(
         action: &'static str,
         path: &std::path::Path,

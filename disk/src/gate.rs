@@ -1,5 +1,5 @@
-//! The start of a step: threads prepare, say so, and wait until all are ready or the step is given
-//! up.
+//! The start of a step: threads prepare, report that they are ready, and wait until all are ready
+//! or the step is given up.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::recorder::Window;
 
-/// The coordinator looks this often whether all are ready.
+/// How often the coordinator checks whether all threads are ready.
 const POLL: Duration = Duration::from_micros(200);
 
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +34,8 @@ impl Gate {
         }
     }
 
-    /// A thread is ready. Returns when the gate opens, with the measured time; `None` if the step
-    /// was given up.
+    /// Reports that a thread is ready. Returns when the gate opens, with the measured time; `None`
+    /// if the step was given up.
     pub(crate) fn pass(&self) -> Option<Window> {
         self.ready.fetch_add(1, Ordering::Release);
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,8 +48,8 @@ impl Gate {
     }
 
     /// Waits until `threads` are ready, then lets them pass with the window made at that moment. A
-    /// thread that is `gone` before can only have panicked: the others go on, and the panic is met
-    /// when the threads are joined.
+    /// thread that is `gone` before can only have panicked: the others go on, and the panic
+    /// surfaces when the threads are joined.
     pub(crate) fn open_when(
         &self,
         threads: usize,
@@ -64,7 +64,7 @@ impl Gate {
         window
     }
 
-    /// Sends all home.
+    /// Gives up the step and releases all threads.
     pub(crate) fn give_up(&self) {
         self.set(State::GivenUp);
     }

@@ -1,4 +1,4 @@
-//! What the kernel counts around a step, independently of our own counting.
+//! What the kernel counts during a step, independently of our own counting.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) struct Instruments {
     pressure: Option<IoPressure>,
 }
 
-/// What passed between two moments; see the fields of [`seekscope_run::DiskStep`].
+/// The difference between two readings; see the fields of [`seekscope_run::DiskStep`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Readings {
     pub(crate) device_read_bytes: Option<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Readings {
 }
 
 impl Instruments {
-    /// Reads them now, below `root` ("/" outside of tests).
+    /// Takes a reading below `root` ("/" outside of tests).
     pub(crate) fn read(root: &Path) -> Self {
         Self {
             at_ns: monotonic_ns(),
@@ -31,7 +31,7 @@ impl Instruments {
         }
     }
 
-    /// What passed since.
+    /// Returns the difference since this reading.
     pub(crate) fn until_now(&self, root: &Path) -> Readings {
         let now = Self::read(root);
         let elapsed = Duration::from_nanos(now.at_ns.saturating_sub(self.at_ns));
@@ -45,18 +45,18 @@ impl Instruments {
     }
 }
 
-/// Watches how much the host waits for I/O, for measurements that must not disturb others.
+/// Watches how long the host waits for I/O, for measurements that must not disturb others.
 #[derive(Debug)]
 pub(crate) struct PressureGuard {
     root: PathBuf,
     max: f64,
-    /// Where the span that is looked at began.
+    /// The start of the present span.
     since: Instruments,
-    /// The share that was too much.
+    /// The share that exceeded the limit.
     pub(crate) exceeded: Option<f64>,
 }
 
-/// Shares over shorter spans are coarse, and one slow second is not yet suffering.
+/// Shares over shorter spans are coarse, and one slow second does no harm yet.
 const PRESSURE_SPAN_NS: u64 = 3_000_000_000;
 
 impl PressureGuard {
@@ -69,7 +69,7 @@ impl PressureGuard {
         }
     }
 
-    /// Looks when a span is over; cheap to call often.
+    /// Checks the pressure when a span is over; cheap to call often.
     pub(crate) fn is_exceeded(&mut self) -> bool {
         if monotonic_ns() >= self.since.at_ns + PRESSURE_SPAN_NS {
             let share = self.since.until_now(&self.root).io_pressure;

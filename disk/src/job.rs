@@ -1,4 +1,5 @@
-//! A job: equal threads doing one kind of access for a while. Checked before anything is touched.
+//! A job: identical threads that make one kind of access for a while. It is checked before anything
+//! is touched.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,47 +8,48 @@ use seekscope_run::{AccessKind, EngineKind, JobFacts};
 
 use crate::{DiskError, TestFile};
 
-/// Direct I/O wants whole blocks; every disk's are at most this large.
+/// The block size for direct I/O; every disk's blocks are at most this large.
 pub const ALIGNMENT_BYTES: u64 = 4096;
-/// Largest access: the kernel takes no more than 2 GiB in one call, and memory is finite.
+/// The largest access: the kernel takes no more than 2 GiB in one call, and memory is finite.
 pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
 pub const THREADS_MAX: u32 = 4096;
-/// An operation in a quarter of an hour; rarer ones are no measurement.
+/// The lowest rate, one operation in a quarter of an hour; rarer ones are no measurement.
 pub const RATE_MIN: f64 = 0.001;
-/// The kernel's own limit of a submission queue is 32768 entries.
+/// The largest depth; the kernel's own limit for a submission queue is 32768 entries.
 pub const DEPTH_MAX: u32 = 4096;
 
-/// A job of equal threads. Build one with [`Job::new`] and change what differs.
+/// A job of identical threads. Build one with [`Job::new`] and change what differs.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub facts: JobFacts,
-    /// Runs but is not measured.
+    /// Time at the start that is not measured.
     pub warm_up: Duration,
     pub runtime: Duration,
-    /// Bytes of the file that are accessed; `None` is all of it.
+    /// The bytes of the file that are accessed; `None` for all of it.
     pub region: Option<Range<u64>>,
-    /// Each block at most once; the job ends early when all have been visited. For cold caches.
+    /// Whether to visit each block at most once, for cold caches; the job ends early when all have
+    /// been visited.
     pub once: bool,
-    /// Ends early after so many accesses, all threads together.
+    /// Number of accesses, over all threads, after which the job ends early.
     pub operations_max: Option<u64>,
-    /// Same seed, same offsets.
+    /// Seed of the offsets; the same seed gives the same offsets.
     pub seed: u64,
 }
 
-/// What a measurement may do beside others on the same disk.
+/// What a measurement may do alongside others on the same disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimits {
-    /// Requests to the disk: a write and its sync are two.
+    /// Requests to the disk per second; a write and its sync are two.
     pub requests_per_s: f64,
     pub bytes_per_s: f64,
-    /// The measurement ends when some task of the host waits for I/O for more than this share of
-    /// the time (PSI).
+    /// The share of time above which the measurement ends, if some task of the host waits for I/O
+    /// for longer (PSI).
     pub pressure_max: f64,
 }
 
 impl Job {
-    /// Gives it a rate that keeps it within its share of the limits, `jobs` of its kind being
-    /// under way.
+    /// Sets a rate that keeps the job within its share of the limits, when `jobs` of its kind are
+    /// running.
     pub fn hold_to(&mut self, limits: &RateLimits, jobs: u32) {
         let facts = &mut self.facts;
         let requests = if facts.sync_each_write { 2.0 } else { 1.0 };
@@ -58,7 +60,7 @@ impl Job {
         facts.rate_per_s = Some(facts.rate_per_s.map_or(most, |rate| rate.min(most)));
     }
 
-    /// One thread, one request at a time, direct, of 4 KiB, for a second.
+    /// Returns a job of one thread with one direct request of 4 KiB at a time, for a second.
     pub fn new(access: AccessKind, engine: EngineKind) -> Self {
         Self {
             facts: JobFacts::new(access, engine),
@@ -71,8 +73,8 @@ impl Job {
         }
     }
 
-    /// Refuses what cannot be done, before anything is touched. `file_bytes` is the size of the
-    /// file that it will run on; `null` jobs take any.
+    /// Rejects what cannot be done, before anything is touched. `file_bytes` is the size of the
+    /// file to run on; `null` jobs take any.
     pub fn check(&self, file_bytes: u64) -> Result<(), DiskError> {
         let facts = &self.facts;
         let block = facts.block_bytes;
@@ -162,12 +164,12 @@ impl Job {
         )
     }
 
-    /// The bytes that are accessed in a file of `file_bytes`.
+    /// Returns the range that is accessed in a file of `file_bytes`.
     pub(crate) fn region(&self, file_bytes: u64) -> Range<u64> {
         self.region.clone().unwrap_or(0..file_bytes)
     }
 
-    /// Refuses writing jobs on files that are not ours.
+    /// Rejects writing jobs on files that are not ours.
     pub fn check_on(&self, file: &TestFile) -> Result<(), DiskError> {
         require(file.is_own() || !self.facts.access.writes(), || {
             format!(

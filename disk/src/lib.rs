@@ -1,7 +1,8 @@
 //! What a disk can do for a database: I/O engines, jobs, and the device model made of them.
 //!
-//! Read [`test_file`] (what is measured), [`job`] (what may be asked), `engine` (the loops),
-//! [`step`] (threads, window, results), in this order; [`replay`] plays recorded I/O instead of a job.
+//! Read [`test_file`] (what is measured), [`job`] (what may be requested), `engine` (the loops) and
+//! [`step`] (threads, window, results), in this order; [`replay`] plays recorded I/O instead of a
+//! job.
 
 pub mod buffer;
 mod direct_probe;

@@ -1,4 +1,4 @@
-//! Which block comes next. Everything random is drawn from a seed, without modulo bias.
+//! Chooses the next block. Everything random is drawn from a seed, without modulo bias.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use seekscope_stats::{SplitMix64, shuffled};
 
 use crate::job::Job;
 
-/// An order that visits each place once is kept in memory up to so many; beyond, places are drawn
-/// independently, and few are drawn twice.
+/// The most places for which an order that visits each place once is kept in memory; with more,
+/// places are drawn independently, and few are drawn twice.
 const SHUFFLED_MAX: u64 = 1 << 22;
 
-/// One access to come.
+/// The next access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// Bytes from the start of the file.
+    /// Offset from the start of the file, bytes.
     pub(crate) offset: u64,
     pub(crate) is_write: bool,
 }
@@ -24,12 +24,12 @@ pub(crate) struct Access {
 pub(crate) struct Offsets {
     order: Order,
     random: SplitMix64,
-    /// In units of 2^-64, reads below; `None` when all are alike.
+    /// Values below this, in units of 2^-64, make reads; `None` if all accesses are alike.
     read_threshold: Option<u64>,
     all_writes: bool,
     start: u64,
     block_bytes: u64,
-    /// How many may still be made.
+    /// Number of accesses that may still be made.
     left: u64,
 }
 
@@ -55,15 +55,15 @@ enum Order {
 /// Where runs begin, in units of runs.
 #[derive(Debug)]
 enum Starts {
-    /// Anywhere among so many.
+    /// Drawn from this many.
     Drawn(u64),
-    /// In a given order, each once.
+    /// Taken from a given order, each once.
     Listed(std::vec::IntoIter<u64>),
 }
 
 impl Offsets {
-    /// Those of thread `number` of `job` on a file of `file_bytes`. In order, each thread has its
-    /// own part of the region; at random, all share it.
+    /// Returns the accesses of thread `number` of `job` on a file of `file_bytes`. Sequential
+    /// threads have separate parts of the region; random threads share all of it.
     pub(crate) fn new(job: &Job, file_bytes: u64, number: u32) -> Self {
         let facts = &job.facts;
         let region = job.region(file_bytes);
@@ -92,7 +92,7 @@ impl Offsets {
         }
     }
 
-    /// The next access; `None` when the job is done.
+    /// Returns the next access; `None` when the job is done.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Access> {
         if self.left == 0 {
@@ -156,7 +156,7 @@ fn order(job: &Job, blocks: u64, part: &Range<u64>, number: u32) -> Order {
         };
     }
     let starts = if job.once && units <= SHUFFLED_MAX {
-        // All threads know the same order and each takes its share of it.
+        // All threads know the same order, and each takes its share of it.
         let all = shuffled::distinct(units, units, job.seed);
         let [number, threads] = [number, facts.threads].map(|n| usize::try_from(n).unwrap_or(1));
         let mine: Vec<u64> = all.into_iter().skip(number).step_by(threads).collect();
@@ -174,7 +174,8 @@ fn order(job: &Job, blocks: u64, part: &Range<u64>, number: u32) -> Order {
     }
 }
 
-/// Share `number` of `threads` of `total` things, as a range; the shares differ by at most one.
+/// Returns share `number` of `total` things divided among `threads`, as a range; the shares differ
+/// by at most one.
 fn part_of(total: u64, threads: u64, number: u64) -> Range<u64> {
     let at = |n: u64| {
         let product = u128::from(total) * u128::from(n) / u128::from(threads.max(1));
@@ -183,7 +184,7 @@ fn part_of(total: u64, threads: u64, number: u64) -> Range<u64> {
     at(number)..at(number + 1)
 }
 
-/// Threads must not draw the same numbers.
+/// Returns a seed for each thread, so that no two draw the same numbers.
 pub(crate) fn thread_seed(seed: u64, number: u32) -> u64 {
     SplitMix64::new(seed ^ (u64::from(number) << 32)).next_u64()
 }

@@ -1,5 +1,5 @@
-//! When the next access is due. With a rate, accesses have intended starts that do not wait for
-//! the disk, and latency counts from them: a stall is felt by all that it delays.
+//! When the next access is due. With a rate, accesses have intended starts that do not wait for the
+//! disk, and latency counts from these, so that a stall shows in every access that it delays.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use seekscope_stats::SplitMix64;
 use crate::job::Job;
 use crate::offsets::thread_seed;
 
-/// Sleeps are at most this long, so that a request to stop is heard.
+/// The longest sleep, so that a request to stop is noticed.
 const SLEEP_NS_MAX: u64 = 100_000_000;
 
 /// The intended starts of one thread.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     mean_gap_ns: f64,
-    /// CLOCK_MONOTONIC; fractions matter at high rates.
+    /// CLOCK_MONOTONIC ns; fractions matter at high rates.
     next_ns: f64,
     poisson: Option<SplitMix64>,
 }
 
 impl Pacing {
-    /// `None` for a job without a rate.
+    /// Returns the pacing of a thread; `None` for a job without a rate.
     pub(crate) fn new(job: &Job, number: u32, start_ns: u64) -> Option<Self> {
         let rate_per_s = job.facts.rate_per_s?;
         let threads = f64::from(job.facts.threads);
@@ -33,7 +33,7 @@ impl Pacing {
             next_ns: start_ns as f64,
             poisson: (job.facts.poisson).then(|| SplitMix64::new(thread_seed(!job.seed, number))),
         };
-        // Even gaps: the threads take turns.
+        // With even gaps, the threads take turns.
         if pacing.poisson.is_some() {
             pacing.advance();
         } else {
@@ -42,7 +42,7 @@ impl Pacing {
         Some(pacing)
     }
 
-    /// The next intended start, CLOCK_MONOTONIC ns.
+    /// Returns the next intended start, CLOCK_MONOTONIC ns.
     pub(crate) fn next_ns(&self) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -53,7 +53,7 @@ impl Pacing {
         whole
     }
 
-    /// Goes on to the one after.
+    /// Moves on to the next intended start.
     pub(crate) fn advance(&mut self) {
         let gap = match &mut self.poisson {
             None => 1.0,
@@ -63,7 +63,7 @@ impl Pacing {
         self.next_ns += gap * self.mean_gap_ns;
     }
 
-    /// Intended starts up to `end_ns` that have not been taken.
+    /// Returns the intended starts up to `end_ns` that have not been taken.
     pub(crate) fn behind(&self, end_ns: u64) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -75,7 +75,7 @@ impl Pacing {
     }
 }
 
-/// Sleeps until CLOCK_MONOTONIC `until_ns`, or a tenth of a second if that is less.
+/// Sleeps until `until_ns` (CLOCK_MONOTONIC), or for a tenth of a second if that is less.
 pub(crate) fn sleep_until(until_ns: u64, now_ns: u64) {
     let until_ns = until_ns.min(now_ns + SLEEP_NS_MAX);
     let time = Duration::from_nanos(until_ns);
@@ -83,17 +83,17 @@ pub(crate) fn sleep_until(until_ns: u64, now_ns: u64) {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
-    // Woken early by a signal: the caller looks at the clock anyway.
+    // If a signal wakes it early, the caller checks the clock anyway.
     let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at);
 }
 
-/// Has the kernel wake this thread when it asked to, not up to 50 µs later (`PR_SET_TIMERSLACK`).
+/// Makes the kernel wake this thread on time, not up to 50 µs later (`PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_exactly() {
     // SAFETY: this option takes one number and touches no memory.
     let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1u64) };
 }
 
-/// Cost of reading the clock once, ns: the median of several batches.
+/// Measures the cost of reading the clock once, ns: the median of several batches.
 pub fn clock_read_ns() -> f64 {
     const READS: u32 = 20_000;
     let batches: Vec<f64> = (0..9)

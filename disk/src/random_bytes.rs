@@ -2,7 +2,8 @@
 
 use seekscope_stats::SplitMix64;
 
-/// Fills `bytes` with the stream of `seed`. Gigabytes per second: far faster than a disk.
+/// Fills `bytes` with the stream of `seed`, at gigabytes per second, which is far faster than a
+/// disk.
 pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
     let mut random = SplitMix64::new(seed);
     let mut chunks = bytes.chunks_exact_mut(8);
@@ -14,11 +15,11 @@ pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Devices that find equal blocks compare at least so many bytes.
+/// The least number of bytes that devices compare to find equal blocks.
 pub(crate) const DISTINCT_BYTES: usize = 4096;
 
-/// Makes each block of a buffer different from all that were written before: a device that keeps
-/// equal blocks once must not look fast.
+/// Makes each block of a buffer different from all that were written before, so that a device that
+/// stores equal blocks once does not look fast.
 #[inline]
 pub(crate) fn make_distinct(buffer: &mut [u8], random: &mut SplitMix64) {
     for block in buffer.chunks_mut(DISTINCT_BYTES) {

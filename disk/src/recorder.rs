@@ -1,5 +1,5 @@
-//! Latencies and counts. Each thread has histograms of its own and hands them over once a second,
-//! so that nothing is shared, locked or allocated per operation.
+//! Latencies and counts. Each thread has its own histograms and hands them over once a second, so
+//! that nothing is shared, locked or allocated per operation.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use seekscope_run::{JobFacts, LatencySummary, OperationOutcome, latency_histogram};
 
-/// Threads hand over so often, ns.
+/// How often threads hand over, ns.
 pub(crate) const INTERVAL_NS: u64 = 1_000_000_000;
 
-/// What an operation was.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Read,
@@ -23,7 +23,7 @@ pub enum Operation {
 impl Operation {
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
 
-    /// "read", "write" or "sync".
+    /// Returns "read", "write" or "sync".
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -40,13 +40,13 @@ pub(crate) struct Window {
     pub(crate) end_ns: u64,
 }
 
-/// Operations of one kind: how many, and how long they took.
+/// Operations of one kind: their number, and how long they took.
 #[derive(Debug, Clone)]
 pub struct Tally {
     pub operations: u64,
-    /// From the intended start in jobs with a rate, else from the call; ns.
+    /// Latency from the intended start in jobs with a rate, otherwise from the call; ns.
     pub latency: Histogram<u64>,
-    /// From the call, in jobs with a rate; ns.
+    /// Latency from the call, in jobs with a rate; ns.
     pub service: Option<Histogram<u64>>,
 }
 
@@ -73,14 +73,14 @@ impl Tally {
 
     fn add(&mut self, other: &Self) {
         self.operations += other.operations;
-        // All histograms have the same bounds, so nothing can be out of range.
+        // All histograms have the same bounds, so no value can be out of range.
         let _ = self.latency.add(&other.latency);
         if let (Some(mine), Some(others)) = (&mut self.service, &other.service) {
             let _ = mine.add(others);
         }
     }
 
-    /// For the record of the step.
+    /// Returns the figures for the record of the step.
     pub(crate) fn outcome(&self, bytes_each: u64) -> OperationOutcome {
         OperationOutcome {
             operations: self.operations,
@@ -91,7 +91,7 @@ impl Tally {
     }
 }
 
-/// Tallies by [`Operation`]; only the kinds that a job makes.
+/// Tallies by [`Operation`], only for the kinds that a job makes.
 type Tallies = [Option<Tally>; 3];
 
 fn tallies(facts: &JobFacts) -> Tallies {
@@ -104,14 +104,14 @@ fn tallies(facts: &JobFacts) -> Tallies {
     makes.map(|made| made.then(|| Tally::new(facts.rate_per_s.is_some())))
 }
 
-/// Where the threads of a job hand over.
+/// The place where a job's threads hand over their tallies.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// Since the last second was taken out.
+    /// Tallies since the last second was taken out.
     second: Mutex<Tallies>,
     total: Mutex<Tallies>,
     pub(crate) cpu_ns: AtomicU64,
-    /// Threads that were done before the time, and when the last of them was.
+    /// Number of threads that finished early, and when the last of them did.
     pub(crate) threads_done: AtomicU32,
     pub(crate) done_ns: AtomicU64,
     pub(crate) behind: AtomicU64,
@@ -135,8 +135,8 @@ impl Collector {
         }
     }
 
-    /// Passes on what came in since the last call, by kind, nothing included: a stall is a second
-    /// without operations. Adds it to the total.
+    /// Passes on what has come in since the last call, by kind, even if it is nothing: a stall is a
+    /// second without operations. Adds it to the total.
     pub(crate) fn take_second(&self, mut each: impl FnMut(Operation, &Tally)) {
         let mut second = locked(&self.second);
         let mut total = locked(&self.total);
@@ -149,12 +149,12 @@ impl Collector {
         }
     }
 
-    /// All that was taken out so far.
+    /// Returns the total of everything taken out so far.
     pub(crate) fn total(&self, operation: Operation) -> Option<Tally> {
         locked(&self.total)[operation as usize].clone()
     }
 
-    /// Something the engine could not use; each is kept once.
+    /// Notes something that the engine could not use; each note is kept once.
     pub(crate) fn note(&self, text: String) {
         let mut notes = locked(&self.notes);
         if !notes.contains(&text) {
@@ -163,23 +163,23 @@ impl Collector {
     }
 }
 
-/// Where in the step a thread is.
+/// A thread's phase within the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     WarmUp,
     Measured,
-    /// Time is over: operations under way count for latency, so that no stall hides at the end,
-    /// but not for the rate.
+    /// Time is over: operations in flight count for latency, so that a stall at the end is not
+    /// hidden, but not for the rate.
     Draining,
 }
 
-/// One thread's part.
+/// One thread's recorder.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
     collector: &'a Collector,
     window: Window,
     state: State,
-    /// What the next operation must not pass without [`Self::cross`].
+    /// The time that the next operation must not pass without [`Self::cross`].
     boundary_ns: u64,
     tallies: Tallies,
     cpu_start_ns: u64,
@@ -205,8 +205,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Counts an operation that was called at `called_ns` and had been due at `due_ns` (the same
-    /// without a rate).
+    /// Records an operation that was called at `called_ns` and had been due at `due_ns`, which is
+    /// the same without a rate.
     #[inline]
     pub(crate) fn record(&mut self, kind: Operation, due_ns: u64, called_ns: u64, done_ns: u64) {
         if done_ns >= self.boundary_ns {
@@ -261,10 +261,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The thread is done. `early` when its job was, before its time.
+    /// Notes that the thread is done; `early` if its job finished before its time.
     pub(crate) fn finish(mut self, early: bool) {
         match self.state {
-            // Nothing completed in the measured time.
+            // Nothing was completed in the measured time.
             State::WarmUp => self.tallies.iter_mut().flatten().for_each(Tally::clear),
             State::Measured => {
                 self.end_measuring();

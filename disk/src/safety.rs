@@ -1,4 +1,4 @@
-//! What is looked at before anything is written: space, limits, databases that are running here.
+//! Checks before anything is written: space, limits, and databases running here.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -10,19 +10,19 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::DiskError;
 
-/// So much stays free whatever happens, or a twentieth of the filesystem if that is more: a full
+/// Space that always stays free, or a twentieth of the filesystem if that is more: a full
 /// filesystem stops databases.
 const RESERVE_BYTES: u64 = 1 << 30;
-/// Locked by a running server. mongod uses flock, WiredTiger fcntl.
+/// Files locked by a running server. mongod uses flock, WiredTiger fcntl.
 const LOCK_FILES: [&str; 2] = ["mongod.lock", "WiredTiger.lock"];
 
-/// Bytes that may still be written in `directory`.
+/// Returns the bytes that may still be written in `directory`.
 pub fn spare_bytes(directory: &Path) -> Result<u64, DiskError> {
     let space = space(directory)?;
     Ok(space.free_bytes.saturating_sub(space.reserve_bytes))
 }
 
-/// Refuses when a file of `file_bytes` would leave too little, or the process may not write it.
+/// Fails if a file of `file_bytes` would leave too little space, or the process may not write it.
 pub fn check_space(directory: &Path, file_bytes: u64) -> Result<(), DiskError> {
     let space = space(directory)?;
     if space.free_bytes < file_bytes.saturating_add(space.reserve_bytes) {
@@ -61,8 +61,8 @@ fn space(directory: &Path) -> Result<Space, DiskError> {
     })
 }
 
-/// Refuses when a database has its files in `directory` or above it (collections may have folders
-/// of their own), going by the locks it holds. `proc` is "/proc" outside of tests. Nothing is locked
+/// Fails if a database has its files in `directory` or above it (collections may have folders of
+/// their own), judging by the locks it holds. `proc` is "/proc" outside of tests. No lock is taken
 /// to find out.
 pub fn check_no_database(directory: &Path, proc: &Path) -> Result<(), DiskError> {
     for folder in directory.ancestors() {
@@ -80,7 +80,8 @@ pub fn check_no_database(directory: &Path, proc: &Path) -> Result<(), DiskError>
     Ok(())
 }
 
-/// Another process holds an fcntl lock on the file (fcntl(2), `F_GETLK`); sees through containers.
+/// Returns whether another process holds an fcntl lock on the file (fcntl(2), `F_GETLK`); works
+/// across containers.
 fn held_by_fcntl(file: &File) -> bool {
     #[expect(clippy::cast_possible_truncation, reason = "constants below 4")]
     let mut lock = libc::flock {
@@ -95,8 +96,8 @@ fn held_by_fcntl(file: &File) -> bool {
     status == 0 && i32::from(lock.l_type) != libc::F_UNLCK
 }
 
-/// `/proc/locks` lists the file, by device and inode (proc_locks(5)); the file is not opened. `proc` is
-/// "/proc" outside of tests.
+/// Returns whether `/proc/locks` lists the file, by device and inode (proc_locks(5)); the file is
+/// not opened. `proc` is "/proc" outside of tests.
 pub fn listed_as_locked(path: &Path, proc: &Path) -> bool {
     let (Ok(metadata), Ok(locks)) = (fs::metadata(path), fs::read_to_string(proc.join("locks")))
     else {
@@ -109,7 +110,7 @@ pub fn listed_as_locked(path: &Path, proc: &Path) -> bool {
         rustix::fs::minor(dev),
         metadata.ino()
     );
-    // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:56789 0 EOF"; waiters have "->" for a type.
+    // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:56789 0 EOF"; waiters have "->" in place of the type.
     locks
         .lines()
         .any(|line| line.split_whitespace().any(|word| word == wanted))

@@ -18,30 +18,30 @@ use crate::pacing::{Pacing, sleep_exactly, sleep_until};
 use crate::recorder::{Collector, INTERVAL_NS, Operation, Recorder, Tally, Window};
 use crate::{DiskError, TestFile};
 
-/// Threads hand over a second's work when they finish their first operation after it; what comes
-/// later than this counts for the next second.
+/// Threads hand over a second's work when they finish their first operation after it; anything that
+/// comes later than this counts in the next second.
 const HAND_OVER_NS: u64 = 150_000_000;
-/// The coordinator looks this often whether the threads have ended.
+/// How often the coordinator checks whether the threads have ended.
 const POLL_NS: u64 = 5_000_000;
 
-/// A step to be run. Warm-up and runtime of the first job hold for all.
+/// A step to run. Warm-up and runtime of the first job apply to all.
 #[derive(Debug)]
 pub struct Step<'a> {
     pub group: StepGroup,
-    /// Unique in the run.
+    /// The name, unique in the run.
     pub name: String,
-    /// The first is the one that the step is about.
+    /// The jobs; the step is about the first one.
     pub jobs: Vec<(Job, &'a TestFile)>,
-    /// Ends the step when some task of the host has waited for I/O for more than this share of the
-    /// last seconds (PSI); `None` for steps that need not mind others.
+    /// The share of the last seconds above which the step ends, if some task of the host waited for
+    /// I/O for longer (PSI); `None` for steps that need not consider others.
     pub pressure_max: Option<f64>,
 }
 
-/// One second of one job's operations of a kind, passed on as the step goes.
+/// One second of one job's operations of a kind, passed on while the step runs.
 #[derive(Debug)]
 pub struct Second<'a> {
     pub step: &'a str,
-    /// Position of the job in the step.
+    /// Index of the job in the step.
     pub job: usize,
     pub operation: Operation,
     /// CLOCK_MONOTONIC ns.
@@ -51,17 +51,17 @@ pub struct Second<'a> {
     pub tally: &'a Tally,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug)]
 pub struct StepEnd {
     pub step: DiskStep,
-    /// The cancel flag was raised: the step is what there was until then.
+    /// The cancel flag was set; the step contains what was measured until then.
     pub interrupted: bool,
-    /// The pressure that ended it ([`Step::pressure_max`]).
+    /// The pressure that ended it early ([`Step::pressure_max`]).
     pub held_back: Option<f64>,
 }
 
-/// Runs a step. `each_second` is called on this thread as results come in, and `cancel` ends the
+/// Runs a step. Calls `each_second` on this thread as results come in; setting `cancel` ends the
 /// step early. A job that fails ends the step with its error.
 pub fn run(
     step: &Step<'_>,
@@ -122,7 +122,7 @@ fn outcome(job: &Job, collector: &Collector, start_ns: u64, ended_ns: u64) -> Jo
         total.map(|t| t.outcome(bytes)).unwrap_or_default()
     };
     let block_bytes = job.facts.block_bytes;
-    // Only when all were done early is the job's time shorter.
+    // The job's time is shorter only if all threads finished early.
     let all_done = collector.threads_done.load(Ordering::Relaxed) == job.facts.threads;
     let early_ns = collector.done_ns.load(Ordering::Relaxed);
     let ended_ns = if all_done && early_ns > 0 {
@@ -146,11 +146,11 @@ fn outcome(job: &Job, collector: &Collector, start_ns: u64, ended_ns: u64) -> Jo
     }
 }
 
-/// The threads of a step and what they share.
+/// The threads of a step and their shared state.
 struct Team<'a> {
     gate: Gate,
     collectors: Vec<Collector>,
-    /// Something ended the step before its time: a failure, or pressure on the host.
+    /// Set when something ended the step early: a failure, or pressure on the host.
     ended: AtomicBool,
     error: Mutex<Option<DiskError>>,
     cancel: &'a AtomicBool,
@@ -216,10 +216,11 @@ impl Team<'_> {
         Ok((window, instruments.until_now(host), held_back))
     }
 
-    /// One thread, from preparation to end.
+    /// Runs one thread, from preparation to end.
     fn member(&self, job: &Job, file: &TestFile, collector: &Collector, number: u32) {
         sleep_exactly();
-        // Prepared here: a ring belongs to the thread that made it, and orders take time to draw.
+        // Prepared here because a ring belongs to the thread that made it, and drawing orders takes
+        // time.
         let prepared = engine::prepare(job, file, collector);
         let offsets = Offsets::new(job, file.bytes(), number);
         let window = self.gate.pass();
@@ -261,7 +262,7 @@ impl Team<'_> {
     }
 }
 
-/// Passes on what the collectors gathered.
+/// Passes on what the collectors have gathered.
 struct Seconds<'a> {
     step: &'a Step<'a>,
     collectors: &'a [Collector],

@@ -1,5 +1,5 @@
 //! The survey: the questions that a database asks of a disk, in an order and at lengths that fit a
-//! budget of time, ending in the device model.
+//! time budget, ending in the device model.
 
 mod plan;
 
@@ -15,49 +15,50 @@ use crate::step::{self, Second};
 use crate::{Contents, DiskError, FillOptions, TestFile};
 pub use plan::{Profile, Question};
 
-/// The file whose blocks the journal steps write over.
+/// Size of the file whose blocks the journal steps overwrite.
 const JOURNAL_FILE_BYTES: u64 = 128 << 20;
-/// The files whose blocks they write for the first time, one at a time: more than a step gets
-/// through, and none of it is taken before it is written.
+/// Size of the files whose blocks they write for the first time, one file at a time: more than a
+/// step gets through. None of it is allocated before it is written.
 const FRESH_FILE_BYTES: u64 = 512 << 20;
-/// Space that a survey that writes needs beside its file.
+/// Space that a writing survey needs besides its file.
 pub const EXTRA_BYTES: u64 = JOURNAL_FILE_BYTES + FRESH_FILE_BYTES;
-/// Between steps: making threads, evicting files.
+/// Time between steps: creating threads, evicting files.
 const OVERHEAD_PER_STEP: Duration = Duration::from_millis(60);
-/// Limits by cgroups and clouds are granted in slices of a tenth of a second: a step that is cut
+/// Limits by cgroups and clouds are granted in slices of a tenth of a second: a step that ends
 /// within one counts too little or too much.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Whole slices, at least one.
+/// Rounds to whole slices, at least one.
 fn whole_slices(length: Duration) -> Duration {
     let slices = length.as_secs_f64() / SLICE.as_secs_f64();
     SLICE.mul_f64(slices.floor().max(1.0))
 }
 
-/// What is wanted.
+/// Options of a survey.
 #[derive(Debug, Clone)]
 pub struct SurveyOptions {
     pub profile: Profile,
-    /// All steps are shortened to fit, filling the file included. `None`: at full length.
+    /// Time budget that all steps are shortened to fit, including filling the file. `None`: full
+    /// length.
     pub budget: Option<Duration>,
     /// io_uring, or threads with one request each.
     pub engine: EngineKind,
-    /// Go through the page cache where direct I/O would be used.
+    /// Whether to use the page cache where direct I/O would be used.
     pub buffered: bool,
-    /// For measuring beside others; the survey ends itself when the host suffers.
+    /// Limits for measuring alongside others; the survey ends itself when the host suffers.
     pub limits: Option<RateLimits>,
     /// Length of the sustained profile's last step.
     pub sustained: Duration,
     pub seed: u64,
 }
 
-/// Told what happens as it happens.
+/// Receives events as they happen.
 pub trait SurveyObserver {
-    /// A step begins; it is `number` of `total` and takes about `expected`.
+    /// Called when a step begins; it is `number` of `total` and takes about `expected`.
     fn step_begins(&mut self, name: &str, number: usize, total: usize, expected: Duration);
-    /// A second of the step under way.
+    /// Called for each second of the running step.
     fn second(&mut self, second: &Second<'_>);
-    /// A step has ended.
+    /// Called when a step has ended.
     fn step_ended(&mut self, step: &DiskStep) -> Result<(), DiskError>;
 }
 
@@ -76,13 +77,13 @@ pub enum SurveyEnd {
 pub struct Survey<'a> {
     options: &'a SurveyOptions,
     file: &'a TestFile,
-    /// Where files of the journal steps are made; `None` when nothing may be written.
+    /// Where files of the journal steps are created; `None` if nothing may be written.
     directory: Option<PathBuf>,
     steps: Vec<DiskStep>,
 }
 
 impl<'a> Survey<'a> {
-    /// On `file`; on one that is not ours nothing that writes is asked.
+    /// Returns a survey of `file`; if the file is not ours, no question that writes is asked.
     pub fn new(options: &'a SurveyOptions, file: &'a TestFile) -> Self {
         Self {
             options,
@@ -92,12 +93,12 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The steps measured so far.
+    /// Returns the steps measured so far.
     pub fn steps(&self) -> &[DiskStep] {
         &self.steps
     }
 
-    /// Asks all questions. `started` is when the budget began to run.
+    /// Asks all questions. `started` is when the budget began.
     pub fn run(
         &mut self,
         started: Instant,
@@ -135,7 +136,7 @@ impl<'a> Survey<'a> {
         Ok(SurveyEnd::Complete)
     }
 
-    /// By how much the questions that are left are shortened to keep the budget.
+    /// Returns the factor by which the remaining questions are shortened to keep the budget.
     fn scale(&self, left: &[Question], started: Instant) -> f64 {
         let Some(budget) = self.options.budget else {
             return 1.0;
@@ -151,7 +152,7 @@ impl<'a> Survey<'a> {
                 length + question.warm_up(length)
             })
             .sum();
-        // Below a twentieth nothing can be said any more; the budget is then exceeded.
+        // Below a twentieth no result is meaningful; the budget is then exceeded.
         (time.as_secs_f64() / wanted.as_secs_f64().max(0.001)).clamp(0.05, 1.0)
     }
 
@@ -165,7 +166,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The knee of the ramp so far; 32 before there is one.
+    /// Returns the knee of the ramp so far; 32 before there is one.
     fn knee(&self) -> u32 {
         knee_depth(&self.steps).unwrap_or(32)
     }
@@ -191,7 +192,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// A positive rate as a whole number.
+/// Converts a positive rate to a whole number.
 fn whole(rate: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,8 +1,9 @@
-//! The file that is measured: seekscope's own, without a name, or one that exists and is only read.
+//! The file that is measured: seekscope's own, which has no name, or an existing one that is only
+//! read.
 //!
-//! Our own has no name from the start (O_TMPFILE), so nothing stays behind even after SIGKILL.
-//! Every user opens it anew through `/proc/self/fd`: read-ahead state belongs to an open file
-//! description, and some want the page cache while others go around it.
+//! Our own file has no name from the start (O_TMPFILE), so nothing is left behind even after
+//! SIGKILL. Every user opens it again through `/proc/self/fd`: read-ahead state belongs to an open
+//! file description, and some use the page cache while others bypass it.
 
 mod copy;
 mod fill;
@@ -28,15 +29,16 @@ use crate::{DiskError, safety};
 #[derive(Debug)]
 pub struct TestFile {
     file: File,
-    /// The directory it lies in, or the file itself when it existed before.
+    /// The directory that contains it, or the file itself if it existed before.
     path: PathBuf,
     bytes: u64,
     own: bool,
 }
 
 impl TestFile {
-    /// Makes a file of `bytes` without a name in `directory` and fills it. `progress` is told how
-    /// much has been written; the file is smaller than asked for only when `options.until` came first.
+    /// Creates a file of `bytes` without a name in `directory` and fills it. `progress` is called
+    /// with the bytes written; the file is smaller than requested only if `options.until` came
+    /// first.
     pub fn create(
         directory: &Path,
         bytes: u64,
@@ -50,7 +52,7 @@ impl TestFile {
         Ok(file)
     }
 
-    /// Makes a file of no bytes and without a name.
+    /// Creates an empty file without a name.
     pub fn create_empty(directory: &Path) -> Result<Self, DiskError> {
         if !directory
             .metadata()
@@ -67,8 +69,8 @@ impl TestFile {
         })
     }
 
-    /// Makes a file without a name whose blocks are not there yet: each is allocated when it is
-    /// first written.
+    /// Creates a file without a name whose blocks are not allocated yet: each is allocated when it
+    /// is first written.
     pub fn create_sparse(directory: &Path, bytes: u64) -> Result<Self, DiskError> {
         safety::check_space(directory, bytes)?;
         let mut file = Self::create_empty(directory)?;
@@ -79,7 +81,8 @@ impl TestFile {
         Ok(file)
     }
 
-    /// Makes a named file, which must not exist and stays when done. For those who ask for it.
+    /// Creates a named file, which must not exist yet and stays when done. For those who ask for
+    /// it.
     pub fn create_named(path: &Path) -> Result<Self, DiskError> {
         let file = OpenOptions::new()
             .read(true)
@@ -97,7 +100,7 @@ impl TestFile {
         })
     }
 
-    /// Fills what [`Self::create_named`] made; see [`Self::create`].
+    /// Fills the file that [`Self::create_named`] created; see [`Self::create`].
     pub fn fill(
         &mut self,
         bytes: u64,
@@ -109,10 +112,10 @@ impl TestFile {
         Ok(())
     }
 
-    /// Opens a file or block device that exists. It is never written.
+    /// Opens an existing file or block device, which is never written.
     pub fn open_existing(path: &Path) -> Result<Self, DiskError> {
         let metadata = path.metadata().map_err(DiskError::on("examine", path))?;
-        // Looked at before it is opened: opening a pipe would wait for its writer.
+        // Checked before it is opened, because opening a pipe would wait for its writer.
         if !metadata.is_file() && !metadata.file_type().is_block_device() {
             return Err(DiskError::NotAFile(path.into()));
         }
@@ -121,7 +124,7 @@ impl TestFile {
             .custom_flags(libc::O_NONBLOCK)
             .open(path)
             .map_err(DiskError::on("open", path))?;
-        // A block device tells its size by its end only.
+        // A block device reveals its size only by its end.
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|e| DiskError::on("find the end of", path)(e.into()))?;
         if bytes == 0 {
@@ -138,7 +141,7 @@ impl TestFile {
         })
     }
 
-    /// A new open file description on it; `direct` goes around the page cache.
+    /// Opens a new file description; `direct` bypasses the page cache.
     pub fn open(&self, direct: bool) -> Result<File, DiskError> {
         let flags = if direct { libc::O_DIRECT } else { 0 };
         let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -160,8 +163,8 @@ impl TestFile {
             })
     }
 
-    /// Brings its pages out of the page cache, as far as the kernel lets go of them. Of a file that
-    /// is not ours only those that need not be written first.
+    /// Evicts its pages from the page cache, as far as the kernel lets go of them. For a file that
+    /// is not ours, evicts only pages that need not be written first.
     pub fn evict(&self) -> Result<(), DiskError> {
         let evicted = if self.own {
             page_cache::evict(&self.file, 0, self.bytes)
@@ -171,17 +174,17 @@ impl TestFile {
         evicted.map_err(DiskError::on("evict the pages of", &self.path))
     }
 
-    /// Bytes that may be read.
+    /// Returns the bytes that may be read.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// It is seekscope's own and may be written.
+    /// Returns whether it is seekscope's own and may be written.
     pub fn is_own(&self) -> bool {
         self.own
     }
 
-    /// The directory it lies in, or the file itself when it existed before.
+    /// Returns the directory that contains it, or the file itself if it existed before.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -193,7 +196,8 @@ impl AsFd for TestFile {
     }
 }
 
-/// O_TMPFILE; where the filesystem has none, a random name that is removed at once.
+/// Opens a file with O_TMPFILE; if the filesystem does not support that, uses a random name that is
+/// removed at once.
 fn nameless(directory: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -215,7 +219,8 @@ fn nameless(directory: &Path) -> io::Result<File> {
     Ok(file.into())
 }
 
-/// From the hasher that the standard library seeds randomly: names must not be guessed.
+/// Returns a number from the hasher that the standard library seeds randomly, because names must
+/// not be guessable.
 fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

@@ -1,8 +1,8 @@
-//! What was waited, by kind, and how much of it each finding may claim.
+//! Adds up what was waited, by kind, and how much of it each finding may claim.
 //!
-//! Several findings may explain the same waiting: a limit and slow syncs of the journal are one and the
-//! same second of a writer. Each kind of waiting is therefore a purse: whoever is ranked first takes what
-//! it claims, the next one its share of what is left, and so on. All claims together never exceed what was
+//! Several findings may explain the same waiting: a limit and slow syncs of the journal are the same second
+//! of a writer. Each kind of waiting is therefore a budget: the finding that is ranked first takes what it
+//! claims, the next one its share of what is left, and so on. All claims together never exceed what was
 //! waited.
 
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use crate::answers::{ceiling_reached, saved_of_disk, waiting_beside_disk_s_per_h
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::{NOTICEABLE_S_PER_HOUR, is_seen};
 
-/// Waiting that was seen, s per hour, each second under one kind only.
+/// Observed waiting, s per hour, each second under one kind only.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Waited {
@@ -27,7 +27,7 @@ pub struct Waited {
     /// Syncs of the journal, as far as operations can have waited for them.
     #[schemars(range(min = 0))]
     pub syncs: f64,
-    /// Room in the cache, made by application threads or waited for by them.
+    /// Making room in the cache, by application threads, or waiting for it.
     #[schemars(range(min = 0))]
     pub cache_room: f64,
     /// Operations beyond all that: locks, tickets, the CPU.
@@ -52,9 +52,9 @@ const ALL: [Kind; 5] = [
     Kind::Room,
     Kind::Operations,
 ];
-/// What an operation that reads takes.
+/// The kinds of waiting that an operation that reads may include.
 const OF_READING: [Kind; 3] = [Kind::Reads, Kind::FromMemory, Kind::Operations];
-/// A checkpoint holds up everything but what memory serves.
+/// The kinds that a checkpoint delays: everything except what memory serves.
 const OF_CHECKPOINTS: [Kind; 4] = [Kind::Syncs, Kind::Reads, Kind::Room, Kind::Operations];
 
 impl Waited {
@@ -79,12 +79,12 @@ impl Waited {
         waited
     }
 
-    /// Of all kinds.
+    /// Returns the total of all kinds.
     pub fn total(&self) -> f64 {
         ALL.iter().map(|kind| self.get(*kind)).sum()
     }
 
-    /// Of the kinds that the disk has a part in.
+    /// Returns the total of the kinds that involve the disk.
     pub fn total_for_disk(&self) -> f64 {
         self.reads + self.syncs
     }
@@ -114,7 +114,7 @@ impl Waited {
     }
 }
 
-/// Gives each finding, in their order, what it claims of what those before it left.
+/// Grants each finding, in order, what it claims of what the previous ones left.
 pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
     let mut purse = Purse::new(Waited::of(evidence));
     for finding in findings.iter_mut().filter(|finding| is_seen(finding)) {
@@ -134,7 +134,7 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// What a finding explains; of one that is not listed, anything.
+/// Returns the kinds that a finding explains; any kind for one that is not listed.
 fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
     match id {
         "layout.key-order-lost"
@@ -168,7 +168,8 @@ impl Purse {
         Self { all, left: all }
     }
 
-    /// Of what the kinds held at first `claimed` is a share; that share of what they still hold is granted.
+    /// Treats `claimed` as a share of what the kinds held at first, and grants that share of what they still
+    /// hold.
     fn take(&mut self, claimed: f64, kinds: &[Kind]) -> f64 {
         let (all, left) = (self.all.sum(kinds), self.left.sum(kinds));
         if all <= 0.0 || left <= 0.0 || claimed <= 0.0 {
@@ -183,13 +184,13 @@ impl Purse {
 }
 
 fn grant(finding: &mut Finding, claimed: f64, granted: f64) {
-    // Rounding is no reason for a sentence.
+    // Rounding does not deserve a sentence.
     if granted >= claimed * (1.0 - 1e-9) {
         return;
     }
     finding.saves_s_per_hour = Some(granted);
     if granted < NOTICEABLE_S_PER_HOUR && claimed >= NOTICEABLE_S_PER_HOUR {
-        // Another explanation of the same waiting: a gain of next to nothing would be no help.
+        // Another explanation of the same waiting: a gain of next to nothing would not help.
         finding.gain = None;
     } else if let Some(gain) = &mut finding.gain {
         gain.value *= granted / claimed;

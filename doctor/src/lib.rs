@@ -1,11 +1,11 @@
-//! From the records of a run to conclusions: why is this server slow on disk, how sure is that, what
+//! Draws conclusions from the records of a run: why the server is slow on disk, how certain that is, what
 //! would help and how much.
 //!
-//! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is
-//! judged as where it was made. [`Evidence`] is what is known, [`disk_opinion`] what that says of the disk;
-//! each file of `detectors` looks in it for one illness and stays silent without it; `answers` are the
-//! tables behind the findings; [`rank`] puts the findings in order; [`thresholds`] says whether a user's limits were kept, [`since`] whether
-//! an earlier run's predictions came true.
+//! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is judged as
+//! it would be where it was made. [`Evidence`] is what is known, and [`disk_opinion`] what that says of the
+//! disk; each file of `detectors` looks for one problem and reports nothing without evidence of it; `answers`
+//! are the tables behind the findings; [`rank`] puts the findings in order; [`thresholds`] says whether a
+//! user's limits were kept, and [`since`] whether an earlier run's predictions came true.
 
 pub mod answers;
 pub mod claims;
@@ -32,12 +32,12 @@ pub use ranking::rank;
 /// Everything concluded from a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// Ranked: what to look at first comes first.
+    /// Ranked by importance, the first thing to look at first.
     pub findings: Vec<Finding>,
     pub answers: Answers,
 }
 
-/// Looks for everything.
+/// Runs every detector on the evidence and ranks the findings.
 pub fn diagnose(evidence: &Evidence<'_>) -> Diagnosis {
     let answers = Answers::of(evidence);
     let found = detectors::all()

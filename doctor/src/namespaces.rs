@@ -1,10 +1,10 @@
-//! Which collections are the server's own.
+//! Tells which collections are the server's own.
 
 /// Databases that MongoDB keeps for itself: replication, sharding, users.
 const INTERNAL: [&str; 3] = ["local.", "config.", "admin."];
 
-/// True for collections that no application filled: a follower reads the whole oplog by nature, and its
-/// file has room for what is written next.
+/// Returns true for collections that no application filled: a follower reads the whole oplog by design, and
+/// the oplog's file has room for what is written next.
 pub(crate) fn is_internal(namespace: &str) -> bool {
     INTERNAL
         .iter()

@@ -1,17 +1,17 @@
-//! Which finding comes first.
+//! Decides the order of findings.
 //!
-//! Findings are ordered by the waiting that acting on them saves, the most first. Five things are settled
-//! here because no finding can know of the others:
+//! Findings are ordered by the waiting that acting on them saves, the most first. Five rules are applied here
+//! because no finding knows of the others:
 //!
-//! - Noticeable waiting that was seen comes before what a job would save that nobody ran: the seconds of
-//!   one scan and those of every hour are no one quantity.
-//! - Several may explain the same waiting. Whoever comes first claims its share of it; of what is left the
-//!   next one claims its share, and so on, so that the sum never exceeds what was waited (`claims.rs`).
-//! - Of findings that save alike (within a factor of two), what removes the cause and costs least comes
-//!   first: order before a faster disk (`BEFORE`).
+//! - Noticeable observed waiting comes before what a job that nobody ran would save: the seconds of one scan
+//!   and those of every hour are different quantities.
+//! - Several findings may explain the same waiting. The first claims its share of it, the next one its share
+//!   of what is left, and so on, so that the sum never exceeds what was waited (`claims.rs`).
+//! - Of findings that save alike (within a factor of two), the one that removes the cause and costs least
+//!   comes first: order before a faster disk (`BEFORE`).
 //! - "Nothing is wrong with the disk" holds only where nothing else saves anything noticeable, and is then
 //!   the answer.
-//! - What every such host has, and costs next to nothing, comes last ([`is_boilerplate`]).
+//! - Findings that apply to every such host and cost next to nothing come last ([`is_boilerplate`]).
 
 use seekscope_run::Finding;
 
@@ -19,19 +19,19 @@ use crate::Evidence;
 use crate::claims::share_out;
 use crate::thresholds::NOTHING_WRONG;
 
-/// Findings that a first screen has room for.
+/// Number of findings on a first screen.
 pub const FIRST_SCREEN: usize = 5;
 
 /// Waiting that is worth a finding: a hundredth of one thread's time.
 pub const NOTICEABLE_S_PER_HOUR: f64 = 36.0;
 
-/// Unit of gains of waiting that was seen; others are of a job that was not.
+/// Unit of gains of observed waiting; other gains are of a job that was not observed.
 pub const PER_HOUR: &str = "s of waiting per hour";
 
 const FILESYSTEM: &str = "filesystem.unfit";
 const INCOMPLETE: &str = "evidence.incomplete";
 
-/// What comes before what, of findings that save alike.
+/// Findings that precede others that save alike.
 const BEFORE: [(&str, &[&str]); 6] = [
     (
         "schema.scattered-series",
@@ -73,11 +73,11 @@ const BEFORE: [(&str, &[&str]); 6] = [
         &["journal.slow-sync", "query.collection-scan"],
     ),
 ];
-/// Savings alike: at least this share of the larger.
+/// Savings are alike if the smaller is at least this share of the larger.
 const ALIKE: f64 = 0.5;
 
-/// Puts findings in order; see the module. Equals keep their order, those whose saving is not known follow
-/// by confidence.
+/// Puts findings in order; see the module. Equal ones keep their order; those whose saving is not known
+/// follow by confidence.
 pub fn rank(evidence: &Evidence<'_>, findings: Vec<Finding>) -> Vec<Finding> {
     let mut findings = ordered(findings);
     share_out(evidence, &mut findings);
@@ -94,7 +94,8 @@ pub fn rank(evidence: &Evidence<'_>, findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Is its saving of waiting that was seen, at the load that was seen? Else it is of a job that was not.
+/// Is its saving one of observed waiting, at the observed load? Otherwise it is of a job that was not
+/// observed.
 pub fn is_seen(finding: &Finding) -> bool {
     finding
         .gain
@@ -102,17 +103,17 @@ pub fn is_seen(finding: &Finding) -> bool {
         .is_none_or(|gain| gain.unit == PER_HOUR)
 }
 
-/// Worth a line and no more: mount options that cost something now and then.
+/// Is it worth one line at most, as mount options that cost something now and then are?
 pub fn is_boilerplate(finding: &Finding) -> bool {
     finding.id == FILESYSTEM && finding.confidence == "low"
 }
 
-/// Saves noticeable waiting that was seen.
+/// Does it save noticeable observed waiting?
 fn is_noticeable(finding: &Finding) -> bool {
     is_seen(finding) && saved(finding).is_some_and(|s| s >= NOTICEABLE_S_PER_HOUR)
 }
 
-/// Saves noticeable waiting for the disk, or says that operations queue for what the disk holds up.
+/// Does it save noticeable waiting for the disk, or say that operations queue because of the disk?
 fn accuses_disk(finding: &Finding) -> bool {
     // Their waiting is not always counted.
     const QUEUES: [&str; 2] = ["cache.dirty-limit-reached", "tickets.exhausted"];
@@ -126,7 +127,7 @@ fn accuses_disk(finding: &Finding) -> bool {
         "read-ahead.",
         "schema.",
     ];
-    // Of groups whose other findings have nothing to do with reads.
+    // Findings of groups whose others have nothing to do with reads.
     const ALSO_READING: [&str; 3] = [
         "memory.short",
         "query.collection-scan",
@@ -146,7 +147,7 @@ fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
         (
             is_noticeable(finding),
             saved(finding).unwrap_or(-1.0),
-            // The one speaks of us, not of the server, the other of what is worth a line.
+            // One is about seekscope, not about the server, the other is worth one line at most.
             finding.id != INCOMPLETE && !is_boilerplate(finding),
             confidence(&finding.confidence),
         )
@@ -162,8 +163,8 @@ fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Moves findings with the id `first` before the first of `later` that saves alike, and likewise of what
-/// was seen, or was not.
+/// Moves findings with the id `first` before the first of `later` that saves alike and is equally of observed
+/// waiting or not.
 fn put_before(findings: &mut Vec<Finding>, first: &str, later: &[&str]) {
     for at in 0..findings.len() {
         if findings[at].id != first {
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// With 1000 s per hour of waiting for reads.
+    /// Ranks with 1000 s per hour of waiting for reads.
     fn ranked(findings: Vec<Finding>) -> Vec<Finding> {
         let mut recording = Recording::new();
         let read = "wiredTiger.cache.application threads page read from disk to cache";

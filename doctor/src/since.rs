@@ -1,9 +1,9 @@
-//! What changed since an earlier run, and whether what it predicted came true.
+//! Reports what changed since an earlier run, and whether its predictions came true.
 //!
-//! Findings are told apart by id and subject. What is compared is measured in both runs in the same way:
-//! the predicted scan of the same file, the waiting for the same collection or index, free bytes, the
-//! median checkpoint. A finding counts as gone only if what it needs was looked at again, and, where it is
-//! one of load, if the server did as much work: an idle server waits for nothing.
+//! Findings are identified by id and subject. What is compared is measured in both runs in the same way: the
+//! predicted scan of the same file, the waiting for the same collection or index, free bytes, the median
+//! checkpoint. A finding counts as gone only if what it depends on was examined again, and, if it is one of
+//! load, the server did as much work: an idle server waits for nothing.
 
 mod measured;
 mod work;
@@ -14,17 +14,17 @@ use crate::Diagnosis;
 use crate::thresholds::NOTHING_WRONG;
 use measured::{Measured, Quantity, measured};
 
-/// Up to this relative change is taken for noise: the device model is off by as much between surveys.
+/// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
 
-/// A run and what is concluded from it now.
+/// A run and its present diagnosis.
 #[derive(Debug, Clone, Copy)]
 pub struct Examined<'a> {
     pub document: &'a RunDocument,
     pub diagnosis: &'a Diagnosis,
 }
 
-/// Every finding of either run: those of the earlier in its order, then the new ones.
+/// Returns every finding of either run: those of the earlier in its order, then the new ones.
 pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
     let illnesses = |run: Examined<'_>| -> Vec<Finding> {
         let findings = run.diagnosis.findings.iter();
@@ -95,7 +95,7 @@ fn change_of(
     }
 }
 
-/// Is it true or not whatever the server is doing?
+/// Is it true or false whatever the server is doing?
 fn is_fact(id: &str) -> bool {
     const FACTS: [&str; 12] = [
         "evidence.",
@@ -127,7 +127,7 @@ fn was_traced(run: Examined<'_>) -> bool {
     phase.is_some_and(|phase| phase.trace.is_some())
 }
 
-/// Was what a finding of this id rests on looked at?
+/// Were the facts that a finding of this id depends on examined?
 fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
     let family = id.split('.').next().unwrap_or_default();
     let document = run.document;

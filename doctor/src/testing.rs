@@ -1,8 +1,8 @@
-//! Made-up recordings for the tests of detectors and answers: facts, counters, and I/O events that go
+//! Builds made-up recordings for the tests of detectors and answers: facts, counters, and I/O events that go
 //! through the real analysers.
 //!
-//! A new [`Recording`] is of a healthy, idle server that was observed for a minute; tests add what
-//! they are about. Times are seconds from the start of the observation.
+//! A new [`Recording`] is of a healthy, idle server that was observed for a minute; tests add what they need.
+//! Times are seconds from the start of the observation.
 
 use seekscope_pattern::{
     AnalysisOptions, DeviceUse, DeviceUseFinder, TraceAnalyser, TraceAnalysis,
@@ -21,14 +21,14 @@ use crate::{Answers, Counters, Diagnosis, Evidence, diagnose};
 
 /// When the observation began.
 pub(crate) const START_NS: u64 = 1_000_000_000_000;
-/// How long it took.
+/// How long the observation took.
 pub(crate) const OBSERVED_S: u32 = 60;
 pub(crate) const GIB: u64 = 1 << 30;
 const PID: u32 = 7;
 
 /// A made-up recording, at first that of a healthy and idle server.
 pub(crate) struct Recording {
-    /// To be changed at will.
+    /// May be changed freely.
     pub(crate) document: RunDocument,
     files: Vec<FileRecord>,
     threads: Vec<ThreadRecord>,
@@ -104,7 +104,7 @@ impl Recording {
         self.document.examination.as_mut().unwrap()
     }
 
-    /// The examined server.
+    /// Returns the examined server.
     pub(crate) fn examined(&mut self) -> &mut MemberRecord {
         &mut self.examination().members[0]
     }
@@ -117,7 +117,7 @@ impl Recording {
         self.document.device.as_mut().unwrap()
     }
 
-    /// The disk's ability was measured, and is this.
+    /// Sets the measured ability of the disk.
     pub(crate) fn ability(&mut self, model: DeviceModel) {
         self.examination().disk = Some(DiskAbility {
             model,
@@ -127,7 +127,7 @@ impl Recording {
         });
     }
 
-    /// A file whose leaves were walked.
+    /// Adds a file whose leaves were walked.
     pub(crate) fn layout(&mut self, file: LayoutFile) {
         let layout = self.document.layout.get_or_insert_with(|| {
             let path = "/var/lib/mongodb".into();
@@ -140,7 +140,7 @@ impl Recording {
         layout.files.push(file);
     }
 
-    /// A file that the trace knows; its number.
+    /// Adds a file to the trace and returns its number.
     pub(crate) fn file(&mut self, name: &str, role: FileRole, namespace: Option<&str>) -> u32 {
         let file_id = u32::try_from(self.files.len()).unwrap() + 1;
         self.files.push(FileRecord {
@@ -157,8 +157,8 @@ impl Recording {
         file_id
     }
 
-    /// A thread of the server; its number. Names tell roles: "conn1" application, "WTCheck.tThread"
-    /// checkpoint, "WTJourn.Flusher" journal, "WT-eviction-1" eviction.
+    /// Adds a thread of the server and returns its number. Names imply roles: "conn1" application,
+    /// "WTCheck.tThread" checkpoint, "WTJourn.Flusher" journal, "WT-eviction-1" eviction.
     pub(crate) fn thread(&mut self, name: &str) -> u32 {
         let tid = u32::try_from(self.threads.len()).unwrap() + 100;
         self.threads.push(ThreadRecord {
@@ -169,19 +169,19 @@ impl Recording {
         tid
     }
 
-    /// A read that waited for the disk, of no more than it asked for.
+    /// Adds a read that waited for the disk, which read no more than requested.
     pub(crate) fn miss(&mut self, call: Call) {
         self.miss_with_read_ahead(call, call.bytes);
     }
 
-    /// … for which the disk read `device_bytes`.
+    /// Adds a read for which the disk read `device_bytes`.
     pub(crate) fn miss_with_read_ahead(&mut self, call: Call, device_bytes: u32) {
         let flags = IoFlags::WAITED | IoFlags::DEVICE_READ;
         let event = call.event(IoOp::Pread, flags, device_bytes);
         self.events.push(event);
     }
 
-    /// A read that the page cache served.
+    /// Adds a read that the page cache served.
     pub(crate) fn hit(&mut self, call: Call) {
         self.events.push(call.event(IoOp::Pread, 0, 0));
     }
@@ -190,7 +190,7 @@ impl Recording {
         self.events.push(call.event(IoOp::Pwrite, 0, 0));
     }
 
-    /// An `fdatasync`; offset and bytes are of no matter.
+    /// Adds an `fdatasync`; offset and bytes do not matter.
     pub(crate) fn sync(&mut self, call: Call) {
         let event = call.event(IoOp::Fdatasync, IoFlags::WAITED, 0);
         self.events.push(IoEvent {
@@ -201,7 +201,7 @@ impl Recording {
         });
     }
 
-    /// A request that reached the disk for the file, with its offset in the file.
+    /// Adds a request that reached the disk for the file, with its offset in the file.
     pub(crate) fn request(&mut self, op: IoOp, call: Call) {
         let event = call.event(op, IoFlags::SYNCHRONOUS, 0);
         self.events.push(IoEvent {
@@ -214,7 +214,7 @@ impl Recording {
         });
     }
 
-    /// Values of a counter or gauge, one a second from 0 to the last, by the second.
+    /// Sets a counter or gauge from a function of the second, one value a second from 0 to the last.
     pub(crate) fn values(&mut self, source: &str, name: &str, value: impl Fn(f64) -> f64) {
         for second in 0..=OBSERVED_S {
             self.samples.push(CounterSample {
@@ -226,7 +226,7 @@ impl Recording {
         }
     }
 
-    /// All of shop.orders was being read in thirty looks at what is running.
+    /// Records that all of shop.orders was being read in thirty samples of the running operations.
     pub(crate) fn scanning(&mut self) {
         self.examined().operations.push(OperationSeen {
             kind: "query".into(),
@@ -238,17 +238,17 @@ impl Recording {
         });
     }
 
-    /// A counter of `serverStatus` that rises evenly.
+    /// Adds a counter of `serverStatus` that rises evenly.
     pub(crate) fn rising(&mut self, name: &str, per_s: f64) {
         self.values("serverStatus", name, |s| 1000.0 + s * per_s);
     }
 
-    /// A gauge of `serverStatus` that stays as it is.
+    /// Adds a gauge of `serverStatus` that stays constant.
     pub(crate) fn steady(&mut self, name: &str, value: f64) {
         self.values("serverStatus", name, |_| value);
     }
 
-    /// What was recorded, as detectors see it.
+    /// Passes what was recorded to `look`, as detectors see it.
     pub(crate) fn examine<R>(&self, look: impl FnOnce(&Evidence<'_>, &Answers) -> R) -> R {
         let counters = Counters::new(self.samples.clone());
         let trace = self.trace();
@@ -270,7 +270,7 @@ impl Recording {
         look(&evidence, &Answers::of(&evidence))
     }
 
-    /// What one detector finds.
+    /// Returns what one detector finds.
     pub(crate) fn findings(&self, detector: &Detector) -> Vec<Finding> {
         let found = self.examine(|evidence, answers| (detector.detect)(evidence, answers));
         assert!(
@@ -280,12 +280,12 @@ impl Recording {
         found
     }
 
-    /// What all of them find.
+    /// Returns what all detectors find.
     pub(crate) fn diagnosis(&self) -> Diagnosis {
         self.examine(|evidence, _| diagnose(evidence))
     }
 
-    /// Without events there was no trace.
+    /// Returns the trace; without events there was none.
     fn trace(&self) -> Option<TraceAnalysis> {
         let events = self.events_by_end();
         (!events.is_empty()).then(|| {
@@ -305,7 +305,7 @@ impl Recording {
         finder.finish()
     }
 
-    /// In the order in which a trace holds them.
+    /// Returns the events in the order in which a trace holds them.
     fn events_by_end(&self) -> Vec<IoEvent> {
         let mut events = self.events.clone();
         events.sort_by_key(|event| event.t_ns + event.latency_ns);
@@ -349,7 +349,7 @@ pub(crate) fn observed_phase() -> Phase {
     }
 }
 
-/// A flash disk: 4 KiB reads take `read_s` one at a time, and up to 32 of them go side by side.
+/// Returns a flash disk: 4 KiB reads take `read_s` one at a time, and up to 32 of them run in parallel.
 pub(crate) fn flash(read_s: f64) -> DeviceModel {
     let bytes_per_s = 1e9;
     let depths = [1, 2, 4, 8, 16, 32, 64].map(|depth: u32| {
@@ -390,7 +390,7 @@ pub(crate) fn flash(read_s: f64) -> DeviceModel {
     }
 }
 
-/// The numbers below `count` in no order.
+/// Returns the numbers below `count` in random order.
 pub(crate) fn shuffled(count: u32) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..count).collect();
     let mut rng = SplitMix64::new(7);

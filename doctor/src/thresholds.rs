@@ -1,4 +1,4 @@
-//! Limits that a user set, for CI and cron: which findings end the command with exit code 6.
+//! Checks limits that a user set, for CI and cron: which findings end the command with exit code 6.
 //!
 //! | form | breached by |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `saves>30s` | a finding that would save more than so much waiting per hour (`>=` too), of what was seen |
 //! | `confidence>=medium` | a finding that is at least so sure (`high`, `medium`, `low`) |
 //!
-//! Joined by `&`, all of them have to hold of the same finding: `layout.*&saves>30s`.
+//! Terms joined by `&` must all hold for the same finding: `layout.*&saves>30s`.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ use crate::ranking::is_seen;
 use crate::wording::duration;
 use crate::{Diagnosis, detectors};
 
-/// The finding that says that nothing is wrong: breaches nothing.
+/// The finding that says that nothing is wrong; it breaches nothing.
 pub const NOTHING_WRONG: &str = "disk.not-the-problem";
 
 /// Why a threshold could not be read.
@@ -48,9 +48,9 @@ pub struct Threshold {
 enum Condition {
     Any,
     Id(String),
-    /// With its dot.
+    /// The family, with its dot.
     Family(String),
-    /// s of waiting per hour; inclusive or not.
+    /// Saving in s of waiting per hour; inclusive or not.
     Saves {
         s_per_hour: f64,
         inclusive: bool,
@@ -63,8 +63,8 @@ impl Threshold {
     ///
     /// # Errors
     ///
-    /// For anything else, also for a finding that no detector gives: a mistyped limit would never be
-    /// breached.
+    /// Returns an error for anything else, also for a finding that no detector reports: a mistyped limit
+    /// would never be breached.
     pub fn parse(text: &str) -> Result<Self, ThresholdError> {
         let conditions: Result<Vec<Condition>, ThresholdError> =
             text.split('&').map(|part| part.trim().parse()).collect();
@@ -155,7 +155,7 @@ fn named(text: &str) -> Result<Condition, ThresholdError> {
     })
 }
 
-/// Of all detectors.
+/// Returns the ids of all detectors.
 fn known_ids() -> Vec<&'static str> {
     detectors::all()
         .flat_map(|detector| detector.ids.iter().copied())
@@ -188,12 +188,12 @@ impl Condition {
     }
 }
 
-/// Waiting that was seen; what a job would save that nobody ran is not per hour.
+/// Returns the observed waiting that would be saved; the saving for a job that nobody ran is not per hour.
 fn saved_per_hour(finding: &Finding) -> Option<f64> {
     finding.saves_s_per_hour.filter(|_| is_seen(finding))
 }
 
-/// A sentence for each threshold that was breached; empty when all were kept.
+/// Returns a sentence for each threshold that was breached; empty when all were kept.
 pub fn breached(thresholds: &[Threshold], diagnosis: &Diagnosis) -> Vec<String> {
     let sentence = |threshold: &Threshold| {
         let found = diagnosis

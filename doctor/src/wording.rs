@@ -1,11 +1,11 @@
-//! Numbers and commands as findings show them: lengths of time, shares, and text quoted for where it is
+//! Formats numbers and commands for findings: lengths of time, shares, and text quoted for where it is
 //! pasted. Names of collections and members come from servers, so nothing goes into a command unquoted.
 
 use seekscope_run::DiskAbility;
 pub use seekscope_run::shell_quoted;
 use seekscope_run::units::format_ns;
 
-/// A length of time with the unit that people would use: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
+/// Formats a length of time with a suitable unit: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "an unknown time".into();
@@ -22,7 +22,7 @@ fn nanoseconds(seconds: f64) -> u64 {
     whole(seconds * 1e9)
 }
 
-/// A number of bytes, pages or calls that was reckoned; 0 for what is negative or no number.
+/// Rounds a calculated number of bytes, pages or calls; 0 for negative values and NaN.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -32,7 +32,7 @@ pub(crate) fn whole(value: f64) -> u64 {
     value.max(0.0) as u64
 }
 
-/// A share (0..=1) as percent, with a digit more where it is small.
+/// Formats a share (0..=1) as a percentage, with one more digit where it is small.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent != 0.0 && percent.abs() < 10.0 {
@@ -42,7 +42,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// What figures of a disk rest on.
+/// Returns the basis of figures for a disk.
 pub(crate) fn disk_in_words(disk: Option<&DiskAbility>) -> &'static str {
     match disk {
         Some(disk) if disk.measured => "disk measured",
@@ -51,7 +51,7 @@ pub(crate) fn disk_in_words(disk: Option<&DiskAbility>) -> &'static str {
     }
 }
 
-/// The text with a capital letter.
+/// Returns the text with a capital first letter.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -59,7 +59,7 @@ pub fn capitalised(text: &str) -> String {
     })
 }
 
-/// A text as JavaScript writes it.
+/// Returns the text as a JavaScript literal.
 pub fn javascript_text(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -73,7 +73,7 @@ pub fn javascript_text(text: &str) -> String {
     quoted
 }
 
-/// The collection of `database.collection` as an expression of mongosh.
+/// Returns the collection of `database.collection` as a mongosh expression.
 pub fn mongosh_collection(namespace: &str) -> String {
     let (database, collection) = namespace.split_once('.').unwrap_or((namespace, ""));
     format!(
@@ -83,7 +83,7 @@ pub fn mongosh_collection(namespace: &str) -> String {
     )
 }
 
-/// A command line that has mongosh evaluate something.
+/// Returns a command line that has mongosh evaluate a script.
 pub fn mongosh(uri: &str, script: &str) -> String {
     format!(
         "mongosh {} --eval {}",

@@ -9,7 +9,7 @@ use seekscope_run::{BlockRequest, IoEvent, IoFlags, IoOp};
 use crate::fio::number;
 use crate::import::{Import, LineReader, LineResult, RecordSink, malformed};
 
-/// Requests issued whose completion has not been seen. No disk keeps this many under way.
+/// The most requests issued whose completion has not been seen. No disk keeps this many in flight.
 const IN_FLIGHT_MAX: usize = 1 << 18;
 
 type Key = (u32, u32, u64, IoOp);
@@ -36,7 +36,7 @@ pub(crate) struct Head<'a> {
     rest: &'a str,
 }
 
-/// `None` for lines that do not begin like one of blkparse's records.
+/// Splits a line; `None` for lines that do not begin like one of blkparse's records.
 pub(crate) fn head(text: &str) -> Option<Head<'_>> {
     let mut rest = text;
     let mut field = || {
@@ -63,7 +63,7 @@ pub(crate) fn head(text: &str) -> Option<Head<'_>> {
     })
 }
 
-/// `SECONDS.FRACTION` in ns; up to nine digits of the fraction count.
+/// Parses `SECONDS.FRACTION` into ns; up to nine digits of the fraction count.
 pub(crate) fn seconds_ns(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
@@ -160,7 +160,7 @@ impl Reader {
             .checked_mul(512)
             .and_then(|bytes| i32::try_from(bytes).ok());
         let Some(bytes) = bytes else {
-            // Discards may be that long; a read or write never is.
+            // Discards may be this long; a read or write never is.
             import.skip("a request of 2 GiB or more");
             return Ok(());
         };
@@ -191,8 +191,8 @@ impl Reader {
     }
 }
 
-/// Sector, number of sectors, and what stands in brackets: the process, or of a completion the
-/// error. A flush has neither sector nor length.
+/// Returns the sector, the number of sectors, and the text in brackets: the process, or the error
+/// of a completion. A flush has neither sector nor length.
 fn payload(text: &str) -> LineResult<(u64, u64, &str)> {
     let (place, bracket) = match text.split_once('[') {
         Some((place, bracket)) => (place.trim(), bracket),
@@ -205,7 +205,7 @@ fn payload(text: &str) -> LineResult<(u64, u64, &str)> {
     let Some((sector, sectors)) = place.split_once('+') else {
         return Ok((number(place, "sector")?, 0, bracket));
     };
-    // With blkparse's -t the time in the driver follows in parentheses.
+    // With blkparse's -t, the time in the driver follows in parentheses.
     let sectors = sectors.split('(').next().unwrap_or_default().trim();
     Ok((
         number(sector.trim(), "sector")?,
@@ -214,8 +214,8 @@ fn payload(text: &str) -> LineResult<(u64, u64, &str)> {
     ))
 }
 
-/// What an RWBS word says is done: a leading F is a flush before a write, a later one means force
-/// unit access.
+/// Returns the operation that an RWBS word stands for: a leading F is a flush before a write, a
+/// later one means force unit access.
 fn operation(rwbs: &str) -> Option<IoOp> {
     let has = |letter| rwbs.contains(letter);
     if has('D') {

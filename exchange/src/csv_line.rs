@@ -1,9 +1,9 @@
-//! One record of comma-separated values (RFC 4180), there and back.
+//! Reading and writing one record of comma-separated values (RFC 4180).
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// The fields of a record; `None` while a quoted field goes on after the end of the text.
+/// Splits a record into its fields; `None` if a quoted field continues after the end of the text.
 pub(crate) fn split(text: &str) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -18,13 +18,13 @@ pub(crate) fn split(text: &str) -> Option<Vec<Cow<'_, str>>> {
         fields.push(field);
         match after.strip_prefix(',') {
             Some(next) => rest = next,
-            // What follows a closing quote without a comma belongs to nothing and is dropped.
+            // Text after a closing quote without a comma belongs to no field and is dropped.
             None => return Some(fields),
         }
     }
 }
 
-/// The field whose opening quote is already gone, and what follows its closing one.
+/// Returns the field whose opening quote has been removed, and what follows its closing quote.
 fn unquote(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut from = 0;
     loop {
@@ -44,7 +44,7 @@ fn unquote(text: &str) -> Option<(Cow<'_, str>, &str)> {
     }
 }
 
-/// Writes a text field, in quotes where it needs them.
+/// Writes a text field, quoted if need be.
 pub(crate) fn write_text(out: &mut impl Write, text: &str) -> io::Result<()> {
     if text.contains(['"', ',', '\n', '\r']) {
         write!(out, "\"{}\"", text.replace('"', "\"\""))

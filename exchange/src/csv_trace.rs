@@ -16,17 +16,17 @@ use crate::csv_line::split;
 use crate::fio::number;
 use crate::import::{Import, LineReader, LineResult, RecordSink, malformed};
 
-/// A record may go over lines where a path holds line ends; not over more bytes than this.
+/// The most bytes of a record, which may span lines if a path contains line ends.
 const RECORD_BYTES_MAX: usize = 1 << 16;
 
 #[derive(Default)]
 pub(crate) struct Reader {
     columns: Option<Columns>,
-    /// Beginning of a record that goes on in the next line.
+    /// The beginning of a record that continues on the next line.
     open_record: String,
 }
 
-/// Where in a record each column is.
+/// The position of each column in a record.
 #[derive(Default)]
 pub(crate) struct Columns {
     time: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// `None` when the line is not a header with the columns needed.
+    /// Finds the columns; `None` if the line is not a header with the required columns.
     pub(crate) fn of(header: &str) -> Option<Self> {
         let names = split(header)?;
         let find = |wanted: &[&str]| {
@@ -132,7 +132,7 @@ impl Fields<'_> {
         number(self.text(column, what)?, what)
     }
 
-    /// `None` where the column is missing or the field is empty.
+    /// Parses a field; `None` if the column is missing or the field is empty.
     fn optional<T: std::str::FromStr>(
         &self,
         column: Option<usize>,

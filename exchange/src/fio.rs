@@ -10,10 +10,10 @@ pub(crate) const HEADER_3: &str = "fio version 3 iolog";
 
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// 0 before the first line.
+    /// The iolog's version; 0 before the first line.
     version: u8,
-    /// Time of the latest event, ns. Events of one moment follow each other by a nanosecond, so
-    /// that their order stays known.
+    /// Time of the latest event, ns. Events of the same moment are placed a nanosecond apart, so
+    /// that their order is kept.
     clock_ns: u64,
 }
 
@@ -86,7 +86,7 @@ impl LineReader for Reader {
     }
 }
 
-/// A number, or what is wrong with it.
+/// Parses a number, or says what is wrong with it.
 pub(crate) fn number<T: std::str::FromStr>(text: &str, what: &str) -> LineResult<T> {
     text.parse()
         .map_err(|_| malformed(format!("{what} `{}` is no number in range", brief(text))))

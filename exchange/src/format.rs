@@ -1,14 +1,14 @@
-//! Which formats there are, how they are told apart, and what each leaves unknown.
+//! The formats, how they are recognised, and what each of them leaves unknown.
 
 use seekscope_run::Limitation;
 
 use crate::import::ImportSummary;
 use crate::{blkparse, csv_trace, fio, strace};
 
-/// How much of a text [`detect`] looks at, bytes.
+/// How much of a text [`detect`] examines, bytes.
 pub const DETECTION_BYTES: usize = 64 << 10;
 
-/// Lines that may stand before the first telling one: a server's own messages, mostly.
+/// The most lines before the first recognisable one: mostly a server's own messages.
 const DETECTION_LINES: usize = 100;
 
 /// A foreign trace format.
@@ -24,7 +24,7 @@ pub enum Format {
     Csv,
 }
 
-/// The format of a text, told from its beginning.
+/// Detects the format of a text from its beginning.
 pub fn detect(beginning: &[u8]) -> Option<Format> {
     let beginning = &beginning[..beginning.len().min(DETECTION_BYTES)];
     let text = String::from_utf8_lossy(beginning);
@@ -46,7 +46,7 @@ pub fn detect(beginning: &[u8]) -> Option<Format> {
 }
 
 impl Format {
-    /// Who writes it.
+    /// Returns the name of the tool that writes it.
     pub fn tool(self) -> &'static str {
         match self {
             Self::Fio => "fio",
@@ -56,7 +56,7 @@ impl Format {
         }
     }
 
-    /// What a trace of this format cannot tell, given what was read.
+    /// Returns what a trace of this format cannot tell, given what was read.
     pub fn limitations(self, summary: &ImportSummary) -> Vec<Limitation> {
         let mut limitations = Vec::new();
         let mut limit = |what: &str, why: &str, remedy: &str| {

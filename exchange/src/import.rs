@@ -1,4 +1,4 @@
-//! What all readers have in common: where records go, what can go wrong, what was left out.
+//! What all readers share: where records go, what can go wrong, what was left out.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -10,13 +10,13 @@ use crate::lines::{Line, LineState, Lines};
 use crate::tables::Tables;
 use crate::{blkparse, csv_trace, fio, strace};
 
-/// Where a reader puts what it finds: a run directory, or memory.
+/// The destination of a reader's records: a run directory, or memory.
 pub trait RecordSink {
-    /// Takes an event. Its file was given before.
+    /// Takes an event. Its file has been passed before.
     fn event(&mut self, event: &IoEvent) -> Result<(), RunError>;
-    /// Takes a file; the same number again replaces it.
+    /// Takes a file; one with the same number replaces it.
     fn file(&mut self, file: &FileRecord) -> Result<(), RunError>;
-    /// Takes a thread; the same number again replaces it.
+    /// Takes a thread; one with the same number replaces it.
     fn thread(&mut self, thread: &ThreadRecord) -> Result<(), RunError>;
 }
 
@@ -34,16 +34,16 @@ impl RecordSink for IoWriter {
     }
 }
 
-/// Why a text could not be read to its end. What came before it has reached the sink.
+/// Why a text could not be read to its end. Everything before that point has reached the sink.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("line {line} is not what {format} writes: {reason}: `{text}`")]
     Malformed {
         format: &'static str,
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
         reason: String,
-        /// The line, shortened. Control characters are still in it: escape before showing it.
+        /// The line, shortened. It still contains control characters: escape it before showing it.
         text: String,
     },
     #[error(
@@ -58,29 +58,29 @@ pub enum ImportError {
     Stopped { line: u64 },
 }
 
-/// Lines without an event, for one reason.
+/// Lines that made no event, for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
     pub lines: u64,
-    /// The first of them, from 1.
+    /// Number of the first of these lines, from 1.
     pub first_line: u64,
 }
 
-/// What a text held.
+/// What a text contained.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportSummary {
     pub events: u64,
     /// Lines read.
     pub lines: u64,
-    /// Lines that made no event, by reason. A call that goes over two lines makes one event.
+    /// Lines that made no event, by reason. A call that spans two lines makes one event.
     pub skipped: BTreeMap<&'static str, Skipped>,
-    /// The earliest start and the latest end of an event, ns; `None` without events.
+    /// The earliest start and the latest end of an event, ns; `None` if there are no events.
     pub span_ns: Option<(u64, u64)>,
-    /// Times count from 1970 UTC, not from an unknown moment.
+    /// Whether times count from 1970 UTC, not from an unknown moment.
     pub since_1970: bool,
-    /// The text gives no times: those of the events only tell their order.
+    /// Whether the text gives no times, so that those of the events only show their order.
     pub untimed: bool,
-    /// The text gives no latencies.
+    /// Whether the text gives no latencies.
     pub without_latency: bool,
 }
 
@@ -93,20 +93,20 @@ impl ImportSummary {
     }
 }
 
-/// What a reader works on while it reads; the sink's wrapper.
+/// A reader's working state, wrapped around the sink.
 pub(crate) struct Import<'a, S> {
     sink: &'a mut S,
     pub(crate) tables: Tables,
     pub(crate) summary: ImportSummary,
     format: Format,
-    /// Line under way, from 1.
+    /// Number of the current line, from 1.
     line: u64,
 }
 
-/// What was wrong with a line.
+/// The result for one line.
 pub(crate) type LineResult<T> = Result<T, LineError>;
 
-/// Either the line's fault or the sink's.
+/// An error in the line, or in the sink.
 #[derive(Debug)]
 pub(crate) enum LineError {
     Malformed(String),
@@ -120,7 +120,7 @@ impl From<RunError> for LineError {
     }
 }
 
-/// For `ok_or_else` and the like.
+/// Makes a [`LineError`], for `ok_or_else` and the like.
 pub(crate) fn malformed(reason: impl Into<String>) -> LineError {
     LineError::Malformed(reason.into())
 }
@@ -132,12 +132,12 @@ impl<S: RecordSink> Import<'_, S> {
         Ok(())
     }
 
-    /// The number of the file with this path.
+    /// Returns the number of the file with this path.
     pub(crate) fn file_id(&mut self, path: &str) -> LineResult<u32> {
         self.tables.file_id(path, |file| self.sink.file(file))
     }
 
-    /// The number of what stands for the requests of a disk.
+    /// Returns the number of the pseudo-file for the requests of a disk.
     pub(crate) fn disk_id(&mut self, major: u32, minor: u32) -> LineResult<u32> {
         let sink = &mut *self.sink;
         self.tables.disk_id(major, minor, |file| sink.file(file))
@@ -149,7 +149,7 @@ impl<S: RecordSink> Import<'_, S> {
             .thread(tid, pid, name, |thread| sink.thread(thread))
     }
 
-    /// Counts the line under way as one without an event.
+    /// Counts the current line as one that makes no event.
     pub(crate) fn skip(&mut self, why: &'static str) {
         let skipped = self.summary.skipped.entry(why).or_insert(Skipped {
             lines: 0,
@@ -159,20 +159,20 @@ impl<S: RecordSink> Import<'_, S> {
     }
 }
 
-/// A format's reader: given every line in order.
+/// A format's reader, which is given every line in order.
 pub(crate) trait LineReader {
     fn line<S: RecordSink>(&mut self, import: &mut Import<'_, S>, text: &str) -> LineResult<()>;
 
-    /// After the last line.
+    /// Called after the last line.
     fn end<S: RecordSink>(&mut self, _import: &mut Import<'_, S>) {}
 }
 
-/// Reads a trace to its end. `go_on` is asked now and then; when it says no, reading stops. Returns
-/// what was read, and how that ended.
+/// Reads a trace to its end. `go_on` is called now and then, and reading stops when it returns
+/// false. Returns what was read, and how that ended.
 ///
 /// # Errors
-/// [`ImportError`]: a line that the format's tool cannot have written (lines that are merely of no
-/// interest are counted instead), or reading or writing failed.
+/// [`ImportError`] if the format's tool cannot have written a line (lines that are merely of no
+/// interest are counted instead), or if reading or writing fails.
 pub fn import<S: RecordSink>(
     format: Format,
     reader: impl BufRead,
@@ -195,7 +195,7 @@ pub fn import<S: RecordSink>(
     (import.summary, ended)
 }
 
-/// Lines between two questions whether to go on.
+/// Lines between two calls of `go_on`.
 const LINES_PER_QUESTION: u64 = 1024;
 
 impl<S: RecordSink> Import<'_, S> {

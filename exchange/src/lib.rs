@@ -1,11 +1,12 @@
-//! Traces of other tools in, traces for other tools out. Knows records and text, nothing else: it
+//! Imports traces of other tools and exports traces for them. It handles only records and text: it
 //! opens no file and prints nothing.
 //!
-//! Reading: [`detect`] tells which format a text is in, [`import()`] passes what it holds to a
-//! [`RecordSink`], a line at a time and within fixed bounds of memory, whatever the text.
-//! What a format does not say stays unknown, and [`Format::limitations`] lists it.
+//! Reading: [`detect`] recognises the format of a text, and [`import()`] passes its contents to a
+//! [`RecordSink`], a line at a time and in bounded memory, whatever the text. Anything that a
+//! format does not say remains unknown, and [`Format::limitations`] lists it.
 //!
-//! Writing: [`export`] has a writer per format; all take events in the order of the run.
+//! Writing: [`export`] has a writer for each format; all of them take events in the order of the
+//! run.
 
 mod blkparse;
 mod csv_line;

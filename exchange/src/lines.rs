@@ -1,23 +1,24 @@
-//! Lines of a text that may be hostile: numbered, and never longer than a bound.
+//! Lines of a text that may be hostile: numbered, and of bounded length.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-/// Longer lines are skipped. strace prints at most 32 bytes of each buffer unless told otherwise.
+/// The longest line that is read; longer ones are skipped. strace prints at most 32 bytes of each
+/// buffer unless told otherwise.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Reads lines one by one into memory that is used again.
+/// Reads lines one by one, reusing the same memory.
 pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     number: u64,
 }
 
-/// One line, without its end.
+/// A line, without its line end.
 pub(crate) struct Line<'a> {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) number: u64,
-    /// Bytes that are not UTF-8 are replaced.
+    /// The text, with bytes that are not UTF-8 replaced.
     pub(crate) text: Cow<'a, str>,
     pub(crate) state: LineState,
 }
@@ -25,9 +26,10 @@ pub(crate) struct Line<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineState {
     Whole,
-    /// The text ends without an end of line: a writer may have been stopped in the middle of it.
+    /// The text ends without a line end: its writer may have been stopped in the middle of the
+    /// line.
     Last,
-    /// Longer than the bound; only its beginning is there.
+    /// Longer than the bound; only its beginning is present.
     TooLong,
 }
 
@@ -40,7 +42,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         let mut limited = self.reader.by_ref().take(LINE_BYTES_MAX);

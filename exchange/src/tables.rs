@@ -1,4 +1,5 @@
-//! Files and threads seen so far, and their numbers. Bounded: a hostile text cannot fill memory.
+//! Files and threads seen so far, and their numbers. Bounded, so that a hostile text cannot fill
+//! memory.
 
 use std::collections::HashMap;
 
@@ -6,19 +7,19 @@ use seekscope_run::{FileRecord, FileRole, PathState, RunError, ThreadRecord};
 
 use crate::import::{LineError, LineResult, malformed};
 
-/// All names together, bytes; each counts a little more than its length. A database with 100,000
-/// collections and their indexes takes a third of it.
+/// Limit for all names together, bytes; each counts a little more than its length. A database with
+/// 100,000 collections and their indexes takes a third of it.
 const NAMES_BYTES_MAX: usize = 64 << 20;
-/// What an entry costs beside its name, about.
+/// Approximate cost of an entry besides its name.
 const ENTRY_BYTES: usize = 64;
-/// Linux takes no longer path.
+/// The longest path that Linux accepts.
 const PATH_BYTES_MAX: usize = 4096;
 
 /// The files and threads that a text has named so far.
 #[derive(Default)]
 pub(crate) struct Tables {
     files: HashMap<String, u32>,
-    /// Whether each has a name.
+    /// Whether each thread has a name.
     threads: HashMap<u32, bool>,
     bytes: usize,
     latest_file: Option<(String, u32)>,
@@ -92,7 +93,7 @@ impl Tables {
         Ok(file_id)
     }
 
-    /// Notes a thread. Its first name stays: kernel workers change theirs all the time.
+    /// Notes a thread. Its first name is kept: kernel workers change theirs all the time.
     pub(crate) fn thread(
         &mut self,
         tid: u32,

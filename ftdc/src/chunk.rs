@@ -1,4 +1,4 @@
-//! Some hundred samples, stored as the first one and what changed.
+//! A chunk of a few hundred samples, stored as the first one and the changes after it.
 //!
 //! ```text
 //! u32  bytes once inflated, little endian as all that follows
@@ -20,16 +20,16 @@ use crate::metrics::{METRICS_MAX, visit};
 
 /// Real chunks have less than a tenth of that, mostly a hundredth.
 const INFLATED_MAX_BYTES: usize = 64 << 20;
-/// A server is told how many (`diagnosticDataCollectionSamplesPerChunk`, mostly 300).
+/// Servers have a setting for this (`diagnosticDataCollectionSamplesPerChunk`, mostly 300).
 const SAMPLES_MAX: usize = 100_000;
-/// Of all metrics together: bounds the time, for a run of zeros costs the writer nothing.
+/// The limit for all metrics together. It bounds the time, since a run of zeros costs the writer nothing.
 const CHANGES_MAX: usize = 100 << 20;
-/// Of the metrics that are wanted: bounds the memory.
+/// The limit for the wanted metrics together. It bounds the memory.
 const VALUES_MAX: usize = 8 << 20;
-/// Of the names in the paths that are wanted, each with what it takes itself: bounds the memory, for a
-/// long name is handed over again with each metric below it.
+/// The limit for the names in the wanted paths, each including its own overhead. It bounds the memory, since a
+/// long name is repeated for each metric below it.
 const PATHS_MAX_BYTES: usize = 16 << 20;
-/// Bytes of a 64-bit varint.
+/// The longest encoding of a 64-bit varint, in bytes.
 const VARINT_MAX_BYTES: usize = 10;
 
 /// The values of one metric in a chunk.
@@ -37,22 +37,22 @@ const VARINT_MAX_BYTES: usize = 10;
 pub struct Series {
     /// Names of fields from the outermost to the metric's own.
     pub path: Vec<String>,
-    /// One for each sample, in the order of time.
+    /// One value for each sample, in time order.
     pub values: Vec<i64>,
 }
 
 /// The samples of one chunk, decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chunk {
-    /// Those that were wanted, in the order in which the server has them.
+    /// The wanted metrics, in the server's order.
     pub series: Vec<Series>,
-    /// How many values each has; at least one.
+    /// The number of values in each series; at least one.
     pub samples: usize,
 }
 
 impl Chunk {
-    /// Decodes the metrics whose path `is_wanted`; the others are passed over. Takes memory for the
-    /// inflated chunk and what is wanted.
+    /// Decodes the metrics whose path `is_wanted` and skips the others. Memory is used for the inflated chunk
+    /// and for what is wanted.
     pub fn decode(data: &[u8], is_wanted: impl Fn(&[&str]) -> bool) -> Result<Self, FtdcError> {
         let inflated = inflate(data)?;
         let mut bytes = inflated.as_slice();
@@ -103,13 +103,13 @@ impl Chunk {
 
 const SHORT: &str = "it ends too early";
 
-/// That a copy of a path takes.
+/// Returns the bytes that a copy of a path takes.
 fn bytes_of(path: &[&str]) -> usize {
     let names = path.iter().map(|name| name.len() + size_of::<String>());
     names.sum()
 }
 
-/// A metric in the reference document; its path only where it is wanted.
+/// A metric in the reference document; it has a path only if it is wanted.
 struct Column {
     path: Option<Vec<String>>,
     first: i64,
@@ -138,10 +138,10 @@ impl Column {
     }
 }
 
-/// The changes, one after the other.
+/// The changes, in order.
 struct Changes<'a> {
     bytes: &'a [u8],
-    /// Zeros that are still to come.
+    /// Zeros still to come.
     zeros: u64,
 }
 
@@ -158,11 +158,11 @@ impl Changes<'_> {
         Ok(change)
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    /// Reads a varint: seven bits per byte, the lowest first; the eighth bit says that more follow.
     fn varint(&mut self) -> Result<u64, FtdcError> {
         let mut value = 0_u64;
         for (index, byte) in self.bytes.iter().take(VARINT_MAX_BYTES).enumerate() {
-            // Of the tenth byte there is room for one bit.
+            // The tenth byte has room for one bit.
             value |= u64::from(byte & 0x7f) << (7 * index);
             if byte & 0x80 == 0 {
                 self.bytes = self.bytes.get(index + 1..).unwrap_or_default();
@@ -179,7 +179,7 @@ fn inflate(data: &[u8]) -> Result<Vec<u8>, FtdcError> {
         return Err(damaged("it says to be larger than any chunk"));
     }
     let compressed = data.get(4..).unwrap_or_default();
-    // Grows with what comes, not with what the length promises; one byte more tells a wrong length.
+    // The buffer grows with the data, not with the promised length; one byte more reveals a wrong length.
     let mut inflated = Vec::new();
     let most = u64::try_from(length + 1).unwrap_or(u64::MAX);
     ZlibDecoder::new(compressed)
@@ -223,7 +223,7 @@ mod tests {
         Chunk::decode(data, |_| true)
     }
 
-    /// What a server might sample in the given second.
+    /// Returns what a server might sample in the given second.
     fn sample(second: i64) -> Document {
         doc! {
             "start": DateTime::from_millis(1_700_000_000_000 + second * 1_000),
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(all(&data), refused);
         let unwanted = Chunk::decode(&data, |_| false);
         assert_eq!(unwanted.map(|chunk| chunk.series), Ok(Vec::new()));
-        // Names of no length take memory as well.
+        // Names of zero length take memory as well.
         let mut deep: Document = (0..20_000).map(|n| (format!("n{n}"), n.into())).collect();
         for _ in 0..35 {
             deep = doc! { "": deep };

@@ -5,7 +5,7 @@ use bson::raw::RawBsonRef;
 
 use crate::FtdcError;
 
-/// A length and the closing zero.
+/// The length and the closing zero.
 const DOCUMENT_MIN_BYTES: usize = 5;
 const METADATA: i32 = 0;
 const METRICS: i32 = 1;
@@ -13,27 +13,27 @@ const METRICS: i32 = 1;
 /// One document of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// What the host and the server are; once per file.
+    /// Facts about the host and the server; once per file.
     Metadata,
-    /// To be decoded by [`crate::Chunk::decode`].
+    /// Samples, to be decoded by [`crate::Chunk::decode`].
     Metrics {
-        /// Of the first sample, ms since 1970 by the server's clock.
+        /// Time of the first sample, ms since 1970 by the server's clock.
         started_ms: i64,
         data: &'a [u8],
     },
-    /// Of a kind that is not known here, or that changes metadata.
+    /// A document of an unknown kind, or one that changes metadata.
     Other,
 }
 
-/// See [`entries`].
+/// An iterator over the documents of a file; see [`entries`].
 #[derive(Debug)]
 pub struct Entries<'a> {
     file: &'a [u8],
     at: usize,
 }
 
-/// The documents of a file, as they stand. A document that is cut off, as the last one of a file that is
-/// being written may be, is the last item and an error.
+/// Returns the documents of a file in order. A document that is cut off, as the last one of a file being
+/// written may be, is returned as an error and ends the iteration.
 pub fn entries(file: &[u8]) -> Entries<'_> {
     Entries { file, at: 0 }
 }
@@ -57,7 +57,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// The document at the beginning, and its length.
+/// Returns the first document and its length.
 fn split(bytes: &[u8]) -> Option<(&RawDocument, usize)> {
     let length = bytes.first_chunk().map(|b| u32::from_le_bytes(*b))?;
     let length = usize::try_from(length).ok()?;
@@ -72,7 +72,7 @@ fn read(document: &RawDocument) -> Entry<'_> {
     let started = document
         .get_datetime("_id")
         .map(|date| date.timestamp_millis());
-    // Servers have written the type as different numbers.
+    // Servers have written the type as different kinds of number.
     let kind = match document.get("type") {
         Ok(Some(RawBsonRef::Int32(kind))) => Some(kind),
         Ok(Some(RawBsonRef::Int64(kind))) => i32::try_from(kind).ok(),

@@ -1,13 +1,13 @@
-//! MongoDB's diagnostic files ("full time diagnostic data capture", FTDC), decoded from bytes; reads
-//! no files itself.
+//! Decodes MongoDB's diagnostic files ("full time diagnostic data capture", FTDC) from bytes; it reads no files
+//! itself.
 //!
 //! A server writes one sample of `serverStatus` and the like each second into
-//! `dbPath/diagnostic.data/metrics.*`. Such a file is a row of BSON documents ([`entries()`]); those of
-//! type 1 hold a compressed [`Chunk`] of some hundred samples. Format: `src/mongo/db/ftdc/README.md` of
-//! the server's sources; where it contradicts itself (order of the two counts, length of a run of
-//! zeros), their `compressor.cpp`.
+//! `dbPath/diagnostic.data/metrics.*`. Such a file is a sequence of BSON documents ([`entries()`]); those of
+//! type 1 hold a compressed [`Chunk`] of a few hundred samples. The format is described in
+//! `src/mongo/db/ftdc/README.md` of the server's sources; where that contradicts itself (order of the two
+//! counts, length of a run of zeros), their `compressor.cpp` decides.
 //!
-//! All input is hostile: sizes, counts and nesting are bounded by constants that say why.
+//! All input is treated as hostile: sizes, counts and nesting are bounded by constants that say why.
 
 mod chunk;
 mod entries;
@@ -18,7 +18,7 @@ pub mod writing;
 pub use chunk::{Chunk, Series};
 pub use entries::{Entries, Entry, entries};
 
-/// Why bytes are not what a server writes.
+/// The reason why bytes are not what a server writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FtdcError {
     #[error("document at byte {at} is cut off or damaged; what comes after it cannot be found")]

@@ -1,22 +1,22 @@
-//! Which values of a document count as metrics, and in which order.
+//! Defines which values of a document count as metrics, and in which order.
 //!
-//! Depth first, in the order of the fields: numbers, truth values (0 and 1) and dates (ms since 1970) are
-//! one metric each, a time stamp is two (seconds, increment); everything else is none. Fractions are cut
-//! off, as the server does.
+//! Documents are walked depth first, in the order of their fields: numbers, truth values (0 and 1) and dates
+//! (ms since 1970) are one metric each, a timestamp is two (seconds, increment); nothing else counts. Fractions
+//! are cut off, as the server does.
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
 
 use crate::FtdcError;
 
-/// Documents of servers nest some ten levels.
+/// Servers' documents nest about ten levels.
 const DEPTH_MAX: usize = 40;
-/// A large server has some ten thousand.
+/// A large server has about ten thousand.
 pub(crate) const METRICS_MAX: usize = 200_000;
-/// Name of a time stamp's second metric, below its own.
+/// Name of a timestamp's second metric, below its own name.
 const INCREMENT: &str = "increment";
 
-/// Hands every metric of a document over, with its path and value.
+/// Calls `each` with the path and value of every metric of a document.
 pub(crate) fn visit<'a>(
     document: &'a RawDocument,
     each: &mut impl FnMut(&[&'a str], i64),
@@ -43,7 +43,7 @@ fn visit_below<'a>(
         path.push(name.as_str());
         match value {
             RawBsonRef::Document(inner) => visit_below(inner, path, each)?,
-            // An array is a document whose names are numbers.
+            // An array is a document whose field names are numbers.
             RawBsonRef::Array(inner) => {
                 let inner = RawDocument::from_bytes(inner.as_bytes())
                     .map_err(|_| damaged("its reference document is damaged"))?;

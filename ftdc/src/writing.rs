@@ -1,4 +1,4 @@
-//! Writes what the tests read, by the description of the format and without the reader's help.
+//! Writes what the tests read, following the description of the format and without using the reader.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -12,12 +12,12 @@ use bson::{Binary, Bson, DateTime, Document, doc};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// As BSON.
+/// Returns the document as BSON.
 pub fn bytes(document: &Document) -> Vec<u8> {
     document.to_vec().unwrap()
 }
 
-/// The document of a file that holds these samples.
+/// Returns the document of a file that holds these samples.
 pub fn entry(samples: &[Document]) -> Document {
     let started = samples[0].get_datetime("start").copied();
     doc! {
@@ -26,7 +26,7 @@ pub fn entry(samples: &[Document]) -> Document {
     }
 }
 
-/// Panics on samples that do not have the same metrics.
+/// Returns a chunk of these samples. Panics if they do not have the same metrics.
 pub fn chunk(samples: &[Document]) -> Vec<u8> {
     let rows: Vec<Vec<i64>> = samples.iter().map(numbers).collect();
     let count = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
@@ -65,7 +65,7 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(u8::try_from(value).unwrap());
 }
 
-/// Behind its length.
+/// Returns the bytes deflated, after their length.
 pub fn deflated(inflated: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(inflated).unwrap();

@@ -18,27 +18,29 @@ use crate::snapshot::{Rows, Snapshot, Source};
 use crate::table_files::{Names, TableFile, TableFiles};
 use crate::unlisted::table_files_below;
 
-/// A WiredTiger data directory: of a running server or not, a snapshot, a copy or a hot backup.
+/// A WiredTiger data directory, whether of a running server or not: also a snapshot, a copy or a
+/// hot backup.
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
-    /// A guess that only words errors; see `live.rs`.
+    /// A guess that only affects the wording of errors; see `live.rs`.
     pub state: DataState,
-    /// Of the engine, e.g. "11.3.0"; `None` where the directory does not say, as copied backups do.
+    /// Version of the engine, e.g. "11.3.0"; `None` if the directory does not say, as copied
+    /// backups do not.
     pub wiredtiger_version: Option<String>,
     pub names: NameSource,
-    /// Why MongoDB's catalogue or counts could not be used, where they are there.
+    /// Why MongoDB's catalogue or counts, if present, could not be used.
     pub unreadable_names: Vec<LayoutError>,
     tables: TableFiles,
-    /// Where `tables` and names are from; walks may have led to a newer snapshot since.
+    /// The source of `tables` and names; walks may have led to a newer snapshot since.
     named_from: Option<Source>,
     pub(crate) snapshot: Mutex<Option<Arc<Snapshot>>>,
     pub(crate) cache: PageCache,
 }
 
 impl DataDirectory {
-    /// Reads what there is: the metadata and MongoDB's catalogue and counts. Nothing is locked or
-    /// written. [`LayoutError::NotADataDirectory`] says what `path` looks like instead.
+    /// Reads what is there: the metadata and MongoDB's catalogue and counts. Locks and writes
+    /// nothing. [`LayoutError::NotADataDirectory`] says what `path` looks like instead.
     pub fn open(path: &Path, stop: &AtomicBool) -> Result<Self, LayoutError> {
         let metadata = path.metadata().map_err(|e| LayoutError::reading(path, e))?;
         if !metadata.is_dir() {
@@ -70,7 +72,7 @@ impl DataDirectory {
         }
     }
 
-    /// The data directory that a file lies in, at most two folders up (directoryPerDB and
+    /// Returns the data directory that a file lies in, at most two folders up (directoryPerDB and
     /// directoryForIndexes), and the file's name there. `None` for a lone file.
     pub fn containing(
         file: &Path,
@@ -90,7 +92,8 @@ impl DataDirectory {
         Ok(None)
     }
 
-    /// Reads names and counts anew if the server has taken a checkpoint since; false if it has not.
+    /// Reads names and counts again if the server has taken a checkpoint since. Returns false if it
+    /// has not.
     pub fn refresh(&mut self, stop: &AtomicBool) -> Result<bool, LayoutError> {
         let gate = Gate::new(stop, None);
         let running = server_is_running(&self.path, Path::new("/proc"));
@@ -114,7 +117,7 @@ impl DataDirectory {
             (None, Some(_)) => NameSource::IndexMetadata,
             (None, None) => NameSource::TableNames,
         };
-        // Reading the names may have led to a newer one.
+        // Reading the names may have led to a newer snapshot.
         let snapshot = self.held_snapshot().unwrap_or(snapshot);
         self.wiredtiger_version.clone_from(&snapshot.version);
         let on_disk = table_files_below(&self.path);
@@ -123,18 +126,20 @@ impl DataDirectory {
         Ok(true)
     }
 
-    /// The directory as it was named.
+    /// Returns the directory's path as the caller gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The files of users, by name; those of WiredTiger and MongoDB themselves are not listed.
+    /// Returns the user files, sorted by name; those of WiredTiger and MongoDB themselves are not
+    /// listed.
     pub fn tables(&self) -> &[TableFile] {
         self.tables.listed()
     }
 
-    /// By `database.collection`, `database.collection/index`, file name or ident; by file name or ident
-    /// also those that are not listed. [`LayoutError::NoSuchTable`] says what there is.
+    /// Finds a file by `database.collection`, `database.collection/index`, file name or ident; by
+    /// file name or ident also those that are not listed. [`LayoutError::NoSuchTable`] lists what
+    /// there is.
     pub fn find(&self, wanted: &str) -> Result<&TableFile, LayoutError> {
         self.tables.find(wanted, &self.path)
     }
@@ -157,8 +162,8 @@ impl DataDirectory {
         Ok(names)
     }
 
-    /// `None` where there is no such file, or it is not readable, which is noted: the trees can be
-    /// walked all the same. Only the request to stop is an error.
+    /// Returns the rows; `None` if there is no such file, or if it is not readable, which is
+    /// recorded: the trees can be walked all the same. Only a request to stop is an error.
     fn rows_if_readable(
         &mut self,
         gate: &Gate<'_>,
@@ -179,18 +184,18 @@ impl DataDirectory {
         }
     }
 
-    /// The table's file, open for reading, without read-ahead and so that nobody notices.
+    /// Opens the table's file for reading, without read-ahead and without leaving a trace.
     pub fn open_table(&self, table: &TableFile) -> Result<std::fs::File, LayoutError> {
         let file = self.open_file(&table.file)?.without_read_ahead();
         Ok(file.into_file())
     }
 
-    /// Whether a server is known to run here, so that what is read may be overtaken.
+    /// Returns whether a server is known to run here, which may overtake what is read.
     pub(crate) fn may_move_on(&self) -> bool {
         self.state == DataState::Live
     }
 
-    /// A file of this directory.
+    /// Opens a file of this directory.
     pub(crate) fn open_file(&self, name: &str) -> Result<DataFile, LayoutError> {
         DataFile::open(&crate::tree_reading::path_of(&self.path, name)?)
     }

@@ -1,5 +1,5 @@
-//! One file of a data directory, opened so that nobody notices: nothing is written, not even the
-//! time of the last access, and the page cache is not filled with what was not asked for.
+//! One file of a data directory, opened without leaving a trace: nothing is written, not even the
+//! time of last access, and the page cache is not filled with anything that was not asked for.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use crate::LayoutError;
 
-/// No page of a database is as long; a longer one is a damaged pointer, and memory is finite.
+/// No database page is this long; a longer one is a damaged pointer, and memory is finite.
 const READ_BYTES_MAX: u32 = 256 << 20;
 
-/// Open for reading; several threads may read at once, since reads name their offsets.
+/// A file open for reading. Several threads may read at once, since reads name their offsets.
 #[derive(Debug)]
 pub(crate) struct DataFile {
     file: File,
@@ -44,9 +44,9 @@ impl DataFile {
         })
     }
 
-    /// Asks the kernel to read only what is asked for: read-ahead can be megabytes for each page.
+    /// Asks the kernel to read only what is asked for: read-ahead can be megabytes per page.
     pub(crate) fn without_read_ahead(self) -> Self {
-        // Advice is not worth failing for.
+        // Failed advice is not worth an error.
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::Random);
         self
     }
@@ -63,7 +63,7 @@ impl DataFile {
         self.file
     }
 
-    /// As long as it is now.
+    /// Returns the file's present length.
     pub(crate) fn bytes(&self) -> Result<u64, LayoutError> {
         let metadata = self.file.metadata();
         Ok(metadata
@@ -71,14 +71,14 @@ impl DataFile {
             .len())
     }
 
-    /// Exactly these bytes in one read; [`LayoutError::ShortRead`] where the file ends earlier.
+    /// Reads exactly these bytes at once; [`LayoutError::ShortRead`] if the file ends earlier.
     pub(crate) fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, LayoutError> {
         let short = || LayoutError::ShortRead {
             path: self.path.clone(),
             offset,
             length,
         };
-        // Before memory is given to a length that only a damaged pointer can have.
+        // Checked before memory is allocated for a length that only a damaged pointer can have.
         if length > READ_BYTES_MAX
             || (length > 1 << 20 && offset.saturating_add(length.into()) > self.bytes()?)
         {
@@ -92,7 +92,8 @@ impl DataFile {
         }
     }
 
-    /// What lies from `offset` on, at most as much as `buffer` takes; 0 at the end of the file.
+    /// Reads from `offset` on, at most as much as `buffer` holds. Returns the bytes read; 0 at the
+    /// end of the file.
     pub(crate) fn read_some(&self, buffer: &mut [u8], offset: u64) -> Result<usize, LayoutError> {
         loop {
             match self.file.read_at(buffer, offset) {
@@ -102,7 +103,7 @@ impl DataFile {
         }
     }
 
-    /// The whole of a text file of at most `bytes_max`.
+    /// Reads the whole of a text file of at most `bytes_max`.
     pub(crate) fn read_whole(path: &Path, bytes_max: u64) -> Result<Vec<u8>, LayoutError> {
         let file = Self::open(path)?;
         let bytes = file.bytes()?;

@@ -14,22 +14,22 @@ use crate::order::scanned;
 
 const HOUR_S: f64 = 3600.0;
 
-/// How the leaves of one file at two checkpoints compare; deleted ones are in neither.
+/// How the leaves of one file differ between two checkpoints; deleted ones are in neither.
 ///
-/// Leaves are told apart by place and length. One that was moved away and replaced by another of
+/// Leaves are identified by place and length. One that was moved away and replaced by another of
 /// the same length at the same place counts as unmoved, which makes `gone` a lower bound; in a file
-/// that reuses its holes at once, by a few percent of the moved ones.
+/// that reuses its holes at once, it is too low by a few percent of the moved leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeafChanges {
-    /// Leaves in the first and in the second.
+    /// Leaves at the first and at the second checkpoint.
     pub before: u64,
     pub after: u64,
-    /// In both.
+    /// Leaves present at both.
     pub stayed: u64,
 }
 
 impl LeafChanges {
-    /// Compares two sets of leaves, whatever their order.
+    /// Compares two sets of leaves, in any order.
     pub fn between(before: &[Leaf], after: &[Leaf]) -> Self {
         let place = |leaf: &Leaf| (leaf.offset, leaf.length);
         let old: HashSet<_> = scanned(before).map(place).collect();
@@ -41,28 +41,32 @@ impl LeafChanges {
         }
     }
 
-    /// Leaves of the first that are no longer where they were: moved, or removed.
+    /// Returns the number of leaves of the first checkpoint that are no longer in their place:
+    /// moved or removed.
     pub fn gone(&self) -> u64 {
         self.before.saturating_sub(self.stayed)
     }
 
-    /// Leaves of the second that are not where one was: moved, or added.
+    /// Returns the number of leaves of the second checkpoint in places where none was: moved or
+    /// added.
     pub fn new_places(&self) -> u64 {
         self.after.saturating_sub(self.stayed)
     }
 
-    /// Leaves that moved: those gone for which there is a new one. What is gone beyond that was
-    /// removed, what is new beyond that was appended or split off; neither counts as moved.
+    /// Returns the number of leaves that moved: those gone for which there is a new one. Any more
+    /// that are gone were removed, any more that are new were appended or split off; neither counts
+    /// as moved.
     pub fn moved(&self) -> u64 {
         self.gone().min(self.new_places())
     }
 
-    /// Leaves by which the file grew beyond those that moved.
+    /// Returns the number of leaves by which the file grew, besides those that moved.
     pub fn added(&self) -> u64 {
         self.new_places() - self.moved()
     }
 
-    /// Moved leaves as a share of the first's, 0 to 1; 0 where that had none.
+    /// Returns the moved leaves as a share of those of the first checkpoint, 0 to 1; 0 if it had
+    /// none.
     pub fn moved_share(&self) -> f64 {
         if self.before == 0 {
             0.0
@@ -72,13 +76,13 @@ impl LeafChanges {
     }
 }
 
-/// The share of `leaf_pages` leaves that `updates` of random documents move.
+/// Returns the share of `leaf_pages` leaves that `updates` of random documents move.
 pub fn moved_share(leaf_pages: u64, updates: f64) -> f64 {
     0.0 - ln_unmoved_share(leaf_pages, updates).exp_m1()
 }
 
-/// The logarithm of the share that they do not move: 1 − 1/N to the u-th power, without losing digits
-/// where N is large or hardly anything is left.
+/// Returns the logarithm of the share of leaves that stay: 1 − 1/N to the u-th power, computed
+/// without losing digits where N is large or hardly anything is left.
 fn ln_unmoved_share(leaf_pages: u64, updates: f64) -> f64 {
     if leaf_pages == 0 || updates <= 0.0 {
         return 0.0;
@@ -86,7 +90,7 @@ fn ln_unmoved_share(leaf_pages: u64, updates: f64) -> f64 {
     updates * (-1.0 / leaf_pages as f64).ln_1p()
 }
 
-/// The decay that so many updates of random single documents per hour cause in a file of
+/// Returns the decay that this many updates of random single documents per hour cause in a file of
 /// `leaf_pages` leaves of which `contiguous_now` is the contiguous share.
 pub fn from_update_rate(
     contiguous_now: f64,
@@ -101,11 +105,11 @@ pub fn from_update_rate(
     )
 }
 
-/// The decay if leaves go on moving as they did between two checkpoints `elapsed_s` apart, the
-/// second of which has `contiguous_now`. `None` when no time passed or there were no leaves.
+/// Returns the decay if leaves keep moving as they did between two checkpoints `elapsed_s` apart,
+/// the second of which has `contiguous_now`. `None` if no time passed or there were no leaves.
 ///
-/// It holds for a file whose leaves are moved at random. Leaves appended meanwhile do not count as
-/// moved, but the one that was last before them does, as it was filled up.
+/// It holds for a file whose leaves move at random. Leaves appended in that time do not count as
+/// moved, but the former last leaf does, as it was filled up.
 pub fn from_snapshots(
     contiguous_now: f64,
     changes: &LeafChanges,
@@ -119,8 +123,8 @@ pub fn from_snapshots(
     Some(expected(contiguous_now, ln_unmoved_per_hour, basis))
 }
 
-/// What remains when `ln_unmoved_per_hour` is the logarithm of the share of the leaves that an hour
-/// does not move.
+/// Returns what remains when `ln_unmoved_per_hour` is the logarithm of the share of leaves that do
+/// not move within an hour.
 fn expected(contiguous_now: f64, ln_unmoved_per_hour: f64, basis: String) -> OrderDecay {
     let after_hours = |hours: f64| contiguous_now * (2.0 * hours * ln_unmoved_per_hour).exp();
     let decays = ln_unmoved_per_hour < 0.0;

@@ -11,35 +11,34 @@ use crate::LayoutError;
 use crate::data_file::DataFile;
 use crate::fiemap::{self, RawExtent};
 
-/// After joining neighbours; a terabyte in pieces of 256 KiB.
+/// Extents kept after joining neighbours; enough for a terabyte in pieces of 256 KiB.
 const EXTENTS_MAX: usize = 1 << 22;
 
-/// A stretch of the file that is one stretch of the device.
+/// A part of the file that is contiguous on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceExtent {
-    /// Bytes.
+    /// Offset in the file, bytes.
     pub file_offset: u64,
     /// Bytes from the start of the filesystem's device (volume, array).
     pub device_offset: u64,
-    /// Of the file.
+    /// Length in the file, bytes.
     pub bytes: u64,
-    /// Compressed or encrypted by the filesystem: it is read as a whole, and only its beginning has a
-    /// place.
+    /// Compressed or encrypted by the filesystem: it is read as a whole, and only its beginning has
+    /// a known place.
     pub encoded: bool,
 }
 
-/// The whole file's map.
+/// The map of a whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceMap {
     extents: Vec<DeviceExtent>,
-    /// Bytes that have no place yet (written a moment ago) or none of their own (stored inside the
-    /// inode).
+    /// Bytes that have no place yet (just written) or none of their own (stored inside the inode).
     pub unplaced_bytes: u64,
 }
 
 impl DeviceMap {
-    /// Asks the filesystem, without making it write anything out. [`LayoutError::NoDeviceMap`] where
-    /// it cannot say.
+    /// Asks the filesystem for the map, without making it write anything out.
+    /// [`LayoutError::NoDeviceMap`] if it cannot say.
     pub fn read(path: &Path) -> Result<Self, LayoutError> {
         let file = DataFile::open(path)?;
         let mut map = Self {
@@ -55,7 +54,7 @@ impl DeviceMap {
             }
             let Some(last) = batch.last() else { break };
             let next = last.logical.saturating_add(last.length);
-            // A filesystem that does not get on would be asked for ever.
+            // A filesystem that makes no progress would be asked for ever.
             if last.flags & fiemap::LAST != 0 || next <= start {
                 break;
             }
@@ -92,12 +91,14 @@ impl DeviceMap {
         }
     }
 
-    /// Ascending by file offset, without overlaps; holes of a sparse file are in none.
+    /// Returns the extents, ascending by file offset, without overlaps; holes of a sparse file are
+    /// in none.
     pub fn extents(&self) -> &[DeviceExtent] {
         &self.extents
     }
 
-    /// Steps from one extent to the next, in file order, that go elsewhere on the device.
+    /// Returns the number of steps from one extent to the next, in file order, that are not
+    /// contiguous on the device.
     pub fn breaks(&self) -> u64 {
         let pairs = self.extents.windows(2);
         pairs
@@ -105,7 +106,7 @@ impl DeviceMap {
             .count() as u64
     }
 
-    /// The place of a byte of the file; `None` where it has none.
+    /// Returns the place of a byte of the file on the device; `None` if it has none.
     pub fn device_offset(&self, file_offset: u64) -> Option<u64> {
         let after = self
             .extents
@@ -119,8 +120,8 @@ impl DeviceMap {
         }
     }
 
-    /// The record, for leaves in key order and a read-ahead window of `window_bytes`. Deleted leaves
-    /// are skipped, as scans do.
+    /// Returns the record for leaves in key order and a read-ahead window of `window_bytes`.
+    /// Deleted leaves are skipped, as scans do.
     pub fn summary(&self, leaves: &[Leaf], window_bytes: u64) -> DeviceExtents {
         let count = self.extents.len() as u64;
         let placed_bytes: u64 = self.extents.iter().map(|e| e.bytes).sum();
@@ -133,8 +134,8 @@ impl DeviceMap {
         }
     }
 
-    /// Of the pairs of leaves whose gap in the file is within the window, the share whose gap on the
-    /// device is not; 0 when there are none. A pair that has no place counts as unbroken.
+    /// Of the pairs of leaves whose gap in the file is within the window, returns the share whose
+    /// gap on the device is not; 0 if there are none. A pair without a place counts as unbroken.
     fn broken_pairs_share(&self, leaves: &[Leaf], window_bytes: u64) -> f64 {
         let within = |end: u64, start: u64| start >= end && start - end <= window_bytes;
         let (mut sequential, mut broken) = (0u64, 0u64);

@@ -1,4 +1,5 @@
-//! What can go wrong with a data directory: what failed, on what, why, and what to do.
+//! What can go wrong with a data directory. Each error says what failed, on what, why, and what to
+//! do.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,7 @@ pub enum LayoutError {
         owner_uid.map(|uid| format!(", it belongs to user {uid}")).unwrap_or_default()
     )]
     PermissionDenied {
-        /// The very folder or file that refuses.
+        /// The folder or file that denies access.
         path: PathBuf,
         owner_uid: Option<u32>,
     },
@@ -49,7 +50,7 @@ pub enum LayoutError {
     },
     #[error("{}: {source}", path.display())]
     Turtle { path: PathBuf, source: TurtleError },
-    /// Also when it is refused: encrypted, a column store, tiered storage.
+    /// Also covers refusals: encryption, a column store, tiered storage.
     #[error("{file}: {source}")]
     Config {
         file: String,
@@ -87,9 +88,9 @@ pub enum LayoutError {
     NoSuchTable {
         path: PathBuf,
         wanted: String,
-        /// What there is of a similar name, or the first few.
+        /// Similar names, or the first few.
         candidates: Vec<String>,
-        /// Files that no checkpoint has described yet: it may be one of them.
+        /// Number of files that no checkpoint has described yet: the table may be one of them.
         unnamed: usize,
     },
     #[error("{}", describe_view(view))]
@@ -101,7 +102,7 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
-    /// For a failed open, stat or read of `path`.
+    /// Makes the error for a failed open, stat or read of `path`.
     pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { path: path.into() },
@@ -117,8 +118,9 @@ impl LayoutError {
         }
     }
 
-    /// A server that went on to its next checkpoint can be the reason, so that beginning again can
-    /// help. Blocks of a checkpoint are reused once the next one is complete, files shrink and vanish.
+    /// Returns whether a server that went on to its next checkpoint can be the cause, so that
+    /// starting again can help. Blocks of a checkpoint are reused once the next one is complete;
+    /// files shrink and vanish.
     pub(crate) fn may_be_stale(&self) -> bool {
         match self {
             Self::Block { source, .. } => source.may_be_stale(),
@@ -128,7 +130,7 @@ impl LayoutError {
         }
     }
 
-    /// An error that waiting did not cure, with what it is about.
+    /// Turns an error that waiting did not cure into a lasting one that names the file.
     pub(crate) fn lasting(self, file: &str) -> Self {
         match self {
             Self::NotInMetadata { .. } => self,
@@ -140,7 +142,7 @@ impl LayoutError {
         }
     }
 
-    /// Nothing but the key would help.
+    /// Returns whether nothing but the key would help.
     pub fn is_encrypted(&self) -> bool {
         match self {
             Self::Config { source, .. }
@@ -162,13 +164,13 @@ fn is_refusal(error: &TurtleError) -> bool {
     matches!(error, TurtleError::Metadata(FileConfigError::Refused(_)))
 }
 
-/// The folder above `path` that may not be searched, else `path` itself.
+/// Returns the folder above `path` that may not be searched, or `path` itself.
 fn refusing(path: &Path) -> PathBuf {
     let denied = |p: &Path| {
         p.symlink_metadata()
             .is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
     };
-    // The highest that cannot even be looked up: its parent is what refuses.
+    // The highest one that cannot even be looked up: its parent is the one that denies access.
     let highest = path.ancestors().filter(|p| denied(p)).last();
     let parent = highest.and_then(Path::parent);
     parent.unwrap_or(path).to_path_buf()

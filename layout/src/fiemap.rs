@@ -1,11 +1,11 @@
-//! The ioctl by which a filesystem says where a file's bytes lie (FIEMAP,
+//! The ioctl with which a filesystem tells where a file's bytes lie (FIEMAP,
 //! Documentation/filesystems/fiemap.rst and include/uapi/linux/fiemap.h of Linux).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Extents asked for at once.
+/// Extents requested at once.
 const BATCH: u32 = 512;
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: u32 = 0xc020_660b;
@@ -30,12 +30,12 @@ pub(crate) struct RawExtent {
     pub(crate) reserved: [u32; 3],
 }
 
-/// `struct fiemap` with its array.
+/// `struct fiemap` with its array of extents.
 #[repr(C)]
 struct Request {
     start: u64,
     length: u64,
-    /// 0: without FIEMAP_FLAG_SYNC, which would write out what the server has not yet.
+    /// 0, without FIEMAP_FLAG_SYNC, which would write out what the server has not yet written.
     flags: u32,
     mapped_extents: u32,
     extent_count: u32,
@@ -43,7 +43,7 @@ struct Request {
     extents: [RawExtent; BATCH as usize],
 }
 
-/// The next extents from `start` on, in the order of the file; empty at its end.
+/// Returns the next extents from `start` on, in file order; empty at the end of the file.
 pub(crate) fn extents_from(file: &File, start: u64) -> io::Result<Vec<RawExtent>> {
     let mut request = Box::new(Request {
         start,

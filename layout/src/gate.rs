@@ -1,4 +1,4 @@
-//! When the next read may be made: never after the user has said stop, and not more often than
+//! When the next read may be made: never after the user has asked to stop, and no more often than
 //! allowed, however many threads read.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use crate::LayoutError;
 
-/// Sleeps are cut into pieces of this, so that a request to stop is heard.
+/// Sleeps are cut into pieces of this length, so that a request to stop is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
-/// Shared by all threads that read for one walk.
+/// A gate shared by all threads that read for one walk.
 #[derive(Debug)]
 pub(crate) struct Gate<'a> {
     stop: &'a AtomicBool,
-    /// Of a limited rate: the time between two reads, and when the next is due.
+    /// For a limited rate, the time between two reads and when the next is due.
     pace: Option<(Duration, Mutex<Instant>)>,
 }
 
@@ -29,14 +29,14 @@ impl<'a> Gate<'a> {
         Self { stop, pace }
     }
 
-    /// Waits for this read's turn. [`LayoutError::Interrupted`] once the stop flag is set.
+    /// Waits for this read's turn. Returns [`LayoutError::Interrupted`] once the stop flag is set.
     pub(crate) fn pass(&self) -> Result<(), LayoutError> {
         let Some((gap, due)) = &self.pace else {
             return self.check();
         };
         let turn = {
             let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
-            // What was not used is not saved up: no bursts.
+            // Unused turns are not saved up, so there are no bursts.
             let turn = (*due).max(Instant::now());
             *due = turn + *gap;
             turn
@@ -44,7 +44,7 @@ impl<'a> Gate<'a> {
         self.sleep(turn.saturating_duration_since(Instant::now()))
     }
 
-    /// Sleeps, listening for the stop flag.
+    /// Sleeps while watching the stop flag.
     pub(crate) fn sleep(&self, duration: Duration) -> Result<(), LayoutError> {
         let end = Instant::now() + duration;
         loop {

@@ -1,15 +1,15 @@
-//! How the leaf pages of a database's files lie on disk: reading data directories without disturbing them,
-//! measuring the order, predicting what a scan costs.
+//! How the leaf pages of a database's files lie on disk: reads data directories without disturbing
+//! them, measures the order, and predicts what a scan costs.
 //!
 //! Reading: [`data_directory::DataDirectory`] finds the files and their names and walks them
-//! ([`walked_file`]); `snapshot.rs` and `tree_reading.rs` are how; [`device_map`] says where a file's
-//! bytes lie on the device; [`lone_file`] reads files without their directory. Whatever is read may have
-//! been replaced by the server a moment later: every block is checked against its parent, and a walk
-//! that was overtaken begins anew.
+//! ([`walked_file`]), by means of `snapshot.rs` and `tree_reading.rs`; [`device_map`] says where a
+//! file's bytes lie on the device; [`lone_file`] reads files without their directory. The server
+//! may replace anything a moment after it was read: every block is checked against its parent, and
+//! a walk that was overtaken starts again.
 //!
-//! Judging: [`order`] measures how key order and disk order relate, [`strip`] draws it, [`decay`] says
-//! how fast it goes, [`scan_prediction`] what a scan costs on a disk, which [`typical_disks`] has where
-//! none was measured.
+//! Judging: [`order`] measures how key order and disk order relate, [`strip`] draws it, [`decay`]
+//! says how fast it is lost, [`scan_prediction`] what a scan costs on a disk; [`typical_disks`] has
+//! disks for where none was measured.
 
 pub mod data_directory;
 mod data_file;

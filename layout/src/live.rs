@@ -1,13 +1,13 @@
 //! Whether a server is running on a data directory.
 //!
-//! WiredTiger locks `WiredTiger.lock` with fcntl, mongod also `mongod.lock` with flock. Both locks
-//! are listed in `/proc/locks` by device and inode; the files themselves are not even opened here,
-//! because whoever closes a file gives up all fcntl locks that its process has on it (fcntl_locking(2)),
-//! which would be ours if seekscope ever ran inside a server's process.
+//! WiredTiger locks `WiredTiger.lock` with fcntl, and mongod also locks `mongod.lock` with flock.
+//! Both locks are listed in `/proc/locks` by device and inode. The files themselves are not even
+//! opened here, because closing a file drops all fcntl locks that the process has on it
+//! (fcntl_locking(2)), which would be the server's own if seekscope ever ran inside its process.
 //!
-//! The list leaves out locks of other PID namespaces (a container cannot see the host's), and where
-//! filesystems give out device numbers of their own (btrfs, overlay) it names another device. Then
-//! mongod's process id in `mongod.lock` remains, which is empty after a clean shutdown. A wrong answer
+//! The list leaves out locks of other PID namespaces (a container cannot see the host's), and on
+//! filesystems with device numbers of their own (btrfs, overlay) it names another device. The
+//! process id in `mongod.lock` remains, which is empty after a clean shutdown. A wrong answer
 //! changes how a failure is worded and what is kept in memory, never how anything is read.
 
 use std::fs;
@@ -23,7 +23,8 @@ pub(crate) fn server_is_running(directory: &Path, proc: &Path) -> bool {
     locked("WiredTiger.lock") || locked("mongod.lock") || mongod_lives(directory, proc)
 }
 
-/// The process that `mongod.lock` names exists and is a mongod. Numbers are reused, hence the name.
+/// Returns whether the process that `mongod.lock` names exists and is a mongod. Process ids are
+/// reused, hence the check of the name.
 fn mongod_lives(directory: &Path, proc: &Path) -> bool {
     let Ok(text) = DataFile::read_whole(&directory.join("mongod.lock"), 64) else {
         return false;

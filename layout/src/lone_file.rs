@@ -1,5 +1,5 @@
 //! A `.wt` file without its data directory. The whole file is read once, in order, to find what no
-//! pointer leads to; then the tree that was found is walked like any other.
+//! pointer leads to; the tree that is found is then walked like any other.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::page_cache::{Pages, WalkPages};
 use crate::tree_reading::TreeReader;
 use crate::walked_file::{TreeSource, WalkOptions, WalkedFile, walk_checkpoint};
 
-/// Read at once; also how soon a request to stop is heard.
+/// Bytes read at once; also determines how soon a request to stop is noticed.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Finds the newest tree of the file that is whole, and walks it. Reads the whole file; a rate counts
-/// each MiB of that as one read.
+/// Finds the newest complete tree of the file and walks it. Reads the whole file; a rate limit
+/// counts each MiB of that as one read.
 pub fn walk_lone(path: &Path, options: &WalkOptions<'_>) -> Result<WalkedFile, LayoutError> {
     let gate = Gate::new(options.stop, options.reads_per_s);
     let file = DataFile::open(path)?;
@@ -39,7 +39,8 @@ pub fn walk_lone(path: &Path, options: &WalkOptions<'_>) -> Result<WalkedFile, L
                 return Ok(walked);
             }
             Err(LayoutError::Interrupted) => return Err(LayoutError::Interrupted),
-            // Older trees may be whole where the newest is not; if none is, the newest one's error tells.
+            // Older trees may be complete where the newest is not; if none is, the newest one's
+            // error is reported.
             Err(error) => failure = failure.or(Some(error)),
         }
     }
@@ -47,7 +48,7 @@ pub fn walk_lone(path: &Path, options: &WalkOptions<'_>) -> Result<WalkedFile, L
     Err(error.lasting(&path.to_string_lossy()))
 }
 
-/// The pass over the whole file, and its cost.
+/// The pass over the whole file, and what it cost.
 #[derive(Default)]
 struct Scan {
     reads: u64,
@@ -76,7 +77,8 @@ impl Scan {
     }
 }
 
-/// Supplies a search with what it wants; what cannot be read is not what it looked like.
+/// Supplies a search with the blocks it wants; a block that cannot be read is not what it looked
+/// like.
 fn searched(
     mut search: LoneSearch,
     reader: &mut TreeReader<'_>,

@@ -15,11 +15,13 @@ use seekscope_wiredtiger::tree::{Leaf, LeafKind};
 
 use ranks::{by_offset, inversions, squared_displacements};
 
-/// The read-ahead window that order is judged by, Linux's default: a gap up to it is no seek. The same
-/// everywhere, so that figures of different hosts can be compared; predictions know the disk's own.
+/// The read-ahead window by which order is judged, Linux's default: a gap up to it is no seek. It
+/// is the same everywhere, so that figures of different hosts can be compared; predictions use the
+/// disk's own.
 pub const WINDOW_BYTES: u64 = 128 * 1024;
 
-/// The metrics of leaves in key order; `window_bytes` is the distance that read-ahead bridges.
+/// Returns the metrics of leaves in key order; `window_bytes` is the distance that read-ahead
+/// bridges.
 ///
 /// Deleted leaves are left out, as scans skip them. `None` with fewer than two others, or with more
 /// than 2³². Takes O(N log N) time and about 12 bytes of memory per leaf.
@@ -64,12 +66,12 @@ pub fn scan_order(leaves: &[Leaf], window_bytes: u64) -> Option<ScanOrder> {
     })
 }
 
-/// Those of the leaves that a scan reads, which skips deleted ones.
+/// Returns the leaves that a scan reads, which skips deleted ones.
 pub fn scanned(leaves: &[Leaf]) -> impl Iterator<Item = &Leaf> {
     leaves.iter().filter(|leaf| leaf.kind != LeafKind::Deleted)
 }
 
-/// The same as a list; a copy only where there are others.
+/// Returns the same as a list, copied only if there are deleted leaves.
 pub(crate) fn read_by_scans(leaves: &[Leaf]) -> Cow<'_, [Leaf]> {
     if scanned(leaves).count() == leaves.len() {
         Cow::Borrowed(leaves)
@@ -78,7 +80,7 @@ pub(crate) fn read_by_scans(leaves: &[Leaf]) -> Cow<'_, [Leaf]> {
     }
 }
 
-/// From the end of one leaf to the start of the next, bytes; negative when that lies before.
+/// The gap from the end of one leaf to the start of the next, bytes; negative if that lies before.
 fn gap(from: &Leaf, to: &Leaf) -> i128 {
     i128::from(to.offset) - i128::from(from.offset) - i128::from(from.length)
 }
@@ -91,7 +93,7 @@ fn distance(gap: i128) -> u64 {
     u64::try_from(gap.unsigned_abs()).unwrap_or(u64::MAX)
 }
 
-/// 0, or the largest power of two that is not above.
+/// Returns 0, or the largest power of two that is at most `bytes`.
 fn power_of_two_below(bytes: u64) -> u64 {
     bytes.checked_ilog2().map_or(0, |log| 1 << log)
 }
@@ -154,8 +156,8 @@ impl Steps {
     }
 }
 
-/// Mean and median of |g| over the pairs that are seeks, of two middle values the smaller; 0
-/// without seeks.
+/// Returns the mean and median of |g| over the pairs that are seeks; of two middle values the
+/// smaller counts. 0 without seeks.
 fn seek_distances(leaves: &[Leaf], window_bytes: u64) -> (f64, u64) {
     let mut distances: Vec<u64> = leaves
         .windows(2)
@@ -174,7 +176,8 @@ fn seek_distances(leaves: &[Leaf], window_bytes: u64) -> (f64, u64) {
     (mean, *distances.select_nth_unstable(middle).1)
 }
 
-/// The seeks of the same leaves in the order of their offsets, Kendall's τ and Spearman's ρ.
+/// Returns the seeks of the same leaves in the order of their offsets, Kendall's τ and Spearman's
+/// ρ.
 fn against_disk_order(leaves: &[Leaf], window_bytes: u64) -> Option<(u64, f64, f64)> {
     let order = by_offset(leaves)?;
     let at = |ordinal: u32| &leaves[ordinal as usize];

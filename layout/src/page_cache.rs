@@ -1,16 +1,17 @@
-//! Internal pages of files on which servers run, kept from one walk to the next: what a checkpoint
-//! left alone need not be read again, so walks that have to begin anew still come to an end on slow
-//! disks, and watching costs only what changed.
+//! Internal pages of files of running servers, kept from one walk to the next. Pages that a
+//! checkpoint left alone need not be read again, so walks that have to start again still finish on
+//! slow disks, and watching costs only what changed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use seekscope_wiredtiger::BlockAddress;
 
-/// Of one walk, and of all files together between walks.
+/// Bound for one walk, and for all files together between walks.
 const BYTES_MAX: usize = 128 << 20;
 
-/// A block's address holds its checksum, so a page found under it is the page that is meant.
+/// Pages by address. An address holds the block's checksum, so a page found under it is the right
+/// one.
 pub(crate) type Pages = HashMap<BlockAddress, Vec<u8>>;
 
 /// The pages of all files of a directory, by file name.
@@ -42,20 +43,21 @@ impl PageCache {
     }
 }
 
-/// The pages of one file while it is walked.
+/// The pages of one file during a walk.
 #[derive(Debug)]
 pub(crate) struct WalkPages {
-    /// From before, and not asked for again yet.
+    /// Pages from earlier walks that have not been asked for again yet.
     known: Pages,
-    /// Part of the present tree.
+    /// Pages of the present tree.
     used: Pages,
-    /// Of both.
+    /// Bytes of both.
     bytes: usize,
     keeps_new: bool,
 }
 
 impl WalkPages {
-    /// `known` are those of former walks; those read anew are kept only if wanted: it takes memory.
+    /// `known` are pages of former walks; new ones are kept only if `keeps_new`, as that takes
+    /// memory.
     pub(crate) fn new(known: Pages, keeps_new: bool) -> Self {
         Self {
             bytes: bytes(&known),
@@ -72,7 +74,7 @@ impl WalkPages {
         Some(page)
     }
 
-    /// Keeps a page that was checked to be the one meant, where there is room.
+    /// Keeps a page that was checked to be the right one, if there is room.
     pub(crate) fn keep(&mut self, address: BlockAddress, page: Vec<u8>) {
         if self.keeps_new && self.bytes + page.len() <= BYTES_MAX {
             self.bytes += page.len();
@@ -80,7 +82,8 @@ impl WalkPages {
         }
     }
 
-    /// What is worth keeping after the walk: the tree's pages; those of a walk that failed, all.
+    /// Returns the pages worth keeping after the walk: those of the tree, or all of them if the
+    /// walk failed.
     pub(crate) fn into_pages(mut self, complete: bool) -> Pages {
         if !complete {
             self.used.extend(self.known);
@@ -131,7 +134,7 @@ mod tests {
             assert!(bytes(&pages) <= BYTES_MAX);
         }
         assert_eq!(pages.len(), 10);
-        // What a complete walk did not use is of a former tree.
+        // Pages that a complete walk did not use belong to a former tree.
         let mut now = WalkPages::new(pages, true);
         let (address, _) = page(1, 0);
         let found = now.take(&address).unwrap();

@@ -1,20 +1,21 @@
-//! What a directory is that is no WiredTiger data directory, so that the user need not guess.
+//! Says what a directory is that is not a WiredTiger data directory, so that the user need not
+//! guess.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// So many entries tell enough.
+/// This many entries are enough.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Any of these makes a data directory.
+/// The presence of any of these makes a data directory.
 pub(crate) const MARKS: [&str; 3] = [
     "WiredTiger.turtle",
     "WiredTiger.turtle.set",
     "WiredTiger.backup",
 ];
 
-/// A sentence about `path`, ending without a full stop.
+/// Returns a sentence about `path`, without a full stop.
 pub(crate) fn describe(path: &Path) -> String {
     let Ok(entries) = fs::read_dir(path) else {
         return "it cannot be listed".to_owned();
@@ -46,7 +47,7 @@ pub(crate) fn describe(path: &Path) -> String {
     of_names(&names).to_owned()
 }
 
-/// Nothing but the names is looked at.
+/// Returns whether it is a data directory, looking at names only.
 pub(crate) fn is_data_directory(path: &Path) -> bool {
     MARKS.iter().any(|mark| path.join(mark).exists())
 }

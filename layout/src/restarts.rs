@@ -1,5 +1,5 @@
-//! Beginning anew when a running server has moved on: always from the metadata as it then is, a bounded
-//! number of times, and not at all where the server cannot be the reason.
+//! Starting again when a running server has moved on: always from the metadata as it is then, a
+//! bounded number of times, and not at all if the server cannot be the cause.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -9,24 +9,24 @@ use crate::data_directory::DataDirectory;
 use crate::gate::Gate;
 use crate::snapshot::{Snapshot, Source};
 
-/// A walk is begun anew at most this often.
+/// A walk is restarted at most this often.
 const RESTARTS_MAX: u32 = 10;
-/// A failure that comes back while the server has not taken a checkpoint is no race but damage, since
-/// the turtle is replaced before any block of the former checkpoint is reused. One more time than that
-/// reasoning needs, and some more where a server is known to run.
+/// A failure that recurs although the server has not taken a checkpoint is not a race but damage,
+/// since the turtle is replaced before any block of the former checkpoint is reused. The limit is
+/// one more than that reasoning needs, and a few more where a server is known to run.
 const FAILURES_WITHOUT_CHANGE: u32 = 2;
 const FAILURES_WITHOUT_CHANGE_LIVE: u32 = 4;
 const BACK_OFF: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_millis(500);
 
 impl DataDirectory {
-    /// The metadata as it was last read.
+    /// Returns the metadata as last read.
     pub(crate) fn held_snapshot(&self) -> Option<Arc<Snapshot>> {
         let held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         held.clone()
     }
 
-    /// The metadata as it is now; read again only if it has changed.
+    /// Returns the present metadata, which is read again only if it has changed.
     fn present_snapshot(
         &self,
         source: Source,
@@ -41,8 +41,8 @@ impl DataDirectory {
         Ok(new)
     }
 
-    /// Makes attempts, each from the metadata as it then is, until one is not overtaken by the server.
-    /// Also returns how often it was begun anew. `file` is what an error is about.
+    /// Makes attempts, each from the metadata as it is then, until the server does not overtake
+    /// one. Also returns the number of restarts. `file` is what an error is about.
     pub(crate) fn with_restarts<T>(
         &self,
         gate: &Gate<'_>,
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
     }
 
-    /// A directory with one file that was never written, as of a backup.
+    /// A directory with one file that was never written, like that of a backup.
     fn directory() -> (tempfile::TempDir, DataDirectory) {
         let folder = tempfile::tempdir().unwrap();
         next_checkpoint(folder.path(), 0);

@@ -1,9 +1,10 @@
-//! What a cold scan in key order takes on a disk: the leaves' reads, simulated with the kernel's
-//! read-ahead and page cache.
+//! Predicts what a cold scan in key order takes on a disk, by simulating the leaves' reads with the
+//! kernel's read-ahead and page cache.
 //!
-//! One reader, one buffered pread per page of exactly its size, the next when the last is done: what
-//! WiredTiger's cursors do, and index builds with them. Internal pages are read when a scan comes to
-//! them. Overflow pages are left out: they are read in addition, one seek each.
+//! There is one reader that makes one buffered pread of exactly the size of each page, the next
+//! when the last is done. This is what WiredTiger's cursors do, and index builds with them.
+//! Internal pages are read when a scan comes to them. Overflow pages are left out: they are read in
+//! addition, one seek each.
 
 mod arrangement;
 mod page_reads;
@@ -22,31 +23,31 @@ use arrangement::{FIRST_OFFSET, compacted_offsets, ordered_offsets};
 use page_reads::{PageRead, page_reads};
 use sample::sampled_ordinals;
 
-/// How to predict.
+/// Options of a prediction.
 #[derive(Clone, Copy)]
 pub struct ScanOptions<'a> {
     /// Memory for the page cache, bytes.
     pub cache_bytes: u64,
-    /// Time of the reader per byte of leaves beyond the read itself, ns, e.g.
+    /// Time of the reader per byte of leaves, besides the read itself, ns, e.g.
     /// [`engine_ns_per_byte`].
     pub reader_ns_per_byte: f64,
-    /// Pages to simulate at most; of more, a sample stands for all.
+    /// The most pages to simulate; if there are more, a sample represents them.
     pub simulated_pages_max: usize,
-    /// Chooses the sample.
+    /// Seed for choosing the sample.
     pub seed: u64,
     /// What a scan reads on the way to the leaves ([`seekscope_wiredtiger::Tree::internal`]).
     pub internal: &'a [InternalPage],
-    /// How the file lies on its device, ascending, e.g. [`crate::DeviceMap::extents`]: a request then goes to
-    /// one piece only. Empty where that is not known, or the file in one piece. What is rewritten is
-    /// taken to be in one piece.
+    /// How the file lies on its device, ascending, e.g. [`crate::DeviceMap::extents`]: a request
+    /// then covers only one piece. Empty if that is unknown or the file is in one piece. A
+    /// rewritten file is assumed to be in one piece.
     pub extents: &'a [DeviceExtent],
     /// The host pages out idle memory ([`seekscope_run::HostFacts::pages_out_idle_memory`]).
     pub idle_is_paged_out: bool,
 }
 
 impl ScanOptions<'_> {
-    /// With three quarters of the host's memory as page cache, a file in one piece, no internal pages,
-    /// and a reader that takes no time.
+    /// Returns options with three quarters of the host's memory as page cache, a file in one piece,
+    /// no internal pages, and a reader that takes no time.
     pub fn with_memory(memory_bytes: u64) -> Self {
         Self {
             cache_bytes: memory_bytes / 4 * 3,
@@ -60,8 +61,8 @@ impl ScanOptions<'_> {
     }
 }
 
-/// What WiredTiger spends on a byte of a leaf, as it stands on disk, beyond reading it, ns: checksum,
-/// decompression, a page in its cache, and a step of a cursor per row.
+/// Returns the time that WiredTiger spends per byte of a leaf as stored on disk, besides reading
+/// it, ns: checksum, decompression, a page in its cache, and a cursor step per row.
 ///
 /// Measured on WiredTiger 3.2.1 (one core of a Xeon, warm scans of 200 MB in leaves of 32 KiB, rows of
 /// 200 to 25,000 bytes of which half compress away, copying from the page cache taken off): 0.2 to 0.8
@@ -76,13 +77,14 @@ pub fn engine_ns_per_byte(compressor: Compressor) -> f64 {
 }
 
 /// Predicts a cold scan of leaves, given in key order, in a file of `file_bytes`: as they lie, in
-/// order, and after `compact`. Deleted leaves are left out. Any model gives some answer, nonsense
-/// for nonsense.
+/// order, and after `compact`. Deleted leaves are left out. Any model gives some answer; a
+/// nonsensical model gives a nonsensical one.
 ///
-/// What a stream costs the CPU in pages of memory that nobody used before
-/// ([`DeviceModel::stream_ns_per_byte`]) is in the upper end of the range alone: a host that has been up for
-/// a while has used its memory, and a virtual machine that gave it back pays for some of it anew. Measured
-/// in such a machine, the same scan took 0.3 s or 2 s, and 2 s or 3.8 s on a disk of 150 MB/s.
+/// The CPU cost of a stream in memory pages that nobody used before
+/// ([`DeviceModel::stream_ns_per_byte`]) is only in the upper end of the range: a host that has
+/// been up for a while has used its memory, and a virtual machine that gave it back pays for some
+/// of it again. Measured in such a machine, the same scan took 0.3 s or 2 s, and 2 s or 3.8 s on a
+/// disk of 150 MB/s.
 pub fn predict_scan(
     model: &DeviceModel,
     leaves: &[Leaf],
@@ -131,8 +133,8 @@ pub fn predict_scan(
     let simulated_leaves = sample.iter().flat_map(|stretch| &reads[stretch.clone()]);
     PredictedScan {
         now_s: now.elapsed_s,
-        // The order that the file has is one of those it can have: where two runs of the simulation differ
-        // by a request or a rounding, the better one counts.
+        // The file's order is one of those it can have: where two runs of the simulation differ by
+        // a request or a rounding, the better one counts.
         ordered_s: ordered.elapsed_s.min(now.elapsed_s),
         after_compact_s: after_compact.elapsed_s,
         now_low_s: now.low_s / factor,
@@ -143,21 +145,23 @@ pub fn predict_scan(
     }
 }
 
-/// Where pages lie, by their places among the reads.
+/// Where pages lie, indexed by their places among the reads.
 struct FileLayout<'a> {
     file_bytes: u64,
     offsets: &'a [u64],
     extents: &'a [DeviceExtent],
 }
 
-/// What the range allows for: files in order and shuffled ones, and those in between, for which it
-/// matters when the kernel begins to read ahead. Aims rather than bounds: on a throttled disk of a busy
-/// host, predicted / measured was 0.73 to 0.92 at the ends, and 0.64 to 1.36 in between.
+/// The error allowed for files in order and shuffled ones, and for those in between, for which it
+/// matters when the kernel begins to read ahead. These are aims rather than bounds: on a throttled
+/// disk of a busy host, predicted / measured was 0.73 to 0.92 at the ends, and 0.64 to 1.36 in
+/// between.
 const ERROR_AT_THE_ENDS: f64 = 0.25;
 const ERROR_IN_BETWEEN: f64 = 0.40;
 
-/// By how much a prediction may be off, as a factor. `requests_per_leaf` tells where between in order
-/// and shuffled the file is, `fit_error` how well the device's model fits its own measurements.
+/// Returns by how much a prediction may be off, as a factor. `requests_per_leaf` says how far
+/// between ordered and shuffled the file is, `fit_error` how well the device's model fits its own
+/// measurements.
 fn error_factor(requests_per_leaf: f64, fit_error: f64) -> f64 {
     let random = requests_per_leaf.clamp(0.0, 1.0);
     let in_between = 4.0 * random * (1.0 - random);
@@ -165,10 +169,10 @@ fn error_factor(requests_per_leaf: f64, fit_error: f64) -> f64 {
     1.0 + error.max(fit_error)
 }
 
-/// A scan's cost, all pages counted.
+/// A scan's cost, over all pages.
 struct ScanCost {
     elapsed_s: f64,
-    /// If what is read ahead stays in memory, and if it does not.
+    /// Time if what is read ahead stays in memory, and if it does not.
     low_s: f64,
     high_s: f64,
     device_requests: u64,
@@ -229,7 +233,7 @@ fn think_ns(length: u64, ns_per_byte: f64) -> u64 {
     (length as f64 * ns_per_byte).round() as u64
 }
 
-/// The cost of all pages, of which the sample is one in `scale`.
+/// Returns the cost of all pages, of which the sample is one in `scale`.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "saturates: counts of requests and bytes, scaled up"

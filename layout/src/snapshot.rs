@@ -1,5 +1,5 @@
-//! The state of a whole data directory at one moment, as its metadata tells it: every file with its
-//! checkpoints. It stays readable until the server's next checkpoint or two.
+//! The state of a whole data directory at one moment, according to its metadata: every file with
+//! its checkpoints. It stays readable until the server's next checkpoint or two.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -15,27 +15,28 @@ use crate::gate::Gate;
 use crate::page_cache::{PageCache, WalkPages};
 use crate::tree_reading::{TreeReader, path_of};
 
-/// A turtle has a kilobyte or two.
+/// A turtle takes a kilobyte or two.
 const TURTLE_BYTES_MAX: u64 = 1 << 20;
-/// A kilobyte per file; the metadata of a hundred thousand files.
+/// Enough for the metadata of a hundred thousand files, at a kilobyte per file.
 const BACKUP_BYTES_MAX: u64 = 256 << 20;
 
-/// In key order.
+/// Rows in key order.
 pub(crate) type Rows = Vec<KeyValue>;
 
-/// What the metadata is read from, so that it is noticed when it changes.
+/// What the metadata is read from, so that a change is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The text of the turtle.
     Turtle(Vec<u8>),
-    /// Written once, while a backup cursor is open: told by inode, length and time.
+    /// Written once, while a backup cursor is open: identified by inode, length and time.
     Backup(u64, u64, i64, i64),
 }
 
 impl Source {
-    /// A backup cursor pins the checkpoints it lists for as long as it is open, and in a copy made
-    /// through one it is what the copied files fit; so it goes before the turtle. A turtle is replaced
-    /// by renaming; on systems where that was interrupted only the new one is there.
+    /// Finds the present source. A backup cursor pins the checkpoints it lists for as long as it is
+    /// open, and in a copy made through one it is what the copied files match; so it takes
+    /// precedence over the turtle. A turtle is replaced by renaming; where that was interrupted
+    /// only the new one is there.
     pub(crate) fn of(directory: &Path) -> Result<Self, LayoutError> {
         let backup = directory.join("WiredTiger.backup");
         if let Ok(m) = backup.metadata() {
@@ -52,19 +53,19 @@ impl Source {
     }
 }
 
-/// The metadata as of one moment.
+/// The metadata at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) source: Source,
-    /// Of WiredTiger, e.g. "11.3.0"; copied backups do not say.
+    /// Version of WiredTiger, e.g. "11.3.0"; `None` for copied backups, which do not say.
     pub(crate) version: Option<String>,
     pub(crate) metadata: Metadata,
-    /// Of the metadata's own file, which a backup does not list.
+    /// The configuration of the metadata's own file, which a backup does not list.
     metadata_config: Option<FileConfig>,
 }
 
 impl Snapshot {
-    /// Reads the metadata that `source` leads to, once; a server may get in the way.
+    /// Reads the metadata that `source` leads to, once; a server may interfere.
     pub(crate) fn read(
         directory: &Path,
         source: Source,
@@ -81,7 +82,7 @@ impl Snapshot {
             let metadata = Metadata::from_backup(&text).map_err(malformed(name))?;
             return Ok(Self {
                 source,
-                // Backups do not say, but the server that has one under way has a turtle, too.
+                // Backups do not say, but a server with a backup under way also has a turtle.
                 version: metadata
                     .version
                     .clone()
@@ -100,7 +101,7 @@ impl Snapshot {
         })
     }
 
-    /// How to read a file, and from which roots.
+    /// Returns how to read a file, and from which roots.
     pub(crate) fn config(&self, file: &str) -> Result<FileConfig, LayoutError> {
         if let (METADATA_FILE, Some(config)) = (file, &self.metadata_config) {
             return Ok(config.clone());
@@ -113,7 +114,7 @@ impl Snapshot {
         })
     }
 
-    /// All rows of a small table.
+    /// Returns all rows of a small table.
     pub(crate) fn rows(
         &self,
         directory: &Path,
@@ -130,7 +131,7 @@ fn turtle_version(directory: &Path) -> Option<String> {
     Turtle::parse(&text.ok()?).ok()?.version
 }
 
-/// None for an empty table.
+/// Returns the rows of a table; none if it is empty.
 fn rows(
     directory: &Path,
     name: &str,
@@ -149,7 +150,8 @@ fn rows(
     };
     let walk = TreeWalk::new(root, config.format(), cookie.file_bytes, Visit::Rows);
     let mut walk = walk.map_err(failed)?;
-    // Kept always: a server that moves on makes this be read again and again, and it is small.
+    // These are always kept: they are small, and a server that moves on causes them to be read
+    // repeatedly.
     let pages = WalkPages::new(cache.take(name), true);
     let mut reader = TreeReader::new(file, gate, pages);
     let supplied = reader.supply(&mut walk);

@@ -5,29 +5,30 @@ use seekscope_wiredtiger::tree::Leaf;
 
 use crate::order::scanned;
 
-/// Leaves counted by stretches of key order (columns) and of the file (rows).
+/// Leaf counts by ranges of key order (columns) and of the file (rows).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strip {
-    /// What the rows divide evenly: the file, or the end of its last leaf if that is beyond.
+    /// The length that the rows divide evenly: the file, or the end of its last leaf if that is
+    /// beyond.
     pub file_bytes: u64,
     pub rows: usize,
-    /// In key order; each stands for as many leaves as the others, give or take one.
+    /// Columns in key order; each represents the same number of leaves, give or take one.
     pub columns: Vec<StripColumn>,
 }
 
-/// A stretch of key order.
+/// A range of key order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StripColumn {
-    /// Leaves that start in each row, the beginning of the file first.
+    /// Leaves that start in each row, beginning with the start of the file.
     pub leaves: Vec<u32>,
-    /// Of the offsets of its leaves, of two middle values the smaller.
+    /// Median offset of its leaves; of two middle values, the smaller.
     pub median_offset: u64,
-    /// Of the leaf in the middle of its key order: one sample, which jumps about where order is
-    /// lost, while medians then all lie half-way.
+    /// Offset of the leaf in the middle of its key order: a single sample, which jumps about where
+    /// order is lost, while all medians then lie half-way.
     pub middle_offset: u64,
 }
 
-/// Shares of a column's leaves from which on a cell is drawn darker.
+/// Shares of a column's leaves from which a cell is drawn darker.
 const SHADES: [(f64, char); 4] = [
     (2.0 / 3.0, '█'),
     (1.0 / 3.0, '▓'),
@@ -62,8 +63,8 @@ impl Strip {
         }
     }
 
-    /// The strip in characters, a line per row, the end of the file on top. The darker a cell, the
-    /// larger the share of its column's leaves that lie there.
+    /// Returns the strip as characters, a line per row, with the end of the file on top. The darker
+    /// a cell, the larger the share of its column's leaves that lie there.
     pub fn drawing(&self) -> Vec<String> {
         (0..self.rows)
             .rev()
@@ -74,8 +75,8 @@ impl Strip {
             .collect()
     }
 
-    /// One line: for each column, how far into the file the leaf in its middle lies, in eighths. It
-    /// climbs steadily where the file is in order.
+    /// Returns one line that shows for each column how far into the file its middle leaf lies, in
+    /// eighths. It climbs steadily if the file is in order.
     pub fn line(&self) -> String {
         let eighth = |column: &StripColumn| {
             let at = place(column.middle_offset, self.file_bytes, EIGHTHS.len());
@@ -113,7 +114,7 @@ impl StripColumn {
     }
 }
 
-/// In which of `parts` equal parts of the file an offset below its end lies.
+/// Returns in which of `parts` equal parts of the file an offset below its end lies.
 fn place(offset: u64, file_bytes: u64, parts: usize) -> usize {
     let place = u128::from(offset) * parts as u128 / u128::from(file_bytes.max(1));
     usize::try_from(place).map_or(parts - 1, |place| place.min(parts - 1))

@@ -1,5 +1,5 @@
-//! The files of a data directory and what is in them: names from MongoDB's catalogue where there is
-//! one.
+//! The files of a data directory and what they contain, with names from MongoDB's catalogue if
+//! there is one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -15,37 +15,38 @@ use crate::snapshot::Snapshot;
 
 const SUGGESTIONS: usize = 5;
 
-/// One file with a tree in it.
+/// A file with a tree in it.
 #[derive(Debug)]
 pub struct TableFile {
     /// Relative to the data directory, e.g. "shop/collection-7-12.wt".
     pub file: String,
-    /// `database.collection`; without MongoDB the table's own name; `None` where the catalogue does
+    /// `database.collection`; without MongoDB the table's own name; `None` if the catalogue does
     /// not know the file.
     pub namespace: Option<String>,
-    /// The index's name, for indexes.
+    /// The index's name, if it is an index.
     pub index: Option<String>,
-    /// As of when the directory was opened or refreshed; walks look up the newest. An error where the
-    /// file cannot be walked: encrypted, or created since the last checkpoint
+    /// The configuration when the directory was opened or refreshed; walks look up the newest. An
+    /// error if the file cannot be walked: encrypted, or created since the last checkpoint
     /// ([`LayoutError::NotInMetadata`]).
     pub config: Result<FileConfig, LayoutError>,
-    /// MongoDB's count of documents (of a collection) and their bytes, approximate after a crash.
+    /// MongoDB's counts of a collection's documents and of their bytes, approximate after a crash.
     pub documents: Option<u64>,
     pub document_bytes: Option<u64>,
 }
 
 impl TableFile {
-    /// What WiredTiger calls the table: the file's name without ".wt".
+    /// Returns WiredTiger's name for the table: the file's name without ".wt".
     pub fn ident(&self) -> &str {
         ident_of(&self.file)
     }
 
-    /// It is there, and what it holds is not known before the next checkpoint.
+    /// Returns whether the file exists but its contents are unknown until the next checkpoint.
     fn is_unnamed(&self) -> bool {
         self.namespace.is_none() && matches!(self.config, Err(LayoutError::NotInMetadata { .. }))
     }
 
-    /// `database.collection`, `database.collection/index`, or the ident where neither is known.
+    /// Returns `database.collection`, `database.collection/index`, or the ident if neither is
+    /// known.
     pub fn name(&self) -> String {
         match (&self.namespace, &self.index) {
             (Some(namespace), Some(index)) => format!("{namespace}/{index}"),
@@ -55,8 +56,9 @@ impl TableFile {
     }
 }
 
-/// Of WiredTiger (`WiredTiger.wt`, its history store) or MongoDB themselves; read when named, but not
-/// listed. `WiredTiger` is a name that tables cannot begin with.
+/// Returns whether the file belongs to WiredTiger (`WiredTiger.wt`, its history store) or MongoDB
+/// themselves; such files are read when named, but not listed. Tables' names cannot begin with
+/// `WiredTiger`.
 fn is_own(file: &str) -> bool {
     file.starts_with("WiredTiger") || [CATALOGUE_FILE, SIZE_STORER_FILE].contains(&file)
 }
@@ -65,15 +67,15 @@ fn ident_of(file: &str) -> &str {
     file.strip_suffix(".wt").unwrap_or(file)
 }
 
-/// What MongoDB says of its files; empty without MongoDB.
+/// What MongoDB knows about its files; empty without MongoDB.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) catalogue: Option<Catalogue>,
-    /// By ident.
+    /// Sizes by ident.
     pub(crate) sizes: BTreeMap<String, StoredSize>,
 }
 
-/// All files, those of users first by name and then those of WiredTiger and MongoDB.
+/// All files: user files sorted by name, then those of WiredTiger and MongoDB.
 #[derive(Debug, Default)]
 pub(crate) struct TableFiles {
     files: Vec<TableFile>,
@@ -97,13 +99,13 @@ impl TableFiles {
         if snapshot.metadata.file(METADATA_FILE).is_none() {
             files.push(table_file(METADATA_FILE, snapshot, source, None));
         }
-        // What the catalogue has and the metadata has not was created since the last checkpoint.
+        // Files in the catalogue but not in the metadata were created since the last checkpoint.
         files.extend(
             known.into_iter().map(|(ident, name)| {
                 table_file(&format!("{ident}.wt"), snapshot, source, Some(name))
             }),
         );
-        // So was what neither of them has, as both are as of that checkpoint.
+        // So were files in neither of them, as both describe that checkpoint.
         let listed: HashSet<&str> = files.iter().map(|file| file.file.as_str()).collect();
         let mut unlisted = on_disk;
         unlisted.retain(|file| !is_own(file) && !listed.contains(file.as_str()));
@@ -122,13 +124,13 @@ impl TableFiles {
         Self { files, own }
     }
 
-    /// Those of users.
+    /// Returns the user files.
     pub(crate) fn listed(&self) -> &[TableFile] {
         &self.files[..self.files.len() - self.own]
     }
 
-    /// By name, file or ident, in this order; files also by their last component where that is unique,
-    /// and by their path.
+    /// Finds a file by name, file or ident, in this order; also by its last path component if that
+    /// is unique, or by its path.
     pub(crate) fn find(&self, wanted: &str, directory: &Path) -> Result<&TableFile, LayoutError> {
         let by =
             |matches: &dyn Fn(&TableFile) -> bool| self.files.iter().find(|file| matches(file));
@@ -158,7 +160,8 @@ impl TableFiles {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// Names that contain what was asked for or are contained in it, else the first few.
+    /// Returns names that contain what was asked for or are contained in it, otherwise the first
+    /// few.
     fn suggestions(&self, wanted: &str) -> Vec<String> {
         let wanted = wanted.to_lowercase();
         let last = wanted.rsplit(['.', '/']).next().unwrap_or_default();
@@ -180,7 +183,7 @@ impl TableFiles {
     }
 }
 
-/// Namespace and index.
+/// Namespace and index name.
 type Name = (String, Option<String>);
 
 fn known_idents(names: &Names) -> BTreeMap<String, Name> {

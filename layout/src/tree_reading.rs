@@ -1,4 +1,5 @@
-//! Reading a tree's pages off a file, level by level: ascending by offset, several at once.
+//! Reading a tree's pages from a file, level by level: in ascending order of offset, several at
+//! once.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -14,17 +15,17 @@ use crate::data_file::DataFile;
 use crate::gate::Gate;
 use crate::page_cache::{Pages, WalkPages};
 
-/// Fewer blocks than this are read by one thread: starting more would take longer.
+/// Below this number of blocks one thread reads them all: starting more would take longer.
 const PARALLEL_BLOCKS_MIN: usize = 16;
-/// Blocks longer than this are read one at a time, to bound memory.
+/// Longer blocks are read one at a time, to bound memory.
 const PARALLEL_BYTES_MAX: u32 = 1 << 20;
 const PARALLEL_READS_MAX: usize = 256;
-/// Blocks that a thread reads before it hands them over.
+/// The most blocks that a thread reads before it hands them over.
 const BATCH_MAX: usize = 16;
 
 type Block = (BlockAddress, Vec<u8>);
 
-/// One file being read, and what that cost.
+/// A file being read, and what that has cost.
 #[derive(Debug)]
 pub(crate) struct TreeReader<'a> {
     file: Arc<DataFile>,
@@ -47,7 +48,7 @@ impl<'a> TreeReader<'a> {
         }
     }
 
-    /// Up to `reads` at once.
+    /// Allows up to `reads` at once.
     pub(crate) fn in_parallel(mut self, reads: usize) -> Self {
         self.parallel_reads = reads.clamp(1, PARALLEL_READS_MAX);
         self
@@ -57,7 +58,7 @@ impl<'a> TreeReader<'a> {
         self.pages.into_pages(complete)
     }
 
-    /// Supplies a walk with all that it wants.
+    /// Supplies a walk with everything that it wants.
     pub(crate) fn supply(&mut self, walk: &mut TreeWalk) -> Result<(), LayoutError> {
         loop {
             self.gate.check()?;
@@ -80,7 +81,7 @@ impl<'a> TreeReader<'a> {
         }
     }
 
-    /// One block outside the tree.
+    /// Reads one block outside the tree.
     pub(crate) fn block(&mut self, address: &BlockAddress) -> Result<Vec<u8>, LayoutError> {
         self.gate.pass()?;
         let bytes = self.file.read(address.offset, address.length)?;
@@ -88,12 +89,12 @@ impl<'a> TreeReader<'a> {
         Ok(bytes)
     }
 
-    /// As long as the file is now.
+    /// Returns the file's present length.
     pub(crate) fn file_bytes(&self) -> Result<u64, LayoutError> {
         self.file.bytes()
     }
 
-    /// With the file's name.
+    /// Adds the file's name to the error.
     pub(crate) fn block_error(&self, source: BlockError) -> LayoutError {
         LayoutError::Block {
             path: self.file.path().into(),
@@ -138,7 +139,7 @@ impl<'a> TreeReader<'a> {
         Ok(())
     }
 
-    /// Threads take the level's blocks in turn; this one decodes what they read.
+    /// Threads take the level's blocks in turn; the calling thread decodes what they read.
     fn read_in_parallel(
         &mut self,
         walk: &mut TreeWalk,
@@ -161,7 +162,8 @@ impl<'a> TreeReader<'a> {
             }
             drop(sender);
             let mut result = Ok(());
-            // All that was read is received, even after a failure, so that no thread waits for ever.
+            // Everything that was read is received, even after a failure, so that no thread waits
+            // for ever.
             for blocks in receiver {
                 if result.is_ok() {
                     result = blocks.and_then(|blocks| {
@@ -210,7 +212,8 @@ impl Work<'_> {
     }
 }
 
-/// The place of a file that the metadata names. Metadata is hostile: it must not lead elsewhere.
+/// Returns the path of a file that the metadata names. Metadata is hostile: it must not lead
+/// elsewhere.
 pub(crate) fn path_of(directory: &Path, name: &str) -> Result<PathBuf, LayoutError> {
     let below = |component| matches!(component, Component::Normal(_));
     if name.is_empty() || name.contains('\0') || !Path::new(name).components().all(below) {

@@ -1,5 +1,5 @@
-//! Typical disks, for where none was measured. Each is labelled as such wherever a figure made with
-//! it is shown: a prediction for a typical disk ranks files, it does not promise seconds.
+//! Typical disks, for use where none was measured. They are labelled as such wherever a figure made
+//! with them is shown: a prediction for a typical disk ranks files, it does not promise seconds.
 
 use seekscope_run::{DepthPoint, DeviceModel, TokenBucket};
 
@@ -12,27 +12,27 @@ const READ_AHEAD_BYTES: u64 = 128 * KIB;
 /// Linux's default limit, `max_sectors_kb` 1280.
 const REQUEST_BYTES_MAX: u64 = 1280 * KIB;
 
-/// Copying from the page cache at 10 GB/s, and 5 µs to allocate pages and wake the reader: what
-/// current server processors do, small beside the device in all but the last disk.
+/// Copying from the page cache at 10 GB/s, and 5 µs to allocate pages and wake the reader: typical
+/// of current server processors, and small compared with all but the last disk.
 const CACHED_NS_PER_BYTE: f64 = 0.1;
 const MISS_NS: f64 = 5_000.0;
 
-/// A disk that people know by its kind.
+/// A kind of disk that people know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypicalDisk {
-    /// To choose it by: "hdd", "cloud", "ssd", "nvme".
+    /// Name by which it is chosen: "hdd", "cloud", "ssd", "nvme".
     pub name: &'static str,
-    /// In its model too, e.g. "typical hard disk (120 IOPS, 150 MB/s)".
+    /// Label, which is also in its model, e.g. "typical hard disk (120 IOPS, 150 MB/s)".
     pub label: &'static str,
     pub model: DeviceModel,
 }
 
-/// All of them, the slowest first.
+/// Returns all typical disks, the slowest first.
 pub fn all() -> [TypicalDisk; 4] {
     [hdd(), cloud_volume(), sata_ssd(), nvme()]
 }
 
-/// The one of this name.
+/// Returns the disk with this name, if there is one.
 pub fn by_name(name: &str) -> Option<TypicalDisk> {
     all().into_iter().find(|disk| disk.name == name)
 }
@@ -105,9 +105,9 @@ pub fn nvme() -> TypicalDisk {
 }
 
 struct Rates<'a> {
-    /// Of a short read.
+    /// Latency of a short read.
     latency_ns: f64,
-    /// With enough in flight, and one large request at a time.
+    /// Rates with enough reads in flight, and with one large request at a time.
     bytes_per_s: f64,
     stream_bytes_per_s: f64,
     /// Depth and reads of 4 KiB per second.

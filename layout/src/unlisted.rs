@@ -1,5 +1,5 @@
-//! Files of tables that no checkpoint has described yet: the metadata and MongoDB's catalogue are
-//! themselves as of the last checkpoint, so what was created since can only be seen in the folders.
+//! Files of tables that no checkpoint has described yet. The metadata and MongoDB's catalogue
+//! describe the last checkpoint, so files created since can only be seen in the folders.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,11 @@ use crate::recognise;
 
 /// directoryPerDB and directoryForIndexes put two folders above a file.
 const FOLDERS_MAX: usize = 2;
-/// No directory of a database has more entries that matter here.
+/// No database directory has more relevant entries.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// Names of all files that may be tables, relative to the data directory. What cannot be listed has none.
+/// Returns the names of all files that may be tables, relative to the data directory. Folders that
+/// cannot be listed are treated as empty.
 pub(crate) fn table_files_below(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut entries_left = ENTRIES_MAX;
@@ -34,7 +35,7 @@ fn list(
             return;
         }
         *entries_left -= 1;
-        // Names of MongoDB's files are ASCII; no other can be one of them.
+        // Names of MongoDB's files are ASCII; no other name can be one of them.
         let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
             continue;
         };

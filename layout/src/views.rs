@@ -1,4 +1,4 @@
-//! Views of MongoDB, which have no files: what is meant by the name of one.
+//! MongoDB's views, which have no files: finds out what the name of a view refers to.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,8 +9,8 @@ use crate::data_directory::DataDirectory;
 use crate::gate::Gate;
 
 impl DataDirectory {
-    /// The view `database.view`, as of the newest checkpoint; `None` where there is none of that name, or
-    /// the database's list of views cannot be read.
+    /// Returns the view `database.view` as of the newest checkpoint; `None` if there is none of
+    /// that name, or if the database's list of views cannot be read.
     pub fn view(&self, wanted: &str, stop: &AtomicBool) -> Option<View> {
         let (database, _) = wanted.split_once('.')?;
         let list = format!("{database}.{VIEWS_COLLECTION}");

@@ -18,13 +18,13 @@ use crate::tree_reading::TreeReader;
 /// How a walk reads.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkOptions<'a> {
-    /// Reads at the same time within a level; 16 to 64 suit SSDs, 1 disks.
+    /// Concurrent reads within a level; 16 to 64 suit SSDs, 1 suits hard disks.
     pub parallel_reads: usize,
-    /// At most so many, to be gentle.
+    /// The most reads per second, to be gentle on the disk.
     pub reads_per_s: Option<u64>,
-    /// Set it, and the walk ends with [`LayoutError::Interrupted`].
+    /// When set, the walk ends with [`LayoutError::Interrupted`].
     pub stop: &'a AtomicBool,
-    /// Remember internal pages for the file's next walk (128 MiB for all files together), which then
+    /// Keep internal pages for the file's next walk (128 MiB for all files together), which then
     /// reads only what has changed.
     pub keep_pages: bool,
 }
@@ -32,45 +32,47 @@ pub struct WalkOptions<'a> {
 /// How a tree's root was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeSource {
-    /// The data directory's metadata names it.
+    /// Named by the data directory's metadata.
     Metadata,
-    /// The newest description of a checkpoint inside the file itself (MongoDB from 4.2 on).
+    /// Found by the newest description of a checkpoint inside the file itself (MongoDB 4.2 and
+    /// later).
     OwnDescription,
-    /// The newest internal page that nothing points at and below which all is there: a guess, and the
-    /// compressor with it.
+    /// The newest internal page that nothing points at and whose tree is complete: a guess, as is
+    /// the compressor.
     Orphan,
 }
 
-/// What a walk found; every page it is made of was checked against what its parent says of it.
+/// The result of a walk; every page of it was checked against what its parent says about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WalkedFile {
-    /// Without leaves and levels where nothing has been written yet.
+    /// The tree, without leaves and levels if nothing has been written yet.
     pub tree: Tree,
-    /// Free for reuse, ascending by offset, touching ones joined.
+    /// Extents free for reuse, ascending by offset, adjacent ones joined.
     pub free: Vec<Extent>,
     pub source: TreeSource,
-    /// `None`: the file has never been written by a checkpoint. Names, times and orders are unknown
-    /// (empty, 0) where a lone file's tree was found by its pages.
+    /// `None` if no checkpoint has ever written the file. Names, times and orders are unknown
+    /// (empty, 0) if a lone file's tree was found by its pages.
     pub checkpoint: Option<Checkpoint>,
     pub allocation_bytes: u32,
     pub compressor: Compressor,
-    /// At that checkpoint.
+    /// Length of the file at that checkpoint.
     pub file_bytes: u64,
-    /// Large keys and values outside the leaves. This and the next are `None` where the checkpoint's
+    /// Large keys and values outside the leaves. This and the next are `None` if the checkpoint's
     /// sums are unknown (a lone file of MongoDB up to 4.0) or contradict the tree.
     pub overflow_bytes: Option<u64>,
-    /// What nothing else explains: blocks that an older checkpoint holds.
+    /// Bytes that nothing else explains: blocks that an older checkpoint holds.
     pub pinned_bytes: Option<u64>,
-    /// Asked of the file, in how many reads, all attempts together; the metadata is not counted.
+    /// Bytes requested from the file and the number of reads, over all attempts; the metadata is
+    /// not counted.
     pub bytes_read: u64,
     pub reads: u64,
-    /// Attempts that the server overtook.
+    /// Number of attempts that the server overtook.
     pub restarts: u32,
 }
 
 impl DataDirectory {
-    /// Walks the file's newest checkpoint that its directory knows now. Several threads may walk
-    /// different files at once.
+    /// Walks the file at the newest checkpoint that its directory knows now. Several threads may
+    /// walk different files at once.
     pub fn walk(
         &self,
         table: &TableFile,
@@ -152,7 +154,7 @@ pub(crate) fn walk_checkpoint(
     Ok(walked)
 }
 
-/// All leaves below a root.
+/// Walks all leaves below a root.
 pub(crate) fn walk_tree(
     reader: &mut TreeReader<'_>,
     root: BlockAddress,

@@ -35,7 +35,7 @@ pub enum PatternKind {
 }
 
 impl PatternKind {
-    /// The word itself.
+    /// Returns the word itself.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -53,7 +53,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// "forward", "backward" or "both ways".
+    /// Returns "forward", "backward" or "both ways".
     pub fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",
@@ -77,7 +77,7 @@ pub struct AccessPattern {
     pub sequential_share: f64,
     /// Share of steps that start before the last access started.
     pub backward_share: f64,
-    /// Steps that are not sequential, plus one: places the disk had to go to.
+    /// Steps that are not sequential, plus one: the number of places the disk had to go to.
     pub seeks: u64,
     /// Accesses per run; a run is a stretch of contiguous accesses.
     pub run_accesses: Quantiles,
@@ -91,16 +91,16 @@ pub struct AccessPattern {
     pub first_byte: u64,
     pub last_byte: u64,
     /// Bytes transferred by these accesses, and how many different bytes of the file those were:
-    /// the difference was read again.
+    /// the rest was read again.
     pub bytes: u64,
     pub distinct_bytes: u64,
     /// Share of `bytes` that had been transferred before: 1 - distinct_bytes / bytes.
     pub reread_share: f64,
-    /// Sequential streams that take turns; 1 when there is one, or none.
+    /// Number of sequential streams that take turns; 1 if there is one, or none.
     pub interleaved_streams: u64,
 }
 
-/// One access: a stretch of at least one byte.
+/// One access: a range of at least one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) offset: u64,
@@ -108,7 +108,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Of an event that transferred something at a known offset.
+    /// Returns the access of an event that transferred something at a known offset.
     pub(crate) fn of(event: &IoEvent) -> Option<Self> {
         match (event.offset, event.bytes()) {
             (Some(offset), bytes @ 1..) => Some(Self { offset, bytes }),
@@ -202,7 +202,7 @@ mod tests {
             p.sequential_share < 0.01 && (p.backward_share - 0.5).abs() < 0.05,
             "{p:?}"
         );
-        // Mean distance of random pairs on a line is a third of its length.
+        // The mean distance of random pairs on a line is a third of its length.
         let third = 2000 * BLOCK / 3;
         assert!(p.seek_bytes.mean.abs_diff(third) < third / 10, "{p:?}");
         assert_eq!(p.bytes, p.distinct_bytes);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One axis of a grid: `bins` equal cells between `low` and `high` (both in the caller's unit).
+/// One axis of a grid: `bins` equal cells between `low` and `high`, both in the caller's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
     pub low: f64,
@@ -11,7 +11,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The cell of `value`; values outside go to the edge cells, so no point is lost.
+    /// Returns the cell of `value`; values outside go to the edge cells, so no point is lost.
     pub fn bin(&self, value: f64) -> usize {
         let span = self.high - self.low;
         if span <= 0.0 || self.bins == 0 {
@@ -39,7 +39,7 @@ pub struct DensityGrid {
 }
 
 impl DensityGrid {
-    /// An empty grid.
+    /// Returns an empty grid.
     pub fn new(x: Axis, y: Axis) -> Self {
         Self {
             x,
@@ -56,7 +56,7 @@ impl DensityGrid {
         }
     }
 
-    /// Points counted.
+    /// Returns the number of points counted.
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|&c| u64::from(c)).sum()
     }

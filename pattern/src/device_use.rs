@@ -1,10 +1,11 @@
-//! Who used the disk and when: a second pass over a trace, once the first has told the threads' roles.
+//! Who used the disk and when: a second pass over a trace, after the first has determined the
+//! threads' roles.
 //!
-//! Waiting is the sum of the latencies of calls: of two threads that wait at once, both count.
+//! Waiting is the sum of the latencies of calls: if two threads wait at once, both count.
 //!
-//! A checkpoint shows as writes and syncs by the threads whose role is to make checkpoints; pauses of up
-//! to [`PAUSE_NS`] belong to it. What else happened meanwhile is told by slots of time
-//! (`slots.rs`), because a checkpoint's first call may end long after theirs.
+//! A checkpoint shows as writes and syncs by the threads whose role is to make checkpoints; pauses
+//! of up to [`PAUSE_NS`] belong to it. Everything else that happened during it is found by slots of
+//! time (`slots.rs`), because a checkpoint's first call may end long after other calls.
 
 mod finder;
 mod slots;
@@ -18,21 +19,21 @@ use crate::ThreadRole;
 pub use finder::DeviceUseFinder;
 
 /// Longest pause inside a checkpoint, ns: it walks trees that have not changed, or compresses. The
-/// pause between two checkpoints is a minute in MongoDB's default.
+/// pause between two checkpoints is a minute by MongoDB's default.
 pub const PAUSE_NS: u64 = 1_000_000_000;
 
 /// Who used the disk, and when. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceUse {
-    /// The most waiting first.
+    /// Users of files, those with the most waiting first.
     pub users: Vec<FileUse>,
-    /// In the order of time.
+    /// Checkpoints in order of time.
     pub checkpoints: Vec<Checkpoint>,
-    /// Syncs of the journal while a checkpoint ran, and otherwise, ns.
+    /// Latencies of journal syncs while a checkpoint ran, and otherwise, ns.
     pub journal_during_ns: Quantiles,
     pub journal_otherwise_ns: Quantiles,
-    /// Reads by application threads, likewise.
+    /// Latencies of reads by application threads, likewise.
     pub reads_during_ns: Quantiles,
     pub reads_otherwise_ns: Quantiles,
 }
@@ -42,14 +43,15 @@ pub struct DeviceUse {
 pub struct FileUse {
     pub file_id: u32,
     pub role: ThreadRole,
-    /// False: reads. Syncs count with the writes as waiting, not as calls.
+    /// Whether the calls are writes, not reads. Syncs count with the writes as waiting, not as
+    /// calls.
     pub writes: bool,
     pub calls: u64,
     pub bytes: u64,
-    /// Bytes that these calls had the device read.
+    /// Bytes that these calls made the device read.
     pub device_read_bytes: u64,
     pub waiting_ns: u64,
-    /// Of the calls, within 3 %; `max` and `mean` exact.
+    /// Latency of the calls, within 3 %; `max` and `mean` are exact.
     pub latency_ns: Quantiles,
     /// Calls that had to wait for the device (misses, waits for others, direct reads).
     pub waited_calls: u64,

@@ -1,7 +1,7 @@
-//! From I/O events to access patterns: per file, how consecutive offsets relate, how long calls
-//! took and what the page cache had. Works from records alone.
+//! Turns I/O events into access patterns: per file, how consecutive offsets relate, how long calls
+//! took and what the page cache held. Works from records alone.
 //!
-//! [`TraceAnalyser`] is the one pass over the events; [`DensityGrid`] is the picture of them.
+//! [`TraceAnalyser`] makes the single pass over the events; [`DensityGrid`] plots them.
 
 mod access;
 mod density;

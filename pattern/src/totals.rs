@@ -1,5 +1,5 @@
-//! A trace that only counted, as far as counts can say what an analysis says: no patterns, no
-//! threads, no order; calls, bytes, cache outcomes and latencies per file are there.
+//! The analysis of a trace that only counted, as far as counts go: no patterns, threads or order,
+//! but calls, bytes, cache outcomes and latencies per file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     QueueDepth, ReuseDistances, SyncCalls, TraceAnalysis, Transfers,
 };
 
-/// Totals of one kind of operation, summed up.
+/// Summed totals of one kind of operation.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     calls: u64,
@@ -21,7 +21,7 @@ struct Sum {
     latency_counts: Vec<u64>,
 }
 
-/// One file, or all.
+/// Sums for one file, or for all.
 #[derive(Debug, Clone, Default)]
 struct Sums {
     reads: Sum,
@@ -31,8 +31,8 @@ struct Sums {
 }
 
 impl TraceAnalysis {
-    /// Puts together what was counted. Quantiles of latency are upper bounds: the ends of buckets
-    /// whose widths double, so at most twice the truth.
+    /// Makes an analysis from counts. Quantiles of latency are upper bounds: the ends of buckets
+    /// whose widths double, so at most twice the true value.
     pub fn of_totals(rows: &[FileTotals], files: &[FileRecord]) -> Self {
         let mut whole = Sums::default();
         let mut per_file: BTreeMap<u32, Sums> = BTreeMap::new();
@@ -93,7 +93,7 @@ impl Sums {
             cache: self.cache,
             read_bytes_by_source: BytesBySource {
                 asked_bytes: self.reads.bytes,
-                // Counts tell calls apart by outcome, not their bytes.
+                // Counts distinguish calls by outcome, but not their bytes.
                 unknown_bytes: self.reads.bytes,
                 device_read_bytes: self.cache.device_read_bytes,
                 ..BytesBySource::default()

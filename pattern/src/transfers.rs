@@ -1,10 +1,10 @@
-//! Calls of one direction, and where the bytes of reads came from.
+//! Calls in one direction, and where the bytes of reads came from.
 
 use schemars::JsonSchema;
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
 
-/// Calls of one direction.
+/// Calls in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Transfers {
     pub calls: u64,

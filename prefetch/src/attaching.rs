@@ -1,5 +1,5 @@
-//! The tracer, for whose programs the kernel takes some tenths of a second: attached by a thread, meanwhile the
-//! scan is followed in another way.
+//! Attaching the tracer on a thread of its own. The kernel takes some tenths of a second to load
+//! its programs; meanwhile the scan is followed in another way.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::server_reads::ServerReads;
 pub(crate) struct Attaching(JoinHandle<Result<ServerReads, TraceError>>);
 
 impl Attaching {
-    /// Begins to trace that process; `file`, of that path, is the one that is scanned.
+    /// Begins to trace process `pid`; `file`, whose path is `path`, is the file that is scanned.
     pub(crate) fn begin(pid: u32, path: PathBuf, file: Arc<File>) -> Result<Self, PrefetchError> {
         let thread = thread::Builder::new().name("tracer".into());
         let thread = thread.spawn(move || ServerReads::attach(pid, &path, &file));
@@ -28,12 +28,12 @@ impl Attaching {
         self.0.is_finished()
     }
 
-    /// What came of it.
+    /// Returns the outcome, waiting for it if need be.
     pub(crate) fn outcome(self) -> Result<ServerReads, Limitation> {
         let (why, remedy) = match self.0.join() {
             Ok(Ok(reads)) => return Ok(reads),
             Ok(Err(error)) => (error.to_string(), "run as root".into()),
-            // The scan is worth more than the tracer.
+            // The scan matters more than the tracer.
             Err(_) => {
                 let why = "the tracer broke off unexpectedly; please report this";
                 (why.into(), String::new())
@@ -47,7 +47,7 @@ impl Attaching {
     }
 }
 
-/// Where nothing tells where the scan is.
+/// The limitation reported when nothing tells where the scan is.
 pub(crate) fn not_followed() -> Limitation {
     Limitation {
         what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),

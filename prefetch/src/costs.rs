@@ -1,10 +1,11 @@
-//! What a disk likes: how long a gap is cheaper to read than to skip, how many reads at a time, and how long
-//! ones.
+//! The disk's preferences: how long a gap is cheaper to read than to skip, how many reads to keep
+//! in flight, and how long they should be.
 //!
-//! From the device model of `seekscope disk` where there is one, else from reading leaves that the scan needs
-//! anyway: a few dozen before it begins, which tell a slow disk ([`DiskCosts::measure`]), and on a quick one
-//! what is read while it begins ([`calibrate`]). Control groups grant a tenth of a second's worth of requests
-//! and bytes at once, so that what is shorter than that tells nothing.
+//! They come from the device model of `seekscope disk` where there is one, otherwise from reading
+//! leaves that the scan needs anyway: a few dozen before it begins, which are enough for a slow
+//! disk ([`DiskCosts::measure`]), and for a quick disk what is read while the scan begins
+//! ([`calibrate`]). Control groups grant a tenth of a second's worth of requests and bytes at once,
+//! so anything shorter shows nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -15,53 +16,56 @@ use seekscope_run::{DeviceModel, PrefetchRecord};
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Joining, Place, Stretch};
 
-/// Read calls of a stretch: longer ones hold up what the server reads meanwhile.
+/// Read calls per stretch. Longer stretches hold up the server's own reads.
 const STRETCH_CALLS: u64 = 2;
-/// Where nothing is to be held up: the last request of a stretch is seldom a full one.
+/// Read calls per stretch where nothing can be held up: the last request of a stretch is seldom
+/// full.
 const STRETCH_CALLS_ALONE: u64 = 16;
 const GAP_BYTES_MAX: u64 = 2 << 20;
 pub const DEPTH_MAX: u32 = 16;
-/// Where nothing is known.
+/// The gap assumed where nothing is known.
 const GAP_BYTES: u64 = 128 << 10;
 const DEPTH: u32 = 4;
-/// Reads of the estimate at each depth.
+/// Reads per depth for the estimate.
 const TRIAL_READS: usize = 24;
 const TRIAL_READS_MIN: usize = 8;
 const TRIAL_DEPTH: usize = 8;
-/// Requests that take longer are an arm's or a throttle's, which serve no more of them for being asked
-/// several at a time; trying that would take as long as reading much of the file.
+/// Slower requests are limited by a disk arm or a throttle, which serves no more of them for being
+/// asked several at a time; trying that would take as long as reading much of the file.
 const SLOW_NS: f64 = 3e6;
-/// One that is served and one that waits: the server's own reads wait behind them.
+/// One request in service and one waiting: the server's own reads queue behind them.
 const SLOW_DEPTH: u32 = 2;
-/// How long leaves are read one after the other, at most: longer than a control group saves up for.
+/// The longest time for which leaves are read one after the other: longer than a control group
+/// saves up for.
 const TRIAL_TIME: Duration = Duration::from_millis(200);
-/// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
-/// serve in slices of 100 ms.
+/// The least that is read to estimate bytes per second, and for how long: throttled disks serve in
+/// slices of 100 ms.
 const TRIAL_BYTES: u64 = 4 << 20;
 const STREAM_TIME: Duration = Duration::from_millis(130);
-/// What is read before that is what the disk had saved up.
+/// Anything read in this time is credit that the disk had saved up.
 const CREDIT_TIME: Duration = Duration::from_millis(110);
-/// Gaps that are read through meanwhile.
+/// Gaps that are read through during the measurement.
 const STREAM_GAP_BYTES: u64 = 1 << 20;
 
-/// How long a read of the server may wait behind one of ours, where the disk serves one after the other:
-/// this bounds the bytes of one call.
+/// How long a read of the server may wait behind one of ours where the disk serves one after the
+/// other. It bounds the bytes of one call.
 const CALL_NS: f64 = 10e6;
 const CALL_BYTES_MIN: f64 = 131_072.0;
-/// Calls become fewer while one takes longer than this, queueing included, and more while it takes less
-/// than that.
+/// There are fewer calls while one takes longer than the upper limit, queueing included, and more
+/// while one takes less than the lower.
 const WAITING_NS_MAX: f64 = 8e6;
 const WAITING_NS_MIN: f64 = 3e6;
 
-/// What one more request costs, what the disk reads in a second, and how many requests it likes at a time.
+/// What one more request costs, how much the disk reads per second, and how many requests suit it
+/// at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskCosts {
-    /// What one more request takes with the best number of them in flight, ns.
+    /// Time of one more request with the best number in flight, ns.
     pub request_ns: f64,
     pub bytes_per_s: f64,
     /// Reads in flight, at least 1.
     pub depth: u32,
-    /// Where these come from.
+    /// Where `request_ns` and `depth` come from.
     pub request_from: Source,
     pub rate_from: Source,
 }
@@ -70,14 +74,14 @@ pub struct DiskCosts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Measured,
-    /// Of disks of its kind.
+    /// Typical of disks of this kind.
     Typical,
-    /// Nothing is known; what stands there is to be on the safe side.
+    /// Nothing is known; the figure is on the safe side.
     Guess,
 }
 
 impl DiskCosts {
-    /// Of a measured or typical disk. `None` of a model without rates.
+    /// Returns the costs of a measured or typical disk; `None` for a model without rates.
     pub fn of_model(model: &DeviceModel) -> Option<Self> {
         let best_iops = model.depths.iter().map(|p| p.iops).fold(0.0, f64::max);
         let request_ns = if best_iops > 0.0 {
@@ -97,7 +101,7 @@ impl DiskCosts {
         })
     }
 
-    /// All of it comes from there.
+    /// Marks every figure as coming from `source`.
     #[must_use]
     pub fn of_source(self, source: Source) -> Self {
         Self {
@@ -107,7 +111,7 @@ impl DiskCosts {
         }
     }
 
-    /// A guess is nothing that anybody should read.
+    /// Records the costs, except guesses, which are not worth reading.
     pub(crate) fn note_in(&self, record: &mut PrefetchRecord) {
         let known = |value: f64, from: Source| (from != Source::Guess).then_some(value);
         record.request_ns = known(self.request_ns, self.request_from);
@@ -116,8 +120,8 @@ impl DiskCosts {
         record.depth = self.depth;
     }
 
-    /// Gaps up to the break-even of one more request and reading through; stretches of two requests of
-    /// `request_bytes`.
+    /// Returns how to form stretches: gaps up to the break-even between one more request and
+    /// reading through, and stretches of two requests of `request_bytes`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positive, and the cast saturates"
@@ -130,8 +134,8 @@ impl DiskCosts {
         }
     }
 
-    /// Bytes of one read call, of which the disk takes `request_bytes` in one request: what it reads in
-    /// 10 ms, and at least 128 KiB.
+    /// Returns the bytes of one read call on a disk that takes `request_bytes` per request: what it
+    /// reads in 10 ms, at least 128 KiB.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positive, and the cast saturates"
@@ -141,8 +145,9 @@ impl DiskCosts {
         (bytes as usize).min(request_bytes)
     }
 
-    /// Calls of ours take so long, queueing included: where they wait long for one another, they become
-    /// fewer, down to two, else more, up to `depth_max`.
+    /// Adapts the depth to `call_ns`, the time our calls take, queueing included: where they wait
+    /// long for one another there are fewer of them, down to two, otherwise more, up to
+    /// `depth_max`.
     pub fn adapt_depth(&mut self, call_ns: f64, depth_max: u32) {
         if call_ns > WAITING_NS_MAX && self.depth > SLOW_DEPTH {
             self.depth = (self.depth / 2).max(SLOW_DEPTH);
@@ -151,7 +156,7 @@ impl DiskCosts {
         }
     }
 
-    /// [`Self::joining`] where no scan runs yet.
+    /// Like [`Self::joining`], for when no scan is running yet.
     pub fn joining_alone(&self, request_bytes: u64) -> Joining {
         Joining {
             stretch_bytes: request_bytes * STRETCH_CALLS_ALONE,
@@ -159,12 +164,12 @@ impl DiskCosts {
         }
     }
 
-    /// From reading `leaves`, those the scan needs first, one after the other, and what of them is ours now.
-    /// What is in memory already costs and tells nothing. `bytes_per_s` is a guess, and so is the rest
-    /// where requests are not [`Self::are_slow`].
+    /// Measures by reading `leaves`, the first that the scan needs, one after the other. Also
+    /// returns those that are now ours. A leaf already in memory costs nothing and shows nothing.
+    /// `bytes_per_s` is a guess, and so is the rest unless requests [are slow](Self::are_slow).
     ///
     /// # Errors
-    /// Of the file.
+    /// When the file cannot be read.
     pub fn measure(
         make_reader: &(dyn Fn() -> StretchReader + Sync),
         leaves: &[Place],
@@ -187,8 +192,8 @@ impl DiskCosts {
         Ok((costs, alone.ours))
     }
 
-    /// With the bytes per second that were measured, if they were: what it takes to transfer a leaf is no
-    /// cost of its request.
+    /// Applies the measured bytes per second, if any: the time to transfer a leaf is no part of its
+    /// request's cost.
     #[must_use]
     pub fn with_rate(self, bytes_per_s: Option<f64>, leaf_bytes: f64) -> Self {
         let rate_from = match bytes_per_s {
@@ -205,12 +210,13 @@ impl DiskCosts {
         }
     }
 
-    /// More requests at a time would not be served faster.
+    /// Returns whether more requests at a time would not be served faster.
     pub fn are_slow(&self) -> bool {
         self.request_ns >= SLOW_NS
     }
 
-    /// Nothing was read from the disk, so it does not matter.
+    /// Returns placeholder costs for when nothing was read from the disk, so that they do not
+    /// matter.
     pub(crate) fn unknown() -> Self {
         Self {
             request_ns: 1e6,
@@ -222,13 +228,14 @@ impl DiskCosts {
     }
 }
 
-/// Bytes per second with which gaps of [`GAP_BYTES`] are read through beside requests of `request_ns`.
+/// Bytes per second at which gaps of [`GAP_BYTES`] are worth reading through, given requests of
+/// `request_ns`.
 fn guessed_rate(request_ns: f64) -> f64 {
     GAP_BYTES as f64 / request_ns.max(1.0) * 1e9
 }
 
 struct Trial {
-    /// `None` where too few had to be read from the disk.
+    /// `None` if too few leaves had to be read from the disk.
     ns_per_read: Option<f64>,
     ours: Vec<Place>,
 }
@@ -261,7 +268,7 @@ impl Trial {
             io::Result::Ok(all)
         })?;
         let elapsed_ns = started.elapsed().as_nanos() as f64;
-        // A disk that serves no more in all that time is known to be slow.
+        // A disk that serves no more than this in all that time is slow.
         let slow = started.elapsed() >= TRIAL_TIME && ours.len() > 1;
         let enough = ours.len() >= TRIAL_READS_MIN || slow;
         Ok(Self {
@@ -271,11 +278,12 @@ impl Trial {
     }
 }
 
-/// Costs of a quick disk, `alone` being those of [`DiskCosts::measure`]: from reading `leaves` several at a
-/// time, as many as the user has named if he has, and what of them is ours now. `bytes_per_s` stays a guess.
+/// Measures a quick disk by reading `leaves` several at a time, as many as the user has named, if
+/// any. `alone` are the costs from [`DiskCosts::measure`]. Also returns the leaves that are now
+/// ours. `bytes_per_s` remains a guess.
 ///
 /// # Errors
-/// Of the file.
+/// When the file cannot be read.
 pub fn calibrate(
     make_reader: &(dyn Fn() -> StretchReader + Sync),
     leaves: &[Place],
@@ -304,8 +312,9 @@ pub fn calibrate(
     Ok((costs, together.ours))
 }
 
-/// Bytes per second of what `read_next` reads, in long stretches, for a moment; `None`
-/// where that was too little, or too scattered. It returns how much it has read, and nothing at the end.
+/// Measures bytes per second by calling `read_next` for a moment, with long stretches. `read_next`
+/// returns how much it has read, and `None` at the end. Returns `None` if that was too little, or
+/// too scattered.
 pub fn measure_stream(
     request_bytes: u64,
     read_next: &mut dyn FnMut(Joining) -> Option<u64>,
@@ -316,7 +325,7 @@ pub fn measure_stream(
     };
     let started = Instant::now();
     let (mut bytes, mut stretches) = (0, 0);
-    // When what had been saved up was spent, and what had been read by then.
+    // When the saved-up credit was spent, and how much had been read by then.
     let mut at_limit: Option<(Instant, u64)> = None;
     while at_limit.is_none_or(|(since, _)| since.elapsed() < STREAM_TIME) {
         let Some(read) = read_next(joining) else {
@@ -336,11 +345,11 @@ pub fn measure_stream(
     (enough && are_long).then(|| read as f64 / elapsed_s.max(1e-9))
 }
 
-/// Bytes per second of one long read where no leaf was tried; all of it is given back. For a file in
-/// which what is wanted lies too far apart.
+/// Measures bytes per second with one long read where no leaf was tried, all of which is given
+/// back. For a file in which the wanted leaves lie too far apart.
 ///
 /// # Errors
-/// Of the file.
+/// When the file cannot be read.
 pub fn measure_gap(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
     let Some((from, to)) = longest_gap(tried, reader.file_bytes()?) else {
         return Ok(None);
@@ -354,12 +363,12 @@ pub fn measure_gap(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Op
         leaves: vec![page(from), page(end - 4096)],
     })?;
     reader.give_back(&read.ours)?;
-    // Where hardly anything lacked, nothing was learnt.
+    // If hardly anything was missing from memory, nothing was learnt.
     let enough = read.bridged_bytes > TRIAL_BYTES / 4;
     Ok(enough.then(|| read.bridged_bytes as f64 / read.elapsed_ns.max(1) as f64 * 1e9))
 }
 
-/// Between places, or behind the last: from where to where; `None` of a short one.
+/// The longest gap between places or after the last one, as start and end; `None` if it is short.
 fn longest_gap(places: &[Place], file_bytes: u64) -> Option<(u64, u64)> {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();

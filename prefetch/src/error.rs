@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! What can go wrong when reading ahead.
 
 use std::io;
 use std::path::PathBuf;

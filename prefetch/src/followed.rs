@@ -1,4 +1,4 @@
-//! What was seen of the scan: its reads, and how far it came in what time.
+//! What was seen of the scan: its reads, and how far it came in how much time.
 
 use crate::gain::Progress;
 use crate::server_reads::ServerRead;
@@ -23,32 +23,33 @@ impl ScanReads {
         self.last_ns = self.last_ns.max(read.t_ns + read.latency_ns);
     }
 
-    /// Share of the time from the first to the last that they took; `None` where there were none.
+    /// Returns the share of the time from the first read to the last that the reads took; `None` if
+    /// there were none.
     pub(crate) fn time_share(&self) -> Option<f64> {
         let span_ns = self.last_ns.saturating_sub(self.first_ns?);
         Some((self.read_ns as f64 / span_ns.max(1) as f64).min(1.0))
     }
 }
 
-/// A scan whose next leaf lies so many leaves before the last is another one: a scan's place may be mistaken
-/// by less, where others read leaves just before it.
+/// A scan whose next leaf lies at least this many leaves before its last one is another scan. Where
+/// others read leaves just before the scan, its place may be wrong by less.
 const BACK_MIN: usize = 256;
 
-/// From where to where the scan was followed. Times are CLOCK_MONOTONIC ns.
+/// How far the scan was followed. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// When the user began to wait: for a command of his, when we began.
+    /// When the user began to wait; for a command of the user's, when we began.
     began_ns: Option<u64>,
-    /// The first leaf that the scan was seen at.
+    /// The first leaf at which the scan was seen.
     first: Option<usize>,
-    /// The last, as leaves are numbered now.
+    /// The last leaf, as leaves are numbered now.
     last: Option<usize>,
     /// When the scan was last seen to move.
     moved_ns: Option<u64>,
 }
 
 impl Followed {
-    /// `began_ns`: when a command of the user's began, or will.
+    /// `began_ns`: when the user's command began or will begin.
     pub(crate) fn new(began_ns: Option<u64>) -> Self {
         Self {
             began_ns,
@@ -58,8 +59,8 @@ impl Followed {
         }
     }
 
-    /// The scan was seen to come to a leaf. Whether it is another scan than before, which begins now: the
-    /// command has a second one, or somebody has begun his anew.
+    /// Notes that the scan came to a leaf. Returns whether it is another scan, which begins now:
+    /// the command has a second one, or somebody has started theirs again.
     pub(crate) fn scan_at(&mut self, ordinal: usize, now_ns: u64) -> bool {
         let is_another = self.last.is_some_and(|last| ordinal + BACK_MIN <= last);
         if is_another {
@@ -72,13 +73,13 @@ impl Followed {
         is_another
     }
 
-    /// Leaves have other numbers now, or the same scan is followed in a better way: what it was thought to
-    /// have reached says nothing.
+    /// Forgets the place, because leaves are numbered differently now or the same scan is followed
+    /// in a better way: what it was thought to have reached says nothing.
     pub(crate) fn place_is_unknown(&mut self) {
         self.last = None;
     }
 
-    /// Since the user began to wait; 0 before that.
+    /// Returns the time since the user began to wait; 0 before that.
     pub(crate) fn elapsed_ns(&self, now_ns: u64) -> u64 {
         self.began_ns
             .map_or(0, |began_ns| now_ns.saturating_sub(began_ns))
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!((followed.elapsed_ns(7), followed.has_moved()), (0, false));
         assert!(!followed.scan_at(5_000, 10));
         assert!(!followed.scan_at(4_900, 20));
-        // Counted until now, and the counter was beyond the scan.
+        // Counted until now, with the counter ahead of the scan.
         followed.place_is_unknown();
         assert!(!followed.scan_at(100, 30));
         assert_eq!(followed.elapsed_ns(40), 30);

@@ -1,5 +1,5 @@
-//! The thread that follows the scan: where it is, how many threads may read, what is given back, and when it
-//! all ends.
+//! The thread that follows the scan. It decides where the scan is, how many threads may read, what
+//! is given back, and when everything ends.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -21,17 +21,17 @@ use crate::stretch_reader::StretchReader;
 use crate::sweep::Sweep;
 use crate::tree_watch::NewTree;
 
-/// How often the scan is looked at.
+/// How often the scan's position is looked up.
 const LOOK: Duration = Duration::from_millis(3);
 /// How often the guard judges.
 const JUDGE: Duration = Duration::from_millis(100);
-/// How often it is looked at what the kernel took back, and how much memory there is.
+/// How often to check what the kernel took back and how much memory there is.
 const CHECK: Duration = Duration::from_millis(100);
-/// Pauses to see how long other reads take in peace, all together.
+/// Total length of the pauses made to learn how long other reads take undisturbed.
 const PEACE_MAX: Duration = Duration::from_secs(2);
-/// Calls of which the mean time is worth something.
+/// Calls needed for a mean time that is worth using.
 const CALLS_MIN: u64 = 8;
-/// Leaves that are looked for in memory, at most: 5 ms.
+/// Maximum number of leaves looked up in memory at once; takes 5 ms.
 const SAMPLED: usize = 1024;
 
 /// The thread that follows the scan.
@@ -43,17 +43,17 @@ pub(crate) struct Follower<'a> {
     pub(crate) intensity: f64,
     pub(crate) peace: Duration,
     pub(crate) helps: bool,
-    /// It was not let begin yet: what the server reads is something else.
+    /// The scan has not been allowed to begin, so what the server reads is something else.
     pub(crate) scan_waits: bool,
     pub(crate) scan: ScanReads,
     pub(crate) depth_max: u32,
-    /// The user wants so many reads in flight, neither more nor less.
+    /// The user has fixed the number of reads in flight.
     pub(crate) has_named_depth: bool,
     /// What had been read at the last judgement.
     pub(crate) judged: ReadCounts,
     pub(crate) pace: Pace,
     pub(crate) attaching: Option<Attaching>,
-    /// What is scanned is a command's, so that one knows when its scan begins.
+    /// The scan belongs to a command, so it is known when it begins.
     pub(crate) has_command: bool,
     pub(crate) limitations: Vec<Limitation>,
     pub(crate) followed: Followed,
@@ -64,7 +64,8 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// `patience`: how long a scan may be kept waiting; `None`: not at all.
+    /// Follows the scan to its end. `patience` is how long a scan may be kept waiting; `None`: not
+    /// at all.
     pub(crate) fn follow(&mut self, control: &mut Control<'_>, patience: Option<Duration>) {
         let started = Instant::now();
         let (mut active, mut judged) = (Instant::now(), Instant::now());
@@ -107,27 +108,28 @@ impl Follower<'_> {
             thread::sleep(LOOK);
         }
         self.record.elapsed_ns = nanoseconds(started.elapsed());
-        // It must not wait for ever for what has ended.
+        // The command must not wait for ever for something that has ended.
         if let (Some(begin), false) = (control.begin.take(), control.stop.load(Ordering::Relaxed)) {
             begin();
         }
     }
 
-    /// The scan has read the last leaf, or all leaves are read and nobody can be watched.
+    /// Returns whether the scan has read the last leaf, or all leaves are read and nobody can be
+    /// watched.
     fn is_at_end(&self) -> bool {
         let sweep = self.shared.sweep();
         sweep.position() >= sweep.leaves().len()
     }
 
-    /// Where the scan is now, and what follows from that.
+    /// Looks where the scan is, and acts on it.
     fn look(&mut self) -> Seen {
         if let Some(leaves) = self.new_tree.take() {
             self.take_tree(&leaves);
         }
         let seen = self.pace.look(&self.shared.sweep());
         let Ok(seen) = seen else {
-            // The trace broke off; what can still be had is the window as it is. Nobody would see the scan pass
-            // the end of a pause.
+            // The trace broke off; all that can still be read is the window as it is. Nobody would
+            // see the scan pass the end of a pause.
             self.forget_place();
             self.pauses = None;
             return Seen::default();
@@ -144,8 +146,8 @@ impl Follower<'_> {
         seen
     }
 
-    /// What the server reads may be anything before the command has begun, and where there is none, until the
-    /// tracer can tell.
+    /// Returns whether the server's reads are a scan. Before the command begins they may be
+    /// anything, and without a command they may be until the tracer can tell.
     fn is_a_scan(&self) -> bool {
         match self.has_command {
             true => !self.scan_waits,
@@ -167,7 +169,7 @@ impl Follower<'_> {
         }
     }
 
-    /// The tracer, when it is ready.
+    /// Takes over the tracer once it is ready.
     fn take_tracer(&mut self) {
         let Some(attaching) = self.attaching.take_if(|a| a.is_finished()) else {
             return;
@@ -175,7 +177,7 @@ impl Follower<'_> {
         match attaching.outcome() {
             Ok(reads) => {
                 self.pace = Pace::traced(reads);
-                // What the counter said until now may be wrong.
+                // The counter may have been wrong until now.
                 self.forget_place();
             }
             Err(limitation) => {
@@ -194,7 +196,7 @@ impl Follower<'_> {
         }
     }
 
-    /// How many reads in flight the disk bears, by how long they take.
+    /// Adapts the number of reads in flight to how long they take.
     fn adapt_depth(&mut self) {
         if self.has_named_depth {
             return;
@@ -208,7 +210,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Begins a pause where it is time for one.
+    /// Begins a pause if it is time for one.
     fn pause(&mut self) {
         let Some(pauses) = self
             .pauses
@@ -234,7 +236,7 @@ impl Follower<'_> {
         let _ = self.reader.give_back(&ours);
     }
 
-    /// Ends it all where the scan is no faster for it.
+    /// Ends everything if reading ahead does not make the scan faster.
     fn give_up_in_vain(&mut self) {
         let Some(pauses) = self.pauses.as_ref().filter(|_| self.helps) else {
             return;
@@ -258,12 +260,12 @@ impl Follower<'_> {
         self.shared.wake.notify_all();
         if gives_back && !passed.is_empty() {
             self.record.released_bytes += passed.iter().map(|p| u64::from(p.length)).sum::<u64>();
-            // What could not be given back, the kernel takes when it needs it.
+            // Anything that could not be given back, the kernel takes when it needs it.
             let _ = self.reader.give_back(&passed);
         }
     }
 
-    /// Statistics of the server's reads, and what the guard needs of them.
+    /// Records statistics of the server's reads, and passes the guard what it needs of them.
     fn note_reads(&mut self, seen: &Seen) {
         let in_peace = self.shared.reading.load(Ordering::Relaxed) == 0;
         for read in &seen.reads {
@@ -282,12 +284,12 @@ impl Follower<'_> {
         }
     }
 
-    /// How many threads may read.
+    /// Sets how many threads may read.
     fn allow(&mut self) {
         let position = self.shared.sweep().position();
         let peace = self.guard.as_ref().is_some_and(Guard::wants_peace) && self.peace < PEACE_MAX;
         if peace {
-            // As long as until the next look.
+            // This lasts until the next look.
             self.peace += LOOK;
         }
         let in_pause = self.pauses.as_ref().is_some_and(|p| p.holds(position));
@@ -310,7 +312,7 @@ impl Follower<'_> {
         self.adapt_depth();
     }
 
-    /// Memory that the kernel took back, or that there is no more.
+    /// Checks for memory that the kernel took back, or that is no longer there.
     fn check(&mut self) {
         self.checked = Instant::now();
         let held = self.shared.sweep().held_next(SAMPLED);
@@ -320,7 +322,7 @@ impl Follower<'_> {
         lost.iter().for_each(|leaf| sweep.lost(*leaf));
         let mut too_many = bytes.map_or_else(Vec::new, |bytes| sweep.set_memory(bytes));
         drop(sweep);
-        // What is left of lost ones is still ours.
+        // The remaining parts of lost leaves are still ours.
         too_many.extend(lost);
         let _ = self.reader.give_back(&too_many);
     }

@@ -1,8 +1,8 @@
-//! What reading ahead is good for: now and then it pauses, and gives back what the scan comes to next, so
-//! that the scan passes some dozens of leaves as it would without us.
+//! What reading ahead is worth. Now and then it pauses and gives back the next leaves of the scan,
+//! so that the scan passes some dozens of leaves as it would without us.
 //!
-//! From the scan's pace there follows how long all of it would have taken, and whether it is faster with us
-//! at all. All times are those of one clock, that of the traced reads (CLOCK_MONOTONIC).
+//! The scan's pace in pauses shows how long all of it would have taken, and whether reading ahead
+//! makes it faster at all. All times are on one clock, that of the traced reads (CLOCK_MONOTONIC).
 
 use std::ops::Range;
 
@@ -11,46 +11,47 @@ use seekscope_stats::Estimate;
 
 use crate::sweep::{Place, Sweep};
 
-/// What pauses may cost, as a share of the time since the beginning. The first comes early: it is what
-/// shows that reading ahead does harm.
+/// What pauses may cost, as a share of the time since the beginning. The first one comes early,
+/// because it shows whether reading ahead does harm.
 const TIME_SHARE: f64 = 0.04;
 const TIME_SHARE_FIRST: f64 = 0.1;
-/// How long a pause is, unless that is too few leaves: three samples, and what goes before the first.
+/// Length of a pause, unless that is too few leaves: three samples, and the head before the first.
 const PAUSE_NS: f64 = 330e6;
 const LEAVES_MIN: usize = 40;
 const LEAVES_MAX: usize = 4096;
-/// Leaves at the beginning of a pause that do not count: what we had asked for is still before them in the
-/// disk's queue.
+/// Leaves at the beginning of a pause that do not count: requests of ours are still ahead of them
+/// in the disk's queue.
 const HEAD: usize = 4;
-/// What one sample takes, and of how many leaves it is, at least: control groups let requests through in
-/// bursts, ten a second, which shorter samples would tell of.
+/// The least time and the fewest leaves of one sample. Control groups let requests through in
+/// bursts, ten a second, which would dominate shorter samples.
 const SAMPLE_NS: u64 = 90_000_000;
 const SAMPLE_LEAVES: usize = 4;
-/// Fewer tell nothing.
+/// Fewer samples say nothing.
 const SAMPLES_MIN: usize = 3;
-/// A pause begins so many leaves ahead of the scan, which moves on while it is made ready. The scan may be
-/// seen for the first time so many leaves behind its end.
+/// How many leaves ahead of the scan a pause begins; the scan moves on while the pause is prepared.
+/// Also how far past the end of a pause the scan may be when it is first seen.
 const AHEAD: usize = 40;
-/// Nothing is asked for any more when the scan is so many leaves before it.
+/// Nothing more is requested when the scan is this many leaves before the pause.
 const QUIET_AHEAD: usize = 8;
-/// Reading ends where the scan is less than so many times as fast with it …
+/// Reading ahead ends if it makes the scan less than this many times as fast …
 const WORTH_MIN: f64 = 1.05;
-/// … even if it takes as long alone as the upper end of an interval with this error, both sides together. That
-/// is a wide error, because the harm goes on while one waits for more samples, and to end what does good
-/// takes more than bad luck: the scan would have to seem twice as fast alone as it is.
+/// … even if the scan alone takes as long as the upper end of an interval with this error, both
+/// sides together. The error is wide because the harm goes on while one waits for more samples. It
+/// takes more than bad luck to end what does good: the scan would have to seem twice as fast alone
+/// as it is.
 const IN_VAIN_ERROR: f64 = 0.2;
-/// An interval wider than this says that nothing is known.
+/// An interval wider than this means that nothing is known.
 const TELLING_MAX: f64 = 4.0;
 
-/// Of a scan, how far it has come in what time.
+/// How far a scan has come in how much time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
-    /// Since reading ahead, or the scan, began.
+    /// Time since reading ahead, or the scan, began.
     pub elapsed_ns: u64,
-    /// Of leaves that the scan has passed meanwhile.
+    /// Bytes of the leaves that the scan has passed in that time.
     pub passed_bytes: u64,
     pub passed_leaves: u64,
-    /// Of leaves that are in memory by us, which it will pass in no time.
+    /// Bytes of the leaves that we hold in memory, which the scan will pass in no time.
     pub held_bytes: u64,
 }
 
@@ -58,40 +59,40 @@ pub struct Progress {
 #[derive(Debug, Default)]
 pub struct Pauses {
     current: Option<Pause>,
-    /// Those that the scan has passed, of all scans.
+    /// Pauses that the scan has passed, over all scans.
     count: u64,
     leaves: u64,
     bytes: u64,
-    /// Time of a scan per byte of leaves, ns, of each block.
+    /// Scan time per byte of leaves, ns, one value per block.
     samples: Vec<f64>,
     in_scan: InScan,
 }
 
-/// What the scan that is followed now has had of pauses.
+/// The pauses of the scan that is followed now.
 #[derive(Debug, Default)]
 struct InScan {
     bytes: u64,
     spent_ns: u64,
-    /// In pauses of which nothing became; what they cost is not known better.
+    /// Time in discarded pauses; their cost is not known more exactly.
     lost_ns: u64,
 }
 
 #[derive(Debug)]
 struct Pause {
     leaves: Range<usize>,
-    /// Of the leaves before each, from the first to the one after the last.
+    /// Bytes of the leaves before each leaf, from the first to the one after the last.
     bytes_before: Vec<u64>,
     begun_ns: u64,
-    /// When the scan came in, and where the block that it is in begins.
+    /// When the scan came in, and where its current block begins.
     entered_ns: Option<u64>,
     block: Option<(usize, u64)>,
-    /// How many there had been before.
+    /// Number of samples before this pause.
     samples_before: usize,
 }
 
 impl Pauses {
-    /// How many leaves a pause should have that begins now, where one leaf without us should take `leaf_ns`;
-    /// `None` where it is too early.
+    /// Returns how many leaves a pause beginning now should have, if one leaf without us takes
+    /// `leaf_ns`; `None` if it is too early.
     pub fn wanted(&self, elapsed_ns: u64, leaf_ns: f64) -> Option<usize> {
         if self.current.is_some() {
             return None;
@@ -107,17 +108,17 @@ impl Pauses {
         let fits = |leaves: &usize| *leaves as f64 * leaf_ns <= PAUSE_NS;
         let leaves = (LEAVES_MIN..LEAVES_MAX).take_while(fits).last();
         let leaves = leaves.unwrap_or(LEAVES_MIN);
-        // No sooner than it can be as long as that: several short ones tell less.
+        // Not before it can be that long: several short pauses say less.
         (affordable_ns >= leaves as f64 * leaf_ns).then_some(leaves)
     }
 
-    /// What a leaf took without us.
+    /// Time per leaf without us.
     fn leaf_alone_ns(&self) -> Option<f64> {
         let mean = Estimate::of_mean(&self.samples).filter(|_| self.leaves > 0)?;
         Some(mean.value * self.bytes as f64 / self.leaves as f64)
     }
 
-    /// Begins one of so many leaves. Returns what is to be given back.
+    /// Begins a pause of `leaves` leaves. Returns the places to give back.
     pub fn begin(&mut self, sweep: &mut Sweep, leaves: usize, now_ns: u64) -> Vec<Place> {
         let start = sweep.position() + AHEAD;
         let end = start + leaves;
@@ -135,7 +136,8 @@ impl Pauses {
         sweep.leave_out(start..end)
     }
 
-    /// Nothing is to be read now: the scan is in a pause, or about to be.
+    /// Returns whether nothing is to be read now, because the scan is in a pause or about to enter
+    /// one.
     pub fn holds(&self, position: usize) -> bool {
         let current = self.current.as_ref();
         current.is_some_and(|pause| {
@@ -143,7 +145,7 @@ impl Pauses {
         })
     }
 
-    /// The scan comes to leaf `ordinal` at that time.
+    /// Notes that the scan came to leaf `ordinal` at `t_ns`.
     pub fn scan_at(&mut self, ordinal: usize, t_ns: u64) {
         let Some(pause) = &mut self.current else {
             return;
@@ -151,8 +153,8 @@ impl Pauses {
         if ordinal < pause.leaves.start {
             return;
         }
-        // Not seen near its end, it has taken we know not how long for what lies behind; not seen within, it
-        // tells nothing at all.
+        // If the scan was not seen near the pause's end, how long it took for what lies after it is
+        // unknown; if it was not seen within the pause, the pause says nothing at all.
         let is_too_far = ordinal > pause.leaves.end + AHEAD;
         if is_too_far || ordinal >= pause.leaves.end && pause.entered_ns.is_none() {
             self.discard(t_ns);
@@ -182,7 +184,7 @@ impl Pauses {
         }
     }
 
-    /// Ends the pause as if it had told nothing.
+    /// Ends the pause without using it.
     fn discard(&mut self, now_ns: u64) -> Range<usize> {
         let Some(pause) = self.current.take() else {
             return 0..0;
@@ -193,20 +195,20 @@ impl Pauses {
         pause.leaves
     }
 
-    /// Leaves are about to have other numbers, or the scan is followed in another way: the pause is over,
-    /// and what of it lies ahead may be read again.
+    /// Ends the pause because leaves are about to be renumbered or the scan is followed in another
+    /// way. The part that lies ahead may be read again.
     pub fn forget(&mut self, sweep: &mut Sweep, now_ns: u64) {
         let leaves = self.discard(now_ns);
         sweep.take_in(leaves);
     }
 
-    /// Another scan is followed from now on. How long a leaf takes alone, it need not tell again.
+    /// Starts following another scan. The time a leaf takes alone remains known.
     pub fn another_scan(&mut self, sweep: &mut Sweep, now_ns: u64) {
         self.forget(sweep, now_ns);
         self.in_scan = InScan::default();
     }
 
-    /// Whether the scan is hardly faster with us than without, as far as is known.
+    /// Returns whether the scan is hardly faster with us than without, as far as is known.
     pub fn are_in_vain(&self, progress: &Progress) -> bool {
         if self.current.is_some() || self.in_scan.spent_ns == 0 || self.samples.len() < SAMPLES_MIN
         {
@@ -222,7 +224,7 @@ impl Pauses {
         high * (aided_bytes as f64) < aided_ns * WORTH_MIN
     }
 
-    /// What came of it; `None` without a pause that the scan has passed.
+    /// Returns the gain; `None` if the scan has passed no pause.
     pub fn gain(&self, progress: &Progress) -> Option<PrefetchGain> {
         let unaided = Estimate::of_mean(&self.samples)?;
         let ns_per_leaf_left_out = self.leaf_alone_ns()?;

@@ -1,4 +1,4 @@
-//! How hard to read, so that what the server reads for others does not wait long: additive increase,
+//! How hard to read, so that the server's other reads do not wait long: additive increase,
 //! multiplicative decrease.
 //!
 //! The server's other reads that had to wait for the disk are compared with how long they took while
@@ -7,24 +7,24 @@
 
 use std::collections::VecDeque;
 
-/// The slowest of so many is about their 98th percentile.
+/// The slowest of this many reads is about their 98th percentile.
 const RECENT: usize = 32;
 const BASELINE: usize = 512;
-/// Without so many in peace there is nothing to compare with.
+/// With fewer undisturbed reads there is nothing to compare with.
 const BASELINE_MIN: usize = 16;
-/// Others may wait half as long again; some room is left below that.
+/// Others may wait half as long again; this leaves some room below that.
 const RATIO_MAX: f64 = 1.4;
 const DECREASE: f64 = 0.6;
 const INCREASE: f64 = 0.05;
 const INTENSITY_MIN: f64 = 0.02;
 
-/// The intensity of our reading, and what it is decided by.
+/// The intensity of our reading, and what decides it.
 #[derive(Debug)]
 pub struct Guard {
     baseline_ns: VecDeque<u64>,
     recent_ns: VecDeque<u64>,
     intensity: f64,
-    /// Times that it gave way.
+    /// Number of times it gave way.
     pub decreases: u64,
 }
 
@@ -40,7 +40,7 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Another read of the server took so long; `in_peace`: while we were not reading.
+    /// Notes another read of the server and its latency; `in_peace`: while we were not reading.
     pub fn others_read(&mut self, latency_ns: u64, in_peace: bool) {
         let (list, max) = match in_peace {
             true => (&mut self.baseline_ns, BASELINE),
@@ -52,13 +52,13 @@ impl Guard {
         list.push_back(latency_ns);
     }
 
-    /// To be asked at a steady rate: how hard to read from now on, 0.02 to 1.
+    /// Returns how hard to read from now on, 0.02 to 1. Must be called at a steady rate.
     pub fn intensity(&mut self) -> f64 {
         match self.others_wait() {
             Some(ratio) if ratio > RATIO_MAX => {
                 self.intensity = (self.intensity * DECREASE).max(INTENSITY_MIN);
                 self.decreases += 1;
-                // What was seen so far belongs to the former intensity.
+                // The latencies so far belong to the former intensity.
                 self.recent_ns.clear();
             }
             _ => self.intensity = (self.intensity + INCREASE).min(1.0),
@@ -66,12 +66,14 @@ impl Guard {
         self.intensity
     }
 
-    /// There are other reads, and it is not known how long they take in peace: time for a pause.
+    /// Returns whether a pause is needed: there are other reads, and how long they take undisturbed
+    /// is unknown.
     pub fn wants_peace(&self) -> bool {
         self.baseline_ns.len() < BASELINE_MIN && self.recent_ns.len() >= BASELINE_MIN
     }
 
-    /// How many times as long as in peace; `None` while there is too little to compare.
+    /// Returns how many times as long others wait as when undisturbed; `None` while there is too
+    /// little to compare.
     pub fn others_wait(&self) -> Option<f64> {
         if self.baseline_ns.len() < BASELINE_MIN || self.recent_ns.len() < BASELINE_MIN {
             return None;

@@ -5,12 +5,12 @@
 //! request in flight. The order of leaves is known (`seekscope-layout`), so what the scan needs next
 //! is, too.
 //!
-//! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to read,
-//! [`gain`] what it was good for, and whether it was. I/O: [`stretch_reader`] reads and gives back,
-//! [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] look
-//! at disk and host, [`pace`] finds where the scan is. [`preparation`] looks at everything before the scan
-//! begins, and `attaching` brings the tracer; [`run`](mod@run) starts the threads that read (`reading`) and the one
-//! that follows the scan and says how many of them may (`following`).
+//! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to
+//! read, [`gain`] whether it was worth it, and how much. I/O: [`stretch_reader`] reads and gives
+//! back, [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] examine
+//! disk and host, [`pace`] finds where the scan is. [`preparation`] examines everything before the
+//! scan begins, and `attaching` attaches the tracer; [`run`](mod@run) starts the threads that read
+//! (`reading`) and the one that follows the scan and says how many of them may read (`following`).
 
 mod attaching;
 pub mod costs;

@@ -1,17 +1,18 @@
-//! How much memory may be filled ahead of a scan: half of what the host can spare, and four fifths of
-//! what our control group can. On the host there are others; a group's limit is for who is in it, and
-//! there the rest is for what is being read, which is given back at once, and for what the scan writes.
+//! How much memory may be filled ahead of a scan: half of what the host can spare, and four fifths
+//! of what our control group can. The host has other users. A group's limit applies to its members
+//! only; there the rest is for what is being read, which is given back at once, and for what the
+//! scan writes.
 
 use std::fs;
 use std::path::Path;
 
 use seekscope_run::control_groups::{ControlGroups, Hierarchy};
 
-/// Of what could be had.
+/// Percentage of the available memory.
 const HOST_PERCENT: u64 = 50;
 const GROUP_PERCENT: u64 = 80;
 
-/// Of what was read ahead, leaves that may be gone before the scan has come to them: a sixteenth.
+/// Share of the leaves read ahead that may be gone before the scan comes to them: a sixteenth.
 const LOST_SHARE: u64 = 16;
 const DECREASE: f64 = 0.8;
 const INCREASE: f64 = 0.02;
@@ -23,15 +24,15 @@ const BUDGET_BYTES_MIN: u64 = 4 << 20;
 /// decrease.
 #[derive(Debug)]
 pub struct Budget {
-    /// Named by the user; else what can be spared is looked up anew.
+    /// Set by the user; otherwise what can be spared is looked up each time.
     named_bytes: Option<u64>,
     part: f64,
-    /// Times that it became smaller because pages were taken.
+    /// Number of times it shrank because pages were taken.
     pub decreases: u64,
 }
 
 impl Budget {
-    /// `named_bytes`: what the user wants, if he says so.
+    /// `named_bytes`: the amount the user wants, if any.
     pub fn new(named_bytes: Option<u64>) -> Self {
         Self {
             named_bytes,
@@ -40,8 +41,8 @@ impl Budget {
         }
     }
 
-    /// What there is now, bytes, at least 4 MiB; `None` where nothing is known. Of `held` leaves, `lost`
-    /// had gone since the last time.
+    /// Returns the present budget, bytes, at least 4 MiB; `None` if nothing is known. Of `held`
+    /// leaves, `lost` have gone since the last call.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positive, and the cast saturates"
@@ -58,8 +59,8 @@ impl Budget {
     }
 }
 
-/// Memory for what is read ahead, bytes; `None` where the kernel does not say what there is. `root` is
-/// "/" outside of tests.
+/// Returns the memory available for reading ahead, bytes; `None` if the kernel does not say. `root`
+/// is "/" outside of tests.
 pub fn spare_memory_bytes(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -69,8 +70,8 @@ pub fn spare_memory_bytes(root: &Path) -> Option<u64> {
     Some(group.map_or(host, |group| group.min(host)))
 }
 
-/// What the control groups that we are in still allow, caches of files counted as free: the least of
-/// all levels. Versions 1 and 2.
+/// What our control groups still allow, with caches of files counted as free: the least over all
+/// levels. Supports versions 1 and 2.
 fn group_spare_bytes(root: &Path) -> Option<u64> {
     let groups = ControlGroups::read(root, &root.join("proc"), None);
     let hierarchies = [(Hierarchy::V1("memory"), true), (Hierarchy::V2, false)].into_iter();
@@ -81,7 +82,7 @@ fn group_spare_bytes(root: &Path) -> Option<u64> {
     spare.min()
 }
 
-/// Of one group; `None` where it has no limit.
+/// What one group can spare; `None` if it has no limit.
 fn spare_of(group: &Path, is_v1: bool) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         fs::read_to_string(group.join(name))
@@ -180,7 +181,7 @@ mod tests {
     fn the_least_of_host_and_groups() {
         let spare = |cgroup: &str, mounts| spare_memory_bytes(host(cgroup, mounts).path());
         assert_eq!(spare("0::/\n", ""), Some(512_000), "half of the host's");
-        // 500,000 less 150,000 that are no caches.
+        // 500,000 minus 150,000 that are not caches.
         assert_eq!(spare("4:memory:/a/b\n0::/\n", MOUNTS), Some(280_000));
         assert_eq!(spare("4:memory:/a/b\n0::/s\n", MOUNTS), Some(192_000));
         assert_eq!(spare("0::/s\n", MOUNTS), Some(192_000));

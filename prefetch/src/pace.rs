@@ -1,5 +1,5 @@
-//! Following the scan: by the server's reads of the file, else by how much the server has read, else
-//! at the pace at which an engine takes what is in memory.
+//! Following the scan: by the server's reads of the file, otherwise by how much the server has
+//! read, otherwise at the pace at which an engine consumes what is in memory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::run::nanoseconds;
 use crate::server_reads::{ServerRead, ServerReads};
 use crate::sweep::Sweep;
 
-/// The way in which a scan is followed.
+/// How a scan is followed.
 pub enum Pace {
     Traced {
         reads: Box<ServerReads>,
@@ -23,7 +23,7 @@ pub enum Pace {
     Counted {
         /// `/proc/PID/io`.
         counters: PathBuf,
-        /// Bytes that had been read when the scan was at the first leaf.
+        /// The counter's value when the scan was at the first leaf, bytes.
         zero: u64,
     },
     Own {
@@ -32,7 +32,7 @@ pub enum Pace {
     },
 }
 
-/// The scan came to that leaf then.
+/// The scan came to a leaf at a certain time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanAt {
     pub ordinal: usize,
@@ -45,9 +45,9 @@ pub struct ScanAt {
 pub struct Seen {
     /// The leaf that the scan will read next, if it is known.
     pub next: Option<usize>,
-    /// Of the server, all files; only where traced.
+    /// Reads of the server in all files; only where it is traced.
     pub reads: Vec<ServerRead>,
-    /// Where the scan was, and when.
+    /// Where the scan was at what time.
     pub scanned: Vec<ScanAt>,
     /// The scanned file was read, or may have been.
     pub active: bool,
@@ -75,7 +75,7 @@ impl Seen {
         }
     }
 
-    /// The scan should be that far, and goes forward only.
+    /// The scan should have come this far; it only goes forward.
     fn forward_to(next: usize, sweep: &Sweep) -> Self {
         let next = next.max(sweep.position());
         let active = next > sweep.position();
@@ -93,7 +93,7 @@ impl Seen {
 }
 
 impl Pace {
-    /// By the server's reads, from now on.
+    /// Follows the scan by the server's reads, from now on.
     pub fn traced(reads: ServerReads) -> Self {
         Self::Traced {
             reads: Box::new(reads),
@@ -101,14 +101,15 @@ impl Pace {
         }
     }
 
-    /// By the counters of a process; `None` where they may not be read.
+    /// Follows the scan by a process's counters; `None` if they may not be read.
     pub fn counted(pid: u32) -> Option<Self> {
         let counters = PathBuf::from(format!("/proc/{pid}/io"));
         let zero = bytes_read(&counters)?;
         Some(Self::Counted { counters, zero })
     }
 
-    /// Begins now; `ns_per_byte` is what the engine spends on a leaf's bytes.
+    /// Follows the scan at a pace of our own that begins now; `ns_per_byte` is what the engine
+    /// spends on a leaf's bytes.
     pub fn own(ns_per_byte: f64) -> Self {
         Self::Own {
             started: Instant::now(),
@@ -116,7 +117,7 @@ impl Pace {
         }
     }
 
-    /// For the record.
+    /// Returns the kind for the record.
     pub fn kind(&self) -> PrefetchPace {
         match self {
             Self::Traced { .. } => PrefetchPace::Traced,
@@ -125,7 +126,7 @@ impl Pace {
         }
     }
 
-    /// The scan begins now: what was read before does not count.
+    /// Notes that the scan begins now: earlier reads do not count.
     pub fn scan_begins(&mut self) {
         match self {
             Self::Traced { .. } => {}
@@ -134,10 +135,10 @@ impl Pace {
         }
     }
 
-    /// Looks where the scan is.
+    /// Looks up where the scan is.
     ///
     /// # Errors
-    /// Of the tracer; the trace is over then.
+    /// When the tracer fails; the trace is then over.
     pub fn look(&mut self, sweep: &Sweep) -> Result<Seen, TraceError> {
         match self {
             Self::Traced { reads, position } => {
@@ -147,7 +148,8 @@ impl Pace {
             Self::Counted { counters, zero } => {
                 let bytes = bytes_read(counters).map(|bytes| bytes.saturating_sub(*zero));
                 let next = bytes.map(|bytes| sweep.ordinal_after(bytes));
-                // Other reads of the server count as the scan's: it is never further on.
+                // The server's other reads count as the scan's, so the scan is never further on
+                // than this.
                 Ok(next.map_or_else(Seen::default, |next| Seen::forward_to(next, sweep)))
             }
             Self::Own {
@@ -162,7 +164,7 @@ impl Pace {
         }
     }
 
-    /// Leaves have other numbers now.
+    /// Notes that leaves are numbered differently now.
     pub fn tree_changed(&mut self) {
         if let Self::Traced { position, .. } = self {
             position.forget();
@@ -170,7 +172,7 @@ impl Pace {
     }
 }
 
-/// Bytes that read calls have returned to a process (`rchar`).
+/// Returns the bytes that read calls have returned to a process (`rchar`).
 fn bytes_read(counters: &PathBuf) -> Option<u64> {
     proc_io_counter(&fs::read_to_string(counters).ok()?, "rchar")
 }
@@ -204,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Else they would end pauses and look like a scan that is very fast.
+    /// Otherwise they would end pauses and look like a scan that is very fast.
     #[test]
     fn point_reads_of_the_scanned_file_are_not_the_scan() {
         let (sweep, mut position) = (sweep(10_000), ScanPosition::default());

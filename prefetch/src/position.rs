@@ -1,27 +1,28 @@
-//! Where a scan is, from the reads of a server: a scan reads leaf after leaf in key order, possibly
+//! Where a scan is, judged by a server's reads: a scan reads leaf after leaf in key order, possibly
 //! leaving out some that its server has in memory, while other reads are anywhere.
 //!
-//! One scan is followed until another has made many steps that it has not made: then it has ended, stands
-//! still, or never was one, its steps being reads of others that happened to lie before one another. Where it
-//! goes on further ahead, what lies between was in the server's memory.
+//! One scan is followed until another has made many steps without it. Then the first has ended,
+//! stands still, or never was a scan, its steps being reads of others that happened to lie in
+//! ascending order. If the other goes on further ahead, the leaves between were in the server's
+//! memory.
 
-/// A scan leaves out at most so many leaves at once. Reads of random leaves that lie so near before it are taken
-/// for its own; ten of them for each of its own move it by less than a leaf.
+/// The most leaves that a scan leaves out at once. Reads of random leaves this close ahead of it
+/// are taken for its own; ten of them for each of its own move it by less than a leaf.
 const STEP_MAX: usize = 32;
-/// The same of a reader that is to become one.
+/// The same limit for a reader that is not yet a scan.
 const FIRST_STEP_MAX: usize = 16;
-/// Steps forward that make a scan of a reader. It is given so little time for each that a reader of random
-/// leaves makes one in eight times: all of them, once in 10⁷ reads.
+/// Forward steps after which a reader is a scan. Each step is given so little time that a reader of
+/// random leaves makes one in eight attempts: all of them, once in 10⁷ reads.
 const STEPS_MIN: u64 = 8;
 const CHANCES: usize = 8;
-/// Reads of the file within which it has to make the next step, at most and at least.
+/// Reads of the file within which a reader must make its next step, maximum and minimum.
 const PATIENCE_MAX: usize = 64;
 const PATIENCE_MIN: usize = 2;
-/// Another scan is followed when it has made so many steps more than the one that is followed now.
+/// Another scan is followed once it has made this many steps more than the present one.
 const LEAD_MAX: u64 = 128;
-/// Readers that are told apart.
+/// Readers that are tracked separately.
 const READERS: usize = 96;
-/// A scan that was not seen during so many reads of the file is none any more.
+/// A scan that was not seen during this many reads of the file no longer counts.
 const FORGOTTEN_AFTER: u64 = 4096;
 
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +30,7 @@ struct Reader {
     /// The last leaf it read.
     ordinal: usize,
     steps: u64,
-    /// When, counted in reads: first and last.
+    /// When it was first and last seen, counted in reads.
     met: u64,
     seen: u64,
 }
@@ -39,7 +40,7 @@ impl Reader {
         self.steps >= STEPS_MIN
     }
 
-    /// It may have read that leaf next.
+    /// Returns whether `ordinal` may be the leaf it reads next.
     fn leads_to(&self, ordinal: usize) -> bool {
         let step_max = match self.is_scan() {
             true => STEP_MAX,
@@ -55,16 +56,16 @@ impl Reader {
 pub struct ScanPosition {
     readers: Vec<Reader>,
     reads: u64,
-    /// That were seen to be there.
+    /// Number of leaves known to exist, from those read.
     leaves: usize,
-    /// When the scan that is followed was met, which no two readers have in common.
+    /// The `met` of the scan that is followed, which no two readers share.
     followed: Option<u64>,
-    /// How many steps another may make before it is followed.
+    /// How many steps another scan may make before it is followed instead.
     lead: u64,
 }
 
 impl ScanPosition {
-    /// A leaf was read. Whether it was the scan that read it.
+    /// Notes that a leaf was read. Returns whether the scan read it.
     pub fn read(&mut self, ordinal: usize) -> bool {
         self.reads += 1;
         self.leaves = self.leaves.max(ordinal + 1);
@@ -77,14 +78,15 @@ impl ScanPosition {
         });
         let follows = |reader: &&mut Reader| reader.leads_to(ordinal);
         let followed = self.followed;
-        // A scan comes by places where others were: they are not to take its reads from it.
+        // A scan passes places where others were; they must not take its reads from it.
         let rank = |reader: &&mut Reader| {
             let is_followed = Some(reader.met) == followed;
             (!is_followed, !reader.is_scan(), ordinal - reader.ordinal)
         };
         let nearest = self.readers.iter_mut().filter(follows).min_by_key(rank);
         if let Some(reader) = nearest {
-            // The same leaf again is no progress, and reads of random leaves make a step now and then.
+            // Reading the same leaf again is no progress, and reads of random leaves make a step
+            // now and then.
             let has_moved = ordinal > reader.ordinal && reads - reader.seen <= patience;
             reader.steps += u64::from(ordinal > reader.ordinal);
             reader.ordinal = ordinal;
@@ -109,7 +111,7 @@ impl ScanPosition {
         false
     }
 
-    /// The same of its reader, which may become the one that is followed.
+    /// Returns whether `reader` is the scan; it may become the one that is followed.
     fn is_by_the_scan(&mut self, reader: Reader, has_moved: bool) -> bool {
         if !reader.is_scan() {
             return false;
@@ -137,12 +139,12 @@ impl ScanPosition {
         self.readers.iter().find(is_followed)
     }
 
-    /// The leaf that the scan read last.
+    /// Returns the leaf that the scan read last.
     pub fn last_read(&self) -> Option<usize> {
         self.scan().map(|reader| reader.ordinal)
     }
 
-    /// The tree has changed: places are to be learnt anew.
+    /// Forgets all places, because the tree has changed.
     pub fn forget(&mut self) {
         self.readers.clear();
         self.followed = None;
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(position.last_read(), Some(999), "it may go on yet");
         scanned(&mut position, 100..200);
         assert_eq!(position.last_read(), Some(199));
-        // It comes by where the first ended, which is no reason to lose it.
+        // It passes where the first ended, which is no reason to lose it.
         scanned(&mut position, 200..1500);
         assert_eq!(position.last_read(), Some(1499));
     }
@@ -229,8 +231,8 @@ mod tests {
         }
     }
 
-    /// A leaf just before the scan that another reads is taken for the scan's; with many such reads it
-    /// would run away from the scan if that were not found out.
+    /// A leaf just ahead of the scan that another reads is taken for the scan's; many such reads
+    /// would carry the position away from the scan if that were not noticed.
     #[test]
     fn reads_of_others_do_not_run_away_with_it() {
         let mut random = SplitMix64::new(5);

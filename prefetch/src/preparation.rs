@@ -1,5 +1,6 @@
-//! Everything that is looked at before the scan begins: the tree, the file, the disk. The tracer, for whose
-//! programs the kernel takes some tenths of a second, is attached meanwhile, and need not be ready.
+//! Everything that is examined before the scan begins: the tree, the file, the disk. The kernel
+//! takes some tenths of a second to load the tracer's programs, so the tracer is attached
+//! meanwhile, and need not be ready.
 
 use std::fs::File;
 use std::io;
@@ -25,15 +26,16 @@ use crate::stretch_reader::StretchReader;
 use crate::sweep::{Next, Place, Sweep};
 use crate::tree_watch::walk_options;
 
-/// Where the kernel does not say what memory there is.
+/// Memory assumed where the kernel does not say what there is.
 const MEMORY_BYTES: u64 = 256 << 20;
-/// Leaves that the disk is tried with.
+/// Leaves used to try the disk.
 const TRIAL_LEAVES: usize = 32;
-/// Of the file in memory, from which on there is nothing to read ahead.
+/// Share of the file in memory from which on there is nothing to read ahead.
 const CACHED_SHARE: f64 = 0.9;
-/// Of the steps from leaf to leaf, from which on the kernel's read-ahead does what we could do.
+/// Share of sequential steps from leaf to leaf beyond which the kernel's read-ahead does what we
+/// could do.
 const ORDERED_SHARE: f64 = 0.9;
-/// O_DIRECT in the flags of /proc/PID/fdinfo, on x86 and on ARM.
+/// O_DIRECT in the flags of /proc/PID/fdinfo, on x86 and ARM.
 const DIRECT_FLAGS: u64 = if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
     0o200_000
 } else {
@@ -45,27 +47,27 @@ const DIRECT_FLAGS: u64 = if cfg!(any(target_arch = "aarch64", target_arch = "ar
 pub struct Request {
     /// The data directory.
     pub directory: PathBuf,
-    /// The file, as [`DataDirectory::find`] takes it, and what the user called it.
+    /// The file, in a form that [`DataDirectory::find`] accepts, and what the user called it.
     pub table: String,
     pub named: String,
-    /// The server, where it runs on this host.
+    /// The server, if it runs on this host.
     pub pid: Option<u32>,
-    /// Memory for what is read ahead; `None`: half of what can be spared.
+    /// Memory for what is read ahead, bytes; `None`: half of what can be spared.
     pub window_bytes: Option<u64>,
-    /// The disk, measured or typical; `None`: it is tried.
+    /// The disk, measured or typical; `None`: the disk is tried.
     pub model: Option<DeviceModel>,
     pub disk_measured: bool,
-    /// Reads in flight; `None`: what the disk likes.
+    /// Reads in flight; `None`: what suits the disk.
     pub depth: Option<u32>,
     /// Follow the server's reads with the tracer.
     pub trace: bool,
     /// Give way to other reads of the server.
     pub guard: bool,
-    /// Pause now and then to see what reading ahead is good for, and end it where that is nothing.
+    /// Pause now and then to measure what reading ahead gains, and end it if that is nothing.
     pub measure_gain: bool,
 }
 
-/// Ready to read ahead.
+/// Everything needed to begin reading ahead.
 pub struct Prefetch {
     pub(crate) request: Request,
     pub(crate) directory: DataDirectory,
@@ -74,29 +76,30 @@ pub struct Prefetch {
     pub(crate) path: PathBuf,
     pub(crate) sweep: Sweep,
     pub(crate) costs: DiskCosts,
-    /// Else they are a guess.
+    /// Whether the costs are known; otherwise they are a guess.
     pub(crate) is_calibrated: bool,
-    /// That the disk takes at once.
+    /// Bytes that the disk takes in one request.
     pub(crate) request_bytes: usize,
     pub(crate) pace: Pace,
-    /// The server's reads, as soon as they are traced; `None` where that is not wanted.
+    /// The attaching of the tracer to the server; `None` if that is not wanted.
     pub(crate) attaching: Option<Attaching>,
-    /// CLOCK_MONOTONIC ns.
+    /// When preparation began, CLOCK_MONOTONIC ns.
     pub(crate) began_ns: u64,
-    /// What was read to try the disk.
+    /// Reads made to try the disk.
     pub(crate) counts: ReadCounts,
-    /// Filled further while it runs.
+    /// The record, which is filled in further during the run.
     pub record: PrefetchRecord,
     /// What cannot be done, why, and what grants it.
     pub limitations: Vec<Limitation>,
 }
 
 impl Prefetch {
-    /// Looks at everything. Reads the internal pages of the tree and, unless there is a device model,
-    /// a few dozen leaves.
+    /// Examines everything. Reads the internal pages of the tree and, unless there is a device
+    /// model, a few dozen leaves.
     ///
     /// # Errors
-    /// Of the data directory and the file. That tracing is not permitted is none.
+    /// When the data directory or the file cannot be read. Lack of permission to trace is not an
+    /// error.
     pub fn prepare(request: Request, stop: &AtomicBool) -> Result<Self, PrefetchError> {
         let began_ns = monotonic_ns();
         let directory = DataDirectory::open(&request.directory, stop)?;
@@ -111,7 +114,7 @@ impl Prefetch {
         Ok(prefetch)
     }
 
-    /// Tree, file and disk.
+    /// Examines tree, file and disk.
     fn look(
         request: Request,
         directory: DataDirectory,
@@ -161,7 +164,7 @@ impl Prefetch {
         Ok(prefetch)
     }
 
-    /// Takes the best way there is of following the scan until it is traced.
+    /// Chooses the best way to follow the scan until it is traced.
     fn follow(&mut self, attaching: Option<Attaching>) {
         if let Some(counted) = self.request.pid.and_then(Pace::counted) {
             self.pace = counted;
@@ -172,7 +175,7 @@ impl Prefetch {
         self.attaching = attaching;
     }
 
-    /// Whether reading ahead can help.
+    /// Decides whether reading ahead can help.
     fn look_at_file(&mut self, leaves: &[Leaf]) -> Result<(), PrefetchError> {
         let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
         if !reader.sees_residency() {
@@ -236,13 +239,13 @@ impl Prefetch {
         }
         match self.is_calibrated {
             true => self.costs.note_in(&mut self.record),
-            // Of the few reads one after the other nothing may be left.
+            // None of the costs from the few sequential reads may remain in the end.
             false => self.record.depth = self.costs.depth,
         }
         Ok(())
     }
 
-    /// By reading what the scan will need.
+    /// Tries the disk by reading what the scan will need.
     fn try_disk(&mut self) -> io::Result<DiskCosts> {
         let (file, bytes) = (Arc::clone(&self.file), self.request_bytes);
         let make_reader = || StretchReader::new(Arc::clone(&file), bytes);
@@ -287,12 +290,12 @@ impl Prefetch {
         Ok(costs.with_rate(rate, self.sweep.mean_leaf_bytes()))
     }
 
-    /// The tracer will follow the scan, if it may.
+    /// Returns whether the tracer will follow the scan, if permitted.
     pub fn is_attaching(&self) -> bool {
         self.attaching.is_some()
     }
 
-    /// The disk is not known yet, and is tried while the scan begins.
+    /// Returns whether the disk is not known yet and is tried while the scan begins.
     pub fn tries_disk_meanwhile(&self) -> bool {
         !self.is_calibrated
     }
@@ -305,7 +308,7 @@ impl Prefetch {
     }
 }
 
-/// Begins to trace the server, if that is wanted.
+/// Begins to trace the server, if wanted.
 fn attach(
     request: &Request,
     path: &Path,
@@ -317,9 +320,9 @@ fn attach(
     Attaching::begin(pid, path.to_owned(), Arc::clone(file)).map(Some)
 }
 
-/// Of leaves, in memory now.
+/// Returns how many bytes of these leaves are in memory now.
 fn cached_bytes(file: &File, leaves: &[Leaf]) -> io::Result<u64> {
-    /// mincore takes a mapping at a time.
+    /// The most of a file that is mapped for mincore at a time.
     const SPAN_BYTES: u64 = 256 << 20;
     let page_bytes = rustix::param::page_size() as u64;
     let file_bytes = file.metadata()?.len();
@@ -344,7 +347,7 @@ fn cached_bytes(file: &File, leaves: &[Leaf]) -> io::Result<u64> {
     Ok(cached)
 }
 
-/// Whether the process has it open past the page cache.
+/// Returns whether the process has the file open with O_DIRECT, past the page cache.
 fn opened_direct(pid: u32, path: &Path) -> bool {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     let path = path.canonicalize().unwrap_or_else(|_| path.into());

@@ -1,5 +1,5 @@
-//! The threads that read stretches, what they share with the one that follows the scan, and the trial of a
-//! quick disk beside them.
+//! The threads that read stretches, what they share with the one that follows the scan, and the
+//! trial of a quick disk that runs beside them.
 
 use std::fs::File;
 use std::io;
@@ -16,26 +16,27 @@ use crate::sweep::{Joining, Next, Stretch, Sweep};
 
 /// How often a thread that has nothing to do looks again.
 const LOOK: Duration = Duration::from_millis(3);
-/// A thread that reads only for a share of the time rests so long at most.
+/// The longest rest of a thread that reads only for a share of the time.
 const REST_MAX: Duration = Duration::from_millis(500);
-/// Leaves that a quick disk is tried with, at most, and of those in the window at most one in so many.
+/// The most leaves used to try a quick disk, and at most one in `CALIBRATION_SHARE` of those in the
+/// window.
 const CALIBRATION_LEAVES: usize = 2048;
 const CALIBRATION_SHARE: usize = 4;
 
-/// What was read.
+/// Totals of what was read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadCounts {
     stretches: u64,
     leaves: u64,
     pub(crate) bytes: u64,
     bridged_bytes: u64,
-    /// Read calls, and the time that they took together, ns.
+    /// Read calls, and their total time, ns.
     pub(crate) calls: u64,
     pub(crate) calls_ns: u64,
 }
 
 impl ReadCounts {
-    /// What was all in memory does not count.
+    /// Adds a stretch, unless all of it was in memory.
     pub(crate) fn add(&mut self, stretch: &Stretch, read: &StretchRead) {
         if read.bytes > 0 {
             self.stretches += 1;
@@ -55,14 +56,14 @@ impl ReadCounts {
     }
 }
 
-/// Shared by the threads.
+/// State shared by the threads.
 pub(crate) struct Shared {
     sweep: Mutex<Sweep>,
-    /// Tells waiting threads that the scan has moved, or that all is over.
+    /// Tells waiting threads that the scan has moved, or that everything is over.
     pub(crate) wake: Condvar,
     pub(crate) costs: Mutex<DiskCosts>,
     pub(crate) joining: Mutex<Joining>,
-    /// That the disk takes at once.
+    /// Bytes that the disk takes in one request.
     request_bytes: usize,
     call_bytes: AtomicUsize,
     /// Until the disk is known, only the thread that tries it reads.
@@ -105,7 +106,7 @@ impl Shared {
         }
     }
 
-    /// Tells all threads to end when it is dropped, also where something breaks off.
+    /// Returns a guard that tells all threads to end when it is dropped, also after a failure.
     pub(crate) fn until_dropped(&self) -> UntilDropped<'_> {
         UntilDropped(self)
     }
@@ -114,7 +115,7 @@ impl Shared {
         lock(&self.sweep)
     }
 
-    /// Tries a quick disk with what the scan needs first.
+    /// Tries a quick disk with the leaves that the scan needs first.
     fn calibrate(
         &self,
         make_reader: &(dyn Fn() -> StretchReader + Sync),
@@ -150,7 +151,7 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// No scan runs yet that would be held up.
+    /// Notes that no scan is running yet that could be held up.
     pub(crate) fn reads_alone(&self) {
         let costs = *lock(&self.costs);
         let call_bytes = costs.call_bytes(self.request_bytes) as u64;
@@ -164,7 +165,7 @@ impl Shared {
         self.call_bytes.store(call_bytes, Ordering::Relaxed);
     }
 
-    /// One reading thread, the `number`-th from 0.
+    /// Runs one reading thread, the `number`-th from 0.
     fn read_on(&self, number: u32, mut reader: StretchReader) {
         while !self.over.load(Ordering::Relaxed) {
             let is_calibrated = self.is_calibrated.load(Ordering::Relaxed);
@@ -174,7 +175,7 @@ impl Shared {
             };
             let Some(stretch) = stretch else {
                 let sweep = self.sweep();
-                // Whoever notices first: the scan has moved, or time has passed.
+                // Wakes when the scan has moved or time has passed, whichever comes first.
                 drop(self.wake.wait_timeout(sweep, LOOK));
                 continue;
             };
@@ -198,13 +199,13 @@ impl Shared {
         }
     }
 
-    /// Bytes that were not in memory.
+    /// Reads a stretch. Returns the bytes that were not in memory.
     fn read(&self, reader: &mut StretchReader, stretch: &Stretch) -> u64 {
         reader.set_call_bytes(self.call_bytes.load(Ordering::Relaxed));
         match reader.read(stretch) {
             Ok(read) => {
                 let late = self.sweep().done(stretch, &read.ours);
-                // What could not be given back does no harm.
+                // Anything that could not be given back does no harm.
                 let _ = reader.give_back(&late);
                 lock(&self.counts).add(stretch, &read);
                 read.fetched_bytes
@@ -218,7 +219,7 @@ impl Shared {
     }
 }
 
-/// Until it is dropped, threads read.
+/// Threads read until this is dropped.
 pub(crate) struct UntilDropped<'a>(&'a Shared);
 
 impl Drop for UntilDropped<'_> {
@@ -232,8 +233,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The reading threads, and one that tries the disk where that is to be done, with so many reads in flight as
-/// the user has named.
+/// Starts the reading threads, and one that tries the disk if that is to be done, with the number
+/// of reads in flight that the user has named.
 pub(crate) fn start_readers<'scope>(
     scope: &'scope Scope<'scope, '_>,
     shared: &'scope Shared,
@@ -265,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// It would hang for ever if they went on: they are waited for.
+    /// It would hang for ever if they went on, because they are waited for.
     #[test]
     fn threads_end_when_the_one_that_follows_the_scan_breaks_off() {
         let (done, is_done) = mpsc::channel();

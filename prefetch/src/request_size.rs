@@ -9,12 +9,12 @@ use std::path::Path;
 
 use seekscope_run::DeviceFacts;
 
-/// Where the kernel does not say, and never more: a request has at most 256 pages however many the disk
-/// takes (`BIO_MAX_VECS`), and a processor has this much in its cache.
+/// Used where the kernel does not say, and the upper limit: a request has at most 256 pages however
+/// many the disk takes (`BIO_MAX_VECS`), and a processor has this much in its cache.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
-/// Bytes that the disk under `path` takes in one request where no two pages are neighbours in memory: at
-/// least a page, at most 1 MiB. `root` is "/" outside of tests.
+/// Returns the bytes that the disk under `path` takes in one request when no two pages are
+/// neighbours in memory: at least a page, at most 1 MiB. `root` is "/" outside of tests.
 pub fn request_bytes(root: &Path, path: &Path) -> u64 {
     let facts = DeviceFacts::of_path(root, path).unwrap_or_default();
     let queue = facts.disk.map(|disk| {

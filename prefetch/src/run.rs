@@ -18,58 +18,58 @@ use crate::reading::{Shared, lock, start_readers};
 use crate::stretch_reader::StretchReader;
 use crate::tree_watch::NewTree;
 
-/// Requests that take longer than this are worth keeping a scan from: while it waits for leaves one by
+/// Scans are made to wait only for requests slower than this: while a scan waits for leaves one by
 /// one, each takes the place of a request of ours forty times as long.
 const SLOW_REQUEST_NS: f64 = 1e6;
-/// How long a scan is kept waiting at most, in times of what reading its file should take.
+/// The longest a scan is kept waiting, as a multiple of the time that reading its file should take.
 const PATIENCE: f64 = 1.5;
-/// … but so long in any case: a disk that has saved up credit looks several times as fast in a short trial
-/// as it is, and of a small file that is all of the difference.
+/// … but at least this long: a disk with saved-up credit looks several times as fast in a short
+/// trial as it is, which for a small file is all of the difference.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
-/// Who decides about the beginning and the end.
+/// Decides about the beginning and the end.
 pub struct Control<'a> {
-    /// Lets a scan of the user's begin, where it is ours to say when; called once. Where everything fits
-    /// into memory and requests take long, that is when everything is there: reading in disk order first
-    /// is quicker then than with a scan in between that asks for single leaves.
+    /// Lets the user's scan begin, if we decide when; called once. If everything fits into memory
+    /// and requests are slow, that is when everything has been read: reading in disk order first is
+    /// then quicker than with a scan in between that asks for single leaves.
     pub begin: Option<&'a mut dyn FnMut()>,
-    /// Asked every few milliseconds; true ends it.
+    /// Called every few milliseconds; true ends the run.
     pub has_ended: &'a mut dyn FnMut() -> bool,
-    /// Ends it after so long without a read of the file; `None`: never.
+    /// Ends the run after this long without a read of the file; `None`: never.
     pub idle: Option<Duration>,
     pub duration: Option<Duration>,
-    /// Told now and then.
+    /// Called now and then with the present status.
     pub progress: &'a mut dyn FnMut(&Status),
     pub stop: &'a AtomicBool,
 }
 
-/// How it goes.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// Leaves that the scan has passed, of how many.
+    /// Leaves that the scan has passed, and the total.
     pub position: u64,
     pub leaves: u64,
     pub held_bytes: u64,
     pub bytes_read: u64,
-    /// How the scan is followed now, and whether a better way is being made ready.
+    /// How the scan is followed now, and whether a better way is being prepared.
     pub pace: PrefetchPace,
     pub is_attaching: bool,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Finished {
     pub record: PrefetchRecord,
-    /// What could not be done meanwhile, why, and what grants it.
+    /// What could not be done during the run, why, and what grants it.
     pub limitations: Vec<Limitation>,
 }
 
 impl Prefetch {
-    /// Reads ahead until the scan, or whatever `control` says, has ended. Where reading ahead cannot
-    /// help, nothing is read, and the end is waited for.
+    /// Reads ahead until the scan, or whatever `control` says, has ended. If reading ahead cannot
+    /// help, reads nothing and waits for the end.
     ///
     /// # Errors
-    /// Of the file, where it cannot be read any more.
+    /// When the file can no longer be read.
     pub fn run(self, mut control: Control<'_>) -> Result<Finished, PrefetchError> {
         let patience = control.begin.as_ref().and_then(|_| self.patience());
         let Self {
@@ -98,8 +98,8 @@ impl Prefetch {
         let known_depth = request.depth.or(is_calibrated.then_some(costs.depth));
         let depth_max = known_depth.unwrap_or(DEPTH_MAX);
         let reader = StretchReader::new(Arc::clone(&file), request_bytes);
-        // Where it is not known what is in memory, nothing is given back, and a pause would show how fast
-        // the scan is with us.
+        // If it is not known what is in memory, nothing is given back, and a pause would only show
+        // how fast the scan is with us.
         let measures_gain = request.measure_gain && reader.sees_residency();
         let new_tree = NewTree::default();
         let name = record.file.clone();
@@ -127,7 +127,8 @@ impl Prefetch {
             checked: Instant::now(),
         };
         std::thread::scope(|scope| {
-            // However it ends: the threads that are waited for here go on until they are told.
+            // However this ends, the threads that are waited for here go on until they are told to
+            // stop.
             let _until_then = shared.until_dropped();
             let threads = || -> std::io::Result<()> {
                 let (depth, over) = (follower.depth_max, &shared.over);
@@ -156,9 +157,9 @@ impl Prefetch {
         }
     }
 
-    /// How long a scan may be kept waiting for all of its leaves: some times as long as reading them should
-    /// take, in one stretch or by single requests; `None`: not at all. On a disk that is tried meanwhile
-    /// nothing is known to wait for.
+    /// Returns how long a scan may be kept waiting for all of its leaves: a multiple of the time
+    /// that reading them should take, in one stretch or by single requests; `None`: not at all, as
+    /// on a disk that is tried meanwhile, of which too little is known.
     fn patience(&self) -> Option<Duration> {
         let (costs, record) = (&self.costs, &self.record);
         let waits = record.cannot_help.is_empty()

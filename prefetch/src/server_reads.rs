@@ -1,4 +1,4 @@
-//! The reads of a server, as the tracer sees them: those of the scanned file, and the others.
+//! A server's reads as the tracer sees them: those of the scanned file, and all others.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -6,25 +6,25 @@ use std::path::Path;
 use seekscope_run::{CacheOutcome, FileRecord, IoEvent, IoFlags, IoKind};
 use seekscope_trace::{EventSink, EventSource, LiveSource, SinkError, TraceError, TraceOptions};
 
-/// Drained every few milliseconds, so this is plenty; and it is memory of our control group, which may
-/// be that of the server.
+/// Plenty, as it is drained every few milliseconds; the memory belongs to our control group, which
+/// may be the server's.
 const RING_BYTES: u32 = 1 << 20;
 
-/// One read.
+/// One read of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerRead {
-    /// Where in the scanned file it began; `None` of other files.
+    /// Offset in the scanned file; `None` for other files.
     pub offset: Option<u64>,
     /// Start and duration, ns.
     pub t_ns: u64,
     pub latency_ns: u64,
-    /// It had to wait for the disk.
+    /// The read had to wait for the disk.
     pub missed: bool,
-    /// Past the page cache.
+    /// The read bypassed the page cache.
     pub direct: bool,
 }
 
-/// A trace of one process; the kernel programs go with it.
+/// A trace of one process. Dropping it removes the kernel programs.
 pub struct ServerReads {
     source: LiveSource,
     sink: Sink,
@@ -34,13 +34,13 @@ pub struct ServerReads {
 struct Sink {
     inode: u64,
     name: String,
-    /// Numbers under which the scanned file goes.
+    /// The ids that stand for the scanned file.
     ids: Vec<u32>,
     reads: Vec<ServerRead>,
 }
 
 impl ServerReads {
-    /// Follows the reads of `pid`; `file` is the one that is scanned.
+    /// Follows the reads of `pid`; `file` is the file that is scanned.
     ///
     /// # Errors
     /// [`TraceError`], e.g. where tracing is not permitted.
@@ -60,7 +60,7 @@ impl ServerReads {
         })
     }
 
-    /// What was read since the last call.
+    /// Returns the reads since the last call.
     ///
     /// # Errors
     /// [`TraceError::Ring`], which ends the trace.

@@ -1,4 +1,4 @@
-//! Reading a stretch into the page cache, and giving back what was only in between.
+//! Reading a stretch into the page cache, and giving back what only lay in between.
 //!
 //! A page that was in memory before stays, whoever brought it there; one that the stretch brought
 //! without being part of a wanted leaf is given back. Nothing is written, and the file is open for
@@ -18,19 +18,19 @@ use seekscope_run::page_cache::resident_pages;
 use crate::run::nanoseconds;
 use crate::sweep::{Place, Stretch};
 
-/// No page of a database is as long as this; a damaged tree may say so.
+/// No page of a database is this long, but a damaged tree may claim so.
 const STRETCH_BYTES_MAX: u64 = 256 << 20;
 
-/// What became of a stretch.
+/// The outcome of reading a stretch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StretchRead {
     /// Leaves of which nothing was in memory before, by rising offset.
     pub ours: Vec<Place>,
-    /// Asked of the file; 0 where all was in memory.
+    /// Bytes requested from the file; 0 if everything was in memory.
     pub bytes: u64,
-    /// Of these, what was not in memory.
+    /// The part of `bytes` that was not in memory.
     pub fetched_bytes: u64,
-    /// Of these, what lay in between and was given back.
+    /// The part of these that lay in between and was given back.
     pub bridged_bytes: u64,
     /// Read calls.
     pub calls: u64,
@@ -44,14 +44,14 @@ pub struct StretchReader {
     /// Whether the kernel tells us what is in memory (mincore(2)).
     sees_residency: bool,
     page_bytes: u64,
-    /// As long as a read call may be.
+    /// Has the length of the longest read call.
     buffer: Vec<u8>,
     call_bytes: usize,
 }
 
 impl StretchReader {
-    /// Of a file that is open for reading, `call_bytes` (at least a page) in one read call: what the
-    /// disk takes in one request (`crate::request_size`).
+    /// Returns a reader for a file that is open for reading, with `call_bytes` (at least a page)
+    /// per read call: what the disk takes in one request (`crate::request_size`).
     pub fn new(file: Arc<File>, call_bytes: usize) -> Self {
         let page_bytes = rustix::param::page_size();
         Self {
@@ -63,7 +63,7 @@ impl StretchReader {
         }
     }
 
-    /// From now on, so many bytes in one read call: whole pages, at least one and at most those that
+    /// Sets the bytes per read call from now on: whole pages, at least one and at most those that
     /// [`Self::new`] was given.
     pub fn set_call_bytes(&mut self, call_bytes: usize) {
         let page_bytes = usize::try_from(self.page_bytes).unwrap_or(usize::MAX);
@@ -71,20 +71,21 @@ impl StretchReader {
         self.call_bytes = whole.clamp(page_bytes, self.buffer.len());
     }
 
-    /// Whether pages can be told that were in memory before. Where not, nothing is given back.
+    /// Returns whether pages that were in memory before can be recognised. If not, nothing is given
+    /// back.
     pub fn sees_residency(&self) -> bool {
         self.sees_residency
     }
 
-    /// As long as the file is now.
+    /// Returns the present length of the file.
     pub(crate) fn file_bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Reads it.
+    /// Reads a stretch.
     ///
     /// # Errors
-    /// Of the file; one that has become shorter is none.
+    /// When the file cannot be read; a file that has become shorter is not an error.
     pub fn read(&mut self, stretch: &Stretch) -> io::Result<StretchRead> {
         let started = Instant::now();
         let range = stretch.range();
@@ -129,7 +130,7 @@ impl StretchReader {
         })
     }
 
-    /// Gives leaves back that the scan has passed, or that came too late.
+    /// Gives back leaves that the scan has passed, or that came too late.
     pub fn give_back(&self, leaves: &[Place]) -> io::Result<()> {
         let mut sorted = leaves.to_vec();
         sorted.sort_unstable();
@@ -147,7 +148,7 @@ impl StretchReader {
         run.map_or(Ok(()), |(from, to)| self.evict(from, to))
     }
 
-    /// Those of the leaves of which a part is in memory no more.
+    /// Returns the leaves of which some part is no longer in memory.
     pub fn lost(&self, leaves: &[Place]) -> io::Result<Vec<Place>> {
         let mut lost = Vec::new();
         for &leaf in leaves {
@@ -167,7 +168,7 @@ impl StretchReader {
         Ok(vec![false; usize::try_from(pages).unwrap_or(0)])
     }
 
-    /// As indices from `first_page` on.
+    /// The leaf's pages, as indices from `first_page` on.
     fn pages_of(&self, leaf: Place, first_page: u64) -> Range<usize> {
         self.pages_between(leaf.offset, leaf.end(), first_page)
     }
@@ -177,7 +178,7 @@ impl StretchReader {
         index(from / self.page_bytes)..index(to.div_ceil(self.page_bytes))
     }
 
-    /// Bytes and calls.
+    /// Reads a range. Returns bytes and calls.
     fn read_range(&mut self, from: u64, to: u64) -> io::Result<(u64, u64)> {
         let (mut at, mut calls) = (from, 0);
         while at < to {
@@ -185,7 +186,7 @@ impl StretchReader {
             let length = wanted.min(self.call_bytes);
             calls += 1;
             match self.file.read_at(&mut self.buffer[..length], at) {
-                // The server has truncated it.
+                // The server has truncated the file.
                 Ok(0) => break,
                 Ok(read) => at += read as u64,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -195,7 +196,7 @@ impl StretchReader {
         Ok((at - from, calls))
     }
 
-    /// Pages that were not there before and belong to no wanted leaf.
+    /// Gives back pages that were not there before and belong to no wanted leaf.
     fn give_back_between(
         &self,
         stretch: &Stretch,
@@ -204,7 +205,7 @@ impl StretchReader {
         read: Range<u64>,
     ) -> io::Result<u64> {
         let mut keep = before.to_vec();
-        // What was not read cannot have come by us.
+        // Anything that was not read cannot have been brought in by us.
         let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
         let (from, to) = (
             read.start / self.page_bytes,
@@ -231,21 +232,22 @@ impl StretchReader {
         Ok(given_back)
     }
 
-    /// Pages that lie wholly within.
+    /// Drops the pages that lie wholly within the range.
     fn evict(&self, from: u64, to: u64) -> io::Result<()> {
         let length = std::num::NonZeroU64::new(to - from);
         Ok(fadvise(&*self.file, from, length, Advice::DontNeed)?)
     }
 }
 
-/// mincore(2) tells the owner, and those who may write; to others all looks cached.
+/// mincore(2) tells the truth to the owner and to those who may write; to others everything looks
+/// cached.
 fn sees_residency(file: &File) -> bool {
     let owner = file.metadata().map(|metadata| metadata.uid());
     let us = rustix::process::geteuid();
     if us.is_root() || owner.is_ok_and(|uid| uid == us.as_raw()) {
         return true;
     }
-    // By the name that /proc has of it: ours may have been removed.
+    // Uses the name under /proc, as the file's own may have been removed.
 
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()

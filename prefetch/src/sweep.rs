@@ -1,23 +1,23 @@
-//! Which leaves to read next: the head goes round and round over the file by rising offset, and takes
-//! what the scan will need soon.
+//! Which leaves to read next: the head goes round and round over the file by rising offset and
+//! takes what the scan will need soon.
 //!
 //! A scan visits leaves in key order, which is all over the file; a disk wants rising offsets. The
-//! window is as many of the leaves after the scan's position as fit into the memory that it is given, and
-//! the head reads those of them that it comes by. It sets out on a round when the scan has taken most of
-//! what the last one brought (`ROUND_TENTHS`): what lies in memory still, between the leaves that are
-//! wanted, cuts requests that would otherwise read through.
+//! window is as many of the leaves after the scan's position as fit into the given memory, and the
+//! head reads those of them that it passes. It begins a round when the scan has taken most of what
+//! the last one brought (`ROUND_TENTHS`): leaves still in memory between the wanted ones split
+//! requests that would otherwise read through.
 //!
-//! Nothing here does I/O or knows the time.
+//! This module does no I/O and has no clock.
 
 use std::ops::Range;
 
 use seekscope_layout::order::scanned;
 use seekscope_wiredtiger::Leaf;
 
-/// A round is begun when so many tenths of the window are unread. With a mongod on a disk of 150 IOPS and
-/// 150 MB/s, an aged file of 138 MB, 74 MB of which are leaves, and memory for a quarter of these: a scan takes
-/// 15 s alone, 4.8 to 5.6 s at 7, and 6.6 to 14 s at 2 with a window that reaches further than the memory, the
-/// requests being 415 and 225 KB on average.
+/// A round begins when this many tenths of the window are unread. With a mongod on a disk of 150
+/// IOPS and 150 MB/s, an aged file of 138 MB, 74 MB of which are leaves, and memory for a quarter
+/// of these, a scan takes 15 s alone, 4.8 to 5.6 s at 7, and 6.6 to 14 s at 2 with a window that
+/// reaches further than the memory, the requests being 415 and 225 KB on average.
 const ROUND_TENTHS: u64 = 7;
 
 /// A leaf's place in the file, bytes.
@@ -28,46 +28,47 @@ pub struct Place {
 }
 
 impl Place {
-    /// Behind its last byte.
+    /// The offset of the byte after the last one.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length.into())
     }
 }
 
-/// What is read in one go: from the first leaf to the end of the last, and what lies between.
+/// A range that is read in one go: from the first leaf to the end of the last, with everything
+/// between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// By rising offset; never empty.
+    /// Sorted by rising offset; never empty.
     pub leaves: Vec<Place>,
 }
 
 impl Stretch {
-    /// From where to where, bytes in the file.
+    /// Returns the range of the file that is read, bytes.
     pub fn range(&self) -> Range<u64> {
         let first = self.leaves.first().map_or(0, |leaf| leaf.offset);
         first..self.leaves.last().map_or(first, Place::end)
     }
 
-    /// Of the leaves alone.
+    /// Returns the bytes of the leaves alone.
     pub fn leaf_bytes(&self) -> u64 {
         self.leaves.iter().map(|leaf| u64::from(leaf.length)).sum()
     }
 }
 
-/// How stretches are made.
+/// How leaves are joined into stretches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joining {
-    /// A gap up to so many bytes is read through.
+    /// The longest gap that is read through.
     pub gap_bytes: u64,
-    /// A stretch is no longer than this, unless a single leaf is.
+    /// The longest stretch, unless a single leaf is longer.
     pub stretch_bytes: u64,
 }
 
-/// What there is to do.
+/// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     Read(Stretch),
-    /// The memory is full of what the scan has not come to.
+    /// The memory is full of leaves that the scan has not come to.
     Full,
     /// Too little of the window is unread for another round.
     Nothing,
@@ -77,45 +78,45 @@ pub enum Next {
 enum State {
     Unread,
     Reading,
-    /// In memory, by us.
+    /// In memory, brought in by us.
     Held,
-    /// In memory already when we came.
+    /// Was in memory before we came.
     Found,
-    /// Not to be read, to see how the scan does without.
+    /// Not to be read, to see how the scan fares without.
     LeftOut,
     Passed,
 }
 
-/// The order in which leaves are read ahead, and how far that has come.
+/// The order in which leaves are read ahead, and how far the reading has come.
 #[derive(Debug)]
 pub struct Sweep {
-    /// Those that scans read, in key order.
+    /// The leaves that scans read, in key order.
     leaves: Vec<Place>,
     states: Vec<State>,
-    /// Bytes of all leaves before each, and of all.
+    /// Bytes of all leaves before each one, and of all of them.
     bytes_before: Vec<u64>,
     /// Ordinals by rising offset.
     by_offset: Vec<u32>,
     /// The next leaf that the scan will read.
     position: usize,
-    /// Behind the last leaf of the window.
+    /// Ordinal after the last leaf of the window.
     end: usize,
     memory_bytes: u64,
-    /// Into `by_offset`.
+    /// Index into `by_offset`.
     head: usize,
     /// Steps left in the round; 0 between rounds.
     steps_left: usize,
     held_bytes: u64,
-    /// Of stretches under way, wherever their leaves are now.
+    /// Bytes of the stretches being read, wherever their leaves are now.
     reading_bytes: u64,
     unread_bytes: u64,
-    /// Rounds begun.
+    /// Number of rounds begun.
     pub rounds: u64,
 }
 
 impl Sweep {
-    /// Of leaves in key order, with `memory_bytes` for what is read ahead, from the first leaf. `None`
-    /// of more than 2³² leaves.
+    /// Returns a sweep over leaves in key order, starting at the first leaf, with `memory_bytes`
+    /// for what is read ahead. `None` for more than 2³² leaves.
     pub fn new(leaves: &[Leaf], memory_bytes: u64) -> Option<Self> {
         let place = |leaf: &Leaf| Place {
             offset: leaf.offset,
@@ -150,61 +151,61 @@ impl Sweep {
         Some(sweep)
     }
 
-    /// In key order.
+    /// Returns the leaves in key order.
     pub fn leaves(&self) -> &[Place] {
         &self.leaves
     }
 
-    /// Of all leaves.
+    /// Returns the bytes of all leaves.
     pub fn leaf_bytes(&self) -> u64 {
         self.bytes_before.last().copied().unwrap_or(0)
     }
 
-    /// 0 without leaves.
+    /// Returns the mean length of a leaf, bytes; 0 without leaves.
     pub fn mean_leaf_bytes(&self) -> f64 {
         self.leaf_bytes() as f64 / self.leaves.len().max(1) as f64
     }
 
-    /// Ordinal of the next leaf that the scan will read.
+    /// Returns the ordinal of the next leaf that the scan will read.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Ordinals of the leaves that may be read now.
+    /// Returns the ordinals of the leaves that may be read now.
     pub fn window(&self) -> Range<usize> {
         self.position..self.end
     }
 
-    /// Read by us and not passed by the scan, or being read.
+    /// Returns the bytes that we have read and the scan has not passed, or that are being read.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes.saturating_add(self.reading_bytes)
     }
 
-    /// What it was given, bytes.
+    /// Returns the memory it was given, bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Everything fits, so nothing needs to be given back.
+    /// Returns whether everything fits, so that nothing needs to be given back.
     pub fn fits(&self) -> bool {
         self.leaf_bytes() <= self.memory_bytes
     }
 
-    /// The head has been over the whole file, and nothing is being read.
+    /// Returns whether the head has been over the whole file and nothing is being read.
     pub fn is_read(&self) -> bool {
         let has_been = self.rounds > 0 || self.unread_bytes == 0;
         has_been && self.steps_left == 0 && self.reading_bytes == 0
     }
 
-    /// The leaf that begins there.
+    /// Returns the ordinal of the leaf that begins at `offset`, if there is one.
     pub fn ordinal_at(&self, offset: u64) -> Option<usize> {
         let offset_of = |&ordinal: &u32| self.leaves[ordinal as usize].offset;
         let at = self.by_offset.binary_search_by_key(&offset, offset_of);
         at.ok().map(|at| self.by_offset[at] as usize)
     }
 
-    /// Gives it another amount of memory, bytes. Returns leaves of ours for which there is no room any
-    /// more, those that the scan comes to last; they will be read again.
+    /// Changes the amount of memory, bytes. Returns those of our leaves for which there is no
+    /// longer room, which are those that the scan comes to last; they will be read again.
     pub fn set_memory(&mut self, memory_bytes: u64) -> Vec<Place> {
         self.memory_bytes = memory_bytes;
         self.move_end();
@@ -220,8 +221,8 @@ impl Sweep {
         too_many
     }
 
-    /// The scan will read leaf `to` next. Going back, it is another scan, for which all is to be read
-    /// again. Returns what we read and the scan has passed now.
+    /// Notes that the scan will read leaf `to` next. A step back means another scan, for which
+    /// everything is to be read again. Returns the leaves we read that the scan has now passed.
     pub fn advance(&mut self, to: usize) -> Vec<Place> {
         let to = to.min(self.leaves.len());
         let mut released = Vec::new();
@@ -263,7 +264,7 @@ impl Sweep {
         };
     }
 
-    /// Puts the end of the window where the memory ends.
+    /// Moves the end of the window to where the memory ends.
     fn move_end(&mut self) {
         let wanted = if self.fits() {
             self.leaves.len()
@@ -285,7 +286,8 @@ impl Sweep {
         self.end = wanted;
     }
 
-    /// Leaves these out. Returns those of them that we read already, to be given back.
+    /// Leaves these leaves out. Returns those that we have already read, which are to be given
+    /// back.
     pub fn leave_out(&mut self, ordinals: Range<usize>) -> Vec<Place> {
         let mut ours = Vec::new();
         for ordinal in ordinals.start..ordinals.end.min(self.leaves.len()) {
@@ -298,7 +300,7 @@ impl Sweep {
                     self.held_bytes -= u64::from(leaf.length);
                     ours.push(leaf);
                 }
-                // It comes too late, then, and is given back when it is there.
+                // Such a leaf comes too late, and is given back when it is there.
                 State::Reading => {}
                 _ => continue,
             }
@@ -307,7 +309,7 @@ impl Sweep {
         ours
     }
 
-    /// Of leaves that were left out, those that the scan has not passed are to be read after all.
+    /// Takes leaves that were left out back in, except those that the scan has passed.
     pub fn take_in(&mut self, ordinals: Range<usize>) {
         for ordinal in ordinals.start..ordinals.end.min(self.leaves.len()) {
             if self.states[ordinal] == State::LeftOut {
@@ -317,25 +319,25 @@ impl Sweep {
         }
     }
 
-    /// Of the leaves before this one, bytes.
+    /// Returns the bytes of the leaves before this one.
     pub fn bytes_before(&self, ordinal: usize) -> u64 {
         self.bytes_before[ordinal.min(self.leaves.len())]
     }
 
-    /// The leaf at which so many bytes of leaves have been read, and at most the last.
+    /// Returns the leaf at which this many bytes of leaves have been read, at most the last leaf.
     pub fn ordinal_after(&self, bytes: u64) -> usize {
         let behind = self.bytes_before.partition_point(|&before| before <= bytes);
         behind.saturating_sub(1)
     }
 
-    /// The first leaf from the position on that is neither in memory nor left out.
+    /// Returns the first leaf from the position on that is neither in memory nor left out.
     pub fn first_unread(&self) -> usize {
         let ahead = self.states.iter().skip(self.position);
         let known = ahead.take_while(|s| !matches!(s, State::Unread | State::Reading));
         self.position + known.count()
     }
 
-    /// What was read before, outside of stretches: leaves of ours.
+    /// Notes leaves of ours that were read before, outside of stretches.
     pub fn hold(&mut self, ours: &[Place]) {
         for leaf in ours {
             let Some(ordinal) = self.ordinal_at(leaf.offset) else {
@@ -349,7 +351,8 @@ impl Sweep {
         }
     }
 
-    /// The next stretch, which counts as being read until [`Sweep::done`] or [`Sweep::failed`].
+    /// Returns the next stretch, which counts as being read until [`Sweep::done`] or
+    /// [`Sweep::failed`].
     pub fn next(&mut self, joining: Joining) -> Next {
         if self.steps_left == 0 && !self.begin_round() {
             return Next::Nothing;
@@ -389,7 +392,7 @@ impl Sweep {
         self.window().contains(&ordinal) && self.states[ordinal] == State::Unread
     }
 
-    /// Moves the head; false at the end of the file, where no stretch can go on.
+    /// Moves the head. Returns false at the end of the file, beyond which no stretch can go on.
     fn step(&mut self) -> bool {
         self.steps_left -= 1;
         self.head += 1;
@@ -411,7 +414,7 @@ impl Sweep {
         true
     }
 
-    /// A stretch was read. Of its leaves, `ours` were in no part in memory before.
+    /// Notes that a stretch was read. Of its leaves, `ours` were not even partly in memory before.
     /// Returns those of ours that the scan has passed meanwhile.
     pub fn done(&mut self, stretch: &Stretch, ours: &[Place]) -> Vec<Place> {
         self.reading_bytes = self.reading_bytes.saturating_sub(stretch.leaf_bytes());
@@ -424,7 +427,7 @@ impl Sweep {
                     self.held_bytes += u64::from(leaf.length);
                 }
                 (Some(ordinal), false) => self.states[ordinal] = State::Found,
-                // Passed, or moved by a checkpoint.
+                // Passed by the scan, or moved by a checkpoint.
                 (None, true) => late.push(leaf),
                 (None, false) => {}
             }
@@ -432,19 +435,19 @@ impl Sweep {
         late
     }
 
-    /// A stretch could not be read: the server will have to.
+    /// Notes that a stretch could not be read, so the server will have to read it.
     pub fn failed(&mut self, stretch: &Stretch) {
         self.done(stretch, &[]);
     }
 
-    /// Its ordinal, if it is being read and was not passed since.
+    /// Returns the leaf's ordinal, if it is being read and the scan has not passed it.
     fn reading(&self, leaf: Place) -> Option<usize> {
         let ordinal = self.ordinal_at(leaf.offset)?;
         let same = self.leaves[ordinal] == leaf && self.states[ordinal] == State::Reading;
         same.then_some(ordinal)
     }
 
-    /// Some leaves that should be in memory, the first that the scan will come to.
+    /// Returns up to `count` leaves that should be in memory, those that the scan comes to first.
     pub fn held_next(&self, count: usize) -> Vec<Place> {
         let held = self
             .window()
@@ -454,7 +457,7 @@ impl Sweep {
             .collect()
     }
 
-    /// This leaf of ours is in memory no more: it is to be read again.
+    /// Notes that this leaf of ours is no longer in memory and is to be read again.
     pub fn lost(&mut self, leaf: Place) {
         let Some(ordinal) = self.ordinal_at(leaf.offset) else {
             return;
@@ -466,8 +469,9 @@ impl Sweep {
         }
     }
 
-    /// The same scan in the tree of a newer checkpoint: at the first leaf that it has not read and
-    /// that is still where it was; without one, as far on as before. What was read stays read.
+    /// Continues the same scan in the tree of a newer checkpoint, at the first leaf that it has not
+    /// read and that is still where it was; if there is none, as far on as before. What was read
+    /// stays read.
     #[must_use]
     pub fn in_tree_of(&self, mut newer: Self) -> Self {
         let still = |leaf: &Place| {

@@ -1,4 +1,5 @@
-//! New checkpoints: a thread that looks for them, walks the tree anew, and leaves it for the others.
+//! New checkpoints: a thread that looks for them, walks the tree again, and leaves it for the other
+//! threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +12,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const STOP_NOTICED: Duration = Duration::from_millis(20);
 const PARALLEL_READS: usize = 4;
 
-/// The leaves of the newest checkpoint, from the thread that walked it until somebody takes them.
+/// The leaves of the newest checkpoint, kept from the thread that walked it until another takes them.
 #[derive(Debug, Default)]
 pub(crate) struct NewTree(Mutex<Option<Vec<Leaf>>>);
 
@@ -21,8 +22,8 @@ impl NewTree {
         leaves.take()
     }
 
-    /// Looks until told to stop. A walk that fails is tried again with the next checkpoint: the scan
-    /// goes on in the tree that is known.
+    /// Looks for new checkpoints until told to stop. A walk that fails is tried again with the next
+    /// checkpoint; the scan goes on in the known tree.
     pub(crate) fn watch(
         &self,
         directory: &mut DataDirectory,
@@ -46,7 +47,7 @@ impl NewTree {
     }
 }
 
-/// The tree of a checkpoint other than the one that is known.
+/// Returns the tree of a checkpoint other than the known one, if there is one.
 fn newer(
     directory: &mut DataDirectory,
     file: &str,
@@ -70,7 +71,7 @@ fn newer(
     Ok(Some((order, walked.tree.leaves)))
 }
 
-/// How trees are read here.
+/// Returns the options with which trees are read here.
 pub(crate) fn walk_options(stop: &AtomicBool) -> WalkOptions<'_> {
     WalkOptions {
         parallel_reads: PARALLEL_READS,

@@ -1,4 +1,4 @@
-//! The steps in their order, and what becomes of them when they are stopped or fail.
+//! Runs the steps in order, and handles stops and failures.
 
 use std::future::Future;
 use std::time::Duration;
@@ -17,9 +17,8 @@ use crate::{
 
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Reorders a collection. When `stop` is ready before the swap, or anything fails, everything is
-/// rolled back. Dropping the future instead leaves what is recorded for [`crate::resume`] or
-/// [`crate::rollback`].
+/// Reorders a collection. When `stop` is ready before the swap, or anything fails, everything is rolled back.
+/// Dropping the future instead leaves the record for [`crate::resume`] or [`crate::rollback`].
 pub async fn apply(
     server: &Server,
     request: &mut Request,
@@ -43,7 +42,7 @@ pub async fn apply(
     drive(job, writers, stop).await
 }
 
-/// Can it be done at all? Changes nothing.
+/// Checks whether the reordering is possible at all. Changes nothing.
 async fn check(site: &Site, request: &mut Request) -> Result<Definition, ReorderError> {
     let definition = Definition::with_obstacles(site).await?;
     let mut hold = Hold::new(&mut request.writers);
@@ -63,7 +62,7 @@ async fn check(site: &Site, request: &mut Request) -> Result<Definition, Reorder
     Ok(definition)
 }
 
-/// A job and how its writers are stopped.
+/// Builds a job with the way in which its writers are stopped.
 pub(crate) fn job<'a>(
     site: Site,
     record: Record,
@@ -91,8 +90,8 @@ pub(crate) fn job<'a>(
     (job, &mut request.writers)
 }
 
-/// Carries a job to its end, or takes it back. Writers are let go on, unless the name of the collection
-/// may belong to nobody at that moment.
+/// Completes a job, or rolls it back. Lets writers continue, unless the name of the collection may belong to
+/// nobody at that moment.
 pub(crate) async fn drive(
     mut job: Job<'_>,
     writers: &mut Writers,
@@ -133,7 +132,7 @@ pub(crate) async fn drive(
         }
         other => other,
     };
-    // What is recorded goes last: it tells whoever finds it that writers are stopped.
+    // The record is removed last: it is the only sign that writers are stopped.
     let end = async {
         let blocked = hold.go_on(&site, &mut job.record).await?;
         if settled {
@@ -152,7 +151,7 @@ pub(crate) async fn drive(
     }
 }
 
-/// What to say when something failed, and so did the taking back.
+/// Combines the errors when something failed, and rolling back failed too.
 fn not_rolled_back(site: &Site, first: ReorderError, second: ReorderError) -> ReorderError {
     match or_gone(site, second) {
         gone @ ReorderError::ServerGone { .. } => gone,
@@ -163,7 +162,7 @@ fn not_rolled_back(site: &Site, first: ReorderError, second: ReorderError) -> Re
     }
 }
 
-/// Of a server that is away there is more to say: it keeps what is recorded.
+/// Explains more if the server is away: it keeps the record.
 fn or_gone(site: &Site, error: ReorderError) -> ReorderError {
     match error {
         ReorderError::Server(ServerError::Unreachable { uri, why, .. }) => {
@@ -177,11 +176,11 @@ fn or_gone(site: &Site, error: ReorderError) -> ReorderError {
     }
 }
 
-/// Tells the server now and then that the worker lives. Returns when it is the worker no more.
+/// Sends the server regular heartbeats of the worker. Returns when this process is no longer the worker.
 async fn beat(site: &Site, worker: &Worker) -> ReorderError {
     loop {
         match Record::beat(site, worker).await {
-            // A server that does not answer is for the work itself to find out.
+            // The work itself will notice a server that does not answer.
             Ok(()) | Err(ReorderError::Server(_)) => tokio::time::sleep(HEARTBEAT).await,
             Err(error) => return error,
         }

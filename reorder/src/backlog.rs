@@ -1,22 +1,22 @@
-//! Whether catching up gets anywhere: each round brings over what came during the one before.
+//! Decides whether catching up converges: each round applies what arrived during the one before.
 
 use crate::CaughtUp;
 
-/// Rounds are judged together that were no shorter than the shortest before. So many …
+/// Fewest rounds on which a verdict is based; all were no shorter than the shortest before.
 const ROUNDS: u32 = 4;
-/// … that took so long must have brought over more than came.
+/// Shortest total time of these rounds; in them more must have been applied than arrived.
 const LONG_ENOUGH_S: f64 = 30.0;
-/// A round counts as shorter that took less than this share.
+/// A round counts as shorter if it took less than this share.
 const SHORTER_SHARE: f64 = 0.95;
 
-/// What came of a round.
+/// The verdict on a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Outlook {
-    /// What is left takes no longer than writers can be stopped for, or cannot be made to take less.
+    /// What is left takes no longer than writers can be stopped for, or cannot be reduced.
     Last,
-    /// Another round is worth it.
+    /// Another round is worthwhile.
     Goes,
-    /// Changes come as fast as they are brought over, per second.
+    /// Changes arrive as fast as they are applied, per second.
     TooFast { came_per_s: f64, changes_per_s: f64 },
 }
 
@@ -43,7 +43,8 @@ impl Backlog {
         }
     }
 
-    /// After a round; `smallest`: it took one command of each kind, and could not take fewer.
+    /// Returns the verdict after a round; `smallest`: it took one command of each kind, and could not take
+    /// fewer.
     pub(crate) fn after(&mut self, round: &CaughtUp, smallest: bool) -> Outlook {
         if round.is_last() {
             return Outlook::Last;
@@ -88,7 +89,7 @@ mod tests {
         }
     }
 
-    /// The outlook of each of these rounds, up to the first that ends it.
+    /// Returns the verdict on each of these rounds, up to the first that ends it.
     fn outlooks(rounds: impl IntoIterator<Item = CaughtUp>, smallest: bool) -> Vec<Outlook> {
         let mut backlog = Backlog::new();
         let mut found = Vec::new();
@@ -114,10 +115,10 @@ mod tests {
             panic!("{found:?}");
         };
         assert!(came_per_s > changes_per_s, "{found:?}");
-        // The same in rounds of 2 s has to go on for half a minute.
+        // The same in rounds of 2 s has to continue for half a minute.
         let short = std::iter::repeat_with(|| round(2.0, 7_000, 7_500)).take(50);
         assert_eq!(outlooks(short, false).len(), 16);
-        // Fewer come than are brought over, in rounds that are now longer, now shorter.
+        // Fewer changes arrive than are applied, in rounds of varying length.
         let uneven = (0..50).map(|n| round(12.0 + f64::from(n % 3), 40_000, 39_000));
         assert!(outlooks(uneven, false).iter().all(|o| *o == Outlook::Goes));
     }
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(outlooks([round(0.3, 0, 1)], true), [Outlook::Last]);
     }
 
-    /// Three changes a second, where each command waits half a second for the other members.
+    /// Three changes a second, while each command waits half a second for the other members.
     #[test]
     fn slow_answers_do_not_make_slow_writers_fast() {
         let slow = std::iter::repeat_with(|| round(1.5, 4, 5)).take(50);

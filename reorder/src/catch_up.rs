@@ -1,4 +1,4 @@
-//! What changed in the original is brought over to the copy, in rounds.
+//! Applies changes of the original to the copy, in rounds.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,39 +15,38 @@ use crate::site::Site;
 use crate::spool::{Spool, key_of};
 use crate::state::is_duplicate;
 
-/// Parts whose commands the server works on at the same time: one leaves a core of it idle while we wait, and
-/// more take memory and others' time.
+/// Number of parts whose commands run on the server at the same time: a single one leaves one of its cores
+/// idle while we wait, and more take memory and others' time.
 const PARTS_TOGETHER: usize = 2;
-/// Keys of a part, which are brought over by one command of each kind, and of all parts together.
+/// Keys of a part, which are applied by one command of each kind, and of all parts together.
 const PART_KEYS: usize = 1_000;
 pub(crate) const CHUNK_KEYS: usize = PARTS_TOGETHER * PART_KEYS;
 const CHUNK_BYTES: usize = 1 << 20;
-/// Documents of a part that are put into the copy by one command.
+/// Bytes of a part's documents that are put into the copy by one command.
 const PART_BYTES: usize = BATCH_BYTES / PARTS_TOGETHER;
-/// Rounds in which every key was left unsettled although nobody writes any more.
+/// Most rounds in which every key was left unsettled although nobody writes any more.
 const STUCK_MAX: u32 = 3;
 const STUCK_WAIT: Duration = Duration::from_millis(100);
 
-/// What a round did.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// Changes that the stream told of since the round before. What is brought over once more is not among
-    /// them.
+    /// Changes that the stream reported since the round before, without those that are applied again.
     pub(crate) changes: u64,
-    /// Documents that were brought over, each counted once where changes came close to each other, with those
-    /// that the round before left unsettled.
+    /// Documents that were copied, each counted once where changes were close together, including those that
+    /// the round before left unsettled.
     pub(crate) documents: u64,
-    /// Those of them that must be brought over once more.
+    /// Documents among them that must be copied again.
     pub(crate) unsettled: u64,
 }
 
-/// Where bringing over has come to.
+/// The progress of catching up.
 #[derive(Debug)]
 pub(crate) struct CatchUp {
     spool: Spool,
     at: u64,
     seed: u64,
-    /// Keys in the spool that are to be brought over once more.
+    /// Keys in the spool that are to be applied again.
     again: u64,
     pub(crate) applied_changes: u64,
 }
@@ -63,7 +62,7 @@ impl CatchUp {
         }
     }
 
-    /// Brings over what had come when it began.
+    /// Applies what had arrived when it began.
     pub(crate) async fn round(&mut self, site: &Site) -> Result<Round, ReorderError> {
         let end = self.spool.end();
         let mut round = Round::default();
@@ -80,12 +79,12 @@ impl CatchUp {
         }
         round.changes = read.saturating_sub(self.again);
         self.again = round.unsettled;
-        // A key that changed its type counts as two that are unsettled.
+        // A key that changed its type counts as two unsettled ones.
         self.applied_changes += round.documents.saturating_sub(round.unsettled);
         Ok(round)
     }
 
-    /// Rounds until nothing is left. Nobody may write any more.
+    /// Runs rounds until nothing is left. All writers must have stopped.
     pub(crate) async fn settle(&mut self, site: &Site) -> Result<(), ReorderError> {
         let mut stuck = 0;
         while self.at < self.spool.end() {
@@ -109,7 +108,7 @@ impl CatchUp {
         Ok(())
     }
 
-    /// The next keys, each once, and how many there were with those that came again.
+    /// Returns the next keys, each once, and their number including repetitions.
     fn next_keys(&mut self, end: u64) -> Result<(Vec<RawDocumentBuf>, u64), ReorderError> {
         let (mut keys, mut read) = (Vec::new(), 0);
         let (mut known, mut bytes) = (HashSet::new(), 0);
@@ -126,12 +125,12 @@ impl CatchUp {
         Ok((keys, read))
     }
 
-    /// Makes the copy's documents of these keys those of the original. Returns keys for which it did not
-    /// succeed.
+    /// Makes the copy's documents with these keys equal to the original's. Returns the keys for which it did
+    /// not succeed.
     ///
-    /// Several parts are put at the same time, and all of them before any is looked at: two keys that differ as
-    /// bytes may be one to the server (1 and 1.0, or two texts by a collation), and of two parts the one that
-    /// read the older document may write last.
+    /// Several parts are written at the same time, and all of them before any is checked: two keys that
+    /// differ as bytes may be equal to the server (1 and 1.0, or two texts under a collation), and of two
+    /// parts the one that read the older document may write last.
     async fn bring_over(
         &self,
         site: &Site,
@@ -145,10 +144,10 @@ impl CatchUp {
         Ok(try_join_all(looks).await?.concat())
     }
 
-    /// Puts the original's documents of these keys into the copy, and returns the hash of each by its key.
-    /// They are replaced, which costs only the indexes whose keys changed and leaves a document at its place
-    /// in the order. What is refused so is deleted and inserted: that serves whatever fields a document has,
-    /// and frees values that a unique index holds. It may be refused again, because a document that is yet to
+    /// Writes the original's documents with these keys into the copy, and returns the hash of each by its
+    /// key. They are replaced, which only affects the indexes whose keys changed and keeps a document's
+    /// position. What is rejected is deleted and inserted: that works whatever fields a document has, and
+    /// frees values that a unique index holds. It may be rejected again, because a document that is yet to
     /// come holds such a value.
     async fn put_all(
         &self,
@@ -170,7 +169,7 @@ impl CatchUp {
         Ok(put.hashes)
     }
 
-    /// Which of these keys the copy has other documents of than those with these hashes.
+    /// Returns the keys whose documents in the copy do not have these hashes.
     async fn differing(
         &self,
         site: &Site,
@@ -195,7 +194,7 @@ impl CatchUp {
         unsettled.into_iter().map(parse).collect()
     }
 
-    /// Puts the original's documents that a filter finds into the copy.
+    /// Writes the original's documents that match a filter into the copy.
     async fn put(
         &self,
         site: &Site,
@@ -233,21 +232,21 @@ impl CatchUp {
 struct PutDocuments {
     /// The hash of each document by its key.
     hashes: HashMap<Vec<u8>, u128>,
-    /// Keys of those that the server refused.
+    /// Keys of the documents that the server rejected.
     refused: Vec<RawDocumentBuf>,
 }
 
-/// How documents come into the copy.
+/// How documents are written to the copy.
 #[derive(Debug, Clone, Copy)]
 enum Put {
-    /// In place of those of the same key, or as new ones.
+    /// Replaces documents with the same key, or inserts new ones.
     Replace,
-    /// As new ones. What a unique index refuses for now is found missing afterwards.
+    /// Inserts. What a unique index rejects for now is found missing afterwards.
     Insert,
 }
 
 impl Put {
-    /// Returns the keys of what was refused.
+    /// Sends documents and returns the keys of those that were rejected.
     async fn send(
         self,
         site: &Site,
@@ -263,8 +262,8 @@ impl Put {
     }
 }
 
-/// The driver replaces documents one by one on servers before 8.0, the `update` command many at a time. A
-/// majority must have them, as with [`Site::copy_for_changes`].
+/// Replaces many documents at a time by the `update` command; on servers before 8.0 the driver can only do it
+/// one by one. A majority must acknowledge, as with [`Site::copy_for_changes`].
 async fn replace(
     site: &Site,
     batch: &[RawDocumentBuf],
@@ -294,7 +293,7 @@ async fn replace(
     Ok(refused.filter_map(|at| keys.get(at).cloned()).collect())
 }
 
-/// By the collection's own collation, as the index on `_id` has it.
+/// Returns a filter for these keys, under the collection's own collation, as used by the index on `_id`.
 fn of(keys: &[RawDocumentBuf]) -> Document {
     doc! { "_id": { "$in": ids(keys) } }
 }

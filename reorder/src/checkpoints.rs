@@ -1,46 +1,47 @@
-//! Checkpoints while the copy is written, for the sake of its order.
+//! Requests checkpoints while the copy is written, to keep it in order.
 //!
-//! Once enough of the cache has changed, a server evicts: several threads write a page of some dozens of
-//! leaves each, at the same time, and the leaves of one come to lie between those of the others. A checkpoint
-//! writes leaf after leaf in the order of the keys. So one is asked for before eviction begins. Of 20,000
-//! documents of 2.5 KB under zlib, on a mongod 4.4 with a cache of 256 MB, 80 % of the steps were sequential
-//! without and 99 % with them.
+//! Once enough of the cache has changed, a server evicts: several threads each write a page of some dozens of
+//! leaves at the same time, so that their leaves are interleaved. A checkpoint writes leaf after leaf in key
+//! order. So one is requested before eviction begins. With 20,000 documents of 2.5 KB under zlib, on a mongod
+//! 4.4 with a cache of 256 MB, 80 % of the steps were sequential without these checkpoints and 99 % with
+//! them.
 
 use seekscope_server::{ProcFs, Server, ServerError};
 
 use crate::site::Site;
 
-/// Share of the cache that is written between two. WiredTiger begins to evict at 5 % of changed bytes and at
-/// half of that of updates. Fewer bytes are worse: each checkpoint writes the last leaf, and once more later.
+/// Share of the cache that is written between two checkpoints. WiredTiger begins to evict at 5 % of changed
+/// bytes and at half of that of updates. Smaller shares are worse: each checkpoint writes the last leaf,
+/// which is written again later.
 const CACHE_SHARE: f64 = 0.02;
 const BYTES_MIN: u64 = 5 << 20;
-/// What others have changed counts for the server too.
+/// Upper limit, because changes by others count for the server too.
 const BYTES_MAX: u64 = 64 << 20;
-/// Where the size of the cache is not told, as by a router.
+/// Used where the size of the cache is not reported, as by a router.
 const BYTES_UNKNOWN: u64 = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     server: Server,
     every_bytes: u64,
-    /// Written since the last one.
+    /// Bytes written since the last checkpoint.
     written_bytes: u64,
     pub(crate) answers: Answers,
 }
 
-/// What the server said to the asking.
+/// The server's answers to the requests.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) taken: u64,
-    /// The login may not have any taken; no more are asked for.
+    /// Set if the login may not request checkpoints; no more are requested then.
     pub(crate) refused: Option<String>,
-    /// How many the server did not take for another reason, which may pass, and the last such reason.
+    /// Number that failed for another, possibly temporary, reason, and the last such reason.
     pub(crate) failed: u64,
     pub(crate) failure: Option<String>,
 }
 
 impl Checkpoints {
-    /// As the size of the server's cache wants them.
+    /// Chooses the interval from the size of the server's cache.
     pub(crate) async fn of(site: &Site) -> Self {
         let facts = site.server.facts(&ProcFs::host()).await;
         Self {
@@ -51,12 +52,12 @@ impl Checkpoints {
         }
     }
 
-    /// No more should be written at a time.
+    /// Returns the most that should be written at a time.
     pub(crate) fn every_bytes(&self) -> usize {
         usize::try_from(self.every_bytes).unwrap_or(usize::MAX)
     }
 
-    /// So many more bytes of documents were written. Returns after the checkpoint, if one is due.
+    /// Counts that many more bytes of documents as written. Returns after the checkpoint, if one is due.
     pub(crate) async fn written(&mut self, bytes: usize) {
         self.written_bytes += bytes as u64;
         if self.written_bytes < self.every_bytes || self.answers.refused.is_some() {

@@ -1,10 +1,10 @@
-//! Equality of two sets of documents, whatever their order, without keeping either.
+//! Compares two sets of documents, regardless of order, without keeping either.
 
 use twox_hash::XxHash3_128;
 
-/// How many documents, and the sum of their hashes modulo 2^128. A set with one document changed, lost
-/// or doubled has the same sum with a probability of 2^-128; the seed is drawn for each reordering, so
-/// that no document can be made to fit.
+/// Number of documents, and the sum of their hashes modulo 2^128. A set with one document changed, lost or
+/// duplicated has the same sum with a probability of 2^-128; the seed is drawn for each reordering, so that
+/// no document can be crafted to collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Checksum {
     pub(crate) seed: u64,
@@ -27,14 +27,14 @@ impl Checksum {
         XxHash3_128::oneshot_with_seed(seed, document)
     }
 
-    /// Adds a document of that hash.
+    /// Adds a document with this hash.
     pub(crate) fn add(&mut self, hash: u128, bytes: usize) {
         self.documents += 1;
         self.bytes += bytes as u64;
         self.sum = self.sum.wrapping_add(hash);
     }
 
-    /// Adds documents that have so many bytes together.
+    /// Adds documents with this total size in bytes.
     pub(crate) fn add_batch(&mut self, hashes: &[u128], bytes: usize) {
         self.documents += hashes.len() as u64;
         self.bytes += bytes as u64;

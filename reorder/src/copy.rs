@@ -1,5 +1,5 @@
-//! All documents are read in the order wanted and written by one writer: the fewer write at a time, the
-//! better the order on disk. Reading and writing overlap.
+//! Copies all documents: reads them in the wanted order and writes them with one writer, because the fewer
+//! write at a time, the better the order on disk. Reading and writing overlap.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use crate::site::Site;
 use crate::state::is_duplicate;
 use crate::{Progress, ReorderError};
 
-/// A cursor that is not read for half an hour is closed by the server.
+/// Lower limit of the rate: a cursor that is not read for half an hour is closed by the server.
 const RATE_MIN_BYTES_PER_S: u64 = 1 << 20;
 
-/// Copies the original. What is returned counts each document that was written.
+/// Copies the original. The result counts each document that was written.
 pub(crate) async fn copy(
     site: &Site,
     order: ScanOrder,
@@ -28,7 +28,7 @@ pub(crate) async fn copy(
     checkpoints: &mut Checkpoints,
     progress: &dyn Progress,
 ) -> Result<Checksum, ReorderError> {
-    // A document whose key grows while the index is read comes by again, under the same _id.
+    // A document whose key grows while the index is read appears again, under the same _id.
     let twice = matches!(order, ScanOrder::Index(..));
     let expected = site.count(site.target_name()).await?;
     let wanted = Wanted::Documents {
@@ -68,7 +68,8 @@ async fn write(
     Ok(())
 }
 
-/// Inserts into the copy, as they are. Not ordered: what the server refuses keeps nothing else out.
+/// Inserts documents into the copy, unchanged. Unordered: one that the server rejects does not keep others
+/// out.
 pub(crate) async fn insert(
     copy: &Collection<RawDocumentBuf>,
     documents: &[RawDocumentBuf],
@@ -77,7 +78,7 @@ pub(crate) async fn insert(
     insert.bypass_document_validation(true).await.map(|_| ())
 }
 
-/// Which documents of an insert the server refused.
+/// Returns the positions of the documents of an insert that the server rejected.
 pub(crate) fn failed_indexes(error: &Error) -> Vec<usize> {
     match error.kind.as_ref() {
         ErrorKind::InsertMany(e) => {
@@ -88,8 +89,8 @@ pub(crate) fn failed_indexes(error: &Error) -> Vec<usize> {
     }
 }
 
-/// Reads the copy: it must hold what was read from the original, each document once. Nobody else writes
-/// to it, and it is in order, so this is quick.
+/// Verifies the copy by reading it: it must hold what was read from the original, each document once. Nobody
+/// else writes to it, and it is in order, so this is quick.
 pub(crate) async fn verify(
     site: &Site,
     expected: &Checksum,
@@ -142,7 +143,7 @@ async fn scan(
     Ok(found)
 }
 
-/// Holds back so that a rate is kept on the whole.
+/// Throttles to keep an average rate.
 #[derive(Debug)]
 struct Pace {
     bytes_per_s: Option<u64>,
@@ -157,13 +158,13 @@ impl Pace {
         }
     }
 
-    /// Waits until the bytes before these have had their time.
+    /// Waits until the time for the preceding bytes has passed.
     async fn wait(&mut self, bytes: usize) {
         let Some(rate) = self.bytes_per_s else {
             return;
         };
         let now = Instant::now();
-        // Time in which nothing came does not allow a burst later.
+        // Idle time does not allow a burst later.
         let start = self.free_at.max(now);
         self.free_at = start + Duration::from_secs_f64(bytes as f64 / rate as f64);
         tokio::time::sleep(start - now).await;

@@ -1,4 +1,4 @@
-//! What a collection is: its options and indexes, and whether it can be reordered.
+//! Describes a collection: its options and indexes, and whether it can be reordered.
 
 use bson::{Bson, Document, doc};
 use seekscope_server::{Namespace, Server, ServerError, first_batch};
@@ -9,29 +9,29 @@ use crate::same::same_value;
 use crate::site::Site;
 use crate::{By, ReorderError};
 
-/// Databases of the server itself.
+/// Databases that belong to the server itself.
 const RESERVED: [&str; 3] = ["admin", "local", "config"];
 
-/// Options, indexes and identity of a collection, as the server states them.
+/// Options, indexes and identity of a collection, as reported by the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     pub namespace: Namespace,
     pub(crate) identity: String,
     pub(crate) options: Document,
     pub(crate) indexes: Vec<Document>,
-    /// Names of those that hold a document several times; of the original.
+    /// Names of the original's indexes that hold a document several times.
     pub(crate) multikey: Vec<String>,
-    /// Why it can be reordered in no way.
+    /// Why it cannot be reordered in any way.
     pub(crate) obstacle: Option<String>,
 }
 
 impl Definition {
-    /// Asks the server. A collection that does not exist is an error.
+    /// Reads the definition from the server. Returns an error if the collection does not exist.
     pub async fn read(server: &Server, namespace: &Namespace) -> Result<Self, ReorderError> {
         Self::with_obstacles(&Site::open(server, namespace).await?).await
     }
 
-    /// Of the original, with what stands in the way; some servers take long to tell that.
+    /// Reads the original's definition with its obstacles; some servers take long to report these.
     pub(crate) async fn with_obstacles(site: &Site) -> Result<Self, ReorderError> {
         let mut definition = Self::of(site, site.target_name()).await?;
         if definition.obstacle.is_none() {
@@ -42,7 +42,7 @@ impl Definition {
         Ok(definition)
     }
 
-    /// Of a collection in the site's database, be it the original or the copy.
+    /// Reads the definition of a collection in the site's database, either the original or the copy.
     pub(crate) async fn of(site: &Site, name: &str) -> Result<Self, ReorderError> {
         let listed = site.listed(name).await?;
         let listed = listed.ok_or_else(|| site.refused("there is no collection of that name"))?;
@@ -65,8 +65,8 @@ impl Definition {
         Ok(definition)
     }
 
-    /// Why the collection cannot be reordered like that, as a sentence; `None` where it can.
-    /// `quiesced`: nobody writes to it.
+    /// Returns why the collection cannot be reordered like that, as a sentence; `None` if it can. `quiesced`:
+    /// nobody writes to it.
     pub fn refusal(&self, by: &By, quiesced: bool) -> Option<String> {
         if let Some(obstacle) = &self.obstacle {
             return Some(obstacle.clone());
@@ -104,17 +104,17 @@ impl Definition {
         }
     }
 
-    /// Index definitions as `listIndexes` states them.
+    /// Returns index definitions as reported by `listIndexes`.
     pub fn indexes(&self) -> &[Document] {
         &self.indexes
     }
 
-    /// Options as `listCollections` states them.
+    /// Returns options as reported by `listCollections`.
     pub fn options(&self) -> &Document {
         &self.options
     }
 
-    /// Name of an index whose keys begin with these and which holds every document once.
+    /// Returns the name of an index whose keys begin with these and which holds every document once.
     pub(crate) fn index_for(&self, keys: &Document) -> Result<&str, String> {
         let directions = keys.values().all(|d| matches!(number(d), Some(1.0 | -1.0)));
         if keys.is_empty() || !directions {
@@ -143,7 +143,7 @@ impl Definition {
         Err(why)
     }
 
-    /// Why an index does not give the order of all documents.
+    /// Returns why an index does not give the order of all documents.
     fn unfit(&self, index: &Document) -> Option<&'static str> {
         let set = |name: &str| is_set(index, name);
         let keys = index.get_document("key").ok()?;
@@ -205,29 +205,30 @@ fn obstacle_of_kind(
     Some(why.into())
 }
 
-/// What only the server knows: shards, indexes under construction.
+/// Returns obstacles that only the server knows: shards, indexes under construction.
 async fn obstacle_of_sharding(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
     let stats = site.command(doc! { "collStats": name }).await?;
     let state = doc! { "shardingState": 1 };
     let state = match site.server.command("admin", state).await {
         Ok(state) => Some(state),
-        // Every shard is a replica set: a rename on one must not happen because nobody might ask.
+        // Every shard is a replica set: a rename must not happen on one only because the question was not
+        // permitted.
         Err(error @ ServerError::NotAuthorised { .. }) if site.replica_set => {
             return Err(error.into());
         }
-        // mongos, and servers that know no shards.
+        // mongos, and servers without sharding.
         Err(_) => None,
     };
     Ok(obstacles::obstacle(&stats, state.as_ref()))
 }
 
-/// Names of the indexes that hold elements of arrays, where the server tells it.
+/// Returns the names of the indexes that hold elements of arrays, where the server reports it.
 async fn multikey_indexes(site: &Site, name: &str, indexes: &[Document]) -> Vec<String> {
     let mut multikey = Vec::new();
     for index in indexes.iter().filter_map(|i| i.get_str("name").ok()) {
         let find = doc! { "find": name, "filter": {}, "hint": index };
         let explain = doc! { "explain": find, "verbosity": "queryPlanner" };
-        // Of a hashed or text index there is no such plan, and nothing is ordered by it.
+        // A hashed or text index has no such plan, and nothing is ordered by it.
         let explained = site.command(explain).await;
         if explained.is_ok_and(|reply| obstacles::is_multikey(&reply, index)) {
             multikey.push(index.to_owned());

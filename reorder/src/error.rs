@@ -1,11 +1,11 @@
-//! What can go wrong with a reordering.
+//! Defines the errors of a reordering.
 
 use std::io;
 use std::path::PathBuf;
 
 use seekscope_server::ServerError;
 
-/// Why a collection was not reordered. Whatever it is, the original is complete, unless the text says
+/// Why a collection was not reordered. In every case the original is complete, unless the text says
 /// otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum ReorderError {
@@ -29,7 +29,7 @@ pub enum ReorderError {
     NothingPending { namespace: String },
     #[error("{namespace} was not reordered: {why}")]
     Aborted { namespace: String, why: String },
-    /// Whoever asked for it finds the copy not worth the original's place.
+    /// The requester's judge finds the copy not worth the original's place.
     #[error("{namespace} was not reordered: {why}")]
     NoBetter { namespace: String, why: String },
     #[error(
@@ -39,7 +39,7 @@ pub enum ReorderError {
     NoSpace { free_bytes: u64, needed_bytes: u64 },
     #[error("stopped on request")]
     Stopped,
-    /// The original was replaced, but somebody wrote to it at that moment although nobody should.
+    /// The original was replaced, but somebody wrote to it at that moment although nobody should have.
     #[error(
         "{namespace} was swapped, but {count} writes reached the original at that moment and are \
          lost, to documents with _id {ids}; writers were not stopped as promised"
@@ -51,7 +51,7 @@ pub enum ReorderError {
     },
     #[error("{path}: {source}; keys of changed documents are kept there, so it must be writable")]
     Spool { path: PathBuf, source: io::Error },
-    /// What was begun is recorded on the server, and waits there.
+    /// The unfinished reordering is recorded on the server, and remains there.
     #[error(
         "{uri} went away while {namespace} was being reordered ({why}); once it answers again, go on with \
          --resume, or undo it with --rollback"
@@ -61,14 +61,14 @@ pub enum ReorderError {
         uri: String,
         why: String,
     },
-    /// Something failed, and so did the rolling back.
+    /// Something failed, and rolling back failed too.
     #[error("{first}; rolling back failed too: {second}; use --rollback once the server is well")]
     NotRolledBack {
         first: Box<ReorderError>,
         second: Box<ReorderError>,
     },
-    /// The server went away while it swapped. Where a rename is not atomic, the name may belong to
-    /// nobody now, and a write would make a new collection of that name.
+    /// The server went away while it swapped. Where a rename is not atomic, the name may belong to nobody
+    /// now, and a write would create a new collection with that name.
     #[error(
         "{why}; whether {namespace} was swapped is not known, so its writers are still stopped: once the \
          server is well again, --resume finishes the swap and lets them go on"
@@ -77,7 +77,7 @@ pub enum ReorderError {
         namespace: String,
         why: Box<ReorderError>,
     },
-    /// The work ended, but writers could not be let go on. What is recorded says so.
+    /// The work ended, but writers could not be told to continue, as the record says.
     #[error(
         "writers could not be told to go on: {why}; let them go on yourself, and have what is recorded of \
          it removed by --rollback"

@@ -1,5 +1,5 @@
-//! What others do to the original meanwhile, as the change stream tells it. Only keys are kept; the
-//! documents are read when they are brought over, so that the last state wins.
+//! Follows changes to the original in the change stream. Only keys are kept; the documents are read when they
+//! are applied, so that the last state wins.
 
 use std::time::Duration;
 
@@ -14,33 +14,33 @@ use crate::ReorderError;
 use crate::site::{STATE, Site};
 use crate::spool::Spool;
 
-/// An answer without events comes after so long.
+/// Time after which the server answers even without events.
 const AWAIT: Duration = Duration::from_millis(250);
 /// A mark must come through the stream within this time; secondaries may lag.
 const BARRIER_LIMIT: Duration = Duration::from_secs(300);
-/// Keys are handed over when there are so many, or none came for a while.
+/// Keys are handed over at this size, or when none arrived for a while.
 const KEYS_BYTES: usize = 64 << 10;
 
 /// What came through the stream so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// Changes of documents of the original; and those of them that are not deletions.
+    /// Number of changes to documents of the original; and of those that are not deletions.
     pub(crate) changes: u64,
     pub(crate) not_deletions: u64,
-    /// Every change before this place is in the first `spooled_bytes` of the spool.
+    /// Every change before this position is in the first `spooled_bytes` of the spool.
     pub(crate) token: Option<ResumeToken>,
     pub(crate) spooled_bytes: u64,
-    /// The last mark that came.
+    /// The last mark that arrived.
     barrier: Option<ObjectId>,
     end: Option<End>,
 }
 
-/// After this nothing more comes.
+/// The reason why nothing more will arrive.
 #[derive(Debug, Clone)]
 enum End {
-    /// What somebody did to the original.
+    /// Somebody else's operation on the original.
     Foreign(String),
-    /// The copy took its name.
+    /// The copy took the original's name.
     Swapped,
     /// The stream broke off.
     Broken(mongodb::error::Error),
@@ -56,7 +56,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Opens the stream after a place in it, or now.
+    /// Opens the stream after a position in it, or from now on.
     pub(crate) async fn open(
         site: &Site,
         after: Option<ResumeToken>,
@@ -96,15 +96,15 @@ impl Follower {
         self.seen.borrow().clone()
     }
 
-    /// `None` where the task ended before.
+    /// Waits for a condition; returns `None` if the task ended first.
     async fn wait(&self, until: impl FnMut(&Seen) -> bool) -> Option<Seen> {
         let mut seen = self.seen.clone();
         let seen = seen.wait_for(until).await;
         seen.ok().map(|seen| seen.clone())
     }
 
-    /// Writes a mark and waits until it comes through the stream; then everything that was acknowledged
-    /// before has come too.
+    /// Writes a mark and waits until it comes through the stream; everything acknowledged before has then
+    /// arrived too.
     pub(crate) async fn barrier(&self, site: &Site) -> Result<Seen, ReorderError> {
         let mark = ObjectId::new();
         let document = doc! { "_id": mark, "barrier_of": site.target_name() };
@@ -123,14 +123,14 @@ impl Follower {
         }
     }
 
-    /// Returns when something happened after which the copy is of no use.
+    /// Returns when something happened that makes the copy useless.
     pub(crate) async fn ended(&self, site: &Site) -> ReorderError {
         let seen = self.wait(|s| s.end.is_some()).await;
         let error = seen.and_then(|seen| ended(site, &seen));
         error.unwrap_or_else(|| site.aborted("the change stream ended"))
     }
 
-    /// Some of the keys between two places of the spool, for people.
+    /// Returns some of the keys between two positions of the spool, for people.
     pub(crate) fn keys(&self, from: u64, to: u64, most: usize) -> Result<Vec<Bson>, ReorderError> {
         let (mut at, mut keys) = (from, Vec::new());
         while at < to && keys.len() < most {
@@ -141,7 +141,7 @@ impl Follower {
         Ok(ids(&keys))
     }
 
-    /// After the swap: what came before it.
+    /// Waits for the swap and returns what came before it.
     pub(crate) async fn until_swapped(&self) -> Option<Seen> {
         let swapped = self.wait(|s| s.end.is_some());
         let seen = tokio::time::timeout(BARRIER_LIMIT, swapped).await.ok()??;
@@ -164,13 +164,13 @@ fn ended(site: &Site, seen: &Seen) -> Option<ReorderError> {
     })
 }
 
-/// The reading task's own.
+/// State of the reading task.
 #[derive(Debug)]
 struct Reading {
     target: String,
     copy: String,
     spool: Spool,
-    /// Not yet in the spool.
+    /// Keys not yet in the spool.
     keys: Vec<u8>,
     seen: Seen,
 }
@@ -204,7 +204,7 @@ impl Reading {
         }
     }
 
-    /// Is this event to be told at once?
+    /// Takes an event and returns whether it is to be reported at once.
     fn take(&mut self, event: &RawDocument) -> bool {
         let collection = |field: &str| event.get_document(field).and_then(|ns| ns.get_str("coll"));
         let of = |field: &str, name: &str| collection(field).is_ok_and(|c| c == name);
@@ -239,14 +239,14 @@ impl Reading {
     }
 }
 
-/// `{_id: …}`, as it stands in the spool.
+/// Returns `{_id: …}`, as stored in the spool.
 pub(crate) fn key_document(id: RawBsonRef<'_>) -> RawDocumentBuf {
     let mut key = RawDocumentBuf::new();
     key.append(bson::raw::cstr!("_id"), id);
     key
 }
 
-/// Keys as values, for a query.
+/// Returns keys as values, for a query.
 pub(crate) fn ids(keys: &[RawDocumentBuf]) -> Vec<Bson> {
     let value = |key: &RawDocumentBuf| -> Option<Bson> {
         Bson::try_from(key.get("_id").ok().flatten()?).ok()

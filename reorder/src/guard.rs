@@ -1,5 +1,5 @@
-//! The copy gives way to others: it pauses while small reads take too long, or the host's tasks wait
-//! for its disks.
+//! Makes the copy yield to others: it pauses while small reads take too long, or the host's tasks wait for
+//! its disks.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,13 +16,14 @@ use crate::site::Site;
 use crate::{GuardLimits, PauseReason, Progress};
 
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
-/// Probes whose median is looked at: 3 s.
+/// Number of probes for the median: 3 s.
 const WINDOW: usize = 15;
 const BASELINE_PROBES: usize = 15;
-/// The cursor of the copy must be read now and then, or the server closes it after half an hour.
+/// Longest pause: the cursor of the copy must be read now and then, or the server closes it after half an
+/// hour.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
 
-/// Watches while it lives.
+/// Watches until dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
     watching: Option<(watch::Receiver<Option<PauseReason>>, JoinHandle<()>)>,
@@ -31,7 +32,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Measures how long small reads take now, and from then on watches.
+    /// Measures how long small reads take now, and watches from then on.
     pub(crate) async fn start(site: &Site, limits: Option<GuardLimits>) -> Self {
         let Some(limits) = limits else {
             return Self::default();
@@ -53,7 +54,7 @@ impl Guard {
         }
     }
 
-    /// Returns when the copy may go on.
+    /// Returns when the copy may continue.
     pub(crate) async fn wait(&mut self, progress: &dyn Progress) {
         let Some((receiver, _)) = &mut self.watching else {
             return;
@@ -64,7 +65,7 @@ impl Guard {
         }
         let began = Instant::now();
         progress.paused(reason);
-        // Neither the end of the pause's time nor that of the task is an error.
+        // Neither a pause that timed out nor an ended task is an error.
         let calm = receiver.wait_for(Option::is_none);
         let _ = tokio::time::timeout(PAUSE_MAX, calm).await;
         progress.paused(None);
@@ -81,7 +82,7 @@ impl Drop for Guard {
     }
 }
 
-/// A small read, as others would do it.
+/// A small read, as a client would do it.
 #[derive(Debug)]
 struct Probe {
     collection: Collection<RawDocumentBuf>,
@@ -102,7 +103,7 @@ impl Probe {
         }
     }
 
-    /// `None` where it failed: that is for the copy to find out.
+    /// Returns the latency; `None` if the read failed, which the copy will notice itself.
     async fn latency(&self) -> Option<Duration> {
         let began = Instant::now();
         let read = self.collection.find_one(self.filter.clone());
@@ -160,7 +161,7 @@ fn median(mut values: Vec<Duration>) -> Duration {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Time since boot in which all tasks of the host waited for I/O, µs.
+/// Returns the time since boot in which all tasks of the host waited for I/O, µs.
 fn waited_us() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/pressure/io").ok()?;
     pressure_totals(&text)

@@ -1,4 +1,4 @@
-//! Writers are kept away from the collection for the last moment.
+//! Keeps writers away from the collection for the last moment.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ impl<'a> Hold<'a> {
         matches!(self.writers, Writers::Quiesced)
     }
 
-    /// Why writers cannot be kept away as asked; `None` where they can.
+    /// Returns why writers cannot be kept away as requested; `None` if they can.
     pub(crate) async fn refusal(&mut self, site: &Site) -> Result<Option<String>, ReorderError> {
         match self.writers {
             Writers::BlockedByServer => block_refusal(&site.server).await,
@@ -38,7 +38,7 @@ impl<'a> Hold<'a> {
         }
     }
 
-    /// Returns when nobody writes any more.
+    /// Stops writers and returns when nobody writes any more.
     pub(crate) async fn stop(
         &mut self,
         site: &Site,
@@ -64,8 +64,8 @@ impl<'a> Hold<'a> {
         Ok(())
     }
 
-    /// Lets writers go on that were stopped, by this run or by the interrupted one that it carries on.
-    /// Returns for how long this one stopped them.
+    /// Lets writers continue that were stopped, by this run or by the interrupted one that it resumes.
+    /// Returns how long this run stopped them.
     pub(crate) async fn go_on(
         &mut self,
         site: &Site,
@@ -85,7 +85,7 @@ impl<'a> Hold<'a> {
     }
 }
 
-/// Lets the server take writes again.
+/// Lets the server accept writes again.
 pub(crate) async fn unblock(server: &Server) -> Result<(), ReorderError> {
     server
         .command("admin", doc! { BLOCK: 1, "global": false })
@@ -93,11 +93,11 @@ pub(crate) async fn unblock(server: &Server) -> Result<(), ReorderError> {
     Ok(())
 }
 
-/// Why the server cannot refuse the writes of all but us, as [`Writers::BlockedByServer`] wants; `None`
-/// where it can. Only asks.
+/// Returns why the server cannot block everybody else's writes, as [`Writers::BlockedByServer`] requires;
+/// `None` if it can. Changes nothing.
 ///
 /// # Errors
-/// The server does not answer.
+/// Returns an error if the server does not answer.
 pub async fn block_refusal(server: &Server) -> Result<Option<String>, ReorderError> {
     let commands = server.command("admin", doc! { "listCommands": 1 }).await?;
     let commands = commands.get_document("commands");

@@ -1,4 +1,4 @@
-//! The copy as a collection: made with the options of the original, given the same indexes.
+//! Creates the copy with the options of the original, and gives it the same indexes.
 
 use bson::{Bson, Document, doc};
 
@@ -7,17 +7,17 @@ use crate::same::{lacking, same_definition, same_indexes};
 use crate::site::Site;
 use crate::{Definition, ReorderError};
 
-/// About fifty years: while an index of the copy says so, nobody expires the copy's documents. Some servers,
-/// 4.4 among them, refuse more seconds than have passed since 1970. A date that is older still makes the
-/// counts differ at worst, and nothing is swapped.
+/// About fifty years: while an index of the copy has this value, nothing expires the copy's documents. Some
+/// servers, 4.4 among them, reject more seconds than have passed since 1970. An older date would at worst
+/// make the counts differ, and nothing would be swapped.
 const NEVER_S: i32 = 1_600_000_000;
 const EXPIRES: &str = "expireAfterSeconds";
 
-/// Makes the copy, empty.
+/// Creates the empty copy.
 pub(crate) async fn create_copy(site: &Site, definition: &Definition) -> Result<(), ReorderError> {
     let mut command = doc! { "create": site.copy_name() };
     command.extend(definition.options.clone());
-    // Servers have made version 2 by themselves since 3.4.
+    // Servers have created version 2 by default since 3.4.
     let id_index = definition.indexes.iter().find(|index| is_of_id(index));
     if let Some(index) = id_index.filter(|index| index.get("v") == Some(&Bson::Int32(1))) {
         command.insert("idIndex", without_namespace(index));
@@ -26,7 +26,7 @@ pub(crate) async fn create_copy(site: &Site, definition: &Definition) -> Result<
     Ok(())
 }
 
-/// Builds all indexes by one command, so that the copy is read once. TTL indexes expire nothing yet.
+/// Builds all indexes with one command, so that the copy is read once. TTL indexes expire nothing yet.
 pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<u64, ReorderError> {
     let specs = specs(definition);
     let count = specs.len() as u64;
@@ -42,7 +42,7 @@ pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<(), Reor
     site.command(command).await.map(drop)
 }
 
-/// Of all indexes but that of `_id`, as the copy is given them.
+/// Returns the specifications of all indexes except that of `_id`, as the copy is given them.
 pub(crate) fn specs(definition: &Definition) -> Vec<Document> {
     let others = definition.indexes.iter().filter(|index| !is_of_id(index));
     let specs = others.map(|index| {
@@ -50,7 +50,7 @@ pub(crate) fn specs(definition: &Definition) -> Vec<Document> {
         if spec.contains_key(EXPIRES) {
             spec.insert(EXPIRES, NEVER_S);
         }
-        // One without a collation would be given the collection's.
+        // Without a collation it would be given the collection's.
         if definition.options.contains_key("collation") && !spec.contains_key("collation") {
             spec.insert("collation", doc! { "locale": "simple" });
         }
@@ -59,13 +59,13 @@ pub(crate) fn specs(definition: &Definition) -> Vec<Document> {
     specs.collect()
 }
 
-/// Lets the TTL indexes of the copy expire documents as the original's do. To be called when nothing
-/// is compared any more.
+/// Lets the TTL indexes of the copy expire documents as the original's do. Call this only when nothing is
+/// compared any more.
 pub(crate) async fn let_expire(site: &Site, definition: &Definition) -> Result<(), ReorderError> {
     set_expiry(site, definition, |found| found.clone()).await
 }
 
-/// Takes [`let_expire`] back.
+/// Reverts [`let_expire`].
 pub(crate) async fn let_nothing_expire(
     site: &Site,
     definition: &Definition,
@@ -95,8 +95,8 @@ pub(crate) fn has_ttl(definition: &Definition) -> bool {
         .any(|index| index.contains_key(EXPIRES))
 }
 
-/// Options and indexes of the copy are those of the original, and the original's are still what they
-/// were.
+/// Checks that options and indexes of the copy are those of the original, and that the original's have not
+/// changed.
 pub(crate) async fn check(site: &Site, definition: &Definition) -> Result<(), ReorderError> {
     let now = Definition::of(site, site.target_name()).await?;
     if !same(&now, definition) {
@@ -113,7 +113,7 @@ pub(crate) fn same(a: &Definition, b: &Definition) -> bool {
     difference(a, b).is_none()
 }
 
-/// What the second has other than the first.
+/// Returns how the second differs from the first.
 pub(crate) fn difference(a: &Definition, b: &Definition) -> Option<String> {
     if !same_definition(&a.options, &b.options) {
         return Some(format!("options: {} instead of {}", b.options, a.options));

@@ -1,4 +1,4 @@
-//! One reordering under way: from its record to the moment before the swap.
+//! Runs one reordering: from its record to the moment before the swap.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -38,16 +38,16 @@ pub(crate) struct Job<'a> {
     pub(crate) done: Reordered,
 }
 
-/// How others' writes are seen.
+/// How others' writes are detected.
 pub(crate) enum Watch {
     Stream(Follower, CatchUp),
-    /// By the server's counters, or by reading again what those cannot tell.
+    /// By the server's counters, or by reading again where those cannot tell.
     Counters,
 }
 
 impl Job<'_> {
-    /// Everything up to the swap. What was recorded decides where to begin. Afterwards writers are
-    /// stopped, and original and copy are equal.
+    /// Runs everything up to the swap. The record decides where to begin. Afterwards writers are stopped, and
+    /// original and copy are equal.
     pub(crate) async fn prepare(&mut self, hold: &mut Hold<'_>) -> Result<Watch, ReorderError> {
         let mut guard = Guard::start(&self.site, self.guard).await;
         let mut watch = self.watch(hold.is_quiesced()).await?;
@@ -77,7 +77,7 @@ impl Job<'_> {
             let judged = judge.judge(self.site.copy_namespace(), changes).await;
             let namespace = self.site.namespace.to_string();
             judged.map_err(|why| ReorderError::NoBetter { namespace, why })?;
-            // What came while it was looked at, so that the last moment stays short.
+            // Apply what arrived during the check, so that the last moment stays short.
             if let Watch::Stream(follower, catch_up) = &mut watch {
                 self.catch_up(follower, catch_up).await?;
             }
@@ -88,8 +88,8 @@ impl Job<'_> {
         Ok(watch)
     }
 
-    /// Begins to watch for writes, before anything is read. Where the place in the stream is lost, what
-    /// had been copied is of no use.
+    /// Begins to watch for writes, before anything is read. Where the position in the stream is lost, what
+    /// had been copied is useless.
     async fn watch(&mut self, quiesced: bool) -> Result<Watch, ReorderError> {
         let site = self.site.clone();
         let spool = Spool::create(&self.spool)?;
@@ -111,7 +111,7 @@ impl Job<'_> {
         self.begin_anew().await?;
         match Follower::open(&site, None, spool).await {
             Ok(follower) => {
-                // Whatever comes before the mark is in the original already.
+                // Everything that comes before the mark is in the original already.
                 let seen = follower.barrier(&site).await?;
                 self.record.token = seen.token;
                 self.record.writes = None;
@@ -134,7 +134,7 @@ impl Job<'_> {
         }
     }
 
-    /// Nothing is copied yet. On resume what there was is dropped.
+    /// Starts over with nothing copied yet. On resume any earlier copy is dropped.
     async fn begin_anew(&mut self) -> Result<(), ReorderError> {
         undo::drop_copy(&self.site, &mut self.record).await?;
         let definition = Definition::of(&self.site, self.site.target_name()).await?;
@@ -151,7 +151,7 @@ impl Job<'_> {
         trial::try_out(&self.site, &mut self.record, &self.definition).await
     }
 
-    /// Copy, check, indexes: what takes long.
+    /// Runs the long steps: copy, check, indexes.
     async fn bulk(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
         let site = self.site.clone();
         if self.record.phase == Phase::Copying {
@@ -226,7 +226,7 @@ impl Job<'_> {
         let mut backlog = Backlog::new();
         loop {
             let seen = follower.barrier(&self.site).await?;
-            // How long a mark takes to come through the stream says nothing of the changes.
+            // The time that a mark takes to come through the stream says nothing of the changes.
             let round_began = Instant::now();
             let round = catch_up.round(&self.site).await?;
             self.done.catch_up_rounds += 1;
@@ -260,7 +260,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Writers are stopped: the last changes are brought over, and the copy must be equal.
+    /// Applies the last changes while writers are stopped, and checks that the copy is equal.
     async fn last_moment(
         &mut self,
         watch: &mut Watch,
@@ -283,8 +283,8 @@ impl Job<'_> {
         site.check_target(&self.record.original).await
     }
 
-    /// Brings over what is left, until both have as many documents. The server may expire some between
-    /// the two counts.
+    /// Applies what is left, until both have as many documents. The server may expire some between the two
+    /// counts.
     async fn settle(
         &self,
         follower: &Follower,
@@ -306,7 +306,8 @@ impl Job<'_> {
         }
     }
 
-    /// Nobody may have written since writers were stopped; but the server may have expired documents.
+    /// Checks that nothing was written since writers were stopped; the server may have expired documents,
+    /// however.
     async fn check_nothing_came(
         &self,
         follower: &Follower,
@@ -329,7 +330,7 @@ impl Job<'_> {
             .aborted("somebody wrote to it in the last moment, in which nobody should"))
     }
 
-    /// What the server's counters say of the time since the copy began.
+    /// Returns what the server's counters say of the time since the copy began.
     async fn written(&self) -> Written {
         let now = WriteCounts::read(&self.site).await;
         match (&self.record.writes, &now) {
@@ -338,7 +339,7 @@ impl Job<'_> {
         }
     }
 
-    /// Without a stream: nothing at all may have been written since before the copy.
+    /// Checks, without a stream, that nothing at all was written since before the copy.
     async fn check_unwritten(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
         let broken = self.site.aborted(if indexes::has_ttl(&self.definition) {
             "its documents have changed meanwhile, which --quiesced promised not to happen; if the \
@@ -349,7 +350,7 @@ impl Job<'_> {
         });
         match self.written().await {
             Written::Yes => return Err(broken),
-            // What the server expires is not in its counters.
+            // The server's counters do not include what it expires.
             Written::No if !indexes::has_ttl(&self.definition) => return Ok(()),
             _ => {}
         }
@@ -376,7 +377,7 @@ impl Job<'_> {
         if counts.0 == counts.1 {
             return Ok(());
         }
-        // Servers' own counts may be wrong after a crash.
+        // The server's own counts may be wrong after a crash.
         let failed = |e| site.failed("count", &e);
         let all = || bson::doc! { "_id": { "$gte": bson::Bson::MinKey } };
         let original = site.target().count_documents(all()).await.map_err(failed)?;

@@ -1,13 +1,13 @@
-//! `reorder`: a collection is copied in the order wanted, checked, and put in the original's place.
+//! Reorders a collection: copies it in the wanted order, checks the copy, and puts it in the original's
+//! place.
 //!
-//! Copying into a new collection is the only rewrite that restores the order of leaves (`compact`
-//! does not). Everything that is done is first written to a collection of the same database
-//! (the room's `state.rs`), so whatever is killed whenever, [`resume`] or [`rollback`] find their way from what is
-//! on the server alone, and the original is untouched until a copy that has been verified takes its
-//! name.
+//! Copying into a new collection is the only rewrite that restores the order of leaves (`compact` does not).
+//! Every step is first recorded in a collection of the same database (`state.rs`), so after a crash at any
+//! moment [`resume`] and [`rollback`] can continue from what is on the server alone, and the original is
+//! untouched until a verified copy takes its name.
 //!
-//! Nothing here prints or reads the environment. Read [`request`] first (what can be asked for), then
-//! [`apply()`] (the steps in their order).
+//! Nothing here prints or reads the environment. Read [`request`] first (the possible requests), then
+//! [`apply()`] (the steps in order).
 
 mod apply;
 mod backlog;

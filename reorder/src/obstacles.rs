@@ -1,14 +1,13 @@
-//! What a server's answers tell about where a collection lies (in a cluster of shards?) and about its
-//! indexes.
+//! Evaluates a server's answers on where a collection is (is it sharded?) and on its indexes.
 
 use bson::{Bson, Document};
 
 use crate::replies::is_set;
 
-/// Replies are nested a few levels deep.
+/// Deepest nesting that is searched; replies are nested a few levels deep.
 const DEPTH_MAX: u32 = 40;
 
-/// Why the place of a collection forbids to rename another over it, from the answers to `collStats` and
+/// Returns why a collection's location prevents renaming another over it, from the answers to `collStats` and
 /// `shardingState`; `None` where nothing does.
 pub(crate) fn obstacle(coll_stats: &Document, sharding_state: Option<&Document>) -> Option<String> {
     if is_set(coll_stats, "sharded") {
@@ -30,8 +29,8 @@ pub(crate) fn obstacle(coll_stats: &Document, sharding_state: Option<&Document>)
     })
 }
 
-/// Whether the answer to `explain` says that a document may stand in this index several times, because
-/// it holds the elements of arrays.
+/// Returns whether the answer to `explain` says that a document may appear in this index several times,
+/// because it holds the elements of arrays.
 pub(crate) fn is_multikey(explained: &Document, index: &str) -> bool {
     says_multikey(explained, index, DEPTH_MAX)
 }
@@ -60,8 +59,8 @@ mod tests {
 
     use super::*;
 
-    /// As mongos answers for a collection on two shards, as a shard answers for itself, and as other
-    /// members of replica sets do.
+    /// Answers as given by mongos for a collection on two shards, by a shard for itself, and by other members
+    /// of replica sets.
     #[test]
     fn shards_are_told_by_their_answers() {
         let plain = doc! { "ns": "shop.orders", "count": 3, "ok": 1.0 };
@@ -98,7 +97,7 @@ mod tests {
         assert!(is_multikey(&classic(scan("a_1", true)), "a_1"));
         assert!(!is_multikey(&classic(scan("a_1", false)), "a_1"));
         assert!(!is_multikey(&classic(scan("b_1", true)), "a_1"), "another");
-        // Slot-based engine, and through mongos.
+        // Slot-based engine, also through mongos.
         let slots = doc! { "winningPlan": { "queryPlan": scan("a_1", true), "slotBasedPlan": {} } };
         assert!(is_multikey(&doc! { "queryPlanner": slots }, "a_1"));
         let routed = doc! { "shards": [{ "shardName": "s0", "winningPlan": scan("a_1", true) }] };

@@ -1,13 +1,13 @@
-//! What a reordering tells about itself while it runs.
+//! Defines what a reordering reports while it runs.
 
 use std::fmt;
 
-/// What is being done.
+/// The current step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
-    /// Definition, space, and whether changes can be followed are looked at. Nothing is changed.
+    /// Definition, space, and whether changes can be followed are checked. Nothing is changed.
     Checking,
-    /// The server still works on a write of the run that was interrupted.
+    /// The server still works on a write of the interrupted run.
     AwaitingWrites,
     /// Options and indexes are tried on an empty collection, which is removed again.
     Trying,
@@ -15,15 +15,15 @@ pub enum Step {
     /// The copy is read and compared with what was read from the original.
     Verifying,
     BuildingIndexes,
-    /// What others wrote meanwhile is brought over.
+    /// Changes that others wrote meanwhile are applied.
     CatchingUp,
-    /// Whoever asked for it looks whether the copy is any better.
+    /// The requester's judge checks whether the copy is any better.
     Judging,
-    /// Writers are stopped from here …
+    /// Writers are stopped from this step to the last one.
     LastMoment,
-    /// The copy takes the original's name. Not to be stopped any more.
+    /// The copy takes the original's name. This cannot be stopped any more.
     Swapping,
-    /// … to here.
+    /// The last step in which writers are stopped.
     CleaningUp,
     RollingBack,
 }
@@ -50,7 +50,7 @@ impl fmt::Display for Step {
 /// Why the guard paused the copy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PauseReason {
-    /// Median time of a small read, ms, and the limit that it went over.
+    /// Median time of a small read, ms, and the limit that it exceeded.
     Latency { median_ms: f64, limit_ms: f64 },
     /// Share of the time in which all tasks of the host waited for I/O.
     IoPressure { share: f64, limit: f64 },
@@ -76,7 +76,7 @@ impl fmt::Display for PauseReason {
     }
 }
 
-/// Writers can be stopped for about so long while what is left is brought over.
+/// Time for which writers can be stopped while what is left is applied.
 const LAST_ROUND_S: f64 = 1.0;
 
 /// A round of catching up.
@@ -84,7 +84,7 @@ const LAST_ROUND_S: f64 = 1.0;
 pub struct CaughtUp {
     /// Counted from 1.
     pub round: u32,
-    /// Changes that were brought over.
+    /// Changes that were applied.
     pub changes: u64,
     /// Changes that others made meanwhile.
     pub came: u64,
@@ -92,23 +92,23 @@ pub struct CaughtUp {
 }
 
 impl CaughtUp {
-    /// Changes that can be brought over, per second.
+    /// Returns the changes that can be applied, per second.
     pub fn changes_per_s(&self) -> f64 {
         self.changes as f64 / self.seconds.max(1e-6)
     }
 
-    /// Changes that others make, per second.
+    /// Returns the changes that others make, per second.
     pub fn came_per_s(&self) -> f64 {
         self.came as f64 / self.seconds.max(1e-6)
     }
 
-    /// Was it short enough for the last one with writers at work?
+    /// Was it short enough to be the last one with active writers?
     pub fn is_last(&self) -> bool {
         self.seconds <= LAST_ROUND_S
     }
 
-    /// How long all further rounds take if both rates stay: each is as many times shorter than the one
-    /// before as changes come more slowly than they are brought over. `None`: they never end.
+    /// Returns how long all further rounds take if both rates stay the same: each is shorter than the one
+    /// before by the ratio of the rate of arrival to that of application. `None`: they never end.
     pub fn remaining_s(&self) -> Option<f64> {
         if self.is_last() {
             return Some(0.0);
@@ -118,24 +118,24 @@ impl CaughtUp {
     }
 }
 
-/// Receives what happens. Called between batches, so it may be slow but should not wait.
+/// Receives progress. Called between batches, so it may be slow but should not block.
 pub trait Progress: Send + Sync {
     fn step(&self, _step: Step) {}
 
-    /// So far, and how many documents the server counted before.
+    /// Reports the progress of copying, and how many documents the server counted before.
     fn copied(&self, _documents: u64, _bytes: u64, _expected_documents: u64) {}
 
-    /// The same for the reading of the copy.
+    /// Reports the same for reading the copy.
     fn verified(&self, _documents: u64, _expected_documents: u64) {}
 
-    /// A round of catching up has ended.
+    /// Reports the end of a round of catching up.
     fn caught_up(&self, _round: CaughtUp) {}
 
-    /// The guard paused the copy, or (`None`) lets it go on.
+    /// Reports that the guard paused the copy, or (`None`) lets it continue.
     fn paused(&self, _reason: Option<PauseReason>) {}
 }
 
-/// Tells nobody.
+/// Ignores all progress.
 impl Progress for () {}
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(round.remaining_s(), None);
         round.changes = 0;
         assert_eq!(round.remaining_s(), None);
-        // Nothing was to be done, and one change came.
+        // Nothing was to be done, and one change arrived.
         (round.came, round.seconds) = (1, 0.3);
         assert_eq!(round.remaining_s(), Some(0.0));
     }

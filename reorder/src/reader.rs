@@ -1,4 +1,4 @@
-//! A scan of a collection, ahead of whoever uses its documents.
+//! Scans a collection ahead of the consumer of its documents.
 
 use std::mem;
 
@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 
 use crate::checksum::Checksum;
 
-/// Documents of a batch together, at most; well below the 48 MB of a message, and small enough that the
-/// batches under way fit into memory together.
+/// Most bytes of a batch's documents; well below the 48 MB of a message, and small enough that the batches in
+/// flight fit into memory together.
 pub(crate) const BATCH_BYTES: usize = 12 << 20;
 const BATCH_DOCUMENTS: usize = 10_000;
 /// Batches that wait while one is written and the next is filled.
@@ -29,15 +29,15 @@ pub(crate) struct Batch {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ScanOrder {
     Natural,
-    /// By name and keys of an index.
+    /// The index with this name and these keys.
     Index(String, Document),
 }
 
-/// What is to be kept of a scan.
+/// What is kept of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted {
     Hashes,
-    /// In batches of at most so many bytes.
+    /// Documents, in batches of at most so many bytes.
     Documents {
         batch_bytes: usize,
     },
@@ -51,7 +51,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Begins to read. Where only hashes are wanted, documents are not kept.
+    /// Begins to read. If only hashes are wanted, documents are not kept.
     pub(crate) fn start(
         collection: Collection<RawDocumentBuf>,
         order: ScanOrder,
@@ -61,14 +61,14 @@ impl Reader {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
         let task = tokio::spawn(async move {
             if let Err(error) = read(&collection, order, seed, wanted, &sender).await {
-                // Nobody listens any more when that fails.
+                // If sending fails, there is no receiver any more.
                 let _ = sender.send(Err(error)).await;
             }
         });
         Self { batches, task }
     }
 
-    /// The next documents; `None` at the end.
+    /// Returns the next documents; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Batch>, mongodb::error::Error> {
         self.batches.recv().await.transpose()
     }

@@ -1,4 +1,4 @@
-//! What was interrupted is carried on or undone, from what is recorded on the server.
+//! Resumes or undoes what was interrupted, from the record on the server.
 
 use std::future::Future;
 
@@ -13,36 +13,36 @@ use crate::site::{STATE, Site, records};
 use crate::state::Record;
 use crate::{Phase, Progress, ReorderError, Request, Step, indexes, swap, undo};
 
-/// Records that are looked at in a database.
+/// Most records that are read in a database.
 const RECORDS_MAX: i64 = 1_000;
 
-/// A reordering that did not come to its end, or still runs.
+/// A reordering that was not completed, or is still running.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pending {
     pub namespace: Namespace,
     pub phase: Phase,
     /// "natural" or the key pattern.
     pub by: String,
-    /// Host, process and seekscope version of who works or worked on it.
+    /// Host, process and seekscope version of its present or last worker.
     pub worker: String,
-    /// Does that process seem to be at work still?
+    /// Does that process seem to be still at work?
     pub alive: bool,
-    /// Are writes to the server blocked by it?
+    /// Is it blocking writes to the server?
     pub writes_blocked: bool,
-    /// Had it paused the writers ([`crate::Writers::Paused`])? Whoever did may have let them go on since.
+    /// Had it paused the writers ([`crate::Writers::Paused`])? They may have been told to continue since.
     pub writers_paused: bool,
 }
 
 /// What [`rollback`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RolledBack {
-    /// The copy is gone and the original as it was.
+    /// The copy is gone and the original is as it was.
     Original,
-    /// The swap had taken place: only what was recorded has been removed.
+    /// The swap had taken place: only the record was removed.
     AlreadySwapped,
 }
 
-/// What is recorded for a collection, or (`None`) in all databases.
+/// Returns the recorded reorderings of a collection, or (`None`) of all databases.
 pub async fn pending(
     server: &Server,
     namespace: Option<&Namespace>,
@@ -56,7 +56,7 @@ pub async fn pending(
     }
     let mut found = Vec::new();
     for database in undo::databases(server).await? {
-        // Marks in the change stream are kept there too; their keys are no names.
+        // Marks in the change stream are kept there too; their keys are not names.
         let records = records(server, &database);
         let named = records.find(doc! { "_id": { "$type": "string" } });
         let failed = |error| server.error("find", &error);
@@ -87,8 +87,8 @@ async fn describe(site: &Site, record: &Record) -> Result<Pending, ReorderError>
     })
 }
 
-/// Carries on from what is recorded; order and definition are those recorded. Writers that had been
-/// stopped go on meanwhile. Stops and fails as [`crate::apply()`] does.
+/// Resumes from the record; order and definition are those recorded. Writers that had been stopped continue
+/// meanwhile. Stops and fails as [`crate::apply()`] does.
 pub async fn resume(
     server: &Server,
     request: &mut Request,
@@ -117,7 +117,7 @@ pub async fn resume(
         record.phase = Phase::Copying;
     }
     if record.phase == Phase::Swapping {
-        // Writers went on since; what they wrote is brought over first.
+        // Writers have been active since; what they wrote is applied first.
         indexes::let_nothing_expire(&site, &definition).await?;
         record.phase = Phase::Indexed;
     }
@@ -128,8 +128,8 @@ pub async fn resume(
     drive(job, writers, stop).await
 }
 
-/// Removes the copy and what is recorded; never touches the original. Writers that had been paused
-/// ([`Pending::writers_paused`]) are for the caller to let go on.
+/// Removes the copy and the record; never touches the original. The caller has to tell writers that had been
+/// paused ([`Pending::writers_paused`]) to continue.
 pub async fn rollback(
     server: &Server,
     namespace: &Namespace,
@@ -157,7 +157,7 @@ async fn take_over(server: &Server, namespace: &Namespace) -> Result<(Site, Reco
     Ok((site, record))
 }
 
-/// Brings a swap to its end that the server began. Returns whether it has taken place.
+/// Completes a swap that the server began. Returns whether it has taken place.
 async fn carry_swap_on(site: &Site, record: &Record) -> Result<bool, ReorderError> {
     if record.phase != Phase::Swapping {
         return Ok(false);

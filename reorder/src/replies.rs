@@ -1,4 +1,4 @@
-//! Reading what servers answer: a field may be missing or of another type.
+//! Reads servers' answers, in which a field may be missing or of another type.
 
 use bson::Document;
 

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Defines what can be requested.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,30 +13,29 @@ pub struct Request {
     pub namespace: Namespace,
     /// The order of the copy. [`crate::resume`] keeps the one it finds recorded.
     pub by: By,
-    /// Bytes of documents copied per second at most; at least 1 MB/s, since a cursor that is not read
-    /// for half an hour is closed by the server.
+    /// Most bytes of documents copied per second; at least 1 MB/s, since a cursor that is not read for half
+    /// an hour is closed by the server.
     pub max_rate_bytes_per_s: Option<u64>,
     pub writers: Writers,
-    /// When the copy pauses for the sake of others; never, where it is `None`.
+    /// When the copy pauses for the sake of others; never if it is `None`.
     pub guard: Option<GuardLimits>,
-    /// The copy takes the original's place whatever its order. [`crate::resume`] keeps to it where it is
-    /// recorded.
+    /// The copy takes the original's place whatever its order. [`crate::resume`] keeps the recorded value.
     pub force: bool,
-    /// Says whether the copy is worth the original's place; it always is, where this is `None`. Not asked where
-    /// it is forced, nor of a copy in the order of an index: its documents stay neighbours whatever becomes of
-    /// its leaves.
+    /// Says whether the copy is worth the original's place; it always is if this is `None`. Not asked if
+    /// `force` is set, nor about a copy in the order of an index: its documents stay neighbours whatever
+    /// happens to its leaves.
     pub judge: Option<Box<dyn Judge>>,
-    /// An existing private folder for the keys of documents that change while they are copied. What is
-    /// left there is of no use to a later run.
+    /// An existing private folder for the keys of documents that change while they are copied. Leftovers
+    /// there are of no use to a later run.
     pub spool: PathBuf,
 }
 
 /// The order of documents in the copy.
 #[derive(Debug, Clone, PartialEq)]
 pub enum By {
-    /// That of record ids: the order in which a collection scan and an index build read.
+    /// Order of record ids: the order in which a collection scan and an index build read.
     Natural,
-    /// That of the index with this key pattern, so that its neighbours lie side by side.
+    /// Order of the index with this key pattern, so that its neighbours are stored side by side.
     Index(Document),
 }
 
@@ -49,15 +48,15 @@ impl fmt::Display for By {
     }
 }
 
-/// How writers are kept away during the last moment, in which the copy becomes equal to the original
-/// and takes its name.
+/// How writers are kept away during the last moment, in which the copy becomes equal to the original and
+/// takes its name.
 pub enum Writers {
-    /// The user promises that nobody writes to the collection. Any write seen ends the reordering.
-    /// On a standalone server the promise is for the whole time, else for the last moment.
+    /// The user promises that nobody writes to the collection. Any write that is detected ends the
+    /// reordering. On a standalone server the promise is for the whole time, otherwise for the last moment.
     Quiesced,
     /// `setUserWriteBlockMode` (mongod since 6.0): the server refuses everybody else's writes.
     BlockedByServer,
-    /// Somebody stops them when asked.
+    /// The given control stops them when asked.
     Paused(Box<dyn WriterControl>),
 }
 
@@ -71,22 +70,22 @@ impl fmt::Debug for Writers {
     }
 }
 
-/// Stops and restarts the writers of a collection, such as by a command of the user's. The error is a
-/// sentence for people.
+/// Stops and restarts the writers of a collection, e.g. by a command of the user's. The error is a sentence
+/// for people.
 pub trait WriterControl: Send {
-    /// Returns when no write is under way any more and none will begin.
+    /// Stops writers; returns when no write is in progress any more and none will begin.
     fn stop(&mut self) -> BoxFuture<'_, Result<(), String>>;
 
-    /// Writers may go on. Called once after each `stop`, also after one that failed, but for
+    /// Lets writers continue. Called once after each `stop`, also after one that failed, except for
     /// [`crate::ReorderError::SwapUnknown`]; and by [`crate::resume`] for one that was interrupted.
     fn go_on(&mut self) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// Looks at the copy when all is done but the swap, before writers are stopped. Where others write much, their
+/// Judges the copy when all is done but the swap, before writers are stopped. Where others write much, their
 /// changes may have undone its order by then.
 pub trait Judge: Send + Sync {
-    /// `changes`: so many documents that others changed were brought over. The error is a sentence for people,
-    /// and everything is rolled back.
+    /// Judges the copy after `changes` documents that others changed were copied. The error is a sentence for
+    /// people, and everything is rolled back.
     fn judge<'a>(
         &'a mut self,
         copy: &'a Namespace,
@@ -97,12 +96,12 @@ pub trait Judge: Send + Sync {
 /// When the copy pauses for the sake of others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GuardLimits {
-    /// A read of one document by its `_id` may take so many times what it took before the copy, in the
-    /// median over a window, …
+    /// How many times as long as before the copy a read of one document by its `_id` may take, in the median
+    /// over a window.
     pub latency_ratio: f64,
-    /// … but a shorter one than this never pauses the copy.
+    /// A median shorter than this never pauses the copy.
     pub latency_floor: Duration,
-    /// Share (0..=1) of the time in which all tasks of this host waited for I/O; looked at only where
+    /// Highest share (0..=1) of the time in which all tasks of this host waited for I/O; checked only where
     /// the server runs on this host.
     pub io_pressure: Option<f64>,
 }

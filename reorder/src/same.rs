@@ -1,14 +1,13 @@
-//! Are two definitions the same? Servers state one and the same number now as this type, now as that,
-//! and options in any order.
+//! Compares two definitions. Servers report the same number with different types, and options in any order.
 
 use bson::{Bson, Document};
 
 use crate::replies::says;
 
-/// Of an older server: the collection's name, which a copy does not share.
+/// Reported by an older server: the collection's name, which a copy does not share.
 const NOT_PART: &str = "ns";
 
-/// Options or an index: fields in any order.
+/// Compares options or an index, with fields in any order.
 pub(crate) fn same_definition(a: &Document, b: &Document) -> bool {
     let fields = |d: &Document| d.keys().filter(|k| *k != NOT_PART).count();
     fields(a) == fields(b)
@@ -17,12 +16,12 @@ pub(crate) fn same_definition(a: &Document, b: &Document) -> bool {
             .all(|(name, value)| b.get(name).is_some_and(|other| same_value(value, other)))
 }
 
-/// Sets of indexes, by their names.
+/// Compares sets of indexes, by their names.
 pub(crate) fn same_indexes(a: &[Document], b: &[Document]) -> bool {
     a.len() == b.len() && lacking(a, b).is_empty()
 }
 
-/// Indexes of the first set that the second has not, or not like that.
+/// Returns the indexes of the first set that are missing from the second, or differ there.
 pub(crate) fn lacking<'a>(a: &'a [Document], b: &[Document]) -> Vec<&'a Document> {
     let is_there = |index: &Document| {
         let name = index.get_str("name").unwrap_or_default();
@@ -32,7 +31,7 @@ pub(crate) fn lacking<'a>(a: &'a [Document], b: &[Document]) -> Vec<&'a Document
     a.iter().filter(|index| !is_there(index)).collect()
 }
 
-/// Values: fields of documents in their order, since it matters in key patterns.
+/// Compares values, with fields of documents in order, since it matters in key patterns.
 pub(crate) fn same_value(a: &Bson, b: &Bson) -> bool {
     match (a, b) {
         (Bson::Document(a), Bson::Document(b)) => {

@@ -1,4 +1,4 @@
-//! The collections that a reordering works on, and how they are read and written.
+//! Names the collections that a reordering works on, and how they are read and written.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::Collection;
@@ -10,9 +10,9 @@ use seekscope_server::{Namespace, Server, first_batch};
 use crate::ReorderError;
 use crate::replies::says;
 
-/// The collection of records, in the database of the collections they are about.
+/// The collection of records, in the database of the collections they describe.
 pub(crate) const STATE: &str = "seekscope_reorder";
-/// What the name of a copy begins with.
+/// Prefix of a copy's name.
 const COPY_PREFIX: &str = "seekscope_reorder.";
 
 /// A collection on a server, with the names that belong to its reordering.
@@ -21,14 +21,14 @@ pub(crate) struct Site {
     pub(crate) server: Server,
     pub(crate) namespace: Namespace,
     copy: Namespace,
-    /// Member of a replica set? Then reads see only what no failover takes back.
+    /// Is it a member of a replica set? Then reads see only what no failover undoes.
     pub(crate) replica_set: bool,
-    /// Through mongos?
+    /// Is it reached through mongos?
     pub(crate) router: bool,
 }
 
 impl Site {
-    /// Asks the server what it is.
+    /// Asks the server about its kind.
     pub(crate) async fn open(server: &Server, namespace: &Namespace) -> Result<Self, ReorderError> {
         let refused = |why: String| ReorderError::Refused {
             namespace: namespace.to_string(),
@@ -54,7 +54,7 @@ impl Site {
         self.namespace.database()
     }
 
-    /// Name of the original.
+    /// Returns the name of the original.
     pub(crate) fn target_name(&self) -> &str {
         self.namespace.collection()
     }
@@ -67,18 +67,19 @@ impl Site {
         &self.copy
     }
 
-    /// The original, for reading.
+    /// Returns the original, for reading.
     pub(crate) fn target(&self) -> Collection<RawDocumentBuf> {
         self.collection(self.target_name(), Acknowledgment::Nodes(1))
     }
 
-    /// The copy, for reading and filling it. Writes are acknowledged by one member: before they are relied on,
-    /// a record is written that a majority acknowledges, and everything before it in the log is then safe too.
+    /// Returns the copy, for reading and filling it. Writes are acknowledged by one member: before they are
+    /// relied on, a record is written that a majority acknowledges, and everything before it in the log is
+    /// then safe too.
     pub(crate) fn copy(&self) -> Collection<RawDocumentBuf> {
         self.collection(self.copy_name(), Acknowledgment::Nodes(1))
     }
 
-    /// The copy, for bringing changes over: they are looked at at once, by reads that see only what a
+    /// Returns the copy, for applying changes: they are checked at once, by reads that see only what a
     /// majority has.
     pub(crate) fn copy_for_changes(&self) -> Collection<RawDocumentBuf> {
         self.collection(self.copy_name(), Acknowledgment::Majority)
@@ -100,7 +101,7 @@ impl Site {
             .collection_with_options(name, options)
     }
 
-    /// Records; a write to them returns when it cannot be lost any more.
+    /// Returns the collection of records; a write to them returns when it can no longer be lost.
     pub(crate) fn records(&self) -> Collection<Document> {
         records(&self.server, self.database())
     }
@@ -128,7 +129,7 @@ impl Site {
         }
     }
 
-    /// What `listCollections` says of a collection; `None` where there is none of that name.
+    /// Returns what `listCollections` says of a collection; `None` if there is none with that name.
     pub(crate) async fn listed(&self, name: &str) -> Result<Option<Document>, ReorderError> {
         let command = doc! { "listCollections": 1, "filter": { "name": name } };
         let reply = self.command(command).await?;
@@ -136,8 +137,8 @@ impl Site {
         Ok(found.cloned())
     }
 
-    /// What tells a collection from another one that is given its name later; it goes with the
-    /// collection when that is renamed. The UUID, or on servers before 3.6 the name of the table.
+    /// Returns what distinguishes a collection from another one that is given its name later; it stays with
+    /// the collection when that is renamed. The UUID, or on servers before 3.6 the name of the table.
     pub(crate) async fn identity(&self, name: &str) -> Result<Option<String>, ReorderError> {
         let Some(listed) = self.listed(name).await? else {
             return Ok(None);
@@ -157,12 +158,12 @@ impl Site {
         }
     }
 
-    /// Documents by the server's own count.
+    /// Returns the number of documents by the server's own count.
     pub(crate) async fn count(&self, name: &str) -> Result<u64, ReorderError> {
         Ok(self.server.count(self.database(), name).await?)
     }
 
-    /// The original is still the collection that it was at the start.
+    /// Checks that the original is still the same collection as at the start.
     pub(crate) async fn check_target(&self, identity: &str) -> Result<(), ReorderError> {
         match self.identity(self.target_name()).await? {
             Some(found) if found == identity => Ok(()),
@@ -172,7 +173,7 @@ impl Site {
     }
 }
 
-/// Records of a database.
+/// Returns the records of a database.
 pub(crate) fn records(server: &Server, database: &str) -> Collection<Document> {
     let concern = WriteConcern::builder()
         .w(Acknowledgment::Majority)

@@ -1,4 +1,4 @@
-//! Room on the server's disk for a second copy of the collection.
+//! Checks the server's disk for room for a second copy of the collection.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use seekscope_server::ProcFs;
 use crate::ReorderError;
 use crate::site::Site;
 
-/// Of what the original takes: new files grow in steps, and the log has its part.
+/// Factor on the original's size: new files grow in steps, and the log needs some.
 const MARGIN: f64 = 1.2;
-/// Left free while the copy grows, bytes: a server whose disk is full dies.
+/// Bytes left free while the copy grows: a server whose disk is full dies.
 const RESERVE_BYTES: u64 = 256 << 20;
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Bytes that a copy with its indexes may need.
+/// Returns the bytes that a copy with its indexes may need.
 pub(crate) async fn needed(site: &Site) -> Result<u64, ReorderError> {
     let stats = site
         .command(doc! { "collStats": site.target_name() })
@@ -24,7 +24,7 @@ pub(crate) async fn needed(site: &Site) -> Result<u64, ReorderError> {
     Ok(rounded(bytes * MARGIN))
 }
 
-/// Is there room, as far as that is known?
+/// Checks whether there is room, as far as that is known.
 pub(crate) async fn check(site: &Site) -> Result<(), ReorderError> {
     let needed_bytes = needed(site).await?.saturating_add(RESERVE_BYTES);
     match free(site, data_folder(site).await.as_deref()).await {
@@ -36,7 +36,7 @@ pub(crate) async fn check(site: &Site) -> Result<(), ReorderError> {
     }
 }
 
-/// Never returns while there is room.
+/// Watches the free space and returns only when room runs out.
 pub(crate) async fn watch(site: &Site) -> ReorderError {
     let folder = data_folder(site).await;
     loop {
@@ -52,8 +52,8 @@ pub(crate) async fn watch(site: &Site) -> ReorderError {
     }
 }
 
-/// Bytes free where the server keeps its data: by the file system of this host, else by the server's
-/// word (since 3.6), which costs it a look at every collection. `None` where neither is known.
+/// Returns the free bytes where the server keeps its data: by the file system of this host, else as reported
+/// by the server (since 3.6), which has to look at every collection for that. `None` where neither is known.
 async fn free(site: &Site, folder: Option<&Path>) -> Option<u64> {
     if let Some(found) = folder.and_then(|folder| rustix::fs::statvfs(folder).ok()) {
         return Some(found.f_bavail.saturating_mul(found.f_frsize));
@@ -66,7 +66,7 @@ async fn free(site: &Site, folder: Option<&Path>) -> Option<u64> {
     (total > 0.0).then(|| rounded(total - used))
 }
 
-/// The server's, where it is on this host.
+/// Returns the server's data folder, if it is on this host.
 async fn data_folder(site: &Site) -> Option<PathBuf> {
     let facts = site.server.facts(&ProcFs::host()).await.target;
     facts.pid.and(facts.dbpath).map(PathBuf::from)

@@ -1,6 +1,5 @@
-//! Keys of changed documents, from the stream that tells of them to whoever brings the documents over.
-//! They wait in a file without a name, so that a long copy neither fills memory nor lets the server's
-//! log pass by.
+//! Spools keys of changed documents between the stream that reports them and the task that applies them. They
+//! are kept in an unnamed file, so that a long copy neither fills memory nor falls off the server's log.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,7 +25,7 @@ struct Written {
 }
 
 impl Spool {
-    /// An empty one in a folder. The kernel removes it with the process.
+    /// Creates an empty spool in a folder. The kernel removes it with the process.
     pub(crate) fn create(folder: &Path) -> Result<Self, ReorderError> {
         let file = tempfile::tempfile_in(folder).map_err(|source| ReorderError::Spool {
             path: folder.to_path_buf(),
@@ -45,7 +44,7 @@ impl Spool {
         }
     }
 
-    /// Adds keys at the end.
+    /// Appends keys.
     pub(crate) fn append(&self, keys: &[u8]) -> Result<(), ReorderError> {
         let mut written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         written.file.write_all(keys).map_err(|e| self.failed(e))?;
@@ -53,13 +52,13 @@ impl Spool {
         Ok(())
     }
 
-    /// Where the next key will come to stand.
+    /// Returns the position of the next key.
     pub(crate) fn end(&self) -> u64 {
         let written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         written.bytes
     }
 
-    /// The key at a place before [`Spool::end`].
+    /// Reads the key at a position before [`Spool::end`].
     pub(crate) fn read(&self, at: u64) -> Result<RawDocumentBuf, ReorderError> {
         let written = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let read = || {
@@ -77,7 +76,7 @@ impl Spool {
     }
 }
 
-/// The key alone, of a document `{_id: …}`.
+/// Returns the key alone, from a document `{_id: …}`.
 pub(crate) fn key_of(document: &RawDocument) -> Option<bson::RawBsonRef<'_>> {
     document.get("_id").ok().flatten()
 }

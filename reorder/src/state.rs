@@ -1,4 +1,4 @@
-//! What is written down on the server before each step takes effect: one record for each reordering.
+//! Records each step on the server before it takes effect: one record for each reordering.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, DateTime, Document, doc};
@@ -14,30 +14,29 @@ use crate::worker::Worker;
 use crate::writes::WriteCounts;
 use crate::{By, Definition, ReorderError};
 
-/// A worker that cannot be seen and was not heard of for so long is taken for dead.
+/// A worker that cannot be seen and was silent for this long is considered dead.
 const SILENCE_MAX_S: i64 = 30;
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// How far a reordering has come, as recorded. A phase is recorded when everything before it is done
-/// and durable.
+/// Recorded progress of a reordering. A phase is recorded when everything before it is done and durable.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Phase {
-    /// The copy is incomplete; it is made anew on resume.
+    /// The copy is incomplete; it is started over on resume.
     Copying,
     /// All documents are in the copy.
     Copied,
     /// The copy holds what was read, and has its indexes.
     Indexed,
-    /// The copy took the original's name, or is about to.
+    /// The copy took the original's name, or is about to take it.
     Swapping,
 }
 
 impl Phase {
-    /// As it is recorded.
+    /// Returns the name as recorded.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -46,45 +45,45 @@ impl Phase {
 /// A document of the collection [`STATE`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The original.
+    /// Name of the original.
     #[serde(rename = "_id")]
     pub(crate) collection: String,
     pub(crate) phase: Phase,
     pub(crate) worker: Worker,
-    /// By the server's clock.
+    /// Time of the last heartbeat by the server's clock.
     pub(crate) heartbeat: DateTime,
     pub(crate) started: DateTime,
-    /// Key pattern and name of the index that gives the order; `None` for that of record ids.
+    /// Key pattern and name of the index that gives the order; `None` for the order of record ids.
     pub(crate) by: Option<Packed>,
-    /// [`Site::identity`] of the original, and of the copy once that is made.
+    /// [`Site::identity`] of the original, and of the copy once that is created.
     pub(crate) original: String,
     pub(crate) copy: Option<String>,
     pub(crate) options: Packed,
     pub(crate) indexes: Vec<Packed>,
-    /// Drawn for the sums of documents.
+    /// Seed of the sums of documents.
     pub(crate) seed: i64,
     pub(crate) documents: i64,
     pub(crate) bytes: i64,
     /// Sum of what was read, as 32 hexadecimal digits.
     pub(crate) sum: String,
-    /// Every change before this place of the change stream is in the copy.
+    /// Every change before this position in the change stream is in the copy.
     pub(crate) token: Option<ResumeToken>,
-    /// Where there is no stream: how often the original had been written to when the copy began.
+    /// Without a stream: the counts of writes to the original when the copy began.
     pub(crate) writes: Option<WriteCounts>,
     /// The server was told to refuse writes.
     pub(crate) blocked: bool,
-    /// Whoever controls the writers was told to stop them.
+    /// The control of the writers was told to stop them.
     #[serde(default)]
     pub(crate) paused: bool,
-    /// The copy is being dropped, and of no use to anybody any more.
+    /// The copy is being dropped and is no longer of use.
     #[serde(default)]
     pub(crate) dropping: bool,
-    /// The copy is to take the original's place whatever its order.
+    /// The copy takes the original's place whatever its order.
     #[serde(default)]
     pub(crate) forced: bool,
 }
 
-/// A document as bytes. Servers before 5.0 store no field names that begin with a dollar, as those of
+/// A document as bytes. Servers before 5.0 cannot store field names that begin with a dollar, as those of
 /// validators do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -104,7 +103,7 @@ impl Packed {
 }
 
 impl Record {
-    /// One that begins.
+    /// Returns a record for a new reordering.
     pub(crate) fn new(
         site: &Site,
         by: &By,
@@ -171,7 +170,7 @@ impl Record {
         self.seed.cast_unsigned()
     }
 
-    /// The sum of what was read.
+    /// Returns the sum of what was read.
     pub(crate) fn checksum(&self, site: &Site) -> Result<Checksum, ReorderError> {
         let sum = u128::from_str_radix(&self.sum, 16);
         Ok(Checksum {
@@ -221,7 +220,7 @@ impl Record {
         }
     }
 
-    /// Writes the record over the earlier one, which must be of the same worker.
+    /// Overwrites the earlier record, which must be of the same worker.
     pub(crate) async fn save(&self, site: &Site) -> Result<(), ReorderError> {
         self.replace(site, self.worker.token).await
     }
@@ -251,7 +250,7 @@ impl Record {
         }
     }
 
-    /// Tells the server that the worker lives.
+    /// Records a heartbeat of the worker on the server.
     pub(crate) async fn beat(site: &Site, worker: &Worker) -> Result<(), ReorderError> {
         let filter = doc! { "_id": site.target_name(), "worker.token": worker.token };
         let update = doc! { "$currentDate": { "heartbeat": true } };
@@ -262,7 +261,7 @@ impl Record {
         }
     }
 
-    /// The error that says who is at work on it; `None` where nobody is any more.
+    /// Returns the error that names the present worker; `None` if there is none any more.
     pub(crate) async fn busy(&self, site: &Site) -> Result<Option<ReorderError>, ReorderError> {
         let silent_ms =
             server_time(&site.server).await?.timestamp_millis() - self.heartbeat.timestamp_millis();
@@ -277,8 +276,8 @@ impl Record {
         }))
     }
 
-    /// Removes the record; with the last one the collection of records goes as a whole, so that no crash
-    /// leaves it behind empty.
+    /// Removes the record; with the last one the collection of records is dropped as a whole, so that no
+    /// crash leaves it behind empty.
     pub(crate) async fn remove(&self, site: &Site) -> Result<(), ReorderError> {
         let records = site.records();
         let name = &self.collection;
@@ -296,7 +295,7 @@ impl Record {
     }
 }
 
-/// The server's clock.
+/// Returns the time of the server's clock.
 async fn server_time(server: &Server) -> Result<DateTime, ReorderError> {
     let hello = server.command("admin", doc! { "isMaster": 1 }).await?;
     Ok(hello

@@ -1,4 +1,4 @@
-//! The copy takes the original's name. Once begun this is not given up, but brought to its end.
+//! Gives the copy the original's name. Once begun this is not abandoned, but completed.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::site::Site;
 use crate::state::Record;
 use crate::{Phase, ReorderError, Step, undo};
 
-/// Keys that an error shows.
+/// Number of keys that an error shows.
 const KEYS_SHOWN: usize = 10;
-/// Whether a rename whose answer was lost has taken place is asked so often.
+/// How often to ask whether a rename whose answer was lost has taken place.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Job<'_> {
-    /// Renames the copy over the original. Writers are stopped, and the two are equal.
+    /// Renames the copy over the original. Writers must be stopped, and the two equal.
     pub(crate) async fn swap(&mut self, watch: &Watch) -> Result<(), ReorderError> {
         self.progress.step(Step::Swapping);
         let before = match watch {
@@ -26,7 +26,7 @@ impl Job<'_> {
         };
         self.reach(Phase::Swapping).await?;
         if let Err(error) = self.last_look(watch, before.as_ref()).await {
-            // What is recorded must not look as if the server might have begun to rename.
+            // The record must not look as if the server might have begun to rename.
             self.reach(Phase::Indexed).await?;
             return Err(error);
         }
@@ -38,7 +38,7 @@ impl Job<'_> {
         }
     }
 
-    /// Nothing came since, and the original is the one it was.
+    /// Checks that nothing arrived since, and that the original is still the same.
     async fn last_look(&self, watch: &Watch, before: Option<&Seen>) -> Result<(), ReorderError> {
         if let (Watch::Stream(follower, _), Some(before)) = (watch, before)
             && follower.barrier(&self.site).await?.changes != before.changes
@@ -61,7 +61,7 @@ pub(crate) async fn rename(site: &Site, record: &Record) -> Result<(), ReorderEr
         match undo::is_swapped(site, record).await {
             Ok(true) => return Ok(()),
             Ok(false) => break,
-            // Only while the server does not answer.
+            // Continue only while the server does not answer.
             Err(error) if renamed.is_ok() => return Err(error),
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
@@ -72,7 +72,8 @@ pub(crate) async fn rename(site: &Site, record: &Record) -> Result<(), ReorderEr
     }
 }
 
-/// Writes that reached the original between the last look at the stream and the rename went with it.
+/// Reports writes that reached the original between the last check of the stream and the rename, and were
+/// lost with it.
 async fn lost(site: &Site, follower: &Follower, before: &Seen) -> Result<(), ReorderError> {
     let Some(seen) = follower.until_swapped().await else {
         return Ok(());

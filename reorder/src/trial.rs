@@ -1,5 +1,5 @@
-//! The copy is made empty first, with all that belongs to it, and removed again: what the server does not
-//! take is then known before hours were spent on copying.
+//! Creates the copy empty first, with all that belongs to it, and removes it again: anything the server
+//! rejects is then known before hours are spent on copying.
 
 use seekscope_server::ServerError;
 
@@ -7,8 +7,8 @@ use crate::site::Site;
 use crate::state::Record;
 use crate::{Definition, ReorderError, indexes, undo};
 
-/// Tries options and indexes. The record must be there already: when this fails, or is killed, the empty
-/// collection is removed as an unfinished copy is.
+/// Tries options and indexes. The record must exist already: when this fails, or is killed, the empty
+/// collection is removed like an unfinished copy.
 pub(crate) async fn try_out(
     site: &Site,
     record: &mut Record,
@@ -37,8 +37,8 @@ pub(crate) async fn try_out(
 
 const REMAKE: &str = "drop that index, or make it anew as this server takes it";
 
-/// An answer that the server will give again. A right that is missing, or a server that is gone, is another
-/// matter.
+/// Converts an answer that the server will give again into a refusal. A missing right or an absent server is
+/// another matter.
 fn refused(site: &Site, error: ReorderError, what: &str, remedy: &str) -> ReorderError {
     match error {
         ReorderError::Server(ServerError::Failed { why, .. }) => site.refused(format!(

@@ -1,4 +1,4 @@
-//! What the server still works on in the copy: a client that was killed leaves commands behind that go on
+//! Finds operations in the copy that the server still works on: commands of a client that was killed continue
 //! without it.
 
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::replies::says;
 use crate::site::Site;
 use crate::{Progress, ReorderError, Step};
 
-/// From one look to the next.
+/// Time from one check to the next.
 pub(crate) const SETTLE: Duration = Duration::from_millis(250);
-/// A command that has arrived may not be shown yet, so one look is not enough.
+/// A command that has arrived may not be shown yet, so one check is not enough.
 const QUIET_LOOKS: u32 = 2;
-/// Where the server does not tell what it works on.
+/// Wait where the server does not report what it works on.
 const UNTOLD: Duration = Duration::from_secs(5);
 
-/// What operations that write are called, and the commands that ask for them.
+/// Names of operations that write, and of the commands that request them.
 const WRITE_KINDS: [&str; 3] = ["insert", "update", "remove"];
 const WRITE_COMMANDS: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
-/// Commands that make a collection where there is none, as inserts and some updates do.
+/// Commands that create a collection where there is none, as inserts and some updates do.
 const MAKING_COMMANDS: [&str; 2] = ["create", "createIndexes"];
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sought {
-    /// What changes documents.
+    /// Operations that change documents.
     Writes,
-    /// What may make the copy anew once it has been dropped.
+    /// Operations that may create the copy again once it has been dropped.
     Makers,
 }
 
-/// Does the server work on such an operation? `None` where it does not tell.
+/// Does the server work on such an operation? `None` if it does not report that.
 pub(crate) async fn is_under_way(
     site: &Site,
     sought: Sought,
@@ -44,7 +44,7 @@ pub(crate) async fn is_under_way(
 }
 
 /// Returns when nothing writes to the copy any more: a late write would put older documents in the place of
-/// those that are about to be brought over. How long a server works on a write is not for us to limit.
+/// those that are about to be copied. How long a server works on a write is not ours to limit.
 pub(crate) async fn until_no_writes(
     site: &Site,
     progress: &dyn Progress,
@@ -71,8 +71,8 @@ pub(crate) async fn until_no_writes(
     }
 }
 
-/// Of all users; of our own, where that is not permitted: the dead client was one of them. `None` where the
-/// server tells of neither.
+/// Returns operations of all users; of our own where that is not permitted: the dead client was one of them.
+/// `None` if the server reports neither.
 async fn operations(site: &Site) -> Result<Option<Vec<Document>>, ReorderError> {
     for command in [
         doc! { "currentOp": 1 },
@@ -98,8 +98,8 @@ async fn operations(site: &Site) -> Result<Option<Vec<Document>>, ReorderError> 
     Ok(None)
 }
 
-/// Of an `update` with many documents mongod shows the one under way as a `command` of its own, `{q, u}`, so
-/// the namespace decides; a command that has just begun is known by its text alone.
+/// For an `update` with many documents mongod shows the current one as a `command` of its own, `{q, u}`, so
+/// the namespace decides; a command that has just begun is recognised only by its text.
 fn is_sought(operation: &Document, copy: &Namespace, sought: Sought) -> bool {
     let kind = operation.get_str("op").unwrap_or_default();
     let is_on_copy = says(operation, "ns", &copy.to_string());

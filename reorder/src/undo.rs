@@ -1,4 +1,4 @@
-//! Taking back what a reordering has made on the server.
+//! Undoes what a reordering has created on the server.
 
 use bson::{Bson, doc};
 use seekscope_server::ServerError;
@@ -8,13 +8,13 @@ use crate::state::Record;
 use crate::under_way::{SETTLE, Sought, is_under_way};
 use crate::{Phase, ReorderError, RolledBack};
 
-/// How often the copy is looked for.
+/// How often to check for the copy.
 const ATTEMPTS: u32 = 240;
-/// How often a server may refuse to drop it for a reason that we do not know: one that still builds the
-/// index of a command whose client went away may call that busy, or a conflict.
+/// How often a server may refuse to drop it for an unknown reason: one that still builds the index of a
+/// command whose client went away may call that busy, or a conflict.
 const REFUSALS: u32 = 20;
 
-/// Has the copy taken the original's name? While both names are there, it has not, or not to the end.
+/// Has the copy taken the original's name? While both names exist, it has not, or not completely.
 pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, ReorderError> {
     let target = site.identity(site.target_name()).await?;
     Ok(record.phase == Phase::Swapping
@@ -23,8 +23,8 @@ pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, Reo
         && site.listed(site.copy_name()).await?.is_none())
 }
 
-/// Removes the copy, if the record is this worker's. The record stays, for writers may have to be let go on
-/// before nothing tells of them.
+/// Removes the copy, if the record is this worker's. The record stays, because it is what tells that writers
+/// may have to be told to continue.
 pub(crate) async fn undo(site: &Site, record: &mut Record) -> Result<RolledBack, ReorderError> {
     match Record::read(site).await? {
         Some(found) if found.worker.token == record.worker.token => {}
@@ -42,15 +42,15 @@ pub(crate) async fn undo(site: &Site, record: &mut Record) -> Result<RolledBack,
         ));
     }
     drop_copy(site, record).await?;
-    // A rename whose answer was lost may have come to its end meanwhile.
+    // A rename whose answer was lost may have been completed meanwhile.
     match is_swapped(site, record).await? {
         true => Ok(RolledBack::AlreadySwapped),
         false => Ok(RolledBack::Original),
     }
 }
 
-/// Drops the copy, if there is one, and sees to it that it stays away: a write that was under way when its
-/// client died may make it anew.
+/// Drops the copy, if there is one, and makes sure that it stays away: a write that was in progress when its
+/// client died may create it again.
 pub(crate) async fn drop_copy(site: &Site, record: &mut Record) -> Result<(), ReorderError> {
     let (mut was_absent, mut was_dropped, mut refusals) = (false, false, 0);
     for _ in 0..ATTEMPTS {
@@ -64,8 +64,8 @@ pub(crate) async fn drop_copy(site: &Site, record: &mut Record) -> Result<(), Re
                 site.copy_namespace()
             )));
         }
-        // What comes to have that name from here on is not the copy that was made, but is ours all the same;
-        // also for whoever carries this on.
+        // A collection that gets that name from here on is not the copy that was made, but is ours all the
+        // same; also for a later resume.
         if record.copy.is_some() && !record.dropping {
             record.dropping = true;
             record.save(site).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn drop_copy(site: &Site, record: &mut Record) -> Result<(), Re
         }
         let dropped = site.copy().drop().await;
         if let Err(error) = dropped.map_err(|e| site.failed("drop", &e)) {
-            // Before 4.4 an index that is being built must come to its end.
+            // Before 4.4 an index build in progress must be completed.
             let is_building = error.to_string().contains("BackgroundOperationInProgress");
             refusals += u32::from(!is_building);
             let is_gone = matches!(error, ReorderError::Server(ServerError::Unreachable { .. }));
@@ -99,7 +99,7 @@ pub(crate) async fn drop_copy(site: &Site, record: &mut Record) -> Result<(), Re
     Err(site.aborted(format!("{} cannot be dropped", site.copy_namespace())))
 }
 
-/// Names of databases.
+/// Returns the names of databases.
 pub(crate) async fn databases(
     server: &seekscope_server::Server,
 ) -> Result<Vec<String>, ReorderError> {

@@ -1,4 +1,4 @@
-//! Who works on a reordering: told from one that was killed.
+//! Identifies the process that works on a reordering, and distinguishes it from one that was killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,10 +8,10 @@ use bson::oid::ObjectId;
 use seekscope_server::{ProcFs, ProcessIdentity};
 use serde::{Deserialize, Serialize};
 
-/// Tokens of what this process works on: a future that was dropped is as dead as a killed process.
+/// Tokens of this process's current work: a future that was dropped is as dead as a killed process.
 static AT_WORK: Mutex<BTreeSet<ObjectId>> = Mutex::new(BTreeSet::new());
 
-/// While it lives, the worker counts as alive.
+/// Keeps the worker alive until dropped.
 #[derive(Debug)]
 pub(crate) struct AtWork(ObjectId);
 
@@ -35,10 +35,10 @@ fn at_work(act: impl FnOnce(&mut BTreeSet<ObjectId>) -> bool) -> bool {
 /// A process on some host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Worker {
-    /// Differs for each run, also of the same process.
+    /// Unique for each run, even in the same process.
     pub(crate) token: ObjectId,
     pub(crate) host: String,
-    /// Of the host's kernel: two hosts may have the same name.
+    /// Boot id of the host's kernel: two hosts may have the same name.
     boot_id: String,
     pid: i64,
     start_ticks: i64,
@@ -46,7 +46,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// This process.
+    /// Returns this process.
     pub(crate) fn this() -> Self {
         let pid = std::process::id();
         let identity = ProcFs::host().identity(pid).ok();
@@ -60,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// Is the process running? `None` where it cannot be seen from this host.
+    /// Is the process running? `None` if it cannot be seen from this host.
     pub(crate) fn is_alive(&self) -> Option<bool> {
         let here = Self::this();
         if self.host != here.host || self.boot_id != here.boot_id || self.boot_id.is_empty() {

@@ -1,26 +1,27 @@
-//! Was a collection written to? On servers without a change stream, their own counters may tell.
+//! Tells whether a collection was written to. On servers without a change stream, their own counters may
+//! tell.
 
 use bson::{Bson, Document, doc};
 use serde::{Deserialize, Serialize};
 
 use crate::site::Site;
 
-/// What the command `top` counts as writes: of everybody, and also what only locked for writing.
+/// What the command `top` counts as writes: by everybody, including what only locked for writing.
 const COUNTERS: [&str; 4] = ["insert", "update", "remove", "writeLock"];
-/// Place of the last.
+/// Index of the last.
 const LOCK: usize = 3;
 
 /// Writes to one collection since the server's start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WriteCounts {
-    /// Process and start of the server, since which it counts.
+    /// Process id of the server, which counts from its start.
     pid: i64,
     started_s: i64,
     counts: Vec<i64>,
 }
 
 impl WriteCounts {
-    /// `None` where the server does not say.
+    /// Reads the counters; `None` if the server does not report them.
     pub(crate) async fn read(site: &Site) -> Option<Self> {
         let admin = |command: Document| site.server.command("admin", command);
         let status = admin(doc! { "serverStatus": 1, "metrics": 0, "wiredTiger": 0 })
@@ -45,7 +46,7 @@ impl WriteCounts {
 
     /// Was anything written between the two readings?
     pub(crate) fn until(&self, later: &Self) -> Written {
-        // Both clocks are cut to whole seconds.
+        // Both clocks are truncated to whole seconds.
         let same_start = self.pid == later.pid && (self.started_s - later.started_s).abs() <= 2;
         if !same_start {
             Written::Unknown
@@ -65,7 +66,7 @@ impl WriteCounts {
     }
 }
 
-/// What counters say.
+/// The verdict of the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     No,

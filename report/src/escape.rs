@@ -1,14 +1,14 @@
-//! Text from elsewhere, made safe to show.
+//! Makes text from elsewhere safe to show.
 //!
-//! The templates turn `<`, `>`, `&` and `"` into entities. What remains dangerous is what a reader
-//! cannot see: control characters, and marks that reverse the direction of the text around them.
+//! The templates turn `<`, `>`, `&` and `"` into entities. The remaining danger is what a reader cannot see:
+//! control characters, and marks that reverse the direction of the text around them.
 
 use serde::Serialize;
 
-/// Replaces invisible characters that could mislead by their names, e.g. `\u{202e}`.
+/// Replaces misleading invisible characters by their names, e.g. `\u{202e}`.
 ///
-/// Applied to finished markup, once, rather than to each name: the templates themselves hold no
-/// such character, line breaks included, so none can be forgotten.
+/// Applied once to finished markup, rather than to each name: the templates themselves hold no such
+/// character, line breaks included, so none can be missed.
 pub(crate) fn visible(markup: &str) -> String {
     let mut out = String::with_capacity(markup.len());
     for c in markup.chars() {
@@ -23,7 +23,7 @@ pub(crate) fn visible(markup: &str) -> String {
     out
 }
 
-/// Control characters, direction marks, line separators, zero-width spaces.
+/// Is it a control character, direction mark, line separator or zero-width space?
 fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -31,7 +31,7 @@ fn misleads(c: char) -> bool {
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// JSON for the inside of a `<script>` element: it can neither end the element nor open another.
+/// Returns JSON for the inside of a `<script>` element: it can neither end the element nor open another.
 pub(crate) fn json_block(value: &impl Serialize) -> String {
     // Only types of this module are passed in, and all of them serialise.
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(crate) fn json_block(value: &impl Serialize) -> String {
         .replace('&', "\\u0026")
 }
 
-/// At most `limit` characters, the middle left out: for menus, where a name must fit.
+/// Shortens to at most `limit` characters by leaving out the middle, for menus, where a name must fit.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     let length = text.chars().count();
     if length <= limit {

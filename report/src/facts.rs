@@ -1,4 +1,4 @@
-//! What was measured on and with, as lines of words. HTML and terminal show the same.
+//! States what was measured on and with, as lines of words. HTML and terminal show the same.
 
 use seekscope_doctor::wording::shell_quoted;
 use seekscope_run::units::{format_bytes, format_count};
@@ -7,23 +7,23 @@ use seekscope_run::{DeviceFacts, HostFacts, RunDocument, TargetFacts};
 use crate::numbers::format_number;
 use crate::table::{Cell, Table};
 
-/// Stands for a fact that is `None`.
+/// Shown for a fact that is `None`.
 pub(crate) const UNKNOWN: &str = "unknown: not readable here";
 
 /// A name and its value, where known.
 pub type Fact = (&'static str, Option<String>);
 
-/// The text, unless it is empty, which in records stands for unknown.
+/// Returns the text, unless it is empty, which means unknown in records.
 pub fn known(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
 
-/// The size, unless it is 0, which in records stands for unknown.
+/// Returns the size, unless it is 0, which means unknown in records.
 pub fn known_bytes(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| format_bytes(bytes))
 }
 
-/// The machine.
+/// Returns facts of the machine.
 pub(crate) fn host_facts(host: &HostFacts) -> Vec<Fact> {
     vec![
         ("Kernel", known(&host.kernel)),
@@ -41,7 +41,7 @@ pub(crate) fn host_facts(host: &HostFacts) -> Vec<Fact> {
     ]
 }
 
-/// The disk and its filesystem.
+/// Returns facts of the disk and its filesystem.
 pub fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
     let rotational = device
         .rotational
@@ -65,7 +65,7 @@ pub fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
     ]
 }
 
-/// The server under study.
+/// Returns facts of the server under study.
 pub fn target_facts(target: &TargetFacts) -> Vec<Fact> {
     let origin = if target.local {
         "started by seekscope"
@@ -91,7 +91,7 @@ pub fn target_facts(target: &TargetFacts) -> Vec<Fact> {
     ]
 }
 
-/// Facts as a table.
+/// Returns facts as a table.
 pub fn fact_table(heading: &'static str, facts: Vec<Fact>) -> Table {
     let mut table = Table::new(2, &[heading, "value"]);
     for (name, value) in facts {
@@ -100,7 +100,7 @@ pub fn fact_table(heading: &'static str, facts: Vec<Fact>) -> Table {
     table
 }
 
-/// A moment as UTC text.
+/// Formats a time as UTC text.
 pub(crate) fn date(realtime_ns: u64) -> String {
     let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
     match jiff::Timestamp::from_second(seconds) {
@@ -109,12 +109,12 @@ pub(crate) fn date(realtime_ns: u64) -> String {
     }
 }
 
-/// The command as it can be typed again.
+/// Returns the command in a form that can be typed again.
 pub(crate) fn command_line(document: &RunDocument) -> String {
     command_line_with(document, &document.arguments)
 }
 
-/// The same with other arguments.
+/// Returns the same with other arguments.
 pub(crate) fn command_line_with(document: &RunDocument, arguments: &[String]) -> String {
     let mut words: Vec<String> = arguments
         .iter()

@@ -1,9 +1,9 @@
-//! Findings and records, made readable: on the terminal and as an HTML report.
+//! Presents findings and records in readable form: on the terminal and as an HTML report.
 //!
-//! Works from a run's records alone. Of traces ([`mod@trace`]) what is shown is what `pattern` says. Of disk
-//! runs ([`disk`]) it compares the steps with one another, and says what follows. Of benchmarks
-//! ([`mod@bench`]) it shows what their records say, and compares whole runs. Of examinations ([`doctor`]) it
-//! shows the findings, and the answers that they rest on.
+//! Works from a run's records alone. For traces ([`mod@trace`]) it shows what `pattern` says. For disk runs
+//! ([`disk`]) it compares the steps with one another, and says what follows. For benchmarks ([`mod@bench`])
+//! it shows what their records say, and compares whole runs. For examinations ([`doctor`]) it shows the
+//! findings, and the answers that they are based on.
 
 pub mod bench;
 pub mod disk;

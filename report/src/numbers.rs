@@ -1,8 +1,8 @@
-//! Numbers for people, beside those of `seekscope_run::units`.
+//! Formats numbers for people, beside `seekscope_run::units`.
 
 use seekscope_run::units::{format_count, format_ns};
 
-/// A share as a percentage that never rounds to "none" or "all" what is not.
+/// Formats a share as a percentage that never rounds to "none" or "all" unless it is.
 pub(crate) fn format_share(share: f64) -> String {
     match share {
         s if !s.is_finite() => "unknown".into(),
@@ -12,7 +12,7 @@ pub(crate) fn format_share(share: f64) -> String {
     }
 }
 
-/// Three significant digits; whole numbers and thousands stay readable.
+/// Formats with three significant digits; whole numbers and thousands stay readable.
 pub(crate) fn format_number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "unknown".into(),
@@ -24,7 +24,7 @@ pub(crate) fn format_number(value: f64) -> String {
     }
 }
 
-/// A rate without its unit: `28,213`, `415`, `0.52`.
+/// Formats a rate without its unit: `28,213`, `415`, `0.52`.
 pub(crate) fn format_rate(per_s: f64) -> String {
     if per_s.is_finite() && per_s >= 999.5 {
         format_count(whole(per_s))
@@ -33,12 +33,12 @@ pub(crate) fn format_rate(per_s: f64) -> String {
     }
 }
 
-/// Bytes per second in the unit that disks are sold by (10^6 bytes): `899`, `4.72`.
+/// Formats bytes per second in the unit that disks are sold by (10^6 bytes): `899`, `4.72`.
 pub(crate) fn format_mb(bytes_per_s: f64) -> String {
     format_rate(bytes_per_s / 1e6)
 }
 
-/// How many times: `26`, `1.9`.
+/// Formats a ratio: `26`, `1.9`.
 pub(crate) fn format_times(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() => "unknown".into(),
@@ -48,12 +48,12 @@ pub(crate) fn format_times(ratio: f64) -> String {
     }
 }
 
-/// [`format_ns`] for means.
+/// Applies [`format_ns`] to means.
 pub(crate) fn format_mean_ns(ns: f64) -> String {
     format_ns(whole(ns))
 }
 
-/// Rounded; 0 for what is negative or no number.
+/// Rounds; 0 for negative values and NaN.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the conversion saturates, and NaN becomes 0"

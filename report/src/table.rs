@@ -1,8 +1,8 @@
-//! A table as both renderers show it.
+//! Defines tables as both renderers show them.
 
 use crate::escape::visible;
 
-/// A value, or in words why there is none.
+/// A value, or the reason in words why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
     Value(String),
@@ -10,7 +10,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The value, or the reason for its absence.
+    /// Returns the value, or the reason for its absence.
     pub fn or(value: Option<String>, reason: &'static str) -> Self {
         value.map_or(Self::Missing(reason), Self::Value)
     }
@@ -22,12 +22,12 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// What stands in one line.
+/// The contents of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
     /// A heading over the rows below it.
     Group(String),
-    /// One cell per column.
+    /// Cells, one per column.
     Cells(Vec<Cell>),
 }
 
@@ -35,13 +35,13 @@ pub enum Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     pub columns: Vec<&'static str>,
-    /// So many columns from the left hold words; the others hold numbers, which stand to the right.
+    /// Number of columns from the left that hold words; the others hold numbers, which are right-aligned.
     pub words: usize,
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// An empty table; see [`Table::words`].
+    /// Creates an empty table; see [`Table::words`].
     pub fn new(words: usize, columns: &[&'static str]) -> Self {
         Self {
             columns: columns.to_vec(),
@@ -50,7 +50,7 @@ impl Table {
         }
     }
 
-    /// Facts under one another need none.
+    /// Does it have column headings? A list of facts needs none.
     pub(crate) fn has_headings(&self) -> bool {
         self.columns.iter().any(|heading| !heading.is_empty())
     }
@@ -65,7 +65,8 @@ impl Table {
         self.rows.push(Row::Cells(cells.into_iter().collect()));
     }
 
-    /// The same with line breaks in cells shown: a name cannot make a line of its own.
+    /// Returns the table with line breaks in cells made visible, so that a name cannot start a line of its
+    /// own.
     pub(crate) fn on_one_line(&self) -> Self {
         let mut shown = self.clone();
         for row in &mut shown.rows {
@@ -83,7 +84,7 @@ impl Table {
         shown
     }
 
-    /// The table, unless it has no rows: what was not measured is not shown.
+    /// Returns the table, unless it has no rows: what was not measured is not shown.
     pub fn or_nothing(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }

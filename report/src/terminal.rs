@@ -1,8 +1,8 @@
-//! What every text for a terminal needs: control characters made visible, and what was not measured.
+//! Provides what every text for a terminal needs: visible control characters, and what was not measured.
 
 use seekscope_run::RunDocument;
 
-/// What the run could not measure, a paragraph each.
+/// Returns what the run could not measure, a paragraph each.
 pub(crate) fn limitations(document: &RunDocument) -> String {
     let mut lines = Vec::new();
     for limitation in crate::wording::limitations(document) {
@@ -17,8 +17,8 @@ pub(crate) fn limitations(document: &RunDocument) -> String {
     lines.join("\n")
 }
 
-/// Names come from servers and file systems: an escape sequence must not reach the terminal.
-/// Control characters become visible; line breaks stay.
+/// Makes control characters visible; line breaks stay. Names come from servers and file systems: an escape
+/// sequence must not reach the terminal.
 pub fn visible(text: &str) -> String {
     text.split('\n')
         .map(crate::escape::visible)

@@ -1,10 +1,10 @@
-//! Tables and paragraphs as plain text.
+//! Renders tables and paragraphs as plain text.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 
 use crate::table::{Cell, Row, Table};
 
-/// An empty table that keeps to `width` characters.
+/// Creates an empty table that is at most `width` characters wide.
 fn new_table(width: u16) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table
@@ -14,7 +14,7 @@ fn new_table(width: u16) -> comfy_table::Table {
     table
 }
 
-/// Numbers stand to the right, under one another.
+/// Aligns numbers right.
 fn align_right(table: &mut comfy_table::Table, columns: std::ops::Range<usize>) {
     for index in columns {
         if let Some(column) = table.column_mut(index) {
@@ -23,7 +23,7 @@ fn align_right(table: &mut comfy_table::Table, columns: std::ops::Range<usize>) 
     }
 }
 
-/// The table, `width` characters wide.
+/// Returns the table, `width` characters wide.
 pub(crate) fn table_text(table: &Table, width: u16) -> String {
     let mut out = new_table(width);
     if table.has_headings() {
@@ -40,8 +40,8 @@ pub(crate) fn table_text(table: &Table, width: u16) -> String {
     out.trim_fmt()
 }
 
-/// Names that are cut anywhere are still names; numbers are not. So only the first column may be
-/// broken, as long as enough room is left for it.
+/// Allows only the first column to be broken, as long as enough room is left for it: a broken name is still a
+/// name, but a broken number is not a number.
 fn keep_words_whole(table: &Table, out: &mut comfy_table::Table, width: u16) {
     const PADDING: usize = 2;
     const FIRST_COLUMN_MIN: usize = 12;
@@ -55,7 +55,7 @@ fn keep_words_whole(table: &Table, out: &mut comfy_table::Table, width: u16) {
             .map(|word| word.chars().count());
         cells.chain(words).max().unwrap_or(0) + PADDING
     };
-    // Prose breaks between its words by itself.
+    // Prose is broken between words anyway.
     let prose = table.words == table.columns.len();
     let others: Vec<usize> = (1..table.columns.len()).map(needed).collect();
     let left = usize::from(width).checked_sub(others.iter().sum());
@@ -70,7 +70,7 @@ fn keep_words_whole(table: &Table, out: &mut comfy_table::Table, width: u16) {
     }
 }
 
-/// Reasons for missing numbers stand in brackets; they are no values.
+/// Returns a cell's text. Reasons for missing numbers are in brackets, as they are not values.
 fn cell_text(cell: &Cell) -> String {
     match cell {
         Cell::Value(text) => text.clone(),
@@ -79,7 +79,7 @@ fn cell_text(cell: &Cell) -> String {
     }
 }
 
-/// Broken between words, every line indented alike.
+/// Breaks text between words, with every line indented alike.
 pub(crate) fn wrapped(text: &str, width: u16, indent: &str) -> String {
     let limit = usize::from(width).max(20);
     let mut lines: Vec<String> = Vec::new();

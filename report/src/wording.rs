@@ -1,18 +1,18 @@
-//! Sentences that the terminal and the HTML report share.
+//! Provides sentences that the terminal and the HTML report share.
 
 use seekscope_run::units::format_count;
 use seekscope_run::{Disk, Finding, Gain, Limitation, Outcome, RunDocument, TraceFacts};
 
 use crate::numbers::{format_rate, format_share};
 
-/// Is there something that must be known before any figure is believed?
+/// Is there something that must be known before any figure is relied on?
 pub(crate) fn has_reservations(document: &RunDocument) -> bool {
     !document.limitations.is_empty()
         || lost_events(document).is_some()
         || emulated_disks(document).is_some()
 }
 
-/// One word for how the run ended, for style sheets and scripts.
+/// Returns one word for how the run ended, for style sheets and scripts.
 pub(crate) fn outcome_word(document: &RunDocument) -> &'static str {
     match document.outcome {
         Outcome::Ok if loss_matters(document) => "lossy",
@@ -23,7 +23,7 @@ pub(crate) fn outcome_word(document: &RunDocument) -> &'static str {
     }
 }
 
-/// What a reader must know before believing any number below, in words.
+/// Returns what a reader must know before relying on any number below.
 pub(crate) fn outcome(document: &RunDocument) -> String {
     let reason = document
         .outcome_reason
@@ -65,12 +65,12 @@ fn events_lost(document: &RunDocument) -> u64 {
     traces(document).map(|trace| trace.lost).sum()
 }
 
-/// Is so much lost that conclusions may differ?
+/// Are the losses large enough to change conclusions?
 fn loss_matters(document: &RunDocument) -> bool {
     traces(document).any(TraceFacts::loss_matters)
 }
 
-/// How much is missing; `None` where nothing is.
+/// Says how much is missing; `None` if nothing is.
 fn loss(document: &RunDocument) -> Option<String> {
     let lost = events_lost(document);
     let seen: u64 = traces(document).map(|trace| trace.seen).sum();
@@ -91,7 +91,7 @@ fn lost_events(document: &RunDocument) -> Option<String> {
     ))
 }
 
-/// What could not be measured, with a loss of events that is too small to change a conclusion.
+/// Returns what could not be measured, including a loss of events that is too small to change a conclusion.
 pub(crate) fn limitations(document: &RunDocument) -> Vec<Limitation> {
     let small_loss = loss(document).filter(|_| !loss_matters(document));
     let ends: u64 = traces(document).map(|trace| trace.lost_end).sum();
@@ -137,7 +137,7 @@ fn emulated_disks(document: &RunDocument) -> Option<String> {
     ))
 }
 
-/// `1,234 s per scan (between 1,190 and 1,270)`; one pair has no range.
+/// Formats like `1,234 s per scan (between 1,190 and 1,270)`; a single pair has no range.
 pub(crate) fn gain(gain: &Gain) -> String {
     let value = format!("{} {}", format_rate(gain.value), gain.unit);
     if gain.low == gain.high {
@@ -150,7 +150,7 @@ pub(crate) fn gain(gain: &Gain) -> String {
     )
 }
 
-/// What acting on a finding should bring, where that is known.
+/// Returns the expected gain from acting on a finding, where known.
 pub(crate) fn expected(finding: &Finding) -> Option<String> {
     let saved = || {
         let saved_s = finding.saves_s_per_hour.filter(|s| s.is_finite())?;

@@ -1,4 +1,4 @@
-//! What `seekscope bench` measured: one record per step (a load, a run, a probe), and what steps say
+//! What `seekscope bench` measured: one record per step (a load, a run, a probe), and what the steps show
 //! together.
 
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use crate::{LatencySummary, Limitation, latency_of_any};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Arrivals {
-    /// Each virtual user starts its next operation when its last one has ended: the server sets the pace,
-    /// and a stall delays what would have been measured.
+    /// Each virtual user starts its next operation when its previous one has ended: the server sets the pace, and a
+    /// stall delays the operations that would have been measured.
     #[default]
     Closed,
-    /// At even distances.
+    /// At even intervals.
     Constant { per_s: f64 },
-    /// At exponentially distributed distances.
+    /// At exponentially distributed intervals.
     Poisson { per_s: f64 },
-    /// The rate grows evenly.
+    /// At a rate that grows evenly from `from_per_s` to `to_per_s`.
     Ramp { from_per_s: f64, to_per_s: f64 },
-    /// At recorded times.
+    /// At the times recorded in `file`.
     Replayed { file: String },
 }
 
-/// What operations are sent with.
+/// The client that sends operations.
 #[derive(
     Debug,
     Clone,
@@ -42,33 +42,33 @@ pub enum Arrivals {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ClientKind {
-    /// Our own, on MongoDB's wire protocol.
+    /// seekscope's own client for MongoDB's wire protocol.
     #[default]
     Raw,
     /// MongoDB's official driver.
     Driver,
-    /// ScyllaDB's driver of Cassandra's protocol.
+    /// ScyllaDB's driver for Cassandra's protocol.
     Cql,
 }
 
-/// What a benchmark did.
+/// The record of a benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct BenchMeasurement {
     /// e.g. "ycsb-a", "sysbench-mongodb", "index-build", "schema", or a workload file's name.
     pub workload: String,
-    /// Which rules it followed, e.g. "ycsb" (bit-exact) or "corrected", "2013-2015".
+    /// The rules it followed, e.g. "ycsb" (bit-exact) or "corrected", "2013-2015".
     pub edition: String,
     /// Every setting as resolved, by its name; no credentials.
     pub settings: BTreeMap<String, String>,
     /// The database written to.
     pub database: String,
-    /// Where this process was one of several: its number from 1, and of how many.
+    /// This process's number, from 1, and the number of processes, if it was one of several.
     pub client_number: Option<(u32, u32)>,
     /// Run directories that a merged run was made of.
     pub merged_from: Vec<String>,
     pub steps: Vec<BenchStep>,
-    /// Load against latency, where a maximum was searched.
+    /// Load against latency, if a maximum was searched for.
     pub saturation: Option<Saturation>,
     pub index_builds: Vec<BenchIndexBuild>,
     /// One for each shape of a schema lab.
@@ -80,7 +80,7 @@ pub struct BenchMeasurement {
 }
 
 impl BenchMeasurement {
-    /// Was nothing measured at all?
+    /// Returns whether nothing at all was measured.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.index_builds.is_empty() && self.shapes.is_empty()
     }
@@ -96,9 +96,9 @@ pub struct BenchStep {
     pub kind: String,
     /// e.g. "ycsb-a".
     pub workload: String,
-    /// Which of several servers or settings, with `--vs` and `--vs-config`; else empty.
+    /// Which of several servers or settings, with `--vs` and `--vs-config`; otherwise empty.
     pub variant: String,
-    /// Which repetition, from 1.
+    /// The repetition, counted from 1.
     pub repetition: u32,
     pub client: ClientKind,
     /// Why this client, for people.
@@ -109,53 +109,54 @@ pub struct BenchStep {
     /// CLOCK_MONOTONIC ns.
     pub started_ns: u64,
     pub ended_ns: u64,
-    /// Up to here the step was warming up: kept in the intervals, left out of all figures below.
-    /// `None`: no warm-up was seen or wanted.
+    /// The end of the warm-up, which is kept in the intervals and left out of all figures below. `None`: no
+    /// warm-up was seen or wanted.
     pub warm_up_ended_ns: Option<u64>,
     /// Whether the rest of the step was steady, and how that was judged.
     pub steady: Option<Steady>,
-    /// Why the figures must not be believed; empty if they may.
+    /// Why the figures must not be trusted; empty if they may be.
     pub invalid: Vec<String>,
-    /// Requests that were answered or failed, warm-up included: what CPU times are divided by.
+    /// Requests that were answered or failed, warm-up included; CPU times are divided by this.
     pub requests: u64,
-    /// Transactions begun, warm-up included. A request that belongs to no transaction is one by itself.
+    /// Transactions begun, warm-up included. A request that belongs to no transaction counts as one.
     pub transactions: u64,
     /// Transactions due per second; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
-    /// Transactions that ended well, per second without the warm-up.
+    /// Transactions that succeeded, per second, without the warm-up.
     pub throughput_per_s: f64,
-    /// 95 % interval of it (batch means); `None` where the time was too short.
+    /// 95 % interval of `throughput_per_s` (batch means); `None` if the time was too short.
     pub throughput_interval: Option<(f64, f64)>,
     pub operations: Vec<OperationResult>,
     /// Failures by operation and name, with one message each: `(operation, name, count, message)`.
     pub failures: Vec<(String, String, u64, String)>,
     /// Operations that were due but never sent when the step ended.
     pub backlog_at_end: u64,
-    /// The generator's own lateness, although a virtual user was free.
+    /// The generator's own lateness while a virtual user was free.
     pub lag: LatencySummary,
     /// This process's CPU time (user and system) and peak memory.
     pub client_cpu_ns: u64,
     pub client_rss_bytes: u64,
-    /// The server's CPU time over the step, where its process can be seen.
+    /// The server's CPU time over the step, if its process can be seen.
     pub server_cpu_ns: Option<u64>,
-    /// CPU time of this host over the step that went to others than this process and the server, or was kept from
-    /// it by its hypervisor; `None` where the server is on this host and its process cannot be seen.
+    /// CPU time of this host over the step that went to processes other than this one and the server, or was
+    /// withheld from the host by its hypervisor; `None` if the server is on this host and its process cannot be
+    /// seen.
     pub others_cpu_ns: Option<u64>,
-    /// Bytes that the server's process got from its disk, and those that it handed to it, from the checkpoint
-    /// before the step to the end of the one after it.
+    /// Bytes that the server's process read from its disk and wrote to it, from the checkpoint before the step
+    /// to the end of the one after it.
     pub server_read_bytes: Option<u64>,
     pub server_write_bytes: Option<u64>,
-    /// At these checkpoints: before one, files do not yet hold what was written.
+    /// Taken at these checkpoints: before a checkpoint, files do not yet hold what was written.
     pub storage_before: Option<StorageFacts>,
     pub storage_after: Option<StorageFacts>,
     pub verification: Option<Verification>,
 }
 
-/// Was a stretch of seconds steady?
+/// Whether a stretch of time was steady.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
     pub steady: bool,
-    /// For people, e.g. "throughput fell 3.1 % per minute (MSER-5, block bootstrap)".
+    /// How that was judged, for people, e.g. "throughput fell 3.1 % per minute (MSER-5, block bootstrap)".
     pub how: String,
 }
 
@@ -164,63 +165,64 @@ pub struct Steady {
 #[serde(default)]
 pub struct OperationResult {
     pub name: String,
-    /// Is it made of several requests that are counted by themselves too?
+    /// Whether it is made up of several requests that are also counted by themselves.
     pub is_transaction: bool,
-    /// Ended well.
+    /// Operations that succeeded.
     pub count: u64,
     pub errors: u64,
     pub documents: u64,
     pub bytes: u64,
     /// `count` over the measured time.
     pub per_s: f64,
-    /// 95 % interval of `per_s` (batch means: seconds are correlated); `None` where the time was too short.
+    /// 95 % interval of `per_s` (batch means: seconds are correlated); `None` if the time was too short.
     pub per_s_interval: Option<(f64, f64)>,
     pub service: LatencySummary,
     pub response: Option<LatencySummary>,
 }
 
-/// What the data take, from the server's own statistics.
+/// The storage that the data take, from the server's own statistics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct StorageFacts {
     pub documents: u64,
-    /// BSON bytes of all documents.
+    /// Total size of all documents as BSON, bytes.
     pub data_bytes: u64,
-    /// Bytes of the collections' files, by the server's statistics.
+    /// Size of the collections' files, bytes.
     pub storage_bytes: u64,
+    /// Size of all indexes, bytes.
     pub index_bytes: u64,
-    /// What the tables in the directory of a server of our own take on its disk, once it has ended and
-    /// everything is in them; logs left out. `None` of other servers, whose directories hold other data
-    /// too.
+    /// Size on disk of the tables in the directory of a private server, bytes, without logs, measured after it has
+    /// ended and written everything to them. `None` for other servers, whose directories hold other data too.
     pub directory_bytes: Option<u64>,
 }
 
-/// Were acknowledged writes there afterwards?
+/// Whether acknowledged writes were there afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Verification {
-    /// Documents that should be there; `None` where that is not known: other clients write too, for example.
+    /// Number of documents that should be there; `None` if that is not known, for example because other clients
+    /// write too.
     pub expected: Option<u64>,
-    /// Documents that the server counted.
+    /// Number of documents that the server counted.
     pub counted: Option<u64>,
-    /// Documents read back.
+    /// Number of documents read back.
     pub sampled: u64,
-    /// Those of them that were not there.
+    /// Number of the sampled documents that were not there.
     pub missing: u64,
-    /// Those of them that were not as they had been written.
+    /// Number of the sampled documents that differed from what had been written.
     pub different: u64,
-    /// Writes without an answer (connection lost, timed out): they may or may not be there.
+    /// Number of writes without an answer (connection lost, timed out): they may or may not be there.
     pub in_doubt: u64,
 }
 
 impl BenchStep {
-    /// An amount for each request; `None` without requests.
+    /// Returns the amount per request; `None` if there were no requests.
     pub fn per_request(&self, amount: u64) -> Option<f64> {
         (self.requests > 0).then(|| amount as f64 / self.requests as f64)
     }
 
-    /// Bytes of documents that a load added, and what the server wrote meanwhile; `None` of a step that
-    /// added none.
+    /// Returns the bytes of documents that a load added, and what the server wrote meanwhile; `None` for a step
+    /// that added none.
     pub fn added_and_written(&self) -> Option<(u64, u64)> {
         let before = self.storage_before.as_ref().map_or(0, |s| s.data_bytes);
         let after = self.storage_after.as_ref()?.data_bytes;
@@ -230,20 +232,21 @@ impl BenchStep {
 }
 
 impl StorageFacts {
-    /// Data files and indexes: as they lie on the disk where that was seen, else as the server says.
+    /// Returns the bytes of data files and indexes: as they lie on the disk if that was seen, otherwise as the
+    /// server reports them.
     pub fn disk_bytes(&self) -> Option<u64> {
         let said = |data: u64| data.saturating_add(self.index_bytes);
         self.directory_bytes.or(self.data_file_bytes().map(said))
     }
 
-    /// Of the data files. `None` where the server gives the documents' own size as that of its files,
-    /// as servers do that do not know what compression made of them.
+    /// Returns the bytes of the data files. `None` if the server gives the documents' own size as that of its
+    /// files, as servers do that do not know the effect of compression.
     pub fn data_file_bytes(&self) -> Option<u64> {
         let is_known = self.storage_bytes != self.data_bytes || self.data_bytes == 0;
         is_known.then_some(self.storage_bytes)
     }
 
-    /// [`Self::disk_bytes`] for each document; `None` without documents.
+    /// Returns [`Self::disk_bytes`] per document; `None` if there are no documents.
     pub fn bytes_per_document(&self) -> Option<f64> {
         let disk_bytes = self.disk_bytes()? as f64;
         (self.documents > 0).then(|| disk_bytes / self.documents as f64)
@@ -251,19 +254,19 @@ impl StorageFacts {
 }
 
 impl Verification {
-    /// Adds what a collection should hold, and does.
+    /// Adds the documents that a collection should hold and those that it does.
     pub fn add_count(&mut self, expected: u64, counted: u64) {
         *self.expected.get_or_insert_default() += expected;
         *self.counted.get_or_insert_default() += counted;
     }
 
-    /// [`Self::holds`]; `None` where nothing was looked at.
+    /// Returns [`Self::holds`], or `None` if nothing was checked.
     pub fn verdict(&self) -> Option<bool> {
         let looked = self.counted.is_some() || self.sampled > 0;
         looked.then(|| self.holds())
     }
 
-    /// Does everything agree, as far as it can be known?
+    /// Returns whether everything agrees, as far as that can be known.
     pub fn holds(&self) -> bool {
         let agrees = |(expected, counted): (u64, u64)| {
             (expected..=expected.saturating_add(self.in_doubt)).contains(&counted)
@@ -278,21 +281,21 @@ impl Verification {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Saturation {
-    /// e.g. "p99=20ms", on response time.
+    /// The objective, which applies to the response time, e.g. "p99=20ms".
     pub objective: String,
     pub points: Vec<LoadPoint>,
-    /// Operations per second; `None` if none met the objective.
+    /// The greatest rate that met the objective, operations per second; `None` if none did.
     pub maximum_per_s: Option<f64>,
-    /// The lowest rate above the maximum that missed the objective, more often than not where it was tried again.
+    /// The lowest rate above the maximum that missed the objective; if it was retried, more often than not.
     pub missed_from_per_s: Option<f64>,
-    /// The lowest rate above the maximum of which it cannot be told, for the client did not keep up.
+    /// The lowest rate above the maximum for which the result is unknown, because the client did not keep up.
     pub untold_from_per_s: Option<f64>,
-    /// Was it held for a longer confirming step?
+    /// Whether the maximum was held in a longer confirming step.
     pub confirmed: bool,
-    /// What the longer steps said, in the order in which they were run; of one rate together.
+    /// Results of the longer steps in the order in which they were run; repeated steps at one rate give one entry.
     pub confirmations: Vec<Confirmation>,
-    /// The largest share of this host's CPU time that went to others than client and server during a probe
-    /// ([`BenchStep::others_cpu_ns`]); `None` where that is not known.
+    /// The largest share of this host's CPU time that was used by processes other than client and server during a
+    /// probe (`others_cpu_ns` of its step); `None` if that is not known.
     pub others_cpu_share: Option<f64>,
 }
 
@@ -303,15 +306,15 @@ pub struct Confirmation {
     pub verdict: RateVerdict,
 }
 
-/// What was found of a rate.
+/// The result for one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RateVerdict {
-    /// It met the objective.
+    /// The objective was met.
     Met,
-    /// It did not.
+    /// The objective was missed.
     Missed,
-    /// It cannot be told: the client was late.
+    /// Unknown: the client was late.
     Untold,
 }
 
@@ -319,17 +322,17 @@ pub enum RateVerdict {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LoadPoint {
-    /// The step of this point.
+    /// Name of the step that measured this load.
     pub step: String,
     pub offered_per_s: f64,
     pub achieved_per_s: f64,
-    /// `None` where nothing was answered.
+    /// Response times; `None` if nothing was answered.
     #[serde(deserialize_with = "latency_of_any")]
     pub response: Option<LatencySummary>,
     pub server_cpu_ns_per_operation: Option<f64>,
-    /// Why it failed the objective; empty if it met it, or if that cannot be told.
+    /// Why the objective was missed; empty if it was met, or if the result is unknown.
     pub missed: Vec<String>,
-    /// Why it cannot be told whether the server met it.
+    /// Why it is unknown whether the server met the objective.
     pub untold: Option<String>,
 }
 
@@ -342,63 +345,65 @@ pub struct BenchIndexBuild {
     pub keys: String,
     pub repetition: u32,
     pub documents: u64,
-    /// CLOCK_MONOTONIC ns.
+    /// Start of the build, CLOCK_MONOTONIC ns.
     pub started_ns: u64,
     pub elapsed_ns: u64,
-    /// Keys in the index over the build's time.
+    /// Keys in the index divided by the build's time, per second.
     pub keys_per_s: f64,
-    /// Once a checkpoint has brought all of it to its file; `None` where there was none.
+    /// Size of the index after a checkpoint has written all of it to its file, bytes; `None` if there was no
+    /// checkpoint.
     pub index_bytes: Option<u64>,
-    /// Highest resident memory of the server while building.
+    /// Highest resident memory of the server during the build, bytes.
     pub server_rss_bytes: Option<u64>,
-    /// Most bytes of temporary files seen in the data directory.
+    /// Largest size of temporary files seen in the data directory, bytes.
     pub temp_bytes: Option<u64>,
-    /// Server's reads and writes while building.
+    /// Bytes that the server read during the build.
     pub read_bytes: Option<u64>,
+    /// Bytes that the server wrote during the build.
     pub write_bytes: Option<u64>,
-    /// p99 of the other load's response before, during and after, ns.
+    /// p99 response time of the other load before, during and after the build, ns.
     pub foreground_p99_ns: Option<[u64; 3]>,
-    /// Did a count by the new index agree with the collection's?
+    /// Whether a count by the new index agreed with the collection's.
     pub verified: Option<bool>,
-    /// Why it failed, or cannot be done on this server.
+    /// Why the build failed, or why this server cannot do it.
     pub failure: Option<String>,
 }
 
-/// What one way of storing the same samples came to.
+/// The results for one way of storing the same samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SchemaShape {
     /// e.g. "one document per sample".
     pub name: String,
-    /// e.g. `{"metric":1,"client":1,"date":1}`.
+    /// Key pattern of the index as JSON text, e.g. `{"metric":1,"client":1,"date":1}`.
     pub index: String,
     pub preallocated: bool,
-    /// Time of writing the zero-filled documents, before the first sample.
+    /// Time for writing the zero-filled documents before the first sample, ns.
     pub preallocation_ns: Option<u64>,
-    /// Which disk the figures are of, as [`crate::Disk::label`] says it.
+    /// The disk that the figures are for, e.g. "plain disk".
     pub disk: String,
     pub samples: u64,
-    /// Samples inserted per second, over the data's growth: (samples so far, per second).
+    /// Insert rate as the data grow: (samples so far, samples per second).
     pub insert_per_s: Vec<(u64, f64)>,
-    /// Samples of one series for a year, as far as the data reach.
+    /// Number of samples of one series in a year, or in as much of it as the data cover.
     pub year_samples: u64,
-    /// Were the caches empty when a series was read?
+    /// Whether the caches were empty when a series was read.
     pub cold: bool,
-    /// Reading one series for a year: ns, one for each of several series.
+    /// Times for reading one series for a year, ns, one for each of several series.
     pub year_read_ns: Vec<u64>,
-    /// Per such query: read calls of the server's process, and bytes that it got from the disk,
-    /// read-ahead included.
+    /// Read calls of the server's process per such query.
     pub reads_per_query: Option<f64>,
+    /// Bytes that the server's process got from the disk per such query, read-ahead included.
     pub read_bytes_per_query: Option<f64>,
-    /// Queries that did not find exactly the samples that were written (number and sum).
+    /// Number of queries that did not return exactly the samples written (by number and sum).
     pub wrong_answers: u64,
-    /// `directory_bytes` is by how much the data directory grew. Some servers give uncompressed sizes
-    /// in the other figures. `None` where no checkpoint had brought everything to the files.
+    /// The storage taken; `directory_bytes` is the growth of the data directory. Some servers give uncompressed
+    /// sizes in the other figures. `None` if no checkpoint had written everything to the files.
     pub storage: Option<StorageFacts>,
     pub limitations: Vec<Limitation>,
 }
 
-/// A published experiment repeated: two figures and their ratio, beside the published ratio.
+/// A repetition of a published experiment: two figures and their ratio, and the published ratio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SchemaExperiment {
@@ -406,9 +411,9 @@ pub struct SchemaExperiment {
     pub name: String,
     /// What is compared, e.g. "time to read a year, one document per sample / per month".
     pub compared: String,
-    /// Which disk the figures are of.
+    /// The disk that the figures are for.
     pub disk: String,
-    /// "ns" or "samples/s".
+    /// Unit of `before` and `after`: "ns" or "samples/s".
     pub unit: String,
     pub before: f64,
     pub after: f64,

@@ -4,7 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds of CLOCK_MONOTONIC now.
+/// Returns the present time of CLOCK_MONOTONIC, ns.
 pub fn monotonic_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }
@@ -17,7 +17,7 @@ fn clock_ns(id: ClockId) -> u64 {
 /// A moment read on both clocks, so that monotonic times can be shown as dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// CLOCK_MONOTONIC at the moment, ns.
+    /// CLOCK_MONOTONIC at that moment, ns.
     pub monotonic_ns: u64,
     /// CLOCK_REALTIME (ns since 1970 UTC) at the same moment.
     pub realtime_ns: u64,

@@ -1,4 +1,4 @@
-//! Which control groups a process is in, in both versions of the interface (cgroups(7),
+//! Finds the control groups of a process, in both versions of the interface (cgroups(7),
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use std::path::{Component, Path, PathBuf};
@@ -9,9 +9,9 @@ use crate::mounts::{Mount, mounts};
 /// A tree of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// Of version 1, the one that this controller is bound to.
+    /// In version 1, the hierarchy that this controller is bound to.
     V1(&'static str),
-    /// The only one of version 2.
+    /// The single hierarchy of version 2.
     V2,
 }
 
@@ -20,22 +20,22 @@ pub enum Hierarchy {
 pub struct ControlGroup {
     /// Below the topmost visible group, e.g. "/system.slice/mongod.service".
     pub name: String,
-    /// Where the kernel shows it.
+    /// The directory where the kernel shows it.
     pub folder: PathBuf,
 }
 
-/// Where a process is in the hierarchies.
+/// The position of a process in the hierarchies.
 #[derive(Debug)]
 pub struct ControlGroups {
     host_root: PathBuf,
-    /// As we see them: its own could lead elsewhere.
+    /// The mounts as we see them: the process's own view could lead elsewhere.
     mounts: Vec<Mount>,
     is_ours: bool,
     own: String,
 }
 
 impl Hierarchy {
-    /// Where it is mounted; the last time, if it is so more than once.
+    /// Returns where the hierarchy is mounted; the last mount, if there are several.
     pub fn mount(self, mounts: &[Mount]) -> Option<&Mount> {
         mounts.iter().rev().find(|mount| match self {
             Self::V1(_) => mount.filesystem == "cgroup" && self.is_of(&mount.filesystem_options),
@@ -43,7 +43,7 @@ impl Hierarchy {
         })
     }
 
-    /// The path of the group that the text of `/proc/PID/cgroup` names: a line `id:controllers:path` per
+    /// Returns the path of the group from the text of `/proc/PID/cgroup`: a line `id:controllers:path` per
     /// hierarchy, without controllers for version 2.
     pub fn path(self, text: &str) -> Option<&Path> {
         text.lines().find_map(|line| {
@@ -61,8 +61,8 @@ impl Hierarchy {
 }
 
 impl ControlGroups {
-    /// Of the process `pid`, or of this one; `host_root` and `proc_root` are "/" and "/proc" outside of
-    /// tests.
+    /// Reads the groups of the process `pid`, or of this process; `host_root` and `proc_root` are "/" and
+    /// "/proc" outside of tests.
     pub fn read(host_root: &Path, proc_root: &Path, pid: Option<u32>) -> Self {
         let process = pid.map_or("self".into(), |pid| pid.to_string());
         Self {
@@ -73,24 +73,24 @@ impl ControlGroups {
         }
     }
 
-    /// The hierarchy that a controller belongs to, which the process's own line names.
+    /// Returns the hierarchy that a controller belongs to, as named on the process's own line.
     pub fn hierarchy_of(&self, controller: &'static str) -> Hierarchy {
         let old = Hierarchy::V1(controller);
         old.path(&self.own).map_or(Hierarchy::V2, |_| old)
     }
 
-    /// The process's own group and all above it that are visible here, the own one first.
+    /// Returns the process's own group and all visible groups above it, its own first.
     pub fn own_to_top(&self, hierarchy: Hierarchy) -> Vec<ControlGroup> {
         let Some(mount) = hierarchy.mount(&self.mounts) else {
             return Vec::new();
         };
-        // A container may see a path of the host that is not below what is mounted here.
+        // A container may see a path of the host that does not lie below what is mounted here.
         let own = hierarchy.path(&self.own);
         let own = own.and_then(|path| path.strip_prefix(&mount.root).ok());
         let is_plain = |path: &&Path| path.components().all(|c| matches!(c, Component::Normal(_)));
         let own = match own.filter(is_plain) {
             Some(own) => own,
-            // We are at least in the topmost group that is visible here; another process need not be.
+            // This process is at least in the topmost visible group; another process need not be.
             None if self.is_ours => Path::new(""),
             None => return Vec::new(),
         };

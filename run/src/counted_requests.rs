@@ -1,26 +1,26 @@
-//! Requests of a disk that were counted, not recorded.
+//! Requests to a disk that were counted, not recorded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What requests of a disk are for.
+/// What requests to a disk are for.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RequestCause {
-    /// Files that the trace follows: these requests were recorded, too.
+    /// Files that the trace follows; these requests were recorded too.
     TracedFiles,
     /// Files that no traced process had opened, or that a filter left out.
     OtherFiles,
-    /// The filesystem's own data, its journal included. Who caused it is not known.
+    /// The filesystem's own data, including its journal. It is not known who caused these requests.
     Filesystem,
-    /// Nothing tells: direct I/O of other processes, swap, flushes, discards.
+    /// Not known: direct I/O of other processes, swap, flushes, discards.
     Unknown,
 }
 
 impl RequestCause {
-    /// In the order of the kernel programs' table (`trace/bpf/block.h`).
+    /// All causes, in the order of the kernel programs' table (`trace/bpf/block.h`).
     pub const ALL: [Self; 4] = [
         Self::TracedFiles,
         Self::OtherFiles,
@@ -28,7 +28,7 @@ impl RequestCause {
         Self::Unknown,
     ];
 
-    /// The words for people.
+    /// Returns the name shown to people.
     pub fn name(self) -> &'static str {
         match self {
             Self::TracedFiles => "files traced",
@@ -39,11 +39,12 @@ impl RequestCause {
     }
 }
 
-/// What one disk was asked during a trace, for one cause. Counted when a request was issued.
+/// Requests issued to one disk during a trace for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedRequests {
-    /// The disk, `major:minor`, as in /proc/diskstats.
+    /// Major device number of the disk, as in /proc/diskstats.
     pub disk_major: u32,
+    /// Minor device number of the disk, as in /proc/diskstats.
     pub disk_minor: u32,
     pub cause: RequestCause,
     pub reads: u64,
@@ -56,7 +57,7 @@ pub struct CountedRequests {
 }
 
 impl CountedRequests {
-    /// Of all kinds.
+    /// Returns the number of requests of all kinds.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes + self.flushes + self.discards
     }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 pub struct CounterSample {
     /// CLOCK_MONOTONIC ns.
     pub t_ns: u64,
-    /// Whose: "serverStatus", "process", "client", "diskstats", "pressure", "cgroup".
+    /// The source: "serverStatus", "process", "client", "diskstats", "pressure", "cgroup".
     pub source: String,
-    /// Its name there, with dots, and its unit where the source does not settle it:
+    /// Its name in the source, with dots, and its unit where the source does not settle it:
     /// "wiredTiger.cache.bytes currently in the cache", "cpu_ns", "rss_bytes".
     pub name: String,
-    /// As read: counters are not differenced.
+    /// The value as read: counters are not differenced.
     pub value: f64,
 }

@@ -1,4 +1,4 @@
-//! What the disk and the filesystem under a path are, read from `/proc` and `/sys`.
+//! Finds the disk and the filesystem under a path, from `/proc` and `/sys`.
 //!
 //! Everything is optional: a container may hide any of it, and a missing fact is not an error.
 
@@ -15,52 +15,54 @@ use crate::mounts::{Mount, mount_of, mounts};
 
 pub use layers::BlockLayer;
 
-/// The disk and filesystem under a path. The disk is the one that the filesystem knows; it may be
-/// made of others ([`DeviceFacts::layers`]).
+/// The disk and filesystem under a path. The disk is the one that the filesystem knows; it may be made of others
+/// ([`DeviceFacts::layers`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DeviceFacts {
-    /// The path asked about.
+    /// The path that was examined.
     pub path: String,
-    /// Of the filesystem, `major:minor`.
+    /// Device number of the filesystem, `major:minor`.
     pub device: String,
-    /// The whole disk's kernel name, e.g. "nvme0n1"; `None` for filesystems without a disk.
+    /// Kernel name of the whole disk, e.g. "nvme0n1"; `None` for filesystems without a disk.
     pub disk: Option<String>,
-    /// The whole disk, `major:minor`.
+    /// Device number of the whole disk, `major:minor`.
     pub disk_device: Option<String>,
-    /// As the disk calls itself; virtual disks mostly do not.
+    /// Model name that the disk reports; most virtual disks report none.
     pub model: Option<String>,
     pub filesystem: String,
     pub mount_options: String,
-    /// Options of the filesystem itself, e.g. "rw,discard"; names and addresses are left out, for
-    /// reports are passed on.
+    /// Options of the filesystem itself, e.g. "rw,discard"; names and addresses are left out, because reports are
+    /// passed on.
     pub filesystem_options: String,
+    /// Size of the filesystem, bytes.
     pub size_bytes: u64,
+    /// Space available in the filesystem, bytes.
     pub free_bytes: u64,
-    /// As the kernel claims; virtual disks lie.
+    /// Whether the disk rotates, according to the kernel; virtual disks may report it wrongly.
     pub rotational: Option<bool>,
     pub scheduler: Option<String>,
     pub read_ahead_kib: Option<u64>,
     /// "write back" or "write through".
     pub write_cache: Option<String>,
-    /// Smallest unit that can be addressed.
+    /// Smallest addressable unit, bytes.
     pub logical_block_bytes: Option<u64>,
-    /// Largest request that the kernel sends (`max_sectors_kb`).
+    /// Largest request that the kernel sends (`max_sectors_kb`), bytes.
     pub request_bytes_max: Option<u64>,
-    /// Requests that fit into the queue (`nr_requests`).
+    /// Number of requests that fit into the queue (`nr_requests`).
     pub queue_requests: Option<u64>,
-    /// The disk and all that it is made of, outermost first; empty without a disk.
+    /// The disk and everything that it is made of, outermost first; empty without a disk.
     pub layers: Vec<BlockLayer>,
 }
 
 impl DeviceFacts {
-    /// Whose counters the kernel keeps, `major:minor`: the whole disk. Of a filesystem without one, or of
-    /// several, that of the filesystem, which the counters may not have.
+    /// Returns the device whose counters the kernel keeps, `major:minor`: the whole disk. For a filesystem
+    /// without a disk, or on several, it is the filesystem's own device, which may have no counters.
     pub fn counted_device(&self) -> &str {
         self.disk_device.as_deref().unwrap_or(&self.device)
     }
 
-    /// Facts about what `path` lies on, with `/proc` and `/sys` taken below `root`.
+    /// Returns facts about what `path` lies on, with `/proc` and `/sys` taken below `root`.
     pub fn of_path(root: &Path, path: &Path) -> std::io::Result<Self> {
         let status = stat(path)?;
         let space = statvfs(path)?;
@@ -92,7 +94,7 @@ impl DeviceFacts {
         facts
     }
 
-    /// `disk` is its folder in `/sys`.
+    /// Fills in the facts about a disk; `disk` is its folder in `/sys`.
     fn describe_disk(&mut self, disk: &Path) {
         let queue = disk.join("queue");
         self.disk = Some(name_of(disk));
@@ -116,7 +118,8 @@ fn name_of(folder: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// A partition's folder lies inside its disk's; only the disk has `queue`.
+/// Returns the folder of the whole disk: a partition's folder lies inside its disk's, and only the disk has
+/// `queue`.
 fn whole_disk(link: &Path) -> Option<PathBuf> {
     let folder = link.canonicalize().ok()?;
     if folder.join("queue").is_dir() {
@@ -126,7 +129,7 @@ fn whole_disk(link: &Path) -> Option<PathBuf> {
     parent.join("queue").is_dir().then(|| parent.to_path_buf())
 }
 
-/// The disk behind a mount's source such as `/dev/sda1` or `/dev/mapper/data`.
+/// Returns the disk behind a mount's source such as `/dev/sda1` or `/dev/mapper/data`.
 fn disk_of_source(root: &Path, source: &str) -> Option<PathBuf> {
     if !source.starts_with("/dev/") {
         return None;
@@ -136,7 +139,8 @@ fn disk_of_source(root: &Path, source: &str) -> Option<PathBuf> {
     whole_disk(&root.join("sys/class/block").join(node.file_name()?))
 }
 
-/// Options of network filesystems hold addresses and names; those of others at most paths.
+/// Returns the options that are safe to record: those of network filesystems hold addresses and names, those of
+/// others at most paths.
 fn harmless_options(mount: &Mount) -> String {
     if is_network_filesystem(&mount.filesystem) {
         return String::new();
@@ -146,7 +150,7 @@ fn harmless_options(mount: &Mount) -> String {
     harmless.join(",")
 }
 
-/// By the type in mountinfo. FUSE can be anything; `fuseblk` is a local disk.
+/// Decides by the type in mountinfo. FUSE can be anything; `fuseblk` is a local disk.
 pub(crate) fn is_network_filesystem(kind: &str) -> bool {
     const KINDS: [&str; 14] = [
         "nfs",

@@ -1,6 +1,6 @@
-//! A run directory on disk: created once, written as the run goes on, opened by any later command.
-//! Its parts: `io_records`, `totals_records`, `interval_records`, `counter_records`, `layout_records`,
-//! `trial_records`, and [`crate::latency_log`].
+//! A run directory on disk: created once, written as the run goes on, and opened by any later command. Its
+//! parts are `io_records`, `totals_records`, `interval_records`, `counter_records`, `layout_records`,
+//! `trial_records` and [`crate::latency_log`].
 
 mod counter_records;
 mod interval_records;
@@ -31,24 +31,24 @@ const DOCUMENT: &str = "run.json";
 /// The self-contained report.
 const REPORT: &str = "report.html";
 
-/// A process that we start holds our lock until it has become its program: a lock that was just given
-/// back may seem taken for that moment.
+/// A process that we start holds our lock until it has become its program, so a lock that was just released may
+/// seem taken for that moment.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// A run directory, locked as long as it is open: two processes never write the same run.
+/// A run directory, locked while it is open: two processes never write the same run.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
     /// When the run began, on both clocks.
     started: ClockOffset,
-    /// Folders that were made for it, the innermost first.
+    /// Folders that were created for it, the innermost first.
     made: Vec<PathBuf>,
     /// Holds the lock, which the kernel releases however the process ends.
     _lock: File,
 }
 
-/// Locks the folder. Filesystems that know no locks are taken as unlocked.
+/// Locks the folder. Filesystems without locks are treated as unlocked.
 fn lock(path: &Path) -> Result<File, RunError> {
     let folder = File::open(path).map_err(RunError::io("open", path))?;
     for _ in 0..LOCK_TRIES {
@@ -61,8 +61,8 @@ fn lock(path: &Path) -> Result<File, RunError> {
 }
 
 impl RunDirectory {
-    /// Makes the folder (parents too) and writes `document` into it. An existing empty folder
-    /// will do; anything else is refused.
+    /// Creates the folder and its parents, and writes `document` into it. An existing empty folder is accepted;
+    /// anything else is refused.
     pub fn create(path: &Path, document: &RunDocument) -> Result<Self, RunError> {
         let made = path.ancestors().take_while(|folder| !folder.exists());
         let made = made.filter(|folder| !folder.as_os_str().is_empty());
@@ -83,7 +83,7 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Opens a run. If it crashed before its records became Parquet files, they do so now.
+    /// Opens a run. If it crashed before its records became Parquet files, they are converted now.
     pub fn open(path: &Path) -> Result<(Self, RunDocument), RunError> {
         let document = Self::read_document(path)?;
         let directory = Self {
@@ -96,15 +96,15 @@ impl RunDirectory {
         Ok((directory, document))
     }
 
-    /// Whether it holds nothing but the document.
+    /// Returns whether the run holds nothing but the document.
     pub fn has_no_records(&self) -> Result<bool, RunError> {
         let entries = fs::read_dir(&self.path).map_err(RunError::io("read", &self.path))?;
         let mut names = entries.flatten().map(|entry| entry.file_name());
         Ok(names.all(|name| name == DOCUMENT))
     }
 
-    /// Removes a run that came to nothing: its document, and the folders that were made for it, unless
-    /// there is something else in them meanwhile.
+    /// Removes a run that came to nothing: its document, and the folders that were created for it, unless they
+    /// hold something else by now.
     pub fn discard(&self) -> Result<(), RunError> {
         self.remove(DOCUMENT)?;
         for folder in &self.made {
@@ -115,7 +115,7 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// What a run is so far, also while another process works on it.
+    /// Reads the present state of a run, even while another process works on it.
     pub fn read_document(path: &Path) -> Result<RunDocument, RunError> {
         let file = path.join(DOCUMENT);
         let text = match fs::read_to_string(&file) {
@@ -140,29 +140,29 @@ impl RunDirectory {
         serde_json::from_value(value).map_err(RunError::damaged(&file))
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// When the run began.
+    /// Returns when the run began.
     pub(crate) fn started(&self) -> ClockOffset {
         self.started
     }
 
-    /// Where the report goes.
+    /// Returns the path for the report.
     pub fn report_path(&self) -> PathBuf {
         self.path.join(REPORT)
     }
 
-    /// Replaces `run.json` in one step (a reader never sees half of it).
+    /// Replaces `run.json` atomically (a reader never sees half of it).
     pub fn save(&self, document: &RunDocument) -> Result<(), RunError> {
         let path = self.path.join(DOCUMENT);
         let json = serde_json::to_vec_pretty(document).map_err(RunError::write(&path))?;
         self.replace(DOCUMENT, &json)
     }
 
-    /// Replaces `report.html` in one step.
+    /// Replaces `report.html` atomically.
     pub fn save_report(&self, html: &str) -> Result<(), RunError> {
         self.replace(REPORT, html.as_bytes())
     }
@@ -178,9 +178,9 @@ impl RunDirectory {
         write().map_err(RunError::io("write", &path))
     }
 
-    /// Turns what the writers left into Parquet files; nothing to do where they left nothing. To be
-    /// called once, when nothing more will be recorded: what is recorded after it would replace
-    /// what was there when the run is finished or opened again.
+    /// Turns what the writers left into Parquet files; does nothing if they left nothing. To be called once,
+    /// when nothing more will be recorded: anything recorded afterwards would replace these files when the run
+    /// is finished or opened again.
     pub fn finish_records(&self) -> Result<(), RunError> {
         self.finish_io()?;
         self.finish_totals()?;
@@ -189,12 +189,12 @@ impl RunDirectory {
         self.finish_trials()
     }
 
-    /// Where the next version of a file is written before [`Self::put_in_place`].
+    /// Returns the path at which the next version of a file is written before [`Self::put_in_place`].
     fn path_of_new(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.new"))
     }
 
-    /// Replaces a file by its next version and brings that to the disk.
+    /// Replaces a file by its next version and syncs that to the disk.
     fn put_in_place(&self, name: &str) -> Result<(), RunError> {
         let (path, new) = (self.path.join(name), self.path_of_new(name));
         fs::rename(&new, &path).map_err(RunError::io("rename", &new))?;
@@ -202,7 +202,7 @@ impl RunDirectory {
         sync().map_err(RunError::io("write", &path))
     }
 
-    /// Removes a file; one that is not there is as good.
+    /// Removes a file; it is not an error if there is none.
     fn remove(&self, name: &str) -> Result<(), RunError> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {

@@ -1,4 +1,4 @@
-//! What `seekscope disk` measured: one record per step, and what the steps say together.
+//! What `seekscope disk` measured: one record per step, and what the steps show together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,23 +21,23 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    /// fio's name, e.g. "randread".
+    /// Returns fio's name, e.g. "randread".
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The next offset has nothing to do with the last.
+    /// Returns whether the next offset has nothing to do with the last.
     pub fn is_random(self) -> bool {
         matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
     }
 
-    /// Some accesses are writes.
+    /// Returns whether some accesses are writes.
     pub fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::RandRead)
     }
 }
 
-/// How accesses reach the kernel.
+/// How accesses are submitted to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -48,7 +48,7 @@ pub enum EngineKind {
     Sync,
     /// Loads and stores on a shared mapping.
     Mmap,
-    /// Nothing reaches the kernel: measures the generator itself.
+    /// Nothing is submitted to the kernel: measures the load generator itself.
     Null,
 }
 
@@ -64,7 +64,7 @@ impl EngineKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadAdvice {
-    /// Nothing: the device's read-ahead setting rules.
+    /// Nothing: the device's read-ahead setting applies.
     #[default]
     Normal,
     /// No read-ahead.
@@ -72,11 +72,11 @@ pub enum ReadAdvice {
     Sequential,
 }
 
-/// What one group of equal threads did.
+/// What one group of identical threads did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobFacts {
     pub access: AccessKind,
-    /// Share of reads, 0..=1; matters for mixed accesses only.
+    /// Share of reads, 0..=1; relevant only to mixed accesses.
     pub read_share: f64,
     pub block_bytes: u64,
     pub engine: EngineKind,
@@ -85,34 +85,34 @@ pub struct JobFacts {
     /// Requests in flight per thread.
     pub depth: u32,
     pub threads: u32,
-    /// All threads together, per second; `None` is as fast as it goes.
+    /// The rate of all threads together, per second; `None` means as fast as possible.
     #[serde(default)]
     pub rate_per_s: Option<f64>,
     /// Gaps between intended starts were exponentially distributed instead of even.
     #[serde(default)]
     pub poisson: bool,
-    /// Each write was followed by fdatasync, and counts with it as one operation.
+    /// Each write was followed by fdatasync and counts as one operation together with it.
     #[serde(default)]
     pub sync_each_write: bool,
     /// Writes went to blocks that had never been written, so that each was allocated on the way.
     #[serde(default)]
     pub fresh_blocks: bool,
-    /// fdatasync after so many bytes of writes.
+    /// Bytes of writes after which an fdatasync follows.
     #[serde(default)]
     pub sync_every_bytes: Option<u64>,
     #[serde(default)]
     pub advice: ReadAdvice,
-    /// Read-ahead by explicit advice in windows of so many bytes, the kernel's own being off.
+    /// Bytes per window of read-ahead by explicit advice, with the kernel's own read-ahead off.
     #[serde(default)]
     pub window_bytes: Option<u64>,
-    /// Random accesses in runs of so many adjacent blocks.
+    /// Number of adjacent blocks in each run of random accesses.
     #[serde(default)]
     pub run_blocks: Option<u64>,
 }
 
 impl JobFacts {
-    /// One thread with one direct request of 4 KiB in flight, as fast as it goes. Engines that
-    /// have no direct requests have none, and mixed accesses are half reads.
+    /// Returns a job of one thread with one direct request of 4 KiB in flight, as fast as possible. Engines
+    /// without direct requests use none, and mixed accesses are half reads.
     pub fn new(access: AccessKind, engine: EngineKind) -> Self {
         Self {
             access,
@@ -138,22 +138,22 @@ impl JobFacts {
     }
 }
 
-/// What a job's operations of one kind came to.
+/// The results of a job's operations of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct OperationOutcome {
-    /// Completed within the measured time.
+    /// Operations completed within the measured time.
     pub operations: u64,
     pub bytes: u64,
-    /// Of all, those still under way when the time was over included; from the intended start
-    /// where the job has a rate, else from the call.
+    /// Latency of all operations, including those still under way when the time was over; measured from the
+    /// intended start if the job has a rate, otherwise from the call.
     pub latency: LatencySummary,
-    /// From the call, where the job has a rate.
+    /// Latency from the call, if the job has a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<LatencySummary>,
 }
 
-/// What a job came to.
+/// The results of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobOutcome {
     pub job: JobFacts,
@@ -161,13 +161,13 @@ pub struct JobOutcome {
     pub elapsed_ns: u64,
     pub reads: OperationOutcome,
     pub writes: OperationOutcome,
-    /// fdatasync alone; those of `sync_each_write` are part of the writes too.
+    /// The fdatasync calls alone; those of `sync_each_write` are part of the writes too.
     pub syncs: OperationOutcome,
-    /// User and system time of the job's threads in the measured time, ns. Interrupts and kernel
-    /// threads are not in it.
+    /// User and system time of the job's threads in the measured time, ns. Interrupts and kernel threads are
+    /// not included.
     pub cpu_ns: u64,
-    /// Operations whose intended start had come but which were not issued when time was over
-    /// (jobs with a rate).
+    /// Operations whose intended start had passed but which were not issued when the time was over (jobs with a
+    /// rate).
     #[serde(default)]
     pub behind: u64,
     /// What the engine could not use, e.g. "registered buffers: Cannot allocate memory".
@@ -176,22 +176,22 @@ pub struct JobOutcome {
 }
 
 impl JobOutcome {
-    /// Reads and writes.
+    /// Returns the number of reads and writes.
     pub fn operations(&self) -> u64 {
         self.reads.operations.saturating_add(self.writes.operations)
     }
 
-    /// Reads and writes per second.
+    /// Returns reads and writes per second.
     pub fn iops(&self) -> f64 {
         self.per_s(self.operations())
     }
 
-    /// Bytes read and written per second.
+    /// Returns bytes read and written per second.
     pub fn bytes_per_s(&self) -> f64 {
         self.per_s(self.reads.bytes.saturating_add(self.writes.bytes))
     }
 
-    /// CPU time per read or write, µs; `None` without any.
+    /// Returns the CPU time per read or write, µs; `None` if there were none.
     pub fn cpu_us_per_io(&self) -> Option<f64> {
         let operations = self.operations();
         (operations > 0).then(|| self.cpu_ns as f64 / 1000.0 / operations as f64)
@@ -205,33 +205,33 @@ impl JobOutcome {
     }
 }
 
-/// Which question a step answers. Stored: names never change.
+/// The question that a step answers. Stored: names never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepGroup {
     /// The job that the user described.
     Job,
-    /// Direct random reads of one size by depth.
+    /// Direct random reads of one size, by depth.
     Ramp,
-    /// Direct random reads at depth 1 by size (for the model).
+    /// Direct random reads at depth 1, by size (for the model).
     Size,
-    /// Direct 1 MiB reads in order.
+    /// Direct sequential reads of 1 MiB.
     SequentialDirect,
     /// Cold buffered reads of 32 KiB: in order, shuffled, in runs.
     Order,
-    /// Buffered reads of what is in the page cache: the CPU's part.
+    /// Buffered reads of data in the page cache: the CPU's part of the cost.
     Cached,
-    /// Cold buffered reads by read-ahead window.
+    /// Cold buffered reads, by read-ahead window.
     ReadAhead,
     /// Small writes, each followed by fdatasync.
     Journal,
-    /// The same beside a checkpoint-like burst of large writes.
+    /// Small writes, each followed by fdatasync, beside a checkpoint-like burst of large writes.
     Checkpoint,
-    /// 70 % reads, 30 % writes at the knee.
+    /// 70 % reads and 30 % writes at the knee.
     Mixed,
     /// Page faults on a mapping.
     Mmap,
-    /// The generator without a disk.
+    /// The load generator without a disk.
     Generator,
     /// Random reads for minutes.
     Sustained,
@@ -243,10 +243,10 @@ pub struct DiskStep {
     pub group: StepGroup,
     /// Unique in the run; the tag in `latency.hlog` and the step in `intervals.parquet`.
     pub name: String,
-    /// CLOCK_MONOTONIC ns of the measured time, warm-up left out.
+    /// Start of the measured time, CLOCK_MONOTONIC ns, with the warm-up left out.
     pub started_ns: u64,
     pub ended_ns: u64,
-    /// In the order of their start; the first is the one that the step is about.
+    /// In the order of their start; the first is the main job of the step.
     pub jobs: Vec<JobOutcome>,
     /// What this process had the block layer fetch in the measured time (`/proc/self/io`);
     /// `None` where the kernel does not count it.
@@ -254,26 +254,26 @@ pub struct DiskStep {
     /// Share (0..=1) of the measured time in which some task waited for I/O, on the whole host
     /// (PSI "some"); `None` without PSI.
     pub io_pressure: Option<f64>,
-    /// Load average over one minute at the end.
+    /// Load average over one minute at the end of the step.
     pub load_1m: f64,
 }
 
 impl DiskStep {
-    /// The job that the step is about.
+    /// Returns the main job of the step.
     pub fn main(&self) -> Option<&JobOutcome> {
         self.jobs.first()
     }
 }
 
-/// Whether direct I/O is what it says.
+/// Whether direct I/O really bypasses the page cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DirectFacts {
-    /// Direct reads were made and left nothing in the page cache.
+    /// Whether direct reads were made and left nothing in the page cache.
     pub real: bool,
-    /// Alignment of offsets, lengths and memory, bytes; 0 when unknown.
+    /// Required alignment of offsets, lengths and memory, bytes; 0 if unknown.
     pub alignment_bytes: u64,
-    /// How that was found out, for people.
+    /// How this was determined, for people.
     pub evidence: String,
 }
 
@@ -286,17 +286,17 @@ pub struct DiskMeasurement {
     /// The file read from, when it is not seekscope's own.
     pub existing_file: Option<String>,
     pub file_bytes: u64,
-    /// The disk as it is, or throttled.
+    /// The disk as it is, or the throttled one.
     pub disk: Disk,
-    /// Written to the disk by this run, by the kernel's count: the file, what steps wrote, and some
-    /// 100 KiB of the run's own records. 0 when only an existing file was read.
+    /// Bytes written to the disk by this run, as the kernel counts them: the file, what steps wrote, and about
+    /// 100 KiB of the run's own records. 0 if only an existing file was read.
     pub written_bytes: u64,
     pub direct: DirectFacts,
-    /// Cost of reading the clock once, ns: one reading per operation at depth 1, at greater
-    /// depths one per batch that completes and one per submission; one more where a sync follows.
+    /// Cost of one clock reading, ns. There is one reading per operation at depth 1; at greater depths, one per
+    /// batch that completes and one per submission; and one more where a sync follows.
     pub clock_read_ns: f64,
     pub surroundings: Surroundings,
     pub steps: Vec<DiskStep>,
-    /// Made from the steps; `None` when they were too few.
+    /// The model made from the steps; `None` if there were too few of them.
     pub model: Option<DeviceModel>,
 }

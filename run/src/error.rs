@@ -1,11 +1,11 @@
-//! What can go wrong with a run directory.
+//! Errors of a run directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::document;
 
-/// Each message names the file.
+/// An error of a run directory. Each message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("cannot {action} {}: {source}", path.display())]
@@ -46,7 +46,7 @@ impl RunError {
         }
     }
 
-    /// For `map_err`: content of a path that makes no sense.
+    /// For `map_err`: content of a path that cannot be understood.
     pub(crate) fn damaged<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
         move |reason| Self::Damaged {
             path: path.to_path_buf(),

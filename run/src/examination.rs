@@ -1,8 +1,8 @@
-//! What `doctor` gathered of a server and its fellows beside the trace and the counters.
+//! What `doctor` gathered about a server and the other members beyond the trace and the counters.
 //!
-//! Facts only: what they mean is concluded from them anew each time a run is opened (crate `doctor`).
-//! Nothing here holds a document's value: query shapes, plans and counts, never filters.
-//! Whatever could not be asked is `None` or empty, and stands in the run's limitations.
+//! Only facts are kept: their meaning is concluded afresh each time a run is opened (crate `doctor`). Nothing
+//! here holds a document's value: query shapes, plans and counts, never filters. Whatever could not be asked is
+//! `None` or empty, and is recorded in the run's limitations.
 
 use std::time::Duration;
 
@@ -11,41 +11,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceModel, Gain, Surroundings, TargetFacts};
 
-/// `source` of a counter sample that another member than the examined one gave: followed by its name.
+/// `source` of a counter sample from a member other than the examined one; followed by its name.
 pub const COUNTERS_OF_MEMBER: &str = "serverStatus@";
-/// `source` of counters out of the server's own diagnostic files (FTDC).
+/// `source` of counters from the server's own diagnostic files (FTDC).
 pub const COUNTERS_OF_FTDC: &str = "ftdc";
 
-/// What was gathered of a server beside trace and counters.
+/// What was gathered about a server besides the trace and the counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ExaminationRecord {
-    /// What was asked for with `--for`, ns.
+    /// Duration asked for with `--for`, ns.
     pub asked_ns: u64,
     pub deployment: Deployment,
-    /// The examined server's replica set, as it calls it itself.
+    /// Name of the examined server's replica set, as the server gives it.
     pub set: Option<String>,
-    /// The examined one first; then every other that the server knows of, reached or not.
+    /// The examined server first, then every other server that it knows, reached or not.
     pub members: Vec<MemberRecord>,
-    /// What the disk under the data can do, as known before anything was watched: measured, or a typical
-    /// disk's.
+    /// What the disk under the data can do, as known before the server was watched: measured, or typical values.
     pub disk: Option<DiskAbility>,
-    /// … and what it does for this server, concluded from the whole run: limits of the server's control
-    /// group, and what was seen, taken into account. Every answer and finding uses this one.
+    /// What the disk can do for this server, concluded from the whole run: takes into account the limits of the
+    /// server's control group and what was seen. Every answer and finding uses this one.
     pub disk_opinion: Option<DiskAbility>,
-    /// Of the host that seekscope ran on, where the examined server runs there too.
+    /// Settings of the host that seekscope ran on; `None` unless the examined server runs there too.
     pub host: Option<HostSettings>,
-    /// The server's diagnostic files, where they could be read.
+    /// The server's diagnostic files; `None` if they could not be read.
     pub ftdc: Option<FtdcFacts>,
-    /// What the run cost, measured by itself.
+    /// What the run itself cost, as it measured.
     pub cost: Option<ExaminationCost>,
     /// The earlier run that this one was compared with (`--since`), and what it had predicted.
     pub since: Option<EarlierRun>,
-    /// Names were replaced by hashes.
+    /// Whether names were replaced by hashes.
     pub redacted: bool,
 }
 
-/// How servers stand to one another.
+/// How the servers are deployed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Deployment {
@@ -55,7 +54,7 @@ pub enum Deployment {
     Sharded,
 }
 
-/// What a member is to its set or cluster.
+/// The role of a member in its set or cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
@@ -70,7 +69,7 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// The word for people.
+    /// Returns the name shown to people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standalone => "standalone",
@@ -87,31 +86,31 @@ impl MemberState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct MemberRecord {
-    /// `host:port` as the deployment names it, or as the connection string does. Never credentials.
+    /// `host:port` as the deployment or the connection string gives it. Never contains credentials.
     pub name: String,
     pub state: MemberState,
-    /// The shard it belongs to, in a sharded cluster.
+    /// The shard it belongs to; `None` outside a sharded cluster.
     pub shard: Option<String>,
-    /// Why it could not be asked. `None`: it was.
+    /// Why it could not be queried; `None` if it was.
     pub not_asked: Option<String>,
     pub target: TargetFacts,
-    /// Behind the primary, s.
+    /// How far it is behind the primary, s.
     pub lag_s: Option<f64>,
     pub oplog: Option<OplogFacts>,
     /// The feature compatibility version, e.g. "7.0".
     pub compatibility_version: Option<String>,
-    /// Of `getCmdLineOpts`, flattened with dots ("storage.wiredTiger.engineConfig.cacheSizeGB"); no
-    /// secrets, no paths of key files.
+    /// Options from `getCmdLineOpts`, flattened with dots ("storage.wiredTiger.engineConfig.cacheSizeGB"); without
+    /// secrets and paths of key files.
     pub options: Vec<NamedValue>,
-    /// Of `getParameter`, those that bear on the disk.
+    /// Server parameters that affect the disk, from `getParameter`.
     pub parameters: Vec<NamedValue>,
-    /// The largest and the busiest.
+    /// The largest and the busiest collections.
     pub collections: Vec<CollectionFacts>,
-    /// Collections beyond the limit, of which nothing was asked.
+    /// Number of collections beyond the limit, which were not examined.
     pub collections_left_out: u64,
-    /// What was seen running, the longest first.
+    /// Operations that were seen running, the longest first.
     pub operations: Vec<OperationSeen>,
-    /// Its start-up warnings, as it words them.
+    /// The server's start-up warnings, verbatim.
     pub warnings: Vec<String>,
 }
 
@@ -126,38 +125,42 @@ pub struct NamedValue {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OplogFacts {
-    /// Allowed, bytes.
+    /// Maximum size, bytes.
     pub size_bytes: u64,
+    /// Size in use, bytes.
     pub used_bytes: u64,
-    /// Between the first and the last entry, s.
+    /// Time between the first and the last entry, s.
     pub window_s: f64,
 }
 
-/// One collection, by the server's own statistics.
+/// One collection, from the server's own statistics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct CollectionFacts {
     /// `database.collection`.
     pub namespace: String,
     pub documents: u64,
-    /// Uncompressed, bytes.
+    /// Uncompressed size of the documents, bytes.
     pub data_bytes: u64,
-    /// Of its file, bytes, and of that free for reuse.
+    /// File size, bytes.
     pub storage_bytes: u64,
+    /// Bytes of the file that are free for reuse.
     pub reusable_bytes: Option<u64>,
     pub capped: bool,
     pub time_series: bool,
     pub clustered: bool,
     pub sharded: bool,
-    /// "snappy", "zstd", …
+    /// Name of the block compressor: "snappy", "zstd", …
     pub compressor: Option<String>,
-    /// Moved between file and cache during the run, bytes.
+    /// Bytes read from the file into the cache during the run.
     pub read_into_cache_bytes: Option<u64>,
+    /// Bytes written from the cache to the file during the run.
     pub written_from_cache_bytes: Option<u64>,
-    /// Of it in the cache at the end, bytes.
+    /// Bytes of the collection in the cache at the end of the run.
     pub in_cache_bytes: Option<u64>,
-    /// Time that operations on it took during the run (`top`), ns.
+    /// Time that reading operations on it took during the run (`top`), ns.
     pub reading_ns: Option<u64>,
+    /// Time that writing operations on it took during the run (`top`), ns.
     pub writing_ns: Option<u64>,
     pub indexes: Vec<IndexFacts>,
 }
@@ -169,35 +172,38 @@ pub struct IndexFacts {
     pub name: String,
     /// Key pattern as JSON text, e.g. `{"customer":1}`.
     pub keys: String,
-    /// Of its file, bytes, and of that free for reuse.
+    /// File size, bytes.
     pub bytes: u64,
+    /// Bytes of the file that are free for reuse.
     pub reusable_bytes: Option<u64>,
-    /// Uses since the server counts (`$indexStats`), and since when, s before the run.
+    /// Number of uses that the server has counted (`$indexStats`).
     pub uses: Option<u64>,
+    /// For how long the server has counted uses, s; of several members, the shortest time.
     pub counted_s: Option<f64>,
+    /// Whether it is still being built.
     pub building: bool,
 }
 
-/// An operation as `currentOp` showed it, in one or several looks.
+/// An operation as `currentOp` showed it in one or several samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OperationSeen {
     /// "query", "getmore", "command find", "index build", "initial sync", "compact", …
     pub kind: String,
     pub namespace: Option<String>,
-    /// e.g. "COLLSCAN", "IXSCAN { a: 1 }": key names only.
+    /// Summary of the query plan, with key names only, e.g. "COLLSCAN", "IXSCAN { a: 1 }".
     pub plan: Option<String>,
-    /// Longest that it was seen to have been running, µs.
+    /// The longest time that it was seen to have been running, µs.
     pub running_us: u64,
-    /// Looks in which it, or one like it (same kind, namespace, plan and filter), was running; the most at
-    /// once.
+    /// Number of samples in which it, or one like it (same kind, namespace, plan and filter), was running.
     pub looks: u32,
+    /// The most such operations seen in one sample.
     pub at_once: u32,
-    /// Looks in which one of them waited for a lock, or for a ticket or flow control.
+    /// Number of samples in which one of them waited for a lock, a ticket or flow control.
     pub waiting_looks: u32,
-    /// (done, total) as the server says, at the last look.
+    /// Progress reported by the server in the last sample: (done, total).
     pub progress: Option<(u64, u64)>,
-    /// What it selects documents by; `None` where that is not known.
+    /// What it selects documents by; `None` if that is not known.
     pub filter: Option<FilterSeen>,
 }
 
@@ -207,133 +213,141 @@ pub struct OperationSeen {
 )]
 #[serde(default)]
 pub struct FilterSeen {
-    /// Fields, and operators such as "$or" that stand in the place of one. Empty: it takes every document.
+    /// Field names, and operators such as "$or" that take the place of one. Empty if it selects every document.
     pub fields: Vec<String>,
-    /// What matches is grouped, counted or cut off before it is returned, so the number of documents
-    /// returned says nothing about how many matched.
+    /// Whether matching documents are grouped, counted or cut off before they are returned, so that the number
+    /// returned does not show how many matched.
     pub reduced: bool,
 }
 
-/// A device model and how it came about.
+/// A device model and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DiskAbility {
     pub model: DeviceModel,
-    /// False: a typical disk that the data's disk looks like, or what `seen` says.
+    /// Whether the model was measured. If false, it is that of a typical disk of the same kind, or what `seen`
+    /// says.
     pub measured: bool,
-    /// Limits or latencies that were seen while the server was watched went into it.
+    /// Whether limits or latencies seen while the server was watched were taken into account.
     pub seen: bool,
-    /// "probed during this run for 4 s", "seekscope-runs/disk-… of 3 days ago", "typical SSD".
+    /// Where the model comes from: "probed during this run for 4 s", "seekscope-runs/disk-… of 3 days ago",
+    /// "typical SSD".
     pub source: String,
 }
 
-/// Settings of the host that bear on a database's disk.
+/// Settings of the host that affect a database's disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct HostSettings {
-    /// Seen from the server's process and disk: its cgroup's limits and what distorts.
+    /// Limits of the server's cgroup, and what distorts measurements, for the server's process and disk.
     pub surroundings: Surroundings,
     pub numa_nodes: u32,
-    /// The server's memory policy interleaves nodes (`/proc/PID/numa_maps`); `None` where hidden.
+    /// Whether the server's memory policy interleaves NUMA nodes (`/proc/PID/numa_maps`); `None` if that is hidden.
     pub numa_interleaved: Option<bool>,
     pub numa_balancing: Option<bool>,
     pub zone_reclaim_mode: Option<u32>,
     pub swappiness: Option<u32>,
     pub swap_total_bytes: Option<u64>,
-    /// Of the server's process, bytes.
+    /// Memory of the server's process that is swapped out, bytes.
     pub swapped_bytes: Option<u64>,
     pub dirty_ratio: Option<u32>,
     pub dirty_background_ratio: Option<u32>,
     pub transparent_huge_pages: Option<String>,
     pub transparent_huge_pages_defrag: Option<String>,
-    /// Of the server's process.
+    /// Maximum number of open files of the server's process.
     pub open_files_limit: Option<u64>,
+    /// Number of files that the server's process has open.
     pub open_files: Option<u64>,
     pub memory_available_bytes: Option<u64>,
-    /// The server runs in a container (other PID or mount namespace than ours).
+    /// Whether the server runs in a container (its PID or mount namespace is not seekscope's).
     pub containerised: bool,
 }
 
-/// The server's diagnostic files.
+/// The server's diagnostic files (FTDC).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct FtdcFacts {
     pub folder: String,
     pub files: u32,
     pub samples: u64,
-    /// Wall clock, ns since 1970, of the first and the last sample that was taken over.
+    /// Wall-clock time of the first sample included in the run, ns since 1970.
     pub first_realtime_ns: u64,
+    /// Wall-clock time of the last sample included in the run, ns since 1970.
     pub last_realtime_ns: u64,
-    /// Chunks that were damaged and left out.
+    /// Number of chunks that were damaged and left out.
     pub damaged_chunks: u32,
 }
 
-/// What examining cost.
+/// The cost of the examination itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ExaminationCost {
-    /// CPU time of seekscope's own process, ns, and of its programs in the kernel.
+    /// CPU time of seekscope's own process, ns.
     pub client_cpu_ns: u64,
+    /// CPU time of seekscope's programs in the kernel, ns.
     pub kernel_cpu_ns: u64,
     pub client_peak_rss_bytes: u64,
-    /// Commands sent to servers.
+    /// Number of commands sent to servers.
     pub commands: u64,
-    /// Why it ended itself before its time (pressure, latency, space): its guard's words.
+    /// Why it ended before its time (pressure, latency, space); `None` if it did not.
     pub ended_early: Option<String>,
 }
 
-/// An earlier run, and whether what it predicted came true.
+/// An earlier run, and whether its predictions came true.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct EarlierRun {
-    /// The folder's name.
+    /// Name of the run's folder.
     pub run: String,
-    /// Wall clock of its start, ns since 1970.
+    /// Wall-clock time of the start, ns since 1970.
     pub started_realtime_ns: u64,
     pub changes: Vec<FindingChange>,
 }
 
-/// A finding in two runs.
+/// A finding compared between two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct FindingChange {
-    /// [`crate::Finding::id`].
+    /// The finding's `id`.
     pub id: String,
-    /// What it is about: a collection, an index, a member; may be empty.
+    /// What the finding is about: a collection, an index, a member; may be empty.
     pub subject: String,
-    /// "gone", "new", "better", "worse", "same"; "unknown" where what it needs was not looked at again, or
-    /// the server did not do as much work as then, so nothing can be told.
+    /// "gone", "new", "better", "worse", "same"; "unknown" if the facts it needs were not examined again, or if the
+    /// server did less work than in the earlier run, so that nothing can be concluded.
     #[schemars(extend("enum" = ["gone", "new", "better", "worse", "same", "unknown"]))]
     pub change: String,
-    /// What was measured then, in the unit of the gain.
+    /// The value measured in the earlier run, in the unit of the gain.
     pub before: Option<f64>,
-    /// What was measured now, in the same unit; waiting is that of the earlier run's work.
+    /// The value measured in this run, in the same unit; waiting time is given for the earlier run's amount of
+    /// work.
     pub after: Option<f64>,
-    /// The work that both were compared by; `None` where it has no part in the finding, or is not known.
+    /// The work by which the two were compared; `None` if it does not matter to the finding, or is not known.
     pub work: Option<WorkCompared>,
-    /// What acting on it should have saved.
+    /// The saving predicted for acting on the finding.
     pub predicted: Option<Gain>,
-    /// Whether it did: inside the interval, less, more; begins with "cannot be told: " and the reason where nothing
-    /// can be told.
+    /// Whether the prediction came true: inside the interval, less or more; begins with "cannot be told: " and the
+    /// reason if nothing can be concluded.
     pub verdict: String,
 }
 
-/// Work done in two runs.
+/// The rate of work in two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct WorkCompared {
-    /// "operations" or "writes" of clients, "reads" past the server's cache, "calls" on the file that the finding
-    /// is about.
+    /// What is counted: "operations" or "writes" of clients, "reads" that missed the server's cache, or "calls" on
+    /// the file that the finding is about.
     #[schemars(extend("enum" = ["operations", "writes", "reads", "calls"]))]
     pub unit: String,
+    /// Rate in the earlier run, per second.
     #[schemars(range(min = 0))]
     pub before_per_s: f64,
+    /// Rate in this run, per second.
     #[schemars(range(min = 0))]
     pub after_per_s: f64,
 }
 
 impl CollectionFacts {
-    /// Of its file and those of its indexes.
+    /// Returns the bytes of its file and those of its indexes.
     pub fn stored_bytes(&self) -> u64 {
         let indexes = self.indexes.iter().map(|index| index.bytes);
         indexes.fold(self.storage_bytes, u64::saturating_add)
@@ -341,7 +355,7 @@ impl CollectionFacts {
 }
 
 impl DiskAbility {
-    /// What it rests on, in a word or two, for sentences: "measured", "as seen in this run", "typical".
+    /// Returns what it rests on, in a word or two, for sentences: "measured", "as seen in this run", "typical".
     pub fn basis(&self) -> &'static str {
         match (self.measured, self.seen) {
             (true, false) => "measured",
@@ -353,24 +367,24 @@ impl DiskAbility {
 }
 
 impl ExaminationRecord {
-    /// The examined server.
+    /// Returns the examined server.
     pub fn examined(&self) -> Option<&MemberRecord> {
         self.members.first()
     }
 
-    /// How long it was meant to take.
+    /// Returns how long the examination was meant to take.
     pub fn asked(&self) -> Duration {
         Duration::from_nanos(self.asked_ns)
     }
 }
 
 impl MemberRecord {
-    /// The value of an option of the command line or configuration file.
+    /// Returns the value of an option of the command line or configuration file.
     pub fn option(&self, name: &str) -> Option<&str> {
         value_of(&self.options, name)
     }
 
-    /// The value of a server parameter.
+    /// Returns the value of a server parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         value_of(&self.parameters, name)
     }

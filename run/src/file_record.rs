@@ -1,10 +1,10 @@
-//! Which file an event was on.
+//! The file that an event was on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-/// How sure the path of a file is.
+/// How certain the path of a file is.
 #[derive(
     Debug,
     Clone,
@@ -21,15 +21,15 @@ use strum::{EnumString, IntoStaticStr};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum PathState {
-    /// Seen under this name while it was open.
+    /// The file was seen under this name while it was open.
     Known,
-    /// Deleted while open; the path is its last known name.
+    /// The file was deleted while open; the path is its last known name.
     Deleted,
-    /// Never seen open by name; `path` is then a description such as `inode 17 on 254:0`.
+    /// The file was never seen open by name; `path` is then a description such as `inode 17 on 254:0`.
     Unresolved,
 }
 
-/// What a file is to the database.
+/// The role of a file in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRole {
@@ -37,7 +37,7 @@ pub enum FileRole {
     Index,
     Journal,
     HistoryStore,
-    /// WiredTiger's or the server's own tables and text files.
+    /// Tables and text files of WiredTiger or the server themselves.
     Metadata,
     /// Recognised as none of the above (logs, spill files, …).
     Other,
@@ -53,7 +53,7 @@ impl FileRole {
         Self::Other,
     ];
 
-    /// The word stored in `files.parquet` and shown to people.
+    /// Returns the word stored in `files.parquet` and shown to people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Collection => "collection",
@@ -65,7 +65,7 @@ impl FileRole {
         }
     }
 
-    /// The role with this stored word; unknown words are [`FileRole::Other`].
+    /// Returns the role with this stored word; unknown words become [`FileRole::Other`].
     pub fn from_name(name: &str) -> Self {
         Self::ALL
             .into_iter()
@@ -86,15 +86,15 @@ pub struct FileRecord {
     pub device_major: u32,
     pub device_minor: u32,
     pub inode: u64,
-    /// File size when last looked at, bytes; 0 when unknown.
+    /// File size when last checked, bytes; 0 if unknown.
     pub size_bytes: u64,
     pub role: FileRole,
-    /// `database.collection`, or `database.collection/index`, where known.
+    /// `database.collection`, or `database.collection/index`, if known.
     pub namespace: Option<String>,
 }
 
 impl FileRecord {
-    /// The last part of the path, for narrow tables.
+    /// Returns the last part of the path, for narrow tables.
     pub fn name(&self) -> &str {
         match self.path_state {
             PathState::Unresolved => &self.path,

@@ -1,11 +1,10 @@
-//! What a trace that only counts keeps: how often each file was used over an interval, and how long
-//! that took.
+//! What a trace that only counts keeps: how often each file was used over an interval, and how long that took.
 
 use serde::{Deserialize, Serialize};
 
 use crate::IoOp;
 
-/// One file and operation over one interval.
+/// Totals of one file and operation over one interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileTotals {
     /// Start of the interval, CLOCK_MONOTONIC ns.
@@ -16,23 +15,23 @@ pub struct FileTotals {
     pub op: IoOp,
     pub calls: u64,
     pub errors: u64,
-    /// Transferred.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Sent to the block layer for reading, read-ahead included.
+    /// Bytes sent to the block layer for reading, read-ahead included.
     pub device_read_bytes: u64,
     pub hits: u64,
     pub misses: u64,
     pub waited_for_others: u64,
     pub direct: u64,
-    /// Sum over the calls.
+    /// Sum of the latencies of the calls.
     pub latency_sum_ns: u64,
-    /// Entry i counts the calls of 2^i to 2^(i+1) - 1 ns; the last counts all above, too.
+    /// Entry i counts the calls of 2^i to 2^(i+1) - 1 ns; the last also counts all longer ones.
     pub latency_counts: Vec<u64>,
 }
 
 impl FileTotals {
-    /// An upper bound of the latency that so many of a thousand calls did not exceed, ns: the end
-    /// of its bucket, so at most twice the truth. 0 without calls.
+    /// Returns an upper bound of the latency that this many of a thousand calls did not exceed, ns: the end of
+    /// its bucket, so at most twice the true value. 0 if there are no calls.
     pub fn latency_quantile_ns(counts: &[u64], per_mille: u64) -> u64 {
         let calls: u64 = counts.iter().sum();
         let wanted = calls.saturating_mul(per_mille).div_ceil(1000).max(1);
@@ -47,7 +46,7 @@ impl FileTotals {
     }
 }
 
-/// Stored as the word that `io.parquet` has.
+/// Stores an operation as the word that `io.parquet` has.
 mod op_name {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

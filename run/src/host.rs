@@ -1,4 +1,4 @@
-//! What the host is, read from `/proc` and `/sys`.
+//! Facts about the host, read from `/proc` and `/sys`.
 //!
 //! Everything is optional: a container may hide any of it, and a missing fact is not an error.
 
@@ -9,24 +9,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel_files::{bracketed, read_trimmed};
 
-/// The machine. Its name is left out on purpose: reports are passed on.
+/// The host. Its name is left out on purpose, because reports are passed on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct HostFacts {
+    /// Kernel release.
     pub kernel: String,
     pub cpu_model: String,
+    /// Number of logical CPUs.
     pub cpus: u32,
+    /// Total memory, bytes.
     pub memory_bytes: u64,
     /// Load average over one minute when the run began.
     pub load_1m: f64,
-    /// `/sys/kernel/mm/transparent_hugepage/enabled`, the active word.
+    /// The active setting in `/sys/kernel/mm/transparent_hugepage/enabled`.
     pub transparent_huge_pages: Option<String>,
-    /// [`HostFacts::pages_out_idle_memory`] when the run began.
+    /// Whether the kernel paged out idle memory when the run began, although none was short
+    /// ([`HostFacts::pages_out_idle_memory`]).
     pub idle_is_paged_out: bool,
 }
 
 impl HostFacts {
-    /// Reads below `root` ("/" outside of tests).
+    /// Reads the facts below `root` ("/" outside of tests).
     pub fn read(root: &Path) -> Self {
         let cpuinfo = read_trimmed(root.join("proc/cpuinfo")).unwrap_or_default();
         let cpu_models: Vec<&str> = cpuinfo
@@ -59,9 +63,9 @@ impl HostFacts {
         }
     }
 
-    /// Does the kernel page out memory that nobody used for a while, although none is short (DAMON's
-    /// proactive reclaim, which some virtual machines use to give memory back to their hosts)? The page
-    /// cache then loses pages that a host with as much free memory would keep. False where that is hidden.
+    /// Returns whether the kernel pages out memory that has not been used for a while, although none is short
+    /// (DAMON's proactive reclaim, which some virtual machines use to return memory to their hosts). The page
+    /// cache then loses pages that a host with as much free memory would keep. False if that is hidden.
     pub fn pages_out_idle_memory(root: &Path) -> bool {
         let reclaim = read_trimmed(root.join("sys/module/damon_reclaim/parameters/enabled"));
         if reclaim.is_some_and(|enabled| enabled == "Y") {
@@ -92,7 +96,7 @@ impl HostFacts {
         })
     }
 
-    /// Load average over one minute, now; 0 where it is hidden.
+    /// Returns the present load average over one minute; 0 if it is hidden.
     pub fn load_1m(root: &Path) -> f64 {
         let load = read_trimmed(root.join("proc/loadavg")).unwrap_or_default();
         let first = load.split(' ').next();

@@ -1,5 +1,4 @@
-//! Settings of the host that bear on a database's disk, read from `/proc` and `/sys`: see
-//! [`HostSettings`].
+//! Reads the settings of the host that bear on a database's disk from `/proc` and `/sys`: see [`HostSettings`].
 
 use std::fs::File;
 use std::io::Read;
@@ -8,13 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::kernel_files::{bracketed, read_number, read_trimmed};
 use crate::{DeviceFacts, HostFacts, HostSettings, Surroundings};
 
-/// The kernel hands out no more than a page at once.
+/// The kernel returns no more than a page per read.
 const NUMA_MAPS_BYTES: usize = 4_096;
 
 impl HostSettings {
-    /// Reads below `root` ("/" outside of tests) what the host has set, and what holds for the process
-    /// `pid`: its control groups, limits and memory. Without a process the limits are our own.
-    /// `directory` is the data directory, which lies on `device`. Whatever is hidden is `None`.
+    /// Reads, below `root` ("/" outside of tests), the settings of the host and what applies to the process
+    /// `pid`: its control groups, limits and memory. Without a process the limits are our own. `directory` is
+    /// the data directory, which lies on `device`. Whatever is hidden is `None`.
     pub fn read(
         root: &Path,
         pid: Option<u32>,
@@ -53,7 +52,7 @@ impl HostSettings {
     }
 }
 
-/// A process below a `/proc`.
+/// A process below a `/proc` tree.
 struct Process<'a> {
     root: &'a Path,
     folder: PathBuf,
@@ -67,10 +66,10 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Whether its memory is spread over all nodes (numa(7)). A process started so has the policy for
-    /// nearly every mapping; single ones may have another. `None` where there is nothing to read.
+    /// Returns whether its memory is spread over all nodes (numa(7)). A process started that way has the policy
+    /// for nearly every mapping; single mappings may have another. `None` if there is nothing to read.
     ///
-    /// Only the first mappings are looked at: for each the kernel counts all pages, with the map of the
+    /// Only the first mappings are examined: for each, the kernel counts all pages with the map of the
     /// process's memory locked, which would hold up a server with a large cache.
     fn numa_interleaved(&self) -> Option<bool> {
         let mut page = [0; NUMA_MAPS_BYTES];
@@ -91,7 +90,7 @@ impl<'a> Process<'a> {
         bytes_of(&read_trimmed(self.folder.join("status"))?, "VmSwap:")
     }
 
-    /// The soft limit; none is as good as the largest.
+    /// Returns the soft limit; no limit is given as the largest number.
     fn open_files_limit(&self) -> Option<u64> {
         let limits = read_trimmed(self.folder.join("limits"))?;
         let rest = limits
@@ -108,7 +107,7 @@ impl<'a> Process<'a> {
         u64::try_from(entries.count()).ok()
     }
 
-    /// In other namespaces of processes or mounts than ours.
+    /// Returns whether it is in other PID or mount namespaces than ours.
     fn is_containerised(&self) -> bool {
         ["pid", "mnt"].iter().any(|kind| {
             let of = |folder: &Path| std::fs::read_link(folder.join("ns").join(kind)).ok();
@@ -118,7 +117,7 @@ impl<'a> Process<'a> {
     }
 }
 
-/// Nodes with memory or processors; 1 where the kernel does not say.
+/// Returns the number of nodes with memory or processors; 1 if the kernel does not say.
 fn numa_nodes(root: &Path) -> u32 {
     let entries = std::fs::read_dir(root.join("sys/devices/system/node"));
     let names = entries.into_iter().flatten().flatten();
@@ -130,7 +129,7 @@ fn numa_nodes(root: &Path) -> u32 {
     u32::try_from(nodes.count()).unwrap_or(u32::MAX).max(1)
 }
 
-/// Of lines such as `SwapTotal:  2048 kB`.
+/// Reads a value from lines such as `SwapTotal:  2048 kB`.
 fn bytes_of(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
     use crate::BlockLayer;
 
-    /// A host with two nodes and a server in a container, process 7; we are in group "/ours".
+    /// Returns a host with two nodes and a server in a container, process 7; we are in group "/ours".
     fn host() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let limits = "Limit                     Soft Limit           Hard Limit           Units\n\

@@ -13,13 +13,13 @@ pub struct Interval {
     pub operation: String,
     /// Start of the interval, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
-    /// As measured: a second that the scheduler stretched is longer.
+    /// Measured length: a second stretched by the scheduler is longer.
     pub duration_ns: u64,
     /// Operations that ended in the interval, failed ones included.
     pub count: u64,
     /// Those of them that failed.
     pub errors: u64,
-    /// Moved by operations that succeeded.
+    /// Bytes moved by operations that succeeded.
     pub bytes: u64,
     /// Service time: from send to reply.
     pub latency: LatencySummary,

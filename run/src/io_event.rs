@@ -1,14 +1,14 @@
-//! One I/O: a call of a process on a file, or a request that reached a disk.
+//! One I/O: a call of a process on a file, or a request to a disk.
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Where latencies ended in runs of earlier versions; longer ones are [`IoFlags::LATENCY_SATURATED`].
+/// The longest latency recorded in runs of earlier versions; longer ones are [`IoFlags::LATENCY_SATURATED`].
 pub const CUT_OFF_LATENCY_NS: u64 = u32::MAX as u64;
 
-/// What made the I/O. The numbers are stored in run directories and in the
-/// records of the eBPF program (`trace/bpf/record.h`): never renumber, only add.
+/// What made the I/O. The numbers are stored in run directories and in the records of the eBPF program
+/// (`trace/bpf/record.h`): never renumber, only add.
 #[derive(
     Debug,
     Clone,
@@ -58,8 +58,8 @@ pub enum IoOp {
     BlockDiscard = 25,
 }
 
-/// Where an I/O was seen. One read of a file may cause none or many requests of a disk, so figures
-/// of the two are never added.
+/// Where an I/O was seen. One read of a file may cause none or many requests to a disk, so figures of the two
+/// are never added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IoLayer {
     /// Between a process and the kernel.
@@ -74,33 +74,33 @@ pub enum IoLayer {
 pub enum IoKind {
     Read,
     Write,
-    /// Waits until written data is safe (`fsync` and its kin, flushes of a disk).
+    /// Waits until written data is safe (`fsync` and similar calls, flushes of a disk).
     Sync,
     Discard,
 }
 
 impl IoKind {
-    /// The word for people.
+    /// Returns the name shown to people.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 impl IoOp {
-    /// In the order of their numbers.
+    /// All operations, in the order of their numbers.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The operation with this stored number, if there is one.
+    /// Returns the operation with this stored number, if there is one.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code.checked_sub(1)?)).copied()
     }
 
-    /// The operation with this name, if there is one.
+    /// Returns the operation with this name, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
         name.parse().ok()
     }
 
-    /// Where it is seen.
+    /// Returns the layer at which it is seen.
     pub fn layer(self) -> IoLayer {
         if (self as u8) < Self::BlockRead as u8 {
             IoLayer::File
@@ -109,7 +109,7 @@ impl IoOp {
         }
     }
 
-    /// What it does.
+    /// Returns what it does.
     pub fn kind(self) -> IoKind {
         match self {
             Self::Read
@@ -140,23 +140,23 @@ impl IoOp {
         }
     }
 
-    /// A process reads a file.
+    /// Returns whether a process reads a file.
     pub fn is_read(self) -> bool {
         self.layer() == IoLayer::File && self.kind() == IoKind::Read
     }
 
-    /// A process writes a file.
+    /// Returns whether a process writes a file.
     pub fn is_write(self) -> bool {
         self.layer() == IoLayer::File && self.kind() == IoKind::Write
     }
 
-    /// The word stored in `io.parquet`: of a system call, its name as in its manual page.
+    /// Returns the word stored in `io.parquet`: for a system call, its name as in its manual page.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Facts about one event, a bit each. Stored: never renumber, only add.
+/// Facts about one event, one bit each. Stored: never renumber, only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IoFlags(pub u16);
 
@@ -165,52 +165,52 @@ impl IoFlags {
     pub const WAITED: u16 = 1;
     /// The call made this thread send reads to the block layer (read-ahead included).
     pub const DEVICE_READ: u16 = 1 << 1;
-    /// The latency is a lower bound: in runs of earlier versions, whose kernel records ended at 4.29 s.
+    /// The latency is a lower bound. Only in runs of earlier versions, whose kernel records ended at 4.29 s.
     pub const LATENCY_SATURATED: u16 = 1 << 2;
     /// The offset is the file's own position (plain `read`/`write`), not an argument; it can be
     /// wrong when threads share the descriptor.
     pub const OFFSET_FROM_POSITION: u16 = 1 << 3;
-    /// The file was open with O_DIRECT: the page cache was not asked.
+    /// The file was open with O_DIRECT: the page cache was not used.
     pub const DIRECT: u16 = 1 << 4;
     /// The file was open with O_APPEND: the kernel chose the offset.
     pub const APPEND: u16 = 1 << 5;
     /// The device bytes did not fit the kernel record and are a lower bound.
     pub const DEVICE_BYTES_SATURATED: u16 = 1 << 6;
-    /// Whether the page cache had the bytes is not known: the work may have been done by another
-    /// thread (io_uring, libaio).
+    /// It is not known whether the page cache had the bytes: the work may have been done by another thread
+    /// (io_uring, libaio).
     pub const CACHE_UNKNOWN: u16 = 1 << 7;
-    /// Of a disk's request: file and offset are those of the direct call that its thread was in;
-    /// the memory did not tell.
+    /// For a disk's request: file and offset are those of the direct call that its thread was in; they could
+    /// not be found from the memory.
     pub const FILE_FROM_CALL: u16 = 1 << 8;
-    /// … it is filesystem metadata, the filesystem's journal included.
+    /// … it is filesystem metadata, including the filesystem's journal.
     pub const METADATA: u16 = 1 << 9;
     /// … nobody waits for it yet.
     pub const READ_AHEAD: u16 = 1 << 10;
-    /// … someone waits for it.
+    /// … something waits for it.
     pub const SYNCHRONOUS: u16 = 1 << 11;
-    /// … a write past the disk's cache.
+    /// … it is a write past the disk's cache.
     pub const FORCE_UNIT_ACCESS: u16 = 1 << 12;
 
-    /// Is this one of the bits set?
+    /// Returns whether one of these bits is set.
     pub fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
     }
 }
 
-/// Where the bytes of a read came from, as far as the thread's own counters tell.
+/// Where the bytes of a read came from, as far as the thread's own counters show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheOutcome {
     /// Page-cache hit (it may have started read-ahead on the side).
     Hit,
     /// The thread read from the device and waited for it.
     Miss,
-    /// The thread waited for pages that someone else, or earlier read-ahead, was reading.
+    /// The thread waited for pages that another thread, or earlier read-ahead, was reading.
     WaitedForOthers,
     /// O_DIRECT: no cache involved.
     Direct,
 }
 
-/// Where a request went on a disk.
+/// The place of a request on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockRequest {
     /// The disk, `major:minor`, as in /proc/diskstats.
@@ -225,48 +225,49 @@ pub struct BlockRequest {
 pub struct IoEvent {
     /// Start, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
-    /// Process id (thread group id) as the host's first PID namespace numbers it.
+    /// Process id (thread group id) as numbered by the host's first PID namespace.
     pub pid: u32,
-    /// Thread id, numbered likewise. Of a disk's request: the thread that sent it off, which may
-    /// belong to the kernel.
+    /// Thread id, numbered likewise. For a disk's request: the thread that issued it, which may belong to the
+    /// kernel.
     pub tid: u32,
     /// Key into the run's files ([`crate::FileRecord`]).
     pub file_id: u32,
     pub op: IoOp,
     pub flags: IoFlags,
-    /// Byte offset in the file; `None` where it could not be known.
+    /// Byte offset in the file; `None` if it could not be found out.
     pub offset: Option<u64>,
-    /// Bytes asked for. For the vectored calls it equals the bytes transferred.
+    /// Bytes requested. For the vectored calls it equals the bytes transferred.
     pub length: u32,
-    /// Duration: of the call, of the fault, or from the request's issue to its completion; ns.
+    /// Duration of the call or the fault, or the time from the request's issue to its completion; ns.
     pub latency_ns: u64,
-    /// Bytes transferred (0 where none are: syncs), or the negative errno.
+    /// Bytes transferred (0 for syncs, which transfer none), or the negative errno.
     pub result: i32,
     /// Bytes this call sent to the block layer for reading (read-ahead included).
     pub device_read_bytes: u32,
-    /// Operations of [`IoLayer::Device`] only.
+    /// Set for operations of [`IoLayer::Device`] only.
     pub request: Option<BlockRequest>,
 }
 
 impl IoEvent {
-    /// The call or request took at least as long as `latency_ns` says, and nobody knows how much longer.
+    /// Returns whether the call or request took at least `latency_ns`, but it is not known how much longer.
     pub fn is_cut_off(&self) -> bool {
         self.flags.has(IoFlags::LATENCY_SATURATED)
     }
 
-    /// Bytes transferred (0 on error).
+    /// Returns the bytes transferred (0 on error).
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.result).unwrap_or(0)
     }
 
-    /// Cache outcome of a read; writes, failed calls and those that cannot tell have none.
+    /// Returns the cache outcome of a read; `None` for writes, failed calls and reads for which it cannot be
+    /// known.
     ///
-    /// A thread that slept missed; so did one that had the device read no more than it asked for
-    /// itself, because a fast device can answer before the thread falls asleep. More device bytes
-    /// without sleep are read-ahead, started on the side by a hit. Of 24,000 reads each of three
-    /// mixes (random, default read-ahead, sequential stretches), 99.9 % or more must agree with
-    /// `mincore` (`trace/tests`); measured: all, 99.95 %, all. What is left are little read-ahead
-    /// that a hit starts, and misses with read-ahead that the device answered before the thread slept.
+    /// A thread that slept missed; so did one that had the device read no more than the thread itself asked
+    /// for, because a fast device can answer before the thread falls asleep. More device bytes without sleep
+    /// are read-ahead, started on the side by a hit. Of 24,000 reads each of three mixes (random, default
+    /// read-ahead, sequential stretches), 99.9 % or more must agree with `mincore` (`trace/tests`); measured:
+    /// all, 99.95 %, all. The remaining errors are small read-aheads started by a hit, and misses with
+    /// read-ahead that the device answered before the thread slept.
     pub fn cache_outcome(&self) -> Option<CacheOutcome> {
         let has = |bit| self.flags.has(bit);
         if !self.op.is_read() || self.result < 0 {
@@ -275,7 +276,7 @@ impl IoEvent {
         if has(IoFlags::CACHE_UNKNOWN) && !has(IoFlags::DIRECT) {
             return None;
         }
-        // An unaligned read touches one page more than its length says.
+        // An unaligned read touches one page more than its length suggests.
         let asked_for = self.bytes().next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
         let without_read_ahead = u64::from(self.device_read_bytes) <= asked_for;
         Some(if has(IoFlags::DIRECT) {

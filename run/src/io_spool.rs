@@ -1,9 +1,8 @@
-//! The form in which events reach the disk while a run is going on: fixed-size rows, appended.
+//! The form in which events reach the disk during a run: fixed-size rows, appended.
 //!
-//! A Parquet file is unreadable until its footer is written, and compressing rows takes CPU time
-//! on the machine under study. So events are appended here as they come, and turned into
-//! `io.parquet` when the run ends, or by the next reader if it never did (crash, SIGKILL): a torn
-//! last row is simply ignored.
+//! A Parquet file is unreadable until its footer is written, and compressing rows takes CPU time on the machine
+//! under study. Events are therefore appended here as they come, and turned into `io.parquet` when the run
+//! ends, or by the next reader if it never did (crash, SIGKILL); a torn last row is ignored.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -45,7 +44,7 @@ fn encode(event: &IoEvent) -> [u8; ROW_BYTES] {
     row
 }
 
-/// `None` when the row names an operation that does not exist.
+/// Decodes a row; `None` if it names an operation that does not exist.
 fn decode(row: &[u8; ROW_BYTES]) -> Option<IoEvent> {
     let u64_at = |i: usize| {
         row[i..i + 8]
@@ -81,7 +80,7 @@ fn decode(row: &[u8; ROW_BYTES]) -> Option<IoEvent> {
     })
 }
 
-/// Appends events.
+/// Appends events to a spool.
 #[derive(Debug)]
 pub(crate) struct SpoolWriter {
     file: BufWriter<File>,
@@ -90,7 +89,7 @@ pub(crate) struct SpoolWriter {
 impl SpoolWriter {
     pub(crate) fn append_to(path: &Path) -> io::Result<Self> {
         let file = File::options().create(true).append(true).open(path)?;
-        // A full disk may have left half a row; everything after it would be out of step.
+        // A full disk may have left half a row; everything after it would be misaligned.
         let whole_rows = file.metadata()?.len() / ROW_BYTES as u64 * ROW_BYTES as u64;
         file.set_len(whole_rows)?;
         Ok(Self {
@@ -119,7 +118,7 @@ impl SpoolReader {
         })
     }
 
-    /// The next events; fewer than `limit` only at the end. Rows that make no sense are skipped.
+    /// Returns the next events; fewer than `limit` only at the end. Invalid rows are skipped.
     pub(crate) fn read(&mut self, limit: usize) -> io::Result<Vec<IoEvent>> {
         let mut events = Vec::new();
         let mut row = [0u8; ROW_BYTES];

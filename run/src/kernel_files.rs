@@ -1,4 +1,4 @@
-//! Small text files of `/proc` and `/sys`. A file that is missing, hidden or odd reads as `None`.
+//! Reads small text files of `/proc` and `/sys`. A file that is missing, hidden or malformed reads as `None`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ pub(crate) fn read_number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     read_trimmed(path)?.parse().ok()
 }
 
-/// The active one of words like `always [madvise] never`.
+/// Returns the active word of a text such as `always [madvise] never`.
 pub(crate) fn bracketed(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_string())
 }
 
-/// An absolute path of the host, below `root`.
+/// Returns an absolute path of the host, taken below `root`.
 pub(crate) fn below(root: &Path, absolute: &Path) -> PathBuf {
     root.join(absolute.strip_prefix("/").unwrap_or(absolute))
 }

@@ -1,11 +1,11 @@
-//! What a run is of.
+//! The kind of a run.
 
 use crate::RunDocument;
 
-/// The command that made a run, which decides what its records are and how it is shown.
+/// The command that made a run, which determines what its records are and how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
-    /// Benchmarks, also several that were merged.
+    /// Benchmarks, including several that were merged.
     Bench,
     Disk,
     Doctor,
@@ -18,7 +18,7 @@ pub enum RunKind {
 }
 
 impl RunDocument {
-    /// `None` for a command that this version does not know.
+    /// Returns the kind of the run; `None` for a command that this version does not know.
     pub fn kind(&self) -> Option<RunKind> {
         Some(match self.command.as_str() {
             "bench" | "merge" => RunKind::Bench,
@@ -34,7 +34,7 @@ impl RunDocument {
         })
     }
 
-    /// Whether its command left anything that can be shown.
+    /// Returns whether its command left anything that can be shown.
     pub fn has_figures(&self) -> bool {
         match self.kind() {
             Some(RunKind::Bench) => self.bench.as_ref().is_some_and(|bench| !bench.is_empty()),

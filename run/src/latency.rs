@@ -1,14 +1,14 @@
-//! Latency distributions: what is kept of a histogram in `run.json`.
+//! Latency distributions: the part of a histogram that is kept in `run.json`.
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The longest latency told apart from longer ones: an hour.
+/// The longest latency that is distinguished from longer ones: an hour.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// An empty histogram of latencies in ns with three significant digits (values are kept to better
-/// than 0.1 %). 260 KiB; longer latencies than [`LATENCY_NS_MAX`] must be recorded saturating.
+/// Returns an empty histogram of latencies in ns with three significant digits (values are kept to better than
+/// 0.1 %). It takes 260 KiB; latencies longer than [`LATENCY_NS_MAX`] must be recorded saturating.
 pub fn latency_histogram() -> Histogram<u64> {
     match Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3) {
         Ok(histogram) => histogram,
@@ -16,8 +16,7 @@ pub fn latency_histogram() -> Histogram<u64> {
     }
 }
 
-/// Reads the latencies of what may not have happened: `None` where there were none, for which earlier versions wrote
-/// zeros.
+/// Reads latencies that may be absent: `None` if there were none, for which earlier versions wrote zeros.
 pub fn latency_of_any<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Option<LatencySummary>, D::Error> {
@@ -25,10 +24,11 @@ pub fn latency_of_any<'de, D: Deserializer<'de>>(
     Ok(latency.filter(|latency| latency.count > 0))
 }
 
-/// Quantiles of a set of latencies, ns; all zero when empty.
+/// Summary of a set of latencies, ns; all values are zero if the set is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LatencySummary {
+    /// Number of latencies.
     pub count: u64,
     pub min_ns: u64,
     pub mean_ns: f64,
@@ -40,7 +40,7 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
-    /// `None` of an empty histogram.
+    /// Returns the quantiles; `None` for an empty histogram.
     pub fn of_any(histogram: &Histogram<u64>) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self::of(histogram))
     }

@@ -25,27 +25,27 @@ const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 const RESPONSE: &str = ":response";
 
-/// The tag of a step's operation: `step:operation`.
+/// Returns the tag of a step's operation: `step:operation`.
 ///
-/// A blank becomes `_`. What a tag may not contain or what has a meaning here (comma, `:`, `_`,
-/// `%`, control characters, anything beyond ASCII) becomes `%` and two hexadecimal digits per
-/// byte. [`parse_tag`] takes it all back.
+/// A blank becomes `_`. Characters that a tag may not contain or that have a meaning here (comma, `:`, `_`,
+/// `%`, control characters, anything beyond ASCII) become `%` and two hexadecimal digits per byte.
+/// [`parse_tag`] reverses this.
 pub fn tag_of(step: &str, operation: &str) -> String {
     format!("{}:{}", escape(step), escape(operation))
 }
 
-/// The tag of response times (from the scheduled start) of a step's operation, where they are recorded
-/// beside service times. No name can make it up: their colons are escaped.
+/// Returns the tag of response times (from the scheduled start) of a step's operation, if they are recorded
+/// beside service times. No name can produce it, since colons in names are escaped.
 pub fn response_tag_of(step: &str, operation: &str) -> String {
     tag_of(step, operation) + RESPONSE
 }
 
-/// The tag of the service times that a tag of response times belongs to; `None` for other tags.
+/// Returns the tag of the service times that a tag of response times belongs to; `None` for other tags.
 pub fn service_tag_of_response(tag: &str) -> Option<&str> {
     tag.strip_suffix(RESPONSE)
 }
 
-/// Step and operation of a tag; `None` for a tag that [`tag_of`] did not make.
+/// Returns the step and operation of a tag; `None` for a tag that [`tag_of`] did not make.
 pub fn parse_tag(tag: &str) -> Option<(String, String)> {
     let (step, operation) = tag.split_once(':')?;
     Some((unescape(step)?, unescape(operation)?))
@@ -81,7 +81,7 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Appends distributions while a run goes on.
+/// Appends distributions during a run.
 pub struct LatencyLogWriter {
     file: File,
     path: PathBuf,
@@ -89,15 +89,15 @@ pub struct LatencyLogWriter {
 }
 
 impl LatencyLogWriter {
-    /// Where the next line goes: what is recorded from now on lies behind it.
+    /// Returns where the next line will go: everything recorded from now on lies after it.
     pub fn position(&self) -> Result<u64, RunError> {
         let facts = self.file.metadata();
         Ok(facts.map_err(RunError::io("read", &self.path))?.len())
     }
 
-    /// Appends what `tag` did in an interval: its start since the start of the run, its length,
-    /// and its latencies in ns. Lines should come in the order of their starts. The line is in the
-    /// file when this returns, so it outlives a killed process.
+    /// Appends the latencies of `tag` in an interval: its start since the start of the run, its length, and its
+    /// latencies in ns. Lines should come in the order of their starts. The line is in the file when this
+    /// returns, so it survives a killed process.
     pub fn write(
         &mut self,
         tag: &str,
@@ -109,7 +109,7 @@ impl LatencyLogWriter {
         let checked = Tag::new(tag).filter(|_| !tag.is_empty());
         let checked = checked.ok_or_else(|| failed(format!("`{tag}` is not a tag")))?;
         let mut line = Vec::new();
-        // Without headers the library's writer holds no state between lines.
+        // Without headers, the library's writer keeps no state between lines.
         IntervalLogWriterBuilder::new()
             .begin_log_with(&mut line, &mut self.serializer)
             .map_err(|e| failed(e.to_string()))?
@@ -122,8 +122,8 @@ impl LatencyLogWriter {
 }
 
 impl RunDirectory {
-    /// Where latency distributions go while the run goes on. May be asked for again and again;
-    /// later writers append.
+    /// Returns a writer for latency distributions while the run goes on. May be called repeatedly; later
+    /// writers append.
     pub fn latency_log_writer(&self) -> Result<LatencyLogWriter, RunError> {
         let path = self.path().join(LATENCIES);
         let open = || {

@@ -1,4 +1,4 @@
-//! The latency log read back: an interval at a time, or summed up by tag.
+//! Reads the latency log back, an interval at a time or summed up by tag.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,17 +18,17 @@ use crate::{RunDirectory, RunError, latency_histogram};
 
 /// More than any histogram of 64-bit values with five digits takes when inflated.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
-/// Longer lines are none of ours.
+/// Longer lines were not written by us.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
 impl RunDirectory {
-    /// The distribution of each tag over the whole run, in ns; empty when none was recorded. A
-    /// torn last line is ignored; any other line that cannot be read is an error.
+    /// Returns the distribution of each tag over the whole run, in ns; empty if none was recorded. A torn last
+    /// line is ignored; any other line that cannot be read is an error.
     pub fn latency_histograms(&self) -> Result<BTreeMap<String, Histogram<u64>>, RunError> {
         self.latency_histograms_where(0, |_| true)
     }
 
-    /// The same of the intervals that `keep` wants, beginning at a
+    /// Like [`Self::latency_histograms`], for the intervals that `keep` selects, beginning at a
     /// [`crate::LatencyLogWriter::position`].
     pub fn latency_histograms_where(
         &self,
@@ -53,8 +53,8 @@ impl RunDirectory {
         Ok(merged)
     }
 
-    /// Hands over each interval as [`Self::latency_intervals`] does. An error of `each` says what is wrong
-    /// with the interval.
+    /// Passes each interval to `each`, as read by [`Self::latency_intervals`]. An error of `each` says what is
+    /// wrong with the interval.
     pub fn for_each_latency(
         &self,
         position: u64,
@@ -70,8 +70,8 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Each interval in the order in which they were recorded, beginning at a
-    /// [`crate::LatencyLogWriter::position`]; one is in memory at a time.
+    /// Returns each interval in the order of recording, beginning at a [`crate::LatencyLogWriter::position`];
+    /// one is in memory at a time.
     pub fn latency_intervals(&self, position: u64) -> Result<LatencyIntervals, RunError> {
         let path = self.path().join(LATENCIES);
         let reader = match File::open(&path) {
@@ -91,17 +91,17 @@ impl RunDirectory {
     }
 }
 
-/// See [`RunDirectory::latency_intervals`]. Ends with the first error.
+/// An iterator over intervals; see [`RunDirectory::latency_intervals`]. Ends with the first error.
 #[derive(Debug)]
 pub struct LatencyIntervals {
-    /// `None` where nothing was recorded, and at the end.
+    /// `None` if nothing was recorded, and at the end.
     reader: Option<BufReader<File>>,
     path: PathBuf,
     at: u64,
 }
 
 impl LatencyIntervals {
-    /// The next line that is an interval; `None` at the end, or at a torn last line.
+    /// Reads the next line that is an interval; `None` at the end, or at a torn last line.
     fn read(&mut self) -> Result<Option<LatencyInterval>, RunError> {
         let mut line = Vec::new();
         while let Some(reader) = &mut self.reader {
@@ -144,14 +144,15 @@ impl Iterator for LatencyIntervals {
 #[derive(Debug)]
 pub struct LatencyInterval {
     pub tag: String,
-    /// Since the start of the run; whole milliseconds, as the format has them.
+    /// Start since the start of the run, in whole milliseconds, as the format has them.
     pub start: Duration,
     pub duration: Duration,
-    /// ns.
+    /// The latencies, ns.
     pub histogram: Histogram<u64>,
 }
 
-/// `None` for a line that is no interval. The text says what is wrong and, as far as known, where.
+/// Parses a line; `None` if it is not an interval. The error text says what is wrong and, as far as known,
+/// where.
 fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, String> {
     for entry in IntervalLogIterator::new(line) {
         let interval = match entry {
@@ -178,10 +179,10 @@ fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, Str
     Ok(None)
 }
 
-/// The library would reserve as many bytes as the header claims, so the payload is inflated here,
-/// within bounds, and handed over in the uncompressed form that the library reads as well.
+/// Decodes a histogram. The library would reserve as many bytes as the header claims, so the payload is
+/// inflated here, within bounds, and handed over in the uncompressed form that the library reads as well.
 fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
-    /// Magic number and length of the compressed form; the uncompressed one's length field.
+    /// Magic number and length of the compressed form.
     const OUTER_HEADER_BYTES: usize = 8;
     const HEADER_BYTES: usize = 40;
     let compressed = BASE64.decode(encoded).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! How the leaf pages of a database's files lie: what `layout` finds out, for every later command.
+//! How the leaf pages of a database's files are laid out: what `layout` finds out, for later commands.
 //!
 //! A leaf page is a block of rows. Key order is the order in which a scan visits leaves, disk order
 //! is ascending file offset. All sizes are bytes, shares are 0 to 1, times seconds where named so.
@@ -6,35 +6,35 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One leaf page: a row of `layout.parquet`. Leaves that a truncation deleted are left out, as scans
-/// leave them out.
+/// One leaf page: a row of `layout.parquet`. Leaves deleted by a truncation are left out, as scans leave them
+/// out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafRecord {
     pub file_id: u32,
-    /// Place in key order, from 0.
+    /// Position in key order, from 0.
     pub ordinal: u64,
-    /// In the file.
+    /// Byte offset in the file.
     pub offset: u64,
-    /// As the block stands on disk: compressed, with padding.
+    /// Bytes of the block on disk: compressed, with padding.
     pub length: u32,
 }
 
-/// How the data directory was found.
+/// State in which the data directory was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum DataState {
-    /// Nobody had it open.
+    /// No process had it open.
     #[default]
     Stopped,
-    /// A server was running on it; each file's figures are of one checkpoint.
+    /// A server was running on it; the figures of each file are for one checkpoint.
     Live,
-    /// A copy made through a backup cursor: `WiredTiger.backup` was there.
+    /// A copy made through a backup cursor: it contains `WiredTiger.backup`.
     Backup,
     /// A single file without its directory.
     LoneFile,
 }
 
-/// Where the names of files come from.
+/// The source of the names of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum NameSource {
@@ -59,13 +59,13 @@ pub struct LayoutMeasurement {
     pub wiredtiger_version: Option<String>,
     /// The disk that scans were predicted for: "ext4 on vda, measured …" or "typical SSD …".
     pub predicted_for: String,
-    /// False where the disk is a typical one, not measured.
+    /// False if the disk is a typical one, not measured.
     pub disk_measured: bool,
-    /// What was named of the directory, e.g. "shop.orders"; empty: all of it was looked at.
+    /// What was named within the directory, e.g. "shop.orders"; if empty, all of it was examined.
     pub named: Vec<String>,
-    /// Sorted by what order would save, the most first.
+    /// Sorted by what order would save, largest first.
     pub files: Vec<LayoutFile>,
-    /// Of `--watch`: one entry per file and checkpoint, in the order of time.
+    /// From `--watch`: one entry per file and checkpoint, in time order.
     pub history: Vec<LayoutMoment>,
 }
 
@@ -73,21 +73,21 @@ pub struct LayoutMeasurement {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct LayoutFile {
-    /// Also of its leaves in `layout.parquet`.
+    /// Also the id of its leaves in `layout.parquet`.
     pub file_id: u32,
     /// Relative to the data directory, e.g. "shop/collection-7-12.wt".
     pub file: String,
-    /// `database.collection` where known; the table's name where there is no catalogue.
+    /// `database.collection` if known; the table's name if there is no catalogue.
     pub namespace: Option<String>,
     /// The index's name, for indexes.
     pub index: Option<String>,
-    /// Why it has no figures: never checkpointed, encrypted, damaged. `None` when it has.
+    /// Why it has no figures: never checkpointed, encrypted, damaged. `None` if it has them.
     pub not_measured: Option<String>,
-    /// The checkpoint that was read, e.g. "WiredTigerCheckpoint.12", and when it was taken
-    /// (seconds since 1970; 0 when unknown).
+    /// The checkpoint that was read, e.g. "WiredTigerCheckpoint.12", and when it was taken (seconds since 1970;
+    /// 0 if unknown).
     pub checkpoint: String,
     pub checkpoint_time_s: u64,
-    /// "none", "snappy", "zlib", "zstd", "lz4" or what the metadata says.
+    /// "none", "snappy", "zlib", "zstd", "lz4" or the word in the metadata.
     pub compressor: String,
 
     pub file_bytes: u64,
@@ -100,87 +100,88 @@ pub struct LayoutFile {
     pub depth: u32,
     /// Leaves that a truncation removed but whose blocks are still there; a scan skips them.
     pub deleted_leaf_pages: u64,
-    /// Large keys and values outside the leaves; `None` where unknown.
+    /// Large keys and values outside the leaves; `None` if unknown.
     pub overflow_bytes: Option<u64>,
-    /// Free for reuse inside the file, the number of such holes, and the largest.
+    /// Bytes free for reuse inside the file, the number of such holes, and the largest.
     pub free_bytes: u64,
     pub holes: u64,
     pub largest_hole_bytes: u64,
-    /// Of the free bytes, those after the last block: the file's next checkpoint can cut them off. `None`
-    /// in records of older builds.
+    /// The part of the free bytes after the last block, which the file's next checkpoint can cut off. `None` in
+    /// records of older builds.
     pub free_at_end_bytes: Option<u64>,
-    /// … and those in holes that begin in the first 80 % and 90 % of the file: what WiredTiger goes by when
-    /// it is asked to compact. `None` in records of older builds.
+    /// The part of the free bytes in holes that begin in the first 80 % and 90 % of the file, which WiredTiger
+    /// goes by when it is asked to compact. `None` in records of older builds.
     pub free_in_first_80_percent_bytes: Option<u64>,
     pub free_in_first_90_percent_bytes: Option<u64>,
-    /// What none of the above explains: blocks that an older checkpoint holds; `None` where unknown.
+    /// Bytes that none of the above explains: blocks that an older checkpoint holds; `None` if unknown.
     pub pinned_bytes: Option<u64>,
 
-    /// Asked of the file to find all this out, and in how many reads.
+    /// Bytes requested from the file to find all this out, and the number of reads.
     pub bytes_read: u64,
     pub reads: u64,
     /// Walks that had to be begun again because the server moved on.
     pub restarts: u32,
 
-    /// Of the leaves; `None` with fewer than two.
+    /// The order of the leaves; `None` with fewer than two.
     pub order: Option<ScanOrder>,
     pub predicted_scan: Option<PredictedScan>,
     /// MongoDB's count, approximate after a crash, and the bytes of its documents.
     pub documents: Option<u64>,
     pub document_bytes: Option<u64>,
-    /// How the file lies on the device, where that could be asked.
+    /// How the file lies on the device, if that could be asked.
     pub extents: Option<DeviceExtents>,
     pub decay: Option<OrderDecay>,
 }
 
 impl LayoutFile {
-    /// Seconds of a cold scan that order would save; 0 where nothing was predicted.
+    /// Returns the seconds of a cold scan that order would save; 0 if nothing was predicted.
     pub fn scan_saved_s(&self) -> f64 {
         let scan = self.predicted_scan.as_ref();
         scan.map_or(0.0, |scan| (scan.now_s - scan.ordered_s).max(0.0))
     }
 }
 
-/// How key order and disk order of a file's leaves relate. With N leaves in key order, leaf i from
-/// offset oᵢ to eᵢ, the gap gᵢ is oᵢ₊₁ − eᵢ; W is the read-ahead window.
+/// How the key order and the disk order of a file's leaves compare. With N leaves in key order, leaf i from offset
+/// oᵢ to eᵢ, the gap gᵢ is oᵢ₊₁ − eᵢ; W is the read-ahead window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ScanOrder {
-    /// W.
+    /// W, the read-ahead window, bytes.
     pub window_bytes: u64,
-    /// Share of pairs with g = 0.
+    /// Share of pairs with g = 0 (0 to 1).
     #[schemars(range(min = 0, max = 1))]
     pub contiguous_share: f64,
-    /// Share of pairs with 0 ≤ g ≤ W: the next read falls inside read-ahead.
+    /// Share of pairs with 0 ≤ g ≤ W (0 to 1): the next read falls inside read-ahead.
     #[schemars(range(min = 0, max = 1))]
     pub sequential_share: f64,
-    /// Share of pairs where the next leaf lies before this one: 0.5 is random.
+    /// Share of pairs in which the next leaf lies before this one (0 to 1): 0.5 is random.
     #[schemars(range(min = 0, max = 1))]
     pub backward_share: f64,
-    /// Stretches without any gap.
+    /// Number of stretches of leaves without any gap.
     pub runs: u64,
-    /// Their mean length.
+    /// Mean length of these stretches, bytes.
     pub mean_run_bytes: f64,
-    /// R: 1 + the pairs with g outside [0, W].
+    /// R, the number of seeks: 1 + the number of pairs with g outside [0, W].
     pub seeks: u64,
-    /// R of the same leaves in the order of their offsets.
+    /// R_best, the number of seeks for the same leaves in the order of their offsets.
     pub seeks_best: u64,
+    /// Bytes of leaves per seek.
     pub bytes_per_seek: f64,
     /// 1 − (R − R_best) / (N − R_best), 0 to 1: the share of avoidable seeks that are avoided.
     #[schemars(range(min = 0, max = 1))]
     pub score: f64,
-    /// Mean of |g| over the pairs that are seeks.
+    /// Mean of |g| over the pairs that are seeks, bytes.
     pub mean_seek_distance_bytes: f64,
-    /// Its median.
+    /// Median of |g| over the pairs that are seeks, bytes.
     pub median_seek_distance_bytes: u64,
-    /// Kendall's τ of the offsets' ranks, −1 to 1: global drift. Scan cost depends on local runs, so it is not the
-    /// headline.
+    /// Kendall's τ of the offsets' ranks, −1 to 1: global drift. Scan cost depends on local runs, so this is not
+    /// the headline figure.
     pub kendall_tau: f64,
-    /// Spearman's ρ, likewise.
+    /// Spearman's ρ of the offsets' ranks, −1 to 1.
     pub spearman_rho: f64,
-    /// Runs by their length: (from this many bytes, runs), by powers of two.
+    /// Number of stretches without a gap by length: (from this many bytes, stretches), by powers of two.
     pub run_lengths: Vec<(u64, u64)>,
-    /// Pairs by gap: (from this distance, forward pairs, backward pairs), 0 and powers of two.
+    /// Number of pairs by gap: (from this many bytes, forward pairs, backward pairs), for 0 and powers of two.
     pub gaps: Vec<(u64, u64, u64)>,
 }
 
@@ -193,28 +194,30 @@ pub struct PredictedScan {
     pub ordered_s: f64,
     /// After `compact`, which removes holes but hardly changes the order.
     pub after_compact_s: f64,
-    /// A range that the truth of `now_s` should lie in.
+    /// A range that the true value of `now_s` should lie in.
     pub now_low_s: f64,
     pub now_high_s: f64,
-    /// What the disk would be asked for, read-ahead included.
+    /// What would be requested from the disk, read-ahead included.
     pub device_requests: u64,
     pub device_bytes: u64,
-    /// Leaves that were simulated; fewer than there are where a sample stands for the whole.
+    /// Leaves that were simulated; fewer than there are if a sample stands for the whole.
     pub simulated_leaf_pages: u64,
 }
 
-/// The file's bytes on the device, by the filesystem's own map (FIEMAP).
+/// Where the file's bytes lie on the device, from the filesystem's own map (FIEMAP).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DeviceExtents {
+    /// Number of extents.
     pub extents: u64,
+    /// Mean length of an extent, bytes.
     pub mean_extent_bytes: f64,
-    /// Steps from one extent to the next, in file order, that go elsewhere on the device.
+    /// Number of steps from one extent to the next, in file order, that jump on the device.
     pub breaks: u64,
-    /// Share of the sequential pairs of leaves that the device has to seek between after all.
+    /// Share of the sequential pairs of leaves between which the device must seek nevertheless (0 to 1).
     #[schemars(range(min = 0, max = 1))]
     pub broken_pairs_share: f64,
-    /// True when prediction went by places on the device instead of offsets in the file.
+    /// Whether the prediction used places on the device instead of offsets in the file.
     pub used_for_prediction: bool,
 }
 
@@ -223,24 +226,24 @@ pub struct DeviceExtents {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OrderDecay {
-    /// Where the rate comes from: "two snapshots 60 s apart", "--updates-per-hour 1000".
+    /// Source of the rate, e.g. "two snapshots 60 s apart" or "--updates-per-hour 1000".
     pub basis: String,
-    /// Share of the leaves that moved per hour.
+    /// Share of the leaves that move per hour (0 to 1).
     #[schemars(range(min = 0, max = 1))]
     pub moved_share_per_hour: f64,
-    /// From now until half of the sequential share that is left is gone; `None`: not in sight.
+    /// Hours until half of the remaining sequential share is gone; `None` if that is not in sight.
     #[schemars(range(min = 0))]
     pub half_life_hours: Option<f64>,
-    /// Contiguous share now; of an order that is to be restored, right after that.
+    /// Contiguous share now (0 to 1); for an order that is to be restored, right after that.
     #[schemars(range(min = 0, max = 1))]
     pub contiguous_now: f64,
-    /// Expected after an hour.
+    /// Contiguous share expected after an hour.
     #[schemars(range(min = 0, max = 1))]
     pub contiguous_after_hour: f64,
-    /// Expected after a day.
+    /// Contiguous share expected after a day.
     #[schemars(range(min = 0, max = 1))]
     pub contiguous_after_day: f64,
-    /// Expected after a week.
+    /// Contiguous share expected after a week.
     #[schemars(range(min = 0, max = 1))]
     pub contiguous_after_week: f64,
 }
@@ -249,7 +252,7 @@ pub struct OrderDecay {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LayoutMoment {
-    /// CLOCK_MONOTONIC.
+    /// Time of the observation, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
     pub file_id: u32,
     pub checkpoint: String,
@@ -263,6 +266,6 @@ pub struct LayoutMoment {
     pub seeks: u64,
     #[schemars(range(min = 0, max = 1))]
     pub score: f64,
-    /// Leaves that are not where any leaf of the moment before was.
+    /// Number of leaves at an offset where the previous observation had none.
     pub moved_leaf_pages: u64,
 }

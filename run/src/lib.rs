@@ -1,8 +1,8 @@
 //! The run directory: what one execution of a seekscope command leaves behind.
 //!
-//! Producers (`trace`, `workload`, …) write the record types of this crate; readers (`pattern`,
-//! `report`) work from them alone, so a run brought from another host can be analysed without
-//! root, eBPF or a server. Nothing here talks to a database or prints.
+//! Producers (`trace`, `workload`, …) write the record types of this crate; readers (`pattern`, `report`) work
+//! from them alone, so a run copied from another host can be analysed without root, eBPF or a server. Nothing
+//! here talks to a database or prints.
 //!
 //! Read [`document`] first (what `run.json` says), then [`io_event`] (one row per read or write).
 

@@ -1,5 +1,5 @@
-//! Text files that are appended to a line at a time while a run goes on. Whoever is killed leaves
-//! at most one torn line, the last; readers ignore it and later writers cut it off.
+//! Text files that are appended to a line at a time during a run. A killed process leaves at most one torn
+//! line, the last; readers ignore it and later writers cut it off.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Opens a file for appending lines, makes it if need be, and cuts a torn last line off.
+/// Opens a file for appending lines, creates it if needed, and cuts off a torn last line.
 pub(crate) fn append_lines(path: &Path) -> io::Result<File> {
     let mut file = File::options()
         .create(true)
@@ -26,14 +26,13 @@ pub(crate) fn append_lines(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The text without a torn last line.
+/// Returns the text without a torn last line.
 pub(crate) fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
     &text[..end]
 }
 
-/// Appends values, one JSON document a line. Each is in the file (not yet on the disk) when
-/// `write` returns.
+/// Appends values, one JSON document per line. Each is in the file (not yet on the disk) when `write` returns.
 #[derive(Debug)]
 pub(crate) struct JsonLinesWriter {
     file: File,
@@ -50,7 +49,7 @@ impl JsonLinesWriter {
         self.write_all(std::slice::from_ref(value))
     }
 
-    /// Appends several with one system call.
+    /// Appends several values with one system call.
     pub(crate) fn write_all(&mut self, values: &[impl Serialize]) -> io::Result<()> {
         let mut lines = Vec::new();
         for value in values {
@@ -60,14 +59,14 @@ impl JsonLinesWriter {
         self.file.write_all(&lines)
     }
 
-    /// Brings what was written to the disk.
+    /// Syncs what was written to the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
 
-/// The values of a file of JSON lines; none without the file. Lines that make no sense are
-/// skipped: a full disk can tear one in the middle of a run.
+/// Returns the values of a file of JSON lines; none if there is no file. Invalid lines are skipped: a full disk
+/// can tear one in the middle of a run.
 pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     let text = match fs::read(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),

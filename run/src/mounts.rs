@@ -13,26 +13,26 @@ pub struct Mount {
     pub device: String,
     /// The folder of the filesystem that is visible at `point`; not "/" for a bind mount.
     pub root: PathBuf,
-    /// Where it is seen.
+    /// The mount point.
     pub point: PathBuf,
-    /// Of this mount, e.g. `rw,noatime`.
+    /// Options of this mount, e.g. `rw,noatime`.
     pub options: String,
     /// e.g. `ext4`.
     pub filesystem: String,
-    /// What is mounted: mostly a device.
+    /// What is mounted, usually a device.
     pub source: String,
-    /// Of the filesystem, whichever mount shows it, e.g. `rw,discard`.
+    /// Options of the filesystem, whichever mount shows it, e.g. `rw,discard`.
     pub filesystem_options: String,
 }
 
-/// All mounts that this process sees, by `PROC_ROOT/self/mountinfo` (`/proc` outside of tests),
-/// oldest first; lines that make no sense are left out.
+/// Returns all mounts that this process sees, from `PROC_ROOT/self/mountinfo` (`/proc` outside of tests),
+/// oldest first; invalid lines are left out.
 pub fn mounts(proc_root: &Path) -> Vec<Mount> {
     let text = read_trimmed(proc_root.join("self/mountinfo")).unwrap_or_default();
     text.lines().filter_map(parse).collect()
 }
 
-/// `id parent major:minor root point options [optional fields] - type source filesystem-options`
+/// Parses `id parent major:minor root point options [optional fields] - type source filesystem-options`.
 fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
@@ -52,7 +52,7 @@ fn parse(line: &str) -> Option<Mount> {
     })
 }
 
-/// Blanks and the like are written as a backslash and three octal digits.
+/// Replaces a backslash and three octal digits, as which blanks and the like are written.
 fn unescape(text: &str) -> PathBuf {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -72,7 +72,7 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(out))
 }
 
-/// The mount that holds `path`: the one with its device number, else the longest mount point that
+/// Returns the mount that holds `path`: the one with its device number, otherwise the longest mount point that
 /// is a prefix (btrfs and overlayfs report other device numbers than their mounts).
 pub fn mount_of(mounts: Vec<Mount>, path: &Path, device: &str) -> Option<Mount> {
     let path = path.canonicalize().ok()?;
@@ -82,8 +82,8 @@ pub fn mount_of(mounts: Vec<Mount>, path: &Path, device: &str) -> Option<Mount> 
         .max_by_key(|mount| (mount.device == device, mount.point.as_os_str().len()))
 }
 
-/// Major and minor number of the filesystem under `path`, as its superblock has them: `stat` shows
-/// others for btrfs subvolumes. `None` when no mount holds it.
+/// Returns the major and minor number of the filesystem under `path`, as in its superblock: `stat` shows others
+/// for btrfs subvolumes. `None` if no mount holds the path.
 pub fn superblock_device(proc_root: &Path, path: &Path) -> Option<(u32, u32)> {
     let device = mount_of(mounts(proc_root), path, "")?.device;
     let (major, minor) = device.split_once(':')?;

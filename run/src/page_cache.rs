@@ -1,5 +1,5 @@
-//! The page cache of one open file: how much of it is cached, and evicting it. Needs no root and
-//! leaves the rest of the host's cache alone, unlike `/proc/sys/vm/drop_caches`.
+//! Measures how much of an open file is in the page cache, and evicts it. This needs no root and leaves the
+//! rest of the host's cache alone, unlike `/proc/sys/vm/drop_caches`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,12 +8,12 @@ use std::ptr;
 use rustix::fs::{Advice, fadvise, fdatasync};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// mincore fills one byte per page; a window bounds that memory.
+/// mincore fills one byte per page; the window bounds that memory.
 const WINDOW_BYTES: u64 = 1 << 30;
 
-/// Bytes in whole pages that are cached now, of the pages that hold `length` bytes from `offset`;
-/// looking does not change it. The file must be open for reading, and, as the kernel demands since
-/// 5.2 (mincore(2)), belong to this user or be writable, else all counts as cached.
+/// Returns the bytes, in whole pages, that are cached now, of the pages that hold `length` bytes from `offset`;
+/// checking does not change the cache. The file must be open for reading and, as the kernel requires since 5.2
+/// (mincore(2)), belong to this user or be writable; otherwise everything counts as cached.
 pub fn resident_bytes(file: impl AsFd, offset: u64, length: u64) -> io::Result<u64> {
     let page_bytes = rustix::param::page_size() as u64;
     let end = offset.saturating_add(length);
@@ -28,8 +28,8 @@ pub fn resident_bytes(file: impl AsFd, offset: u64, length: u64) -> io::Result<u
     Ok(resident)
 }
 
-/// Which pages are cached now, of those that hold `length` bytes from `offset`, in order. As
-/// [`resident_bytes`], for ranges up to 1 GiB; what lies beyond is left out.
+/// Returns which pages are cached now, of those that hold `length` bytes from `offset`, in order. Like
+/// [`resident_bytes`], for ranges up to 1 GiB; anything beyond is left out.
 pub fn resident_pages(file: impl AsFd, offset: u64, length: u64) -> io::Result<Vec<bool>> {
     let page_bytes = rustix::param::page_size() as u64;
     let start = offset - offset % page_bytes;
@@ -40,10 +40,10 @@ pub fn resident_pages(file: impl AsFd, offset: u64, length: u64) -> io::Result<V
     pages_in_window(file.as_fd(), start, length.min(WINDOW_BYTES))
 }
 
-/// Writes the file back and evicts the pages that lie wholly within `length` bytes from `offset`,
-/// to the end of the file if `length` is 0. Blocks until dirty pages are written. Pages that a
-/// process has mapped stay; so do some that were just touched, and those that the kernel keeps as
-/// one with pages outside of the range (large folios): [`resident_bytes`] tells what stayed.
+/// Writes the file back and evicts the pages that lie wholly within `length` bytes from `offset`, or up to the
+/// end of the file if `length` is 0. Blocks until dirty pages are written. Pages that a process has mapped
+/// stay; so do some that were just touched, and those that the kernel keeps together with pages outside the
+/// range (large folios). [`resident_bytes`] shows what stayed.
 pub fn evict(file: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
     // Dirty pages cannot be evicted.
     fdatasync(&file)?;
@@ -51,7 +51,7 @@ pub fn evict(file: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
     Ok(fadvise(file, offset, length, Advice::DontNeed)?)
 }
 
-/// `offset` is a multiple of the page size.
+/// Returns which pages of one window are cached. `offset` is a multiple of the page size.
 fn pages_in_window(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<Vec<bool>> {
     let page_bytes = rustix::param::page_size();
     let length = usize::try_from(length).map_err(io::Error::other)?;
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// On the disk under the build, for a tmpfs holds its pages whatever one advises.
+    /// Creates a file on the disk under the build, since a tmpfs keeps its pages whatever the advice.
     fn file(bytes: usize) -> File {
         let folder = std::env::current_exe().unwrap();
         let mut file = tempfile::tempfile_in(folder.parent().unwrap()).unwrap();
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(cached(page + 1, page), 2 * page, "it lies on two pages");
         assert_eq!(cached(0, 0), 0);
 
-        // What was just touched may take more than one try.
+        // Pages that were just touched may take more than one try.
         let evicted = |offset, length, left: u64| {
             (0..100).any(|_| {
                 evict(&file, offset, length).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         };
         assert!(evicted(0, 0, 0));
 
-        // Without read-ahead pages come alone.
+        // Without read-ahead, pages come singly.
         fadvise(&file, 0, None, Advice::Random).unwrap();
         for wanted in [5, 40] {
             (&file).seek(SeekFrom::Start(wanted * page)).unwrap();

@@ -3,38 +3,39 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the scan was followed.
+/// How the progress of the scan was followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefetchPace {
-    /// By the server's reads of the file.
+    /// From the server's reads of the file.
     Traced,
-    /// By how many bytes the server has read, of all files together.
+    /// From the number of bytes that the server has read from all files together.
     Counted,
-    /// Nothing is known of the scan: as fast as an engine can take what is in memory.
+    /// The scan's progress is unknown: leaves are read as fast as an engine can process what is in memory.
     #[default]
     Own,
 }
 
-/// Pauses in which the scan passed leaves alone, against the whole scan.
+/// Speed of the whole scan compared with its speed in pauses, in which it passed leaves without help.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PrefetchGain {
-    /// Pauses.
+    /// Number of pauses.
     pub slices: u64,
     pub leaves_left_out: u64,
-    /// Time of the scan per leaf, everything included.
+    /// Time of the whole scan per leaf, ns.
     pub ns_per_leaf: f64,
-    /// Likewise in pauses.
+    /// Time of the scan per leaf in the pauses, ns.
     pub ns_per_leaf_left_out: f64,
-    /// How many times as fast the scan was as all of it at the pace of the pauses; `None` where too little was
-    /// measured.
+    /// How many times as fast the scan was as it would have been at the pace of the pauses throughout; `None` if
+    /// too little was measured.
     pub ratio: Option<f64>,
-    /// Of its 95 % interval.
+    /// Lower bound of the 95 % interval of `ratio`.
     pub ratio_low: Option<f64>,
+    /// Upper bound of the 95 % interval of `ratio`.
     pub ratio_high: Option<f64>,
 }
 
-/// What one run read ahead, and what came of it.
+/// What one run read ahead, and the result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PrefetchRecord {
@@ -47,57 +48,59 @@ pub struct PrefetchRecord {
     pub leaf_pages: u64,
     pub leaf_bytes: u64,
     pub file_bytes: u64,
-    /// Of the leaves, in memory before anything was read.
+    /// Bytes of the leaves that were in memory before anything was read.
     pub cached_bytes_before: u64,
-    /// Memory for what is read ahead, at the end.
+    /// Memory for what is read ahead, at the end of the run, bytes.
     pub window_bytes: u64,
-    /// All leaves fit into it.
+    /// Whether all leaves fit into this memory.
     pub fits: bool,
-    /// Gaps up to this were read through.
+    /// Gaps between leaves of up to this many bytes were read through.
     pub gap_bytes: u64,
-    /// Reads in flight at most.
+    /// Maximum number of reads in flight.
     pub depth: u32,
-    /// Of one more request: measured, or of the device model. `None` where neither is known, as long as the disk
+    /// Cost of one more request, ns: measured, or from the device model. `None` if neither is known and the disk
     /// was not tried.
     pub request_ns: Option<f64>,
-    /// Of a long stretch, likewise.
+    /// Rate of one long read, bytes per second: measured, or from the device model; `None` as for `request_ns`.
     pub bytes_per_s: Option<f64>,
-    /// At least one of them was measured, now or for the device model; false: of a typical disk, or not tried.
+    /// Whether at least one of these two was measured, now or for the device model; if false, they are for a
+    /// typical disk, or the disk was not tried.
     pub disk_measured: bool,
     pub pace: PrefetchPace,
-    /// Time spent before the scan was to begin: walking the tree, trying the disk.
+    /// Time spent before the scan was to begin, on walking the tree and trying the disk, ns.
     pub preparation_ns: u64,
-    /// Of `elapsed_ns`, how long the user's scan was kept waiting until its leaves were in memory.
+    /// The part of `elapsed_ns` for which the user's scan was kept waiting until its leaves were in memory, ns.
     pub scan_waited_ns: u64,
     pub elapsed_ns: u64,
-    /// Ordinal of the leaf that the scan had come to, of `leaf_pages`.
+    /// Ordinal of the leaf that the scan had reached, out of `leaf_pages`.
     pub position: u64,
-    /// Reads, of one or several leaf pages and what lies between.
+    /// Number of reads; each covers one or several leaf pages and the gaps between them.
     pub stretches: u64,
     pub leaves_read: u64,
-    /// Of the file, what lay between leaves included.
+    /// Bytes read from the file, gaps between leaves included.
     pub bytes_read: u64,
-    /// Lay between, and was given back.
+    /// Bytes read from gaps between leaves, and released again.
     pub bridged_bytes: u64,
-    /// Given back after the scan had passed, bytes.
+    /// Bytes released after the scan had passed them.
     pub released_bytes: u64,
-    /// Rounds of the head over the file.
+    /// Number of rounds that reading ahead made over the file.
     pub rounds: u64,
-    /// Reads of the file by the server; `None` without a trace.
+    /// Number of reads of the file by the server; `None` without a trace.
     pub server_reads: Option<u64>,
-    /// How many of them had to wait for the disk.
+    /// Number of these reads that had to wait for the disk.
     pub server_misses: Option<u64>,
-    /// Time the server spent in these reads, as a share of the time from its first to its last.
+    /// Time that the server spent in these reads, as a share of the time from the first to the last.
     pub server_read_share: Option<f64>,
-    /// Times that we gave way to other reads of the server.
+    /// Number of times that reading ahead gave way to other reads of the server.
     pub gave_way: u64,
-    /// How many times as long other reads took at the end as in peace (95th percentiles).
+    /// 95th percentile of the time that other reads took at the end, as a multiple of that when undisturbed; `None`
+    /// if there was too little to compare.
     pub others_wait: Option<f64>,
-    /// Times that the window was made smaller because the kernel took pages before they were used.
+    /// Number of times that the window was made smaller because the kernel evicted pages before they were used.
     pub shrunk: u64,
-    /// Checkpoints that moved the tree meanwhile.
+    /// Number of checkpoints that moved the tree during the run.
     pub trees: u64,
     pub gain: Option<PrefetchGain>,
-    /// Why reading ahead cannot help here; empty where it can.
+    /// Why reading ahead cannot help here; empty if it can.
     pub cannot_help: Vec<String>,
 }

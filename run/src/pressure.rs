@@ -14,15 +14,15 @@ pub struct IoPressure {
 }
 
 impl IoPressure {
-    /// Reads below `root` ("/" outside of tests); `None` where the kernel does not count it.
+    /// Reads the pressure below `root` ("/" outside of tests); `None` if the kernel does not count it.
     pub fn read(root: &Path) -> Option<Self> {
         let text = read_trimmed(root.join("proc/pressure/io"))?;
         let (_, some_us) = pressure_totals(&text).find(|(kind, _)| *kind == "some")?;
         Some(Self { some_us })
     }
 
-    /// Share (0..=1) of the time since `earlier` in which some task waited for I/O. The kernel
-    /// adds up in steps of some ms, so spans well below a second come out coarse.
+    /// Returns the share (0..=1) of the time since `earlier` in which some task waited for I/O. The kernel
+    /// updates the sum in steps of some ms, so spans well below a second are coarse.
     pub fn share_since(&self, earlier: &Self, elapsed: Duration) -> f64 {
         if elapsed.is_zero() {
             return 0.0;
@@ -32,8 +32,8 @@ impl IoPressure {
     }
 }
 
-/// Of the text of a file of `/proc/pressure`: for "some" and "full", the time since boot in which some
-/// or all tasks waited, µs.
+/// Parses the text of a file of `/proc/pressure`: for "some" and "full", the time since boot in which some or
+/// all tasks waited, µs.
 pub fn pressure_totals(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
         let (kind, rest) = line.split_once(' ')?;

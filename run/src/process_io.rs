@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::kernel_files::read_trimmed;
 
-/// One counter of the text of `/proc/PID/io`, e.g. "syscr"; `None` without it.
+/// Returns one counter from the text of `/proc/PID/io`, e.g. "syscr"; `None` if it is not there.
 pub fn proc_io_counter(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines();
     lines.find_map(|line| {
@@ -13,16 +13,16 @@ pub fn proc_io_counter(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// What this process, all threads together, had the block layer read and write since its start.
+/// Bytes that this process, with all its threads, has had the block layer read and write since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessDeviceIo {
     pub read_bytes: u64,
-    /// Dirtied pages, whether or not they reached the disk yet, and direct writes.
+    /// Dirtied pages, whether or not they have reached the disk yet, and direct writes.
     pub write_bytes: u64,
 }
 
 impl ProcessDeviceIo {
-    /// Reads below `root` ("/" outside of tests); `None` where the kernel does not count it.
+    /// Reads the counters below `root` ("/" outside of tests); `None` if the kernel does not count them.
     pub fn read(root: &Path) -> Option<Self> {
         let text = read_trimmed(root.join("proc/self/io"))?;
         Some(Self {
@@ -31,7 +31,7 @@ impl ProcessDeviceIo {
         })
     }
 
-    /// What came since `earlier`.
+    /// Returns the difference from `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),

@@ -1,4 +1,4 @@
-//! What `reorder` plans, does and finds: the rewriting of a collection in scan order.
+//! What `reorder` plans, does and finds when it rewrites a collection in scan order.
 //!
 //! All sizes are bytes, shares 0 to 1, times seconds. What could not be found out is `None`.
 
@@ -11,14 +11,14 @@ use crate::{LayoutMeasurement, OrderDecay};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ReorderTask {
-    /// Say what would be done; nothing is changed.
+    /// Report what would be done; nothing is changed.
     #[default]
     Plan,
-    /// Do it.
+    /// Do the reordering.
     Apply,
-    /// Go on with an interrupted one.
+    /// Continue an interrupted reordering.
     Resume,
-    /// Undo an interrupted one.
+    /// Undo an interrupted reordering.
     Rollback,
 }
 
@@ -32,34 +32,34 @@ pub struct ReorderMeasurement {
     pub by: String,
     pub task: ReorderTask,
     pub plan: Option<ReorderPlan>,
-    /// The collection and its indexes, when the command began; `None` where the files are not on this
-    /// host or may not be read.
+    /// The collection and its indexes when the command began; `None` if the files are not on this host or may
+    /// not be read.
     pub before: Option<LayoutMeasurement>,
     /// The same after the rewriting and a checkpoint.
     pub after: Option<LayoutMeasurement>,
-    /// `None` where the run was a plan only, or did not come to its end.
+    /// `None` if the run was only a plan, or did not finish.
     pub done: Option<Reordered>,
-    /// From the command's beginning to the swap, s.
+    /// Time from the command's start to the swap, s.
     pub elapsed_s: Option<f64>,
-    /// Did `fsync` make the server take a checkpoint before the second look at the layout?
+    /// Whether `fsync` made the server take a checkpoint before the second examination of the layout.
     pub checkpoint_forced: bool,
-    /// What was found interrupted and what became of it, a sentence each.
+    /// What was found interrupted and what became of it, one sentence each.
     pub recovered: Vec<String>,
 }
 
-/// Is it worth it?
+/// Whether reordering is worthwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum ReorderVerdict {
-    /// Order would gain much.
+    /// Reordering would gain much.
     Worthwhile,
-    /// Order would gain less than a tenth.
+    /// Reordering would gain less than a tenth.
     LittleGain,
     /// The collection is in memory, where order matters little.
     Cached,
-    /// Others write so much that the copy would have lost its order before it takes its place.
+    /// Other clients write so much that the copy would lose its order before it replaces the original.
     Undone,
-    /// The layout is not known, so the gain is not.
+    /// The layout is unknown, and therefore the gain.
     #[default]
     Unknown,
 }
@@ -69,7 +69,7 @@ pub enum ReorderVerdict {
 #[serde(default)]
 pub struct ReorderPlan {
     pub verdict: ReorderVerdict,
-    /// By the server's statistics.
+    /// Number of documents, by the server's statistics.
     pub documents: u64,
     pub data_bytes: u64,
     pub storage_bytes: u64,
@@ -77,44 +77,44 @@ pub struct ReorderPlan {
     pub indexes: u64,
     /// Cold scan of the whole collection. An index build reads the same leaves in the same order.
     pub scan: Option<ReorderScan>,
-    /// Of the collection's file, now.
+    /// Cached share of the collection's file, now.
     pub cached_share: Option<f64>,
-    /// For `--by` an index.
+    /// Set for `--by` an index.
     pub clustering: Option<Clustering>,
     pub writes: Option<WriteRate>,
     pub lasts: Option<OrderLasts>,
     pub space: ReorderSpace,
-    /// `None` where the layout is not known.
+    /// `None` if the layout is not known.
     pub time: Option<ReorderTime>,
     pub blocking: ReorderBlocking,
 }
 
-/// Predicted for the disk that the run names.
+/// A scan as predicted for the disk that the run names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ReorderScan {
     pub now_s: f64,
-    /// A range that the truth of `now_s` should lie in.
+    /// A range that the true value of `now_s` should lie in.
     pub now_low_s: f64,
     pub now_high_s: f64,
     pub ordered_s: f64,
     pub after_compact_s: f64,
-    /// What `compact` would give back.
+    /// Bytes that `compact` would give back.
     pub free_bytes: u64,
     pub file_bytes: u64,
     pub sequential_share: f64,
     pub seeks: u64,
-    /// The table holds other collections too, and the figures are of all of them.
+    /// Whether the table holds other collections too; the figures are then for all of them.
     pub shared_table: bool,
 }
 
 impl ReorderScan {
-    /// What order saves each cold scan and each index build, seconds.
+    /// Returns what order saves for each cold scan and each index build, seconds.
     pub fn gain_s(&self) -> f64 {
         (self.now_s - self.ordered_s).max(0.0)
     }
 
-    /// The same as a share of what they take now.
+    /// Returns the gain as a share of what they take now.
     pub fn gain_share(&self) -> f64 {
         if self.now_s > 0.0 {
             self.gain_s() / self.now_s
@@ -124,17 +124,18 @@ impl ReorderScan {
     }
 }
 
-/// How many leaves a query reads that follows an index, by a sample of record ids.
+/// How many leaves a query that follows an index reads, estimated from a sample of record ids.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Clustering {
-    /// Documents whose places were looked at, in `stretches` stretches of neighbours in the index.
+    /// Number of documents whose places were looked up.
     pub sampled_documents: u64,
+    /// Number of stretches of neighbouring index entries that these documents were taken from.
     pub stretches: u64,
-    /// Distinct leaves that a thousand documents in a row of the index lie in now.
+    /// Number of distinct leaves that hold a thousand documents that follow one another in the index, now.
     #[schemars(range(min = 0))]
     pub leaves_per_1000_now: f64,
-    /// The same after the rewriting.
+    /// The same number after reordering.
     #[schemars(range(min = 0))]
     pub leaves_per_1000_ordered: f64,
 }
@@ -143,12 +144,13 @@ pub struct Clustering {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct WriteRate {
+    /// Time watched, s.
     #[schemars(range(min = 0))]
     pub watched_s: f64,
-    /// Where the counts come from: "top" counts the collection's, "serverStatus" all of the server's.
+    /// Source of the counts: "top" counts the collection's writes, "serverStatus" those of the whole server.
     #[schemars(extend("enum" = ["top", "serverStatus"]))]
     pub source: String,
-    /// True where the counts are of this collection alone; false: of the whole server.
+    /// Whether the counts are for this collection alone; if false, they are for the whole server.
     pub of_collection: bool,
     pub inserts: u64,
     pub updates: u64,
@@ -156,7 +158,7 @@ pub struct WriteRate {
 }
 
 impl WriteRate {
-    /// All of them.
+    /// Returns the rate of all writes together.
     pub fn per_second(&self) -> f64 {
         if self.watched_s > 0.0 {
             (self.inserts + self.updates + self.removes) as f64 / self.watched_s
@@ -165,7 +167,7 @@ impl WriteRate {
         }
     }
 
-    /// Updates and removes, which move leaves; inserts are appended.
+    /// Returns the rate of updates and removes, which move leaves; inserts are appended.
     pub fn moves_per_hour(&self) -> f64 {
         if self.watched_s > 0.0 {
             (self.updates + self.removes) as f64 / self.watched_s * 3600.0
@@ -175,28 +177,30 @@ impl WriteRate {
     }
 }
 
-/// How long a restored order is expected to last, if writes go on as seen.
+/// How long a restored order is expected to last if writes continue as seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OrderLasts {
     pub decay: OrderDecay,
-    /// Until the share of sequential steps falls below 0.9; `None`: not in sight.
+    /// Hours until the share of sequential steps falls below 0.9; `None` if that is not in sight.
     #[schemars(range(min = 0))]
     pub hours_to_0_9: Option<f64>,
-    /// Until it falls below 0.5; `None`: not in sight.
+    /// Hours until the share of sequential steps falls below 0.5; `None` if that is not in sight.
     #[schemars(range(min = 0))]
     pub hours_to_0_5: Option<f64>,
-    /// Share of sequential steps (0 to 1) of the copy when it takes the original's place: changes that are
-    /// brought over move its leaves. `None` where the time it takes is not known.
+    /// Share of sequential steps (0 to 1) of the copy when it replaces the original; below 1 because applying other
+    /// clients' changes moves leaves. `None` if the time that takes is not known.
     #[schemars(range(min = 0, max = 1))]
     pub share_at_swap: Option<f64>,
 }
 
-/// Room for the copy and its indexes.
+/// Disk space for the copy and its indexes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ReorderSpace {
+    /// Space needed, bytes.
     pub needed_bytes: u64,
+    /// Space free, bytes.
     pub free_bytes: Option<u64>,
 }
 
@@ -207,10 +211,10 @@ pub struct ReorderTime {
     pub copy_s: f64,
     pub check_s: f64,
     pub indexes_s: f64,
-    /// Bringing over what others write meanwhile; `None` where their writes to the collection are not known,
-    /// or it never ends.
+    /// Time for bringing over what others write meanwhile; `None` if their writes to the collection are not
+    /// known, or if it never ends.
     pub catch_up_s: Option<f64>,
-    /// They write to the collection at least as fast as it can be brought over.
+    /// Whether others write to the collection at least as fast as it can be brought over.
     pub catch_up_never_ends: bool,
 }
 
@@ -220,17 +224,17 @@ impl ReorderTime {
     }
 }
 
-/// How writers are kept out at the end.
+/// How writers are stopped at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum WritersStop {
-    /// By the server, with `setUserWriteBlockMode`.
+    /// The server stops them, with `setUserWriteBlockMode`.
     Server,
-    /// By commands of the user.
+    /// Commands given by the user stop them.
     Commands,
     /// The user says that nobody writes.
     Quiesced,
-    /// Nothing was named, and the server cannot.
+    /// No way was named, and the server has none.
     #[default]
     Unsettled,
 }
@@ -239,59 +243,60 @@ pub enum WritersStop {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ReorderBlocking {
-    /// Writes may go on until the last moment, for a change stream tells of them.
+    /// Whether writes may continue until the last moment, because a change stream reports them.
     pub replica_set: bool,
+    /// How writers are stopped.
     pub writers: WritersStop,
 }
 
-/// A reordering that came to its end: the collection is its verified copy.
+/// A finished reordering: the collection has been replaced by its verified copy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Reordered {
     /// "natural", or the key pattern of the index that gave the order, as JSON text.
     pub by: String,
-    /// Documents copied, before changes that came meanwhile were applied.
+    /// Number of documents copied, before changes made meanwhile were applied.
     pub documents: u64,
-    /// Of these, as BSON.
+    /// Size of these documents as BSON, bytes.
     pub bytes: u64,
-    /// Indexes built on the copy, beside that of `_id`.
+    /// Number of indexes built on the copy, not counting that of `_id`.
     pub indexes: u64,
-    /// The phase that an interrupted run had reached, where this one carried on from it; times and
-    /// counts are then of this run alone.
+    /// The phase that an interrupted run had reached, if this run continued it; times and counts are then for this
+    /// run alone.
     pub resumed_from: Option<String>,
-    /// Reading and writing all documents, s; with pauses and throttling.
+    /// Time for reading and writing all documents, pauses and throttling included, s.
     #[schemars(range(min = 0))]
     pub copy_s: f64,
-    /// Checkpoints that the server took meanwhile because it was asked to, so that the copy's leaves are
-    /// written in their order.
+    /// Number of checkpoints that the server took during the copy on request, so that the copy's leaves are written
+    /// in order.
     pub checkpoints: u64,
-    /// Why no more were asked for after these: the login may not.
+    /// Why no further checkpoints were requested: the login is not permitted to.
     pub checkpoint_refused: Option<String>,
-    /// How many more the server was asked for and did not take for another reason.
+    /// Number of further checkpoints that were requested but not taken for another reason.
     pub checkpoints_failed: u64,
-    /// The last such reason.
+    /// The last reason for which a checkpoint was not taken.
     pub checkpoint_failure: Option<String>,
-    /// Reading the copy once more, s.
+    /// Time for reading the copy once more, s.
     #[schemars(range(min = 0))]
     pub verify_s: f64,
-    /// Building the indexes on the copy.
+    /// Time for building the indexes on the copy, s.
     #[schemars(range(min = 0))]
     pub index_s: f64,
-    /// Applying what others wrote meanwhile, s, until writers were stopped.
+    /// Time for applying what others wrote meanwhile, until writers were stopped, s.
     #[schemars(range(min = 0))]
     pub catch_up_s: f64,
-    /// Rounds in which that was done.
+    /// Number of rounds in which their changes were applied.
     pub catch_up_rounds: u32,
-    /// Changed documents that were brought over, each counted once in a round.
+    /// Number of changed documents applied to the copy, each counted once per round.
     pub applied_changes: u64,
-    /// From the request that writers stop until they may go on, s.
+    /// Time from the request that writers stop until they may continue, s.
     #[schemars(range(min = 0))]
     pub blocked_s: f64,
-    /// How often the guard paused the copy.
+    /// Number of times that the guard paused the copy.
     pub pauses: u32,
-    /// For how long in all.
+    /// Total duration of these pauses, s.
     #[schemars(range(min = 0))]
     pub paused_s: f64,
-    /// How it was made sure that no write was lost, for people: e.g. "change stream".
+    /// How it was ensured that no write was lost, for people, e.g. "change stream".
     pub writes_seen_by: String,
 }

@@ -1,6 +1,6 @@
-//! Text quoted for a shell.
+//! Quotes text for a shell.
 
-/// One word for a POSIX shell, in quotes where it needs them.
+/// Returns one word for a POSIX shell, quoted if needed.
 pub fn shell_quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,7 +1,7 @@
-//! What around a disk distorts a measurement on it, or a database.
+//! What, around a disk, distorts a measurement on it or hurts a database.
 //!
-//! `limits` reads what control groups allow. Each distortion is found by one small function over
-//! the facts; they stand in tables, by where they lie: `filesystem`, `disk`, `host_limits`.
+//! `limits` reads what control groups allow. Each distortion is found by one small function over the facts; the
+//! functions are listed in tables, by where the distortion lies: `filesystem`, `disk`, `host_limits`.
 
 mod disk;
 mod filesystem;
@@ -15,42 +15,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceFacts, HostFacts};
 
-/// A limit that a cgroup above this process sets for the disk.
+/// A disk limit that is set by a cgroup above this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IoLimit {
-    /// The cgroup, below its hierarchy's root.
+    /// Path of the cgroup below its hierarchy's root.
     pub cgroup: String,
-    /// `major:minor`.
+    /// Device number of the disk, `major:minor`.
     pub device: String,
-    /// "read IOPS", "write IOPS", "read bytes/s", "write bytes/s".
+    /// What is limited: "read IOPS", "write IOPS", "read bytes/s" or "write bytes/s".
     pub what: String,
+    /// The limit, per second.
     pub per_s: u64,
 }
 
-/// Something that makes the disk look other than it is, or that hurts a database on it.
+/// Something that makes the disk look different from what it is, or that hurts a database on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Distortion {
-    /// Stable, e.g. "tmpfs", "overlay", "cgroup-io-limit", "read-ahead-large".
+    /// Stable identifier, e.g. "tmpfs", "overlay", "cgroup-io-limit", "read-ahead-large".
     pub id: String,
-    /// What is so, with numbers.
+    /// What was found, with numbers.
     pub what: String,
-    /// What that does to a database or to this measurement.
+    /// Its effect on a database or on this measurement.
     pub consequence: String,
-    /// What to do about it; empty when nothing.
+    /// What to do about it; empty if there is nothing to do.
     pub remedy: String,
 }
 
-/// What else distorts the picture of a disk.
+/// What else distorts the measurements of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Surroundings {
     pub io_limits: Vec<IoLimit>,
-    /// CPUs that the cgroups allow, where they limit them.
+    /// Number of CPUs that the cgroups allow; `None` if no limit was found.
     pub cpu_quota: Option<f64>,
-    /// Memory that the cgroups allow, where they limit it.
+    /// Memory that the cgroups allow, bytes; `None` if no limit was found.
     pub memory_limit_bytes: Option<u64>,
-    /// The kernel's file that sets it, on the host that seekscope ran on; of several groups that of the
-    /// tightest.
+    /// The kernel's file that sets the memory limit, on the host that seekscope ran on; if several groups set one,
+    /// that of the tightest.
     pub memory_limit_file: Option<String>,
     pub distortions: Vec<Distortion>,
 }
@@ -66,12 +67,12 @@ impl Distortion {
     }
 }
 
-/// What the detectors judge.
+/// The facts that the detectors judge.
 struct Facts<'a> {
     device: &'a DeviceFacts,
     host: &'a HostFacts,
     limits: &'a limits::Limits,
-    /// The folder is marked to be overwritten in place on a copy-on-write filesystem.
+    /// Whether the folder is marked to be overwritten in place on a copy-on-write filesystem.
     overwritten_in_place: bool,
 }
 
@@ -79,13 +80,13 @@ struct Facts<'a> {
 type Detector = fn(&Facts<'_>) -> Option<Distortion>;
 
 impl Surroundings {
-    /// What is around `device`, on which `directory` lies, for this process; `/proc` and `/sys`
+    /// Returns the surroundings of `device`, on which `directory` lies, for this process; `/proc` and `/sys`
     /// are taken below `root` ("/" outside of tests).
     pub fn read(root: &Path, directory: &Path, device: &DeviceFacts, host: &HostFacts) -> Self {
         Self::of_process(root, None, directory, device, host)
     }
 
-    /// As [`Self::read`], with the limits of the control groups that the process `pid` is in.
+    /// Like [`Self::read`], with the limits of the control groups that the process `pid` is in.
     pub fn of_process(
         root: &Path,
         pid: Option<u32>,

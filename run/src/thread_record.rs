@@ -1,4 +1,4 @@
-//! Which thread an event was made by.
+//! The thread that made an event.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct ThreadRecord {
     pub tid: u32,
     /// Its process, as in [`crate::IoEvent::pid`].
     pub pid: u32,
-    /// Its name when last looked at (`comm`, at most 15 bytes; lossy UTF-8). Empty when it ended
-    /// before anyone looked.
+    /// Its name when last checked (`comm`, at most 15 bytes; lossy UTF-8). Empty if it ended before it could be
+    /// read.
     pub name: String,
 }

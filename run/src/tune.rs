@@ -1,4 +1,4 @@
-//! What `seekscope tune` did: settings, trials, duels, and what follows from them.
+//! What `seekscope tune` did: settings, trials, duels, and the conclusions from them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// A knob's value as people write it.
+/// The value of a setting, as people write it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum KnobValue {
@@ -18,7 +18,7 @@ pub enum KnobValue {
 }
 
 impl KnobValue {
-    /// `None` of what is no number.
+    /// Returns the value as a number; `None` if it is not one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Integer(value) => Some(*value as f64),
@@ -39,7 +39,7 @@ impl fmt::Display for KnobValue {
     }
 }
 
-/// Values of knobs by their names.
+/// Values of knobs by name.
 pub type KnobValues = BTreeMap<String, KnobValue>;
 
 /// What a trial was run for.
@@ -69,7 +69,7 @@ pub enum TrialPurpose {
 }
 
 impl TrialPurpose {
-    /// As it stands in files.
+    /// Returns the name stored in files.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -94,14 +94,14 @@ pub enum TrialStatus {
     Measured,
     /// Ended early because it could not win; its value is an extrapolation.
     EndedEarly,
-    /// The server did not start, the workload failed or hung, the setting did not take effect.
+    /// The server did not start, the workload failed or hung, or the setting did not take effect.
     Failed,
     /// Measured, but a constraint was not met.
     ConstraintMissed,
 }
 
 impl TrialStatus {
-    /// As it stands in files.
+    /// Returns the name stored in files.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -110,25 +110,26 @@ impl TrialStatus {
 /// One run of one setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TuneTrial {
-    /// From 1, in the order in which they were run.
+    /// Number from 1, in the order in which the trials were run.
     pub number: u64,
     pub purpose: TrialPurpose,
     /// "baseline", "best", "minimal", or the name of a preset; empty for a proposal.
     pub arm: String,
-    /// Who proposed it: "default", "preset", "design", "model", "parzen", "screening", "retest"; empty elsewhere.
+    /// The source of the proposal: "default", "preset", "design", "model", "parzen", "screening", "retest";
+    /// otherwise empty.
     pub origin: String,
-    /// Of a duel, from 1.
+    /// Number of the duel's block, from 1.
     pub block: Option<u32>,
-    /// Of the workload: equal within a block.
+    /// Seed of the workload: equal within a block.
     pub seed: u64,
     pub values: KnobValues,
     pub status: TrialStatus,
-    /// The metric; `None` where nothing was measured.
+    /// The metric; `None` if nothing was measured.
     pub value: Option<f64>,
-    /// The metric over the first 30 % and 60 % of the window; `None` where it was not looked at.
+    /// The metric over the first 30 % and 60 % of the window; `None` if it was not checked.
     #[serde(default)]
     pub partial: [Option<f64>; 2],
-    /// Variance in units of an ordinary run's: 2 where it was not steady or ended early.
+    /// Variance in units of an ordinary run's: 2 if it was not steady or ended early.
     pub noise: f64,
     /// Why it failed or what it missed; empty otherwise.
     pub reason: String,
@@ -136,7 +137,8 @@ pub struct TuneTrial {
     pub figures: BTreeMap<String, f64>,
     /// Wall-clock time since 1970, ms.
     pub started_unix_ms: u64,
-    /// Restoring data, applying the setting, starting the server; and the workload with its warm-up. Seconds.
+    /// Time for restoring data, applying the setting and starting the server; and for the workload with its
+    /// warm-up. Seconds.
     pub prepare_s: f64,
     pub measure_s: f64,
     /// What was expected of the best setting after this trial, with its 95 % interval under the model.
@@ -158,13 +160,13 @@ pub struct Expected {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedKnob {
     pub name: String,
-    /// What it was at the start.
+    /// Its value at the start.
     pub baseline: KnobValue,
     /// Its values in words, e.g. "3 to 80, logarithmic".
     pub range: String,
     /// Whether a slice over it is drawn on a logarithmic axis.
     pub logarithmic: bool,
-    /// "R" running server, "H" host, "S" restart, "L" data loaded anew.
+    /// "R" running server, "H" host, "S" restart, "L" data loaded again.
     pub change: String,
     /// "P" performance only, "M" memory, "D" durability, "A" availability.
     pub risk: String,
@@ -172,25 +174,27 @@ pub struct TunedKnob {
     pub how: String,
 }
 
-/// Runs of the settings found at the start: those before the search, for the drift also those during it.
+/// Statistics of runs of the settings found at the start: those before the search; for the drift, also those during
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneNoise {
+    /// Number of runs.
     pub runs: u64,
-    /// Standard deviation over mean of a run.
+    /// Standard deviation of the runs divided by their mean.
     #[schemars(with = "Option<f64>")]
     pub coefficient_of_variation: f64,
     /// Standard deviation of the logarithm of a pair's ratio.
     #[schemars(with = "Option<f64>")]
     pub pair_deviation: f64,
-    /// Change of the metric per hour by the clock on the wall, as a share; `None` where the runs span too little
-    /// time to tell it from noise.
+    /// Change of the metric per hour of wall-clock time, as a share; `None` if the runs span too little time to
+    /// tell it from noise.
     pub drift_per_hour: Option<f64>,
-    /// Least gain that 24 pairs are likely (80 %) to show, as a share.
+    /// The smallest gain that 24 pairs are likely (80 %) to show, as a share.
     #[schemars(with = "Option<f64>")]
     pub detectable_gain: f64,
 }
 
-/// What a duel or the session says.
+/// The verdict of a duel or of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TuneVerdict {
@@ -198,34 +202,34 @@ pub enum TuneVerdict {
     Better,
     /// A gain of 2 % or more is improbable.
     NotBetter,
-    /// It could be either; more pairs would tell.
+    /// It could be either; more pairs would decide.
     Unresolved,
 }
 
 /// One setting against another in fresh, interleaved runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TuneDuel {
-    /// Arms: "best", "minimal", a preset's name; and "baseline" or a preset's name.
+    /// Arms: "best", "minimal" or a preset's name; and "baseline" or a preset's name.
     pub candidate: String,
     pub against: String,
     pub verdict: TuneVerdict,
     pub pairs: u64,
-    /// Candidate over the other in the direction of the goal (above 1 is better), with its 95 % interval; all
-    /// three are 0 of fewer than two pairs.
+    /// Ratio of the candidate to the other in the direction of the goal (above 1 is better), with its 95 %
+    /// interval; all three are 0 for fewer than two pairs.
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
     /// Standard deviation of the logarithm of a pair's ratio.
     pub deviation: f64,
-    /// Wilcoxon's signed-rank test, one-sided; `None` of fewer than five pairs.
+    /// Wilcoxon's signed-rank test, one-sided; `None` for fewer than five pairs.
     pub wilcoxon_p: Option<f64>,
     /// Student's one-sided p, corrected for all comparisons of the session (Holm).
     pub holm_p: Option<f64>,
-    /// The ratio that the search had promised; `None` where it had no say.
+    /// The ratio that the search had promised; `None` if it was not involved.
     pub promised: Option<f64>,
     /// The worst pair's ratio.
     pub worst: f64,
-    /// Runs of the candidate that failed or missed a constraint: more than none and it is not better.
+    /// Runs of the candidate that failed or missed a constraint: if there is any, it is not better.
     pub failed: u64,
 }
 
@@ -240,14 +244,15 @@ pub struct Share {
     pub high: f64,
 }
 
+/// The importance of one knob.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnobImportance {
     pub knob: String,
-    /// What the knob does whatever the others are.
+    /// Share of what the knob does whatever the values of the others.
     pub alone: Share,
-    /// With all that it does together with others.
+    /// Share that also includes what the knob does together with others.
     pub total: Share,
-    /// Its total share is told from nothing; false: it may be nothing.
+    /// Whether the total share can be distinguished from nothing (1 % or less); if false, it may be nothing.
     pub distinguishable: bool,
 }
 
@@ -260,7 +265,7 @@ pub struct PairImportance {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Importance {
-    /// The most important first.
+    /// Sorted by importance, the most important first.
     pub knobs: Vec<KnobImportance>,
     pub pairs: Vec<PairImportance>,
 }
@@ -269,9 +274,9 @@ pub struct Importance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     pub knob: String,
-    /// In the order of the range, special values first.
+    /// In the order of the range, with special values first.
     pub points: Vec<SlicePoint>,
-    /// Mean of each setting that was run, wherever its other knobs were.
+    /// Mean of each setting that was run, whatever its other knobs were.
     pub measured: Vec<Measured>,
 }
 
@@ -289,7 +294,7 @@ pub struct SlicePoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub at: KnobValue,
-    /// `None` of a setting that failed.
+    /// `None` for a setting that failed.
     pub value: Option<f64>,
 }
 
@@ -302,26 +307,27 @@ pub struct HeatMap {
     pub expected: Vec<Vec<f64>>,
 }
 
-/// The best setting with as many knobs as possible as they were.
+/// The best setting, with as many knobs as possible left at their original values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MinimalChange {
     /// All knobs of that setting.
     pub values: KnobValues,
-    /// Knobs that went back to where they were, the cheapest first.
+    /// Knobs that were returned to their original values, the cheapest first.
     pub reset: Vec<String>,
-    /// Knobs that differ from what they were.
+    /// Knobs that differ from their original values.
     pub changed: Vec<String>,
-    /// What is lost against the best by the model, as a share: 0.02 is 2 % worse.
+    /// Loss compared with the best setting according to the model, as a share: 0.02 is 2 % worse.
     #[schemars(with = "Option<f64>")]
     pub loss: f64,
-    /// Of its 95 % interval.
+    /// Lower bound of the 95 % interval of `loss`.
     #[schemars(with = "Option<f64>")]
     pub loss_low: f64,
+    /// Upper bound of the 95 % interval of `loss`.
     #[schemars(with = "Option<f64>")]
     pub loss_high: f64,
 }
 
-/// How to make the recommended change, and how to take it back. Texts to be copied.
+/// Texts to be copied for making the recommended change and for undoing it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuneExports {
@@ -331,17 +337,17 @@ pub struct TuneExports {
     pub set_parameter: Vec<String>,
     /// Commands for the host's shell, and start options of servers without a configuration file.
     pub shell: Vec<String>,
-    /// `mongod_conf` as it was.
+    /// The same part of `mongod.conf` with the original values.
     pub undo_mongod_conf: String,
-    /// `set_parameter` as it was.
+    /// The lines of `set_parameter` with the original values.
     pub undo_set_parameter: Vec<String>,
-    /// `shell` as it was.
+    /// The commands and options of `shell` with the original values.
     pub undo_shell: Vec<String>,
-    /// What the change risks, a line for each knob that is more than performance.
+    /// Risks of the change, one line for each knob that affects more than performance.
     pub risks: Vec<String>,
 }
 
-/// What the session's time went into, seconds.
+/// How the session's time was spent, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuneLedger {
@@ -349,7 +355,7 @@ pub struct TuneLedger {
     pub prepare_s: f64,
     #[schemars(range(min = 0))]
     pub measure_s: f64,
-    /// Of the tuner itself.
+    /// Time of the tuner itself, s.
     #[schemars(range(min = 0))]
     pub think_s: f64,
     #[schemars(range(min = 0))]
@@ -370,12 +376,12 @@ pub struct TuneRecord {
     pub constraints: Vec<String>,
     pub seed: u64,
     pub knobs: Vec<TunedKnob>,
-    /// Knobs of the catalogue that were not tuned, and why.
+    /// Knobs of the catalogue that were not tuned, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// Knobs that are tuned, and what people should know of that: what they risk, what bounds them, and what
-    /// runs of this length cannot show of them.
+    /// Knobs that are tuned, with what users should know: what they risk, what bounds them, and what runs of
+    /// this length cannot show about them.
     pub cautions: Vec<(String, String)>,
-    /// Also in `trials.parquet`.
+    /// The trials, which are also in `trials.parquet`.
     pub trials: Vec<TuneTrial>,
     pub noise: Option<TuneNoise>,
     /// The search's best setting, and what the search expected of it.
@@ -383,15 +389,15 @@ pub struct TuneRecord {
     pub expected: Option<Expected>,
     pub minimal: Option<MinimalChange>,
     pub duels: Vec<TuneDuel>,
-    /// What is recommended: the minimal change if it held, else the best, else empty: change nothing.
+    /// The recommended setting: the minimal change if it held, otherwise the best; empty means change nothing.
     pub recommended: KnobValues,
-    /// Of `recommended`, or of the best if there is no gain; `None` if no duel was fought.
+    /// Verdict on `recommended`, or on the best if there is no gain; `None` if no duel was fought.
     pub verdict: Option<TuneVerdict>,
     pub importance: Option<Importance>,
     pub slices: Vec<Slice>,
     pub heat_map: Option<HeatMap>,
     pub exports: TuneExports,
     pub ledger: TuneLedger,
-    /// Whether every setting was put back and read back: `None` if nothing had been changed.
+    /// Whether every setting was restored and verified by reading it back; `None` if nothing had been changed.
     pub restored: Option<bool>,
 }

@@ -1,8 +1,8 @@
-//! Sizes and durations as people write and read them.
+//! Reads and formats sizes and durations for people.
 
 use std::time::Duration;
 
-/// Why a size or duration could not be read.
+/// The reason why a size or duration could not be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{text}` is not a {expected}")]
 pub struct UnitError {
@@ -79,7 +79,7 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Bytes for people: `512 B`, `1.50 KiB`, `328 MiB`.
+/// Formats bytes for people: `512 B`, `1.50 KiB`, `328 MiB`.
 pub fn format_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
@@ -94,7 +94,7 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{} {}", three_digits(value), UNITS[unit])
 }
 
-/// Nanoseconds for people: `870 ns`, `45.1 µs`, `6.58 ms`, `31.6 s`.
+/// Formats nanoseconds for people: `870 ns`, `45.1 µs`, `6.58 ms`, `31.6 s`.
 pub fn format_ns(ns: u64) -> String {
     match ns {
         0..=999 => format!("{ns} ns"),
@@ -104,7 +104,7 @@ pub fn format_ns(ns: u64) -> String {
     }
 }
 
-/// A count with thousands separators: `105,968`.
+/// Formats a count with thousands separators: `105,968`.
 pub fn format_count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

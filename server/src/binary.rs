@@ -1,10 +1,10 @@
-//! Finding a server program to start.
+//! Finds a server program to start.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Which program's options and files we deal with.
+/// The server whose options and files apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerKind {
     Mongod,
@@ -12,7 +12,7 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
-    /// The program's file name.
+    /// Returns the program's file name.
     pub fn program(self) -> &'static str {
         match self {
             Self::Mongod => "mongod",
@@ -20,7 +20,7 @@ impl ServerKind {
         }
     }
 
-    /// By file name: a `secantusd…` is that, everything else takes mongod's options
+    /// Decides by file name: a `secantusd…` is secantusd-rs, everything else takes mongod's options
     /// (`mongod-7.0`, `psmdb`, …).
     fn of_file_name(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -40,7 +40,7 @@ pub struct ServerBinary {
     pub kind: ServerKind,
 }
 
-/// Why no server program was found.
+/// The reason why no server program was found.
 #[derive(Debug, thiserror::Error)]
 pub enum BinaryError {
     #[error("server binary {path}: {why}; name an executable mongod or secantusd-rs")]
@@ -53,8 +53,9 @@ pub enum BinaryError {
 }
 
 impl ServerBinary {
-    /// Takes `explicit` if given, a name without a folder from `search_path` if it is there; else the first `mongod` in the directories of `search_path` (the
-    /// value of PATH), else the first `secantusd-rs` there or in `extra_directories`.
+    /// Finds a program. Takes `explicit` if given, and looks for a name without a folder in `search_path`
+    /// first; otherwise takes the first `mongod` in the directories of `search_path` (the value of PATH), or
+    /// the first `secantusd-rs` there or in `extra_directories`.
     pub fn find(
         explicit: Option<&Path>,
         search_path: Option<&OsStr>,
@@ -99,7 +100,7 @@ impl ServerBinary {
         if !is_executable(&found) {
             return Err(unusable("not an executable file".into()));
         }
-        // The name as given decides the kind: links such as `mongod -> wrapper` are common.
+        // The name as given decides the kind, since links such as `mongod -> wrapper` are common.
         Ok(Self {
             path: found,
             kind: ServerKind::of_file_name(path),

@@ -1,4 +1,4 @@
-//! Where the kernel's control groups are mounted and which of them limits I/O.
+//! Finds where the kernel's control groups are mounted and which of them limits I/O.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct Controller {
 }
 
 impl CgroupTree {
-    /// What is mounted, by `PROC_ROOT/self/mountinfo` (`/proc` outside of tests).
+    /// Reads what is mounted, from `PROC_ROOT/self/mountinfo` (`/proc` outside of tests).
     pub fn discover(proc_root: &Path) -> Self {
         Self {
             mounts: mounts(proc_root),
@@ -31,7 +31,7 @@ impl CgroupTree {
         }
     }
 
-    /// With one mount, of the kind `cgroup` or `cgroup2`.
+    /// Creates a tree with one mount, of the kind `cgroup` or `cgroup2`.
     #[cfg(test)]
     pub(crate) fn made_up(filesystem: &str, point: &Path) -> Self {
         Self {
@@ -48,7 +48,8 @@ impl CgroupTree {
         }
     }
 
-    /// A controller is bound to one hierarchy at a time; v2 is preferred where it has `io`.
+    /// Returns the hierarchy that limits I/O. A controller is bound to one hierarchy at a time; v2 is preferred
+    /// if it has `io`.
     pub(crate) fn io_controller(&self) -> Option<Controller> {
         let controller = |hierarchy: Hierarchy| {
             Some(Controller {
@@ -64,12 +65,12 @@ impl CgroupTree {
 }
 
 impl Controller {
-    /// The directory of the topmost group that we see.
+    /// Returns the directory of the topmost visible group.
     pub(crate) fn top(&self) -> &Path {
         &self.mount.point
     }
 
-    /// Makes the controller's files appear in new groups. It stays on for the whole hierarchy:
+    /// Makes the controller's files appear in new groups. It stays enabled for the whole hierarchy, since
     /// another program may have come to rely on it before we end.
     pub(crate) fn enable(&self) -> io::Result<()> {
         let file = self.top().join("cgroup.subtree_control");
@@ -80,7 +81,7 @@ impl Controller {
         }
     }
 
-    /// The directory of the group that a process is in now.
+    /// Returns the directory of the group that a process is in now.
     pub(crate) fn group_of(&self, pid: u32) -> io::Result<PathBuf> {
         let text = fs::read_to_string(self.proc_root.join(pid.to_string()).join("cgroup"))?;
         let path = self.hierarchy.path(&text);
@@ -94,7 +95,7 @@ impl Controller {
     }
 }
 
-/// Moves all threads of a process.
+/// Moves all threads of a process to the group.
 pub(crate) fn join_group(group: &Path, pid: u32) -> io::Result<()> {
     fs::OpenOptions::new()
         .write(true)
@@ -102,7 +103,7 @@ pub(crate) fn join_group(group: &Path, pid: u32) -> io::Result<()> {
         .and_then(|mut file| io::Write::write_all(&mut file, pid.to_string().as_bytes()))
 }
 
-/// Is this directory a control group of the running kernel?
+/// Returns whether this directory is a control group of the running kernel.
 pub(crate) fn is_cgroup(directory: &Path) -> bool {
     const CGROUP_MAGICS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
     let kind = rustix::fs::statfs(directory)

@@ -1,4 +1,4 @@
-//! Which file of a data directory holds what.
+//! Finds which file of a data directory holds what.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
@@ -12,35 +12,35 @@ use crate::namespace::Namespace;
 use crate::replies::{self, TableUse};
 use crate::server::{Server, ServerError};
 
-/// Catalogues of more collections are read up to here; the rest is known by file name only.
+/// Catalogues are read up to this many collections; the rest are known by file name only.
 const COLLECTIONS_MAX: usize = 5_000;
-/// A table shared by more collections is described by this many names and a count.
+/// A table shared by more collections than this is described by this many names and a count.
 const NAMES_SHOWN: usize = 4;
 /// How long the server may work on its answer.
 const CATALOG_LIMIT: Duration = Duration::from_secs(5);
 
-/// From file names to what is in them. An empty map still knows the roles that names tell.
+/// A map from file names to what the files hold. Even an empty map knows the roles that follow from file names.
 #[derive(Debug, Clone, Default)]
 pub struct FileMap {
     tables: HashMap<String, Vec<TableUse>>,
-    /// There were more collections than are read.
+    /// Whether there were more collections than are read.
     pub truncated: bool,
 }
 
-/// What remained unknown after [`FileMap::ask_about_the_rest`].
+/// What is still unknown after [`FileMap::ask_about_the_rest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unnamed {
-    /// Collections whose files the server was not asked about, because there were too many or it took too
-    /// long, or would not tell.
+    /// Collections whose files the server was not asked about, because there were too many or it took too long,
+    /// or which it would not name.
     pub collections: usize,
-    /// The first reason why something was not told.
+    /// The first reason why something is unknown.
     pub why: Option<String>,
-    /// The login lacks a right for it.
+    /// Whether the login lacks a right for it.
     pub is_refused: bool,
 }
 
 impl FileMap {
-    /// Asks the server for its whole catalogue at once, which servers from 6.0 on tell (`$listCatalog`).
+    /// Asks the server for its whole catalogue at once, which servers from 6.0 on provide (`$listCatalog`).
     pub async fn of_catalogue(server: &Server) -> Result<Self, ServerError> {
         let failed = |error| server.error("$listCatalog", &error);
         let answer = async {
@@ -57,10 +57,9 @@ impl FileMap {
         Ok(Self::from_catalog(&entries))
     }
 
-    /// Asks the server about collections of which no file is known yet, one at a time and within bounds of
-    /// number and time, those first that are most in use: each costs the server a little work, and the
-    /// opening of files that nobody used. `named` are asked about in any case, and what is told of them
-    /// replaces what was known.
+    /// Asks the server about collections whose files are not known yet, one at a time and within limits of
+    /// number and time, the most used first: each costs the server a little work, and may open files that
+    /// nobody used. `named` are asked about in any case, and the answers replace what was known of them.
     pub async fn ask_about_the_rest(&mut self, server: &Server, named: &[Namespace]) -> Unnamed {
         let mut questions = TableQuestions::begin(server);
         for namespace in named {
@@ -86,7 +85,7 @@ impl FileMap {
         questions.end()
     }
 
-    /// From the documents of `$listCatalog`.
+    /// Creates a map from the documents of `$listCatalog`.
     pub fn from_catalog(entries: &[Document]) -> Self {
         let mut map = Self {
             truncated: entries.len() > COLLECTIONS_MAX,
@@ -98,8 +97,8 @@ impl FileMap {
         map
     }
 
-    /// Adds a table that somebody else knows of: its name without ".wt", `database.collection`, and the
-    /// name of the index if it is one.
+    /// Adds a table known from elsewhere: its name without ".wt", `database.collection`, and the name of the
+    /// index if it is one.
     pub fn add_table(&mut self, ident: &str, namespace: &str, index: Option<&str>) {
         self.add(vec![TableUse {
             ident: ident.into(),
@@ -108,19 +107,19 @@ impl FileMap {
         }]);
     }
 
-    /// Takes over what another map knows, whose tables go before those known so far. What is not in it
-    /// stays: its files may have been seen before they were dropped.
+    /// Adds the tables of another map, which take precedence over those known so far. Other tables stay: their
+    /// files may have been seen before they were dropped.
     pub fn update(&mut self, newer: Self) {
         self.tables.extend(newer.tables);
         self.truncated |= newer.truncated;
     }
 
-    /// Is no table known by what it holds?
+    /// Returns whether the contents of no table are known.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// Those whose own files are known.
+    /// Returns the collections whose own files are known.
     fn collections(&self) -> HashSet<String> {
         let uses = self.tables.values().flatten();
         let own = uses.filter(|table| table.index.is_none());
@@ -143,8 +142,8 @@ impl FileMap {
         }
     }
 
-    /// The role of a file and, where known, `database.collection` or `database.collection/index`.
-    /// A file shared by several has their names joined; one shared by very many has none.
+    /// Returns the role of a file and, if known, `database.collection` or `database.collection/index`. A file
+    /// shared by several has their names joined; one shared by very many has none.
     pub fn classify(&self, path: &Path) -> (FileRole, Option<String>) {
         match self.uses_of(path) {
             Some(uses) => (role_of_uses(uses), describe(uses)),
@@ -152,7 +151,7 @@ impl FileMap {
         }
     }
 
-    /// File names (below the data directory, with `.wt`) that hold the collection itself.
+    /// Returns the name of the file (below the data directory, with `.wt`) that holds the collection itself.
     pub fn collection_file(&self, namespace: &Namespace) -> Option<String> {
         let namespace = namespace.to_string();
         let holds = |uses: &[TableUse]| {
@@ -165,7 +164,7 @@ impl FileMap {
             .map(|(ident, _)| format!("{ident}.wt"))
     }
 
-    /// Names of the files that hold the collection's indexes, each once.
+    /// Returns the names of the files that hold the collection's indexes, each once.
     pub fn index_files(&self, namespace: &Namespace) -> Vec<String> {
         let namespace = namespace.to_string();
         let holds = |uses: &[TableUse]| {
@@ -182,7 +181,7 @@ impl FileMap {
         files
     }
 
-    /// `database.collection` and, for indexes, the index's name, where the file holds nothing else.
+    /// Returns `database.collection` and, for indexes, the index's name, if the file holds nothing else.
     pub fn only_use(&self, path: &Path) -> Option<(&str, Option<&str>)> {
         match self.uses_of(path)?.as_slice() {
             [only] => Some((only.namespace.as_str(), only.index.as_deref())),
@@ -190,7 +189,7 @@ impl FileMap {
         }
     }
 
-    /// Looks for the whole of a table name at the end of the path: `directoryPerDB` and
+    /// Finds the uses of a file by looking for a whole table name at the end of the path: `directoryPerDB` and
     /// `directoryForIndexes` put up to two folders into it.
     fn uses_of(&self, path: &Path) -> Option<&Vec<TableUse>> {
         let parts: Vec<String> = names(path.with_extension("").as_path());
@@ -202,8 +201,8 @@ impl FileMap {
     }
 }
 
-/// One entry more than is read shows that there are more. Whole entries are long: they hold the options of
-/// the collection and of each index.
+/// Returns the stages that read the catalogue. Reading one entry more than the limit reveals that there are
+/// more. Whole entries are long: they hold the options of the collection and of each index.
 fn catalog_stages() -> [Document; 3] {
     let most = i64::try_from(COLLECTIONS_MAX + 1).unwrap_or(i64::MAX);
     [
@@ -249,7 +248,7 @@ fn describe(uses: &[TableUse]) -> Option<String> {
     }
 }
 
-/// What WiredTiger's and the servers' naming rules tell.
+/// Returns the role that follows from the naming rules of WiredTiger and the servers.
 fn role_of_name(path: &Path) -> FileRole {
     let parts = names(path);
     let (name, folder) = match parts.as_slice() {

@@ -1,13 +1,13 @@
-//! What an error of the driver says to people: the driver's own text is a dump of its state, with labels,
-//! sources and replies as bytes.
+//! Turns an error of the driver into text for people: the driver's own text is a dump of its state, with
+//! labels, sources and replies as bytes.
 
 use std::error::Error as _;
 use std::io;
 
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 
-/// The driver's error in a few words, without what means something to drivers alone. It may quote
-/// whatever the server said, and is not yet free of secrets.
+/// Returns the driver's error in a few words, without what is only meaningful to drivers. It may quote whatever
+/// the server said, and is not yet free of secrets.
 pub fn plain(error: &Error) -> String {
     match error.kind.as_ref() {
         ErrorKind::Command(e) => coded(&e.message, e.code, Some(&e.code_name)),
@@ -42,7 +42,7 @@ pub fn plain(error: &Error) -> String {
     }
 }
 
-/// An error of the system in its own words.
+/// Returns a system error in its own words.
 pub(crate) fn of_io(error: &io::Error) -> String {
     let text = error.to_string();
     match without_number(&text) {
@@ -51,13 +51,13 @@ pub(crate) fn of_io(error: &io::Error) -> String {
     }
 }
 
-/// The system's errors end in their number, which nobody looks up who has the words.
+/// Removes the number at the end of a system error, which is of no use beside the words.
 fn without_number(text: &str) -> &str {
     text.split_once(" (os error")
         .map_or(text, |(words, _)| words)
 }
 
-/// "SCRAM failure: Authentication failed." and the like, without the mechanism.
+/// Shortens texts such as "SCRAM failure: Authentication failed.", leaving out the mechanism.
 fn of_login(message: &str) -> String {
     let text = message
         .split_once(" failure: ")
@@ -72,7 +72,7 @@ fn coded(message: &str, code: i32, name: Option<&str>) -> String {
     }
 }
 
-/// Some of the driver's texts quote other errors with labels, sources and the like.
+/// Removes the labels, sources and the like of other errors that some of the driver's texts quote.
 pub fn without_labels(text: &str) -> String {
     const END: &str = "server response: None";
     let mut kept = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Is it the same server under two names?
+//! Tells whether two names lead to the same server.
 
 use mongodb::bson::{Document, doc};
 
@@ -6,15 +6,16 @@ use crate::replies::first_batch;
 use crate::server::Server;
 
 impl Server {
-    /// What tells it from all others, under whatever name it was reached: the cluster of a mongos, the process of
-    /// any other server. `None` of a server that does not say, as those before 4.4.
+    /// Returns what distinguishes the server from all others, whatever name it was reached by: the cluster of a
+    /// mongos, the process of any other server. `None` for a server that does not say, such as those before
+    /// 4.4.
     pub async fn identity(&self) -> Option<String> {
         let hello = self.hello().await.ok()?;
         if hello.is_router() {
             let version = doc! { "find": "version", "limit": 1 };
             let reply = self.command_in_time("config", version).await;
             let cluster = reply.ok().as_ref().and_then(cluster);
-            // Where it may not be read, the same mongos under two names is told at least.
+            // If the cluster may not be read, the same mongos under two names is at least recognised.
             if cluster.is_some() {
                 return cluster;
             }
@@ -23,7 +24,7 @@ impl Server {
     }
 }
 
-/// The answer to `find` in `config.version`.
+/// Reads the cluster from the answer to `find` in `config.version`.
 fn cluster(reply: &Document) -> Option<String> {
     let id = first_batch(reply).next()?.get_object_id("clusterId");
     id.ok().map(|id| format!("cluster {id}"))

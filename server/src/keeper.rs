@@ -13,20 +13,20 @@ use tokio::sync::watch;
 
 /// Keeps one child. Dropping it kills the child and waits for its end.
 ///
-/// The kernel is told to kill the child when its parent dies. To the kernel "parent" is the
-/// *thread* that started it, so each child gets a thread of its own that starts it and then does
-/// nothing but wait for its end: that thread lives exactly as long as the child may.
+/// The kernel is told to kill the child when its parent dies. To the kernel, "parent" is the *thread* that
+/// started it, so each child gets a thread of its own that starts it and then only waits for its end: that
+/// thread lives exactly as long as the child may.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pid: u32,
-    /// Signals through this descriptor can never hit a later process with the same number.
+    /// Signals sent through this descriptor can never reach a later process with the same number.
     pidfd: OwnedFd,
     exited: watch::Receiver<Option<ExitStatus>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
-    /// Starts `command` in a process group of its own, so that a terminal's Ctrl-C reaches us only.
+    /// Starts `command` in a process group of its own, so that a terminal's Ctrl-C reaches only us.
     pub(crate) fn start(mut command: Command) -> io::Result<Self> {
         let (started, has_started) = mpsc::channel();
         let (end, exited) = watch::channel(None);
@@ -59,12 +59,12 @@ impl Keeper {
         self.pid
     }
 
-    /// How the child ended, if it has.
+    /// Returns how the child ended, if it has.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         *self.exited.borrow()
     }
 
-    /// Sends a signal; an ended child is no error.
+    /// Sends a signal; it is not an error if the child has ended.
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.pidfd, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -72,7 +72,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for the end of the child, at most `limit`.
+    /// Waits for the end of the child, for at most `limit`.
     pub(crate) async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let end = tokio::time::timeout(limit, self.exited.wait_for(Option::is_some)).await;
         end.ok().and_then(Result::ok).and_then(|status| *status)
@@ -90,7 +90,7 @@ impl Drop for Keeper {
 
 fn spawn(command: &mut Command) -> io::Result<(Child, OwnedFd)> {
     let mut child = command.spawn()?;
-    // Not yet waited for, so the number still belongs to this child.
+    // It has not been waited for yet, so the number still belongs to this child.
     match pidfd_of(child.id()) {
         Ok(pidfd) => Ok((child, pidfd)),
         Err(error) => {
@@ -115,7 +115,7 @@ fn prepare(command: &mut Command) {
     unsafe {
         command.pre_exec(move || {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            // We may have died between fork and the call above; then nobody would send the signal.
+            // We may have died between fork and the call above; nobody would then send the signal.
             if rustix::process::getppid() != Some(parent) {
                 return Err(rustix::io::Errno::SRCH.into());
             }

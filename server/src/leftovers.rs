@@ -1,7 +1,7 @@
-//! Finding and clearing what a killed run left behind.
+//! Finds and clears what a killed run left behind.
 //!
-//! A lease file is somebody's claim about processes and directories to destroy; it is believed
-//! only as far as it can be checked.
+//! A lease file is somebody's claim about processes and directories to destroy; it is trusted only as far as it
+//! can be checked.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,23 +20,23 @@ use crate::workspace::{LEASE_SCHEMA, LeaseDocument, read_small, remove_directory
 const LEASE_MAX_BYTES: u64 = 64 << 10;
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a run left behind whose process is gone.
+/// What was left behind by a run whose process is gone.
 #[derive(Debug, Clone)]
 pub struct Leftover {
     lease_file: PathBuf,
     lease: LeaseDocument,
 }
 
-/// What lies in a lease directory.
+/// The contents of a lease directory.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Runs that died.
     pub found: Vec<Leftover>,
-    /// Files that are not leases we believe, with the reason.
+    /// Files that are not trusted as leases, with the reason.
     pub ignored: Vec<(PathBuf, String)>,
 }
 
-/// Why a leftover, or a part of it, is still there.
+/// The reason why a leftover, or a part of it, is still there.
 #[derive(Debug, thiserror::Error)]
 #[error("could not clear what {lease_file} names: {what}: {source}")]
 pub struct CleanError {
@@ -46,12 +46,12 @@ pub struct CleanError {
 }
 
 impl Leftover {
-    /// The data directory of the run that died.
+    /// Returns the data directory of the run that died.
     pub fn directory(&self) -> &Path {
         &self.lease.directory
     }
 
-    /// The server that is still running, if one is.
+    /// Returns the server that is still running, if there is one.
     pub fn running_server(&self) -> Option<u32> {
         let proc_fs = ProcFs::host();
         let server = self.lease.server.as_ref()?;
@@ -85,8 +85,8 @@ pub fn leftovers(lease_directory: &Path) -> Leftovers {
     result
 }
 
-/// Kills the server if it is still the same process, removes cgroup, directory and lease. Blocks
-/// for up to ten seconds. A run that is alive after all is left alone.
+/// Kills the server if it is still the same process, and removes the cgroup, directory and lease. Blocks for up
+/// to ten seconds. A run that turns out to be alive is left alone.
 pub fn clean(leftover: &Leftover) -> Result<(), CleanError> {
     let Leftover { lease_file, lease } = leftover;
     let failed = |what: &str| {
@@ -147,23 +147,23 @@ fn is_running(proc_fs: &ProcFs, lease: &LeaseDocument, process: &ProcessIdentity
     lease.boot_id == proc_fs.boot_id() && proc_fs.is_alive(process)
 }
 
-/// May the run still be going on, here or on another host or container that shares the leases?
+/// Returns whether the run may still be going on, here or on another host or container that shares the leases.
 fn is_live(proc_fs: &ProcFs, lease: &LeaseDocument) -> bool {
     if is_running(proc_fs, lease, &lease.owner) {
         return true;
     }
     match fs::File::open(&lease.directory) {
-        // Locked by its run, which we cannot see.
+        // Its run, which we cannot see, holds the lock while it is alive.
         Ok(folder) => {
             let locked = flock(&folder, FlockOperation::NonBlockingLockExclusive);
             locked == Err(rustix::io::Errno::WOULDBLOCK)
         }
-        // A folder that is not here, of a boot that is not ours: not ours to judge.
+        // The folder is not here and the boot is not ours, so it is not ours to judge.
         Err(_) => lease.boot_id != proc_fs.boot_id(),
     }
 }
 
-/// Number, start time and program agree.
+/// Returns whether number, start time and program agree.
 fn is_same(proc_fs: &ProcFs, lease: &LeaseDocument, process: &ProcessIdentity) -> bool {
     is_running(proc_fs, lease, process)
         && process.exe.is_some()
@@ -182,7 +182,7 @@ fn kill_if_same(
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         other => other?,
     };
-    // Checked after the descriptor was opened: what we signal is what we looked at.
+    // Checked after the descriptor was opened, so the process signalled is the one examined.
     if !is_same(proc_fs, lease, server) {
         return Ok(());
     }

@@ -1,10 +1,9 @@
-//! The server under study: finding or starting it, what it is, its process, its files, its disk.
+//! The server under study: how it is found or started, what it is, its process, its files and its disk.
 //!
-//! Nothing here prints, reads the environment or ends the process; paths that differ between
-//! hosts and tests (`/proc`, `/sys/fs/cgroup`, where private data may lie) come in as arguments.
+//! Nothing here prints, reads the environment or ends the process; paths that differ between hosts and tests
+//! (`/proc`, `/sys/fs/cgroup`, where private data may lie) are passed as arguments.
 //!
-//! Read [`local_server`] first (a server of our own), then [`server`] (any server, by its
-//! connection string).
+//! Read [`local_server`] first (a server of our own), then [`server`] (any server, by its connection string).
 
 pub mod binary;
 mod cgroup;

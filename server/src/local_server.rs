@@ -19,10 +19,10 @@ use crate::server::Server;
 /// Another program may take the free port before the server does.
 const PORT_ATTEMPTS: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Of the driver's monitor, which otherwise takes a server on an emulated slow disk for dead when it has
-/// not answered for 10 s, and drops all connections in the middle of what they do.
+/// Time limit of the driver's monitor, which by default takes a server on an emulated slow disk for dead if it
+/// has not answered for 10 s, and drops all connections in the middle of their work.
 const PATIENCE_MS: u32 = 120_000;
-/// Only this much of the end of the server's log is ever read.
+/// Only this much of the end of the server's log is ever read, in bytes.
 const LOG_TAIL_BYTES: u64 = 16 << 10;
 const LOG_TAIL_LINES: usize = 12;
 
@@ -37,18 +37,18 @@ pub struct LocalServer {
     uri_options: String,
 }
 
-/// How a server came to its end.
+/// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
     /// It wrote its last checkpoint and ended with success.
     Clean,
-    /// It ended by itself but with a failure; `LocalServer::log_file` says more.
+    /// It ended by itself with a failure; see `LocalServer::log_file`.
     Failed(ExitStatus),
     /// It did not end in time and was killed; the next start recovers from its journal.
     Killed,
 }
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalServerError {
     #[error("{path}: {source}; the server's files must lie in a directory that we may write")]
@@ -159,7 +159,7 @@ impl LocalServer {
                     log: log(),
                 });
             }
-            // Whoever else answers on the port is not our server.
+            // Whatever else answers on the port is not our server.
             if ProcFs::host().listener(self.port, None).ok().flatten() == Some(self.pid())
                 && matches!(
                     tokio::time::timeout(left, Server::connect(&self.uri())).await,
@@ -172,7 +172,7 @@ impl LocalServer {
         }
     }
 
-    /// Connection string.
+    /// Returns the connection string.
     pub fn uri(&self) -> String {
         let mut uri = format!(
             "mongodb://127.0.0.1:{}/?directConnection=true&connectTimeoutMS={PATIENCE_MS}",
@@ -185,7 +185,7 @@ impl LocalServer {
         uri
     }
 
-    /// On the loopback interface.
+    /// Returns the port, on the loopback interface.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -202,13 +202,13 @@ impl LocalServer {
         &self.data_directory
     }
 
-    /// What the server printed, over all its starts.
+    /// Returns the file with what the server printed, over all its starts.
     pub fn log_file(&self) -> &Path {
         &self.log_file
     }
 
-    /// Asks the server to end (SIGTERM), so that it writes a checkpoint; kills it after `limit`.
-    /// Dropping the future kills it at once.
+    /// Asks the server to end (SIGTERM), so that it writes a checkpoint; kills it after `limit`. Dropping the
+    /// future kills it at once.
     pub async fn stop(mut self, limit: Duration) -> Stopped {
         let asked = self.keeper.signal(Signal::TERM);
         let status = if asked.is_ok() {
@@ -230,7 +230,7 @@ fn free_port() -> io::Result<u16> {
         .port())
 }
 
-/// The last lines that the server wrote after `start`, control characters made harmless.
+/// Returns the last lines that the server wrote after `start`, with control characters made harmless.
 fn log_tail(path: &Path, start: u64) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;

@@ -1,4 +1,4 @@
-//! How a private server is started: what part it plays, and the command line that says so.
+//! How a private server is started: its role, and the command line for it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,27 +12,26 @@ use crate::binary::{ServerBinary, ServerKind};
 /// mongod refuses a smaller cache.
 const MONGOD_CACHE_MIN_BYTES: u64 = 256 << 20;
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// secantusd-rs builds an index in one transaction. At WiredTiger's usual limits for uncommitted
-/// data (a fifth of the cache, of which the small cache of an experiment has little) it is rolled
-/// back and tried again without end.
+/// secantusd-rs builds an index in one transaction. At WiredTiger's usual limits for uncommitted data (a fifth
+/// of the cache, which is little in the small cache of an experiment) it is rolled back and retried forever.
 const SECANTUSD_ENGINE: &str = "eviction_dirty_trigger=90,eviction_updates_trigger=90";
-/// Where secantusd-rs takes WiredTiger's own configuration from.
+/// The variable from which secantusd-rs takes WiredTiger's own configuration.
 const SECANTUSD_ENGINE_VARIABLE: &str = "SECANTUS_WT_CONFIG_EXTRA";
 const SECANTUSD_NO_OPLOG: (&str, &str) = ("SECANTUS_DISABLE_OPLOG", "1");
 
-/// What part a server plays among others. The sets of replicas are initiated, and the shards added, by
-/// whoever starts it.
+/// The role of a server among others. The replica sets are initiated, and the shards added, by the caller that
+/// starts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerRole {
-    /// Alone, and without a log for replication.
+    /// Alone, without a replication log.
     Standalone,
-    /// In the replica set of this name. secantusd-rs is always the only member of its own.
+    /// A member of the replica set of this name. secantusd-rs is always the only member of its own.
     Member(String),
-    /// The same, of a shard.
+    /// A member of a replica set that is a shard.
     ShardMember(String),
-    /// The same, of the configuration servers of a sharded cluster.
+    /// A member of a replica set of configuration servers of a sharded cluster.
     ConfigMember(String),
-    /// mongos, with its configuration servers as `SET/HOST:PORT,…`. It has neither data nor cache.
+    /// A mongos, with its configuration servers as `SET/HOST:PORT,…`. It has neither data nor cache.
     Router(String),
 }
 
@@ -40,31 +39,30 @@ pub enum ServerRole {
 #[derive(Debug, Clone)]
 pub struct LocalServerOptions {
     pub binary: ServerBinary,
-    /// Created if missing. Log and configuration go beside it, so its parent must be private too.
+    /// Created if missing. Log and configuration are placed beside it, so its parent must be private too.
     pub data_directory: PathBuf,
     /// WiredTiger cache, bytes; mongod raises it to its minimum of 256 MiB.
     pub cache_bytes: u64,
-    /// How long the server may take until it answers.
+    /// How long the server may take to answer after its start.
     pub start_limit: Duration,
     pub role: ServerRole,
-    /// `None`: one that is free.
+    /// The port; `None` for any that is free.
     pub port: Option<u16>,
-    /// Should mongod record its diagnostic data (FTDC)? The recorder writes every second, and a trace
-    /// should show the work that was asked for.
+    /// Whether mongod should record its diagnostic data (FTDC). The recorder writes every second, and a trace
+    /// should show only the requested work.
     pub diagnostic_data: bool,
-    /// WiredTiger's own configuration, separated by commas. Of two entries that are the same it takes the
-    /// last.
+    /// WiredTiger's own configuration, separated by commas. If an entry is repeated, WiredTiger takes the last.
     pub engine: String,
     /// Options that the connection string must have, such as those of TLS, separated by `&`.
     pub uri_options: String,
-    /// Added to the command line.
+    /// Arguments added to the command line.
     pub extra_arguments: Vec<OsString>,
-    /// Added to the server's environment, over what is set for it by itself.
+    /// Variables added to the server's environment, overriding those set for it otherwise.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl LocalServerOptions {
-    /// Alone, on a free port, with nothing special.
+    /// Returns options for a standalone server on a free port, with everything else at its default.
     pub fn new(binary: ServerBinary, data_directory: PathBuf, cache_bytes: u64) -> Self {
         Self {
             binary,
@@ -103,7 +101,7 @@ impl LocalServerOptions {
     }
 
     fn secantusd_arguments(&self, command: &mut Command, beside: &Path) -> io::Result<()> {
-        // An empty file of our own, else one in the home or working directory would be read.
+        // An empty file of our own; otherwise one in the home or working directory would be read.
         let config = beside.join("secantusd.toml");
         fs::write(&config, "")?;
         command.arg("--config").arg(config);

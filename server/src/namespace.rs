@@ -1,4 +1,4 @@
-//! Names of databases and collections. They come from users and from servers: not to be trusted.
+//! Names of databases and collections. They come from users and from servers, and are not trusted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ const DATABASE_MAX_BYTES: usize = 63;
 const NAMESPACE_MAX_BYTES: usize = 255;
 const DATABASE_FORBIDDEN: [char; 6] = ['/', '\\', ' ', '"', '$', '\0'];
 
-/// `database.collection`, both checked.
+/// A checked `database.collection`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace {
     database: String,
     collection: String,
 }
 
-/// Why a name is refused.
+/// The reason why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not a DATABASE.COLLECTION name: {why}")]
 pub struct NamespaceError {
@@ -45,7 +45,7 @@ impl Namespace {
                 collection: collection.into(),
             });
         };
-        // Names can be as long as a line; an error need not.
+        // Names can be as long as a line; an error need not be.
         let given = format!("{database}.{collection}")
             .chars()
             .take(100)
@@ -65,7 +65,7 @@ impl Namespace {
 impl FromStr for Namespace {
     type Err = NamespaceError;
 
-    /// Splits at the first dot: collections may have dots in their names, databases not.
+    /// Splits at the first dot: collections may have dots in their names, databases may not.
     fn from_str(text: &str) -> Result<Self, NamespaceError> {
         let (database, collection) = text.split_once('.').unwrap_or((text, ""));
         Self::new(database, collection)

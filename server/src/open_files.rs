@@ -1,4 +1,4 @@
-//! Which database files a process has open, and where its data lies.
+//! Finds which database files a process has open, and where its data lies.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::process::{ProcFs, ProcessError, failed};
 
-/// Files that every WiredTiger home has, and that the server keeps open.
+/// Files that every WiredTiger home has and that the server keeps open.
 const HOME_FILES: [&str; 3] = ["WiredTiger.wt", "WiredTiger.lock", "mongod.lock"];
 
 impl ProcFs {
-    /// Regular files that the process has open, sorted, each once; deleted ones are left out.
+    /// Returns the regular files that the process has open, sorted, each once; deleted ones are left out.
     pub fn open_files(&self, pid: u32) -> Result<Vec<PathBuf>, ProcessError> {
         let folder = self.path(pid, "fd");
         let entries = fs::read_dir(&folder).map_err(|source| failed(pid, folder, source))?;
@@ -21,7 +21,7 @@ impl ProcFs {
         Ok(files.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Open files below `directory`, sorted.
+    /// Returns the open files below `directory`, sorted.
     pub fn open_files_below(
         &self,
         pid: u32,
@@ -32,7 +32,7 @@ impl ProcFs {
         Ok(files)
     }
 
-    /// Processes that have the file open, as far as we may look; ourselves left out.
+    /// Returns the processes that have the file open, as far as they are visible to us, without our own.
     pub fn holders(&self, file: &Path) -> Vec<u32> {
         let file = file.canonicalize().unwrap_or_else(|_| file.into());
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -45,8 +45,8 @@ impl ProcFs {
         others.filter(open).collect()
     }
 
-    /// Where a server's data lies: the folder of its open WiredTiger files, else what its command
-    /// line says (relative to its working directory). `None` when neither tells.
+    /// Returns where a server's data lies: the folder of its open WiredTiger files, otherwise what its command
+    /// line says (relative to its working directory). `None` if neither is known.
     pub fn dbpath(&self, pid: u32) -> Option<PathBuf> {
         let from_files = self.open_files(pid).ok().and_then(|files| {
             let home = files
@@ -71,7 +71,7 @@ fn is_special(link: &Path) -> bool {
         || link.to_string_lossy().ends_with(" (deleted)")
 }
 
-/// The data directory that a command line of mongod or secantusd-rs names.
+/// Returns the data directory that a command line of mongod or secantusd-rs names.
 pub(crate) fn dbpath_argument(arguments: &[String]) -> Option<PathBuf> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {

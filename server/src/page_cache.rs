@@ -1,5 +1,5 @@
-//! Evicting our own folders from the page cache, and counting what is still there, file by file
-//! with [`seekscope_run::page_cache`].
+//! Evicts our own folders from the page cache, and counts what is still there, file by file with
+//! [`seekscope_run::page_cache`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,11 +10,11 @@ use seekscope_run::CacheState;
 use seekscope_run::page_cache as cache_of;
 use seekscope_run::units::format_bytes;
 
-/// Pages that were just touched sit in per-CPU lists for a moment and survive the first try.
+/// Pages that were just touched are in per-CPU lists for a moment and survive the first try.
 const EVICT_TRIES: u32 = 3;
 
-/// How much of some files is cached. Whole pages are counted, so `resident_bytes` may exceed the
-/// size of small files by part of a page.
+/// How much of some files is cached. Whole pages are counted, so `resident_bytes` may exceed the size of small
+/// files by part of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Residency {
     pub files: u64,
@@ -22,14 +22,14 @@ pub struct Residency {
     pub total_bytes: u64,
 }
 
-/// More than one byte in this many still cached is not cold.
+/// If more than one byte in this many is still cached, the cache is not cold.
 const WARM_SHARE: u64 = 20;
-/// Small files in use (locks, turtle files) stay.
+/// Small files in use (locks, turtle files) stay cached.
 const PAGE_SLACK_BYTES: u64 = 1 << 20;
 
 impl Residency {
-    /// For the record of a phase that began after an attempt to evict these files: cold only if
-    /// hardly anything stayed.
+    /// Returns the state for the record of a phase that began after an attempt to evict these files: cold only
+    /// if hardly anything stayed.
     pub fn state(&self) -> CacheState {
         if self.resident_bytes > self.total_bytes / WARM_SHARE + PAGE_SLACK_BYTES {
             return CacheState::AsFound {
@@ -48,7 +48,7 @@ impl Residency {
     }
 }
 
-/// Which file could not be evicted or looked at.
+/// An error that names the file which could not be evicted or examined.
 #[derive(Debug, thiserror::Error)]
 #[error("page cache of {path}: {what} failed: {source}; the file must be readable by this user")]
 pub struct PageCacheError {
@@ -57,8 +57,8 @@ pub struct PageCacheError {
     source: io::Error,
 }
 
-/// Writes back and evicts every regular file below `directory` (links are not followed) and says
-/// what stayed. Pages that a process has mapped stay. Blocks until dirty pages are written.
+/// Writes back and evicts every regular file below `directory` (links are not followed) and returns what
+/// stayed. Pages that a process has mapped stay. Blocks until dirty pages are written.
 pub fn evict(directory: &Path) -> Result<Residency, PageCacheError> {
     let files = files_below(directory)?;
     let mut result = resident_bytes(&files)?;
@@ -76,7 +76,8 @@ pub fn evict(directory: &Path) -> Result<Residency, PageCacheError> {
     Ok(result)
 }
 
-/// Regular files below a directory, sorted; links are not followed, vanished files left out.
+/// Returns the regular files below a directory, sorted; links are not followed, and files that have vanished
+/// are left out.
 pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>, PageCacheError> {
     let mut files = Vec::new();
     let mut folders = vec![directory.to_path_buf()];
@@ -99,7 +100,7 @@ pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>, PageCacheError> {
     Ok(files)
 }
 
-/// How much of these files is in the page cache now; looking does not change it.
+/// Returns how much of these files is in the page cache now; checking does not change it.
 pub fn resident_bytes(files: &[PathBuf]) -> Result<Residency, PageCacheError> {
     let mut sum = Residency::default();
     for path in files {
@@ -113,7 +114,7 @@ pub fn resident_bytes(files: &[PathBuf]) -> Result<Residency, PageCacheError> {
     Ok(sum)
 }
 
-/// `None` for a file that has vanished: servers remove journal files at any time.
+/// Opens a file; `None` if it has vanished, since servers remove journal files at any time.
 fn open(path: &Path) -> Result<Option<File>, PageCacheError> {
     match OpenOptions::new()
         .read(true)

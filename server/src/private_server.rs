@@ -1,4 +1,4 @@
-//! A server of our own in a workspace: started, stopped with a last checkpoint, and started anew on its data.
+//! A server of our own in a workspace: started, stopped with a last checkpoint, and restarted on its data.
 
 use std::fs;
 use std::io;
@@ -10,24 +10,25 @@ use crate::local_server_options::LocalServerOptions;
 use crate::slow_disk::{SlowDisk, SlowDiskError};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// A checkpoint of a large cache on a slow disk takes its time.
+/// A checkpoint of a large cache on a slow disk takes a while.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 
-/// Dropping it ends the server, lifts the throttle and removes the data, in this order.
+/// A server in its workspace. Dropping it ends the server, lifts the throttle and removes the data, in this
+/// order.
 #[derive(Debug)]
 pub struct PrivateServer {
     running: Option<LocalServer>,
-    /// Where reads are throttled; the throttle's group is recorded in the workspace.
+    /// Set if reads are throttled; the throttle's group is recorded in the workspace.
     pub slow_disk: Option<SlowDisk>,
-    /// Where its data lie.
+    /// The directory that holds its data.
     pub workspace: Workspace,
-    /// How it is started the next time.
+    /// The options for its next start.
     pub options: LocalServerOptions,
 }
 
 impl PrivateServer {
-    /// Nothing is started yet. `options.data_directory` must lie in the workspace, and the throttle's
-    /// group be recorded there.
+    /// Creates it without starting anything. `options.data_directory` must lie in the workspace, and the
+    /// throttle's group must be recorded there.
     pub fn new(
         workspace: Workspace,
         options: LocalServerOptions,
@@ -44,7 +45,7 @@ impl PrivateServer {
     /// Starts it and waits until it answers.
     ///
     /// # Errors
-    /// It did not start, or the lease could not be written.
+    /// Fails if it does not start, or the lease cannot be written.
     pub async fn start<E>(&mut self) -> Result<&LocalServer, E>
     where
         E: From<LocalServerError> + From<WorkspaceError>,
@@ -54,10 +55,10 @@ impl PrivateServer {
         Ok(self.running.insert(local))
     }
 
-    /// Ends it with a last checkpoint, so that all data is in its files. `None` if it did not run.
+    /// Ends it with a last checkpoint, so that all data is in its files. `None` if it was not running.
     ///
     /// # Errors
-    /// The lease could not be written.
+    /// Fails if the lease cannot be written.
     pub async fn stop(&mut self) -> Result<Option<Stopped>, WorkspaceError> {
         let Some(local) = self.running.take() else {
             return Ok(None);
@@ -67,20 +68,20 @@ impl PrivateServer {
         Ok(Some(stopped))
     }
 
-    /// The server, while it runs.
+    /// Returns the server while it runs.
     pub fn running(&self) -> Option<&LocalServer> {
         self.running.as_ref()
     }
 
-    /// Where its data are.
+    /// Returns the directory of its data.
     pub fn data_directory(&self) -> &Path {
         &self.options.data_directory
     }
 
-    /// Throttles the reads of the running server, or no longer. Does nothing without a slow disk.
+    /// Starts or stops throttling the reads of the running server. Does nothing without a slow disk.
     ///
     /// # Errors
-    /// The process could not be moved between control groups.
+    /// Fails if the process cannot be moved between control groups.
     pub fn slow_down(&mut self, slow: bool) -> Result<(), SlowDiskError> {
         match (&mut self.slow_disk, &self.running) {
             (Some(slow_disk), Some(local)) if slow => slow_disk.add_process(local.pid()),
@@ -89,17 +90,17 @@ impl PrivateServer {
         }
     }
 
-    /// Ends it and leaves its data in place; says where.
+    /// Ends it, leaves its data in place and returns the path.
     pub fn keep(self) -> PathBuf {
         drop(self.running);
         drop(self.slow_disk);
         self.workspace.keep()
     }
 
-    /// Removes its data, once it is stopped: it begins with none.
+    /// Removes its data once it is stopped, so that it starts again without any.
     ///
     /// # Errors
-    /// They could not be removed.
+    /// Fails if they cannot be removed.
     pub fn remove_data(&self) -> io::Result<()> {
         match fs::remove_dir_all(self.data_directory()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

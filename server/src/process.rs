@@ -14,7 +14,7 @@ pub struct ProcFs {
     pub(crate) root: PathBuf,
 }
 
-/// Why a fact about a process is unknown.
+/// The reason why a fact about a process is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     #[error("process {pid} is gone")]
@@ -30,7 +30,7 @@ pub enum ProcessError {
     Malformed { path: PathBuf, why: String },
 }
 
-/// Tells a process from a later one that was given the same number.
+/// Distinguishes a process from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub pid: u32,
@@ -48,12 +48,12 @@ struct Stat {
 }
 
 impl ProcFs {
-    /// The running kernel's `/proc`.
+    /// Returns the running kernel's `/proc`.
     pub fn host() -> Self {
         Self::at(Path::new("/proc"))
     }
 
-    /// A tree laid out like `/proc` below `root`.
+    /// Returns a tree laid out like `/proc` below `root`.
     pub fn at(root: &Path) -> Self {
         Self {
             root: root.to_path_buf(),
@@ -64,7 +64,7 @@ impl ProcFs {
         self.root.join(pid.to_string()).join(name)
     }
 
-    /// Where the process is among the control groups.
+    /// Returns the control groups of the process.
     pub(crate) fn control_groups(&self, pid: u32) -> ControlGroups {
         ControlGroups::read(Path::new("/"), &self.root, Some(pid))
     }
@@ -77,12 +77,12 @@ impl ProcFs {
         }
     }
 
-    /// Counters of the process since its start; see [`io_between`] for a phase.
+    /// Returns the counters of the process since its start; see [`io_between`] for a phase.
     pub fn io(&self, pid: u32) -> Result<ProcessIo, ProcessError> {
         self.io_and(pid, self.cpu_ns(pid)?)
     }
 
-    /// As [`Self::io`], where its CPU time is known already.
+    /// Like [`Self::io`], if its CPU time is known already.
     pub(crate) fn io_and(&self, pid: u32, cpu_ns: u64) -> Result<ProcessIo, ProcessError> {
         let text = self.read(pid, "io")?;
         let field = |name: &str| -> Result<u64, ProcessError> {
@@ -100,25 +100,26 @@ impl ProcFs {
         })
     }
 
-    /// CPU time since the start of the process, user and system; counted in clock ticks, mostly 10 ms.
+    /// Returns the CPU time since the start of the process, user and system; counted in clock ticks, mostly 10
+    /// ms.
     pub fn cpu_ns(&self, pid: u32) -> Result<u64, ProcessError> {
         Ok(ticks_to_ns(self.stat(pid)?.cpu_ticks))
     }
 
-    /// CPU time as in [`Self::cpu_ns`] of the process that `identity` names, if it is still running. A
-    /// zombie is not.
+    /// Returns the CPU time, as in [`Self::cpu_ns`], of the process that `identity` names, if it is still
+    /// running. A zombie is not.
     pub fn cpu_ns_of(&self, identity: &ProcessIdentity) -> Option<u64> {
         let stat = self.stat(identity.pid).ok()?;
         let is_alive = stat.start_ticks == identity.start_ticks && !matches!(stat.state, 'Z' | 'X');
         is_alive.then(|| ticks_to_ns(stat.cpu_ticks))
     }
 
-    /// Resident memory.
+    /// Returns the resident memory.
     pub fn rss_bytes(&self, pid: u32) -> Result<u64, ProcessError> {
         self.status_bytes(pid, "VmRSS:")
     }
 
-    /// The host's memory, all of it and what is left for more without taking from anybody: bytes.
+    /// Returns the host's memory, in total and as available without taking any from others, bytes.
     pub fn host_memory_bytes(&self) -> Option<(u64, u64)> {
         let text = fs::read_to_string(self.root.join("meminfo")).ok()?;
         let bytes = |name: &str| {
@@ -129,12 +130,12 @@ impl ProcFs {
         Some((bytes("MemTotal:")?, bytes("MemAvailable:")?))
     }
 
-    /// The most that resident memory has been.
+    /// Returns the peak resident memory.
     pub fn rss_bytes_max(&self, pid: u32) -> Result<u64, ProcessError> {
         self.status_bytes(pid, "VmHWM:")
     }
 
-    /// A line such as `VmRSS:   1234 kB` of `/proc/PID/status`.
+    /// Reads a line such as `VmRSS:   1234 kB` of `/proc/PID/status`.
     fn status_bytes(&self, pid: u32, name: &str) -> Result<u64, ProcessError> {
         let text = self.read(pid, "status")?;
         let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -143,7 +144,7 @@ impl ProcFs {
             .ok_or_else(|| self.malformed(pid, "status", format!("no size named {name}")))
     }
 
-    /// Who the process is, for recognising it later.
+    /// Returns the identity of the process, for recognising it later.
     pub fn identity(&self, pid: u32) -> Result<ProcessIdentity, ProcessError> {
         let start_ticks = self.stat(pid)?.start_ticks;
         Ok(ProcessIdentity {
@@ -153,19 +154,19 @@ impl ProcFs {
         })
     }
 
-    /// Is the process that `identity` names still running? A zombie is not.
+    /// Returns whether the process that `identity` names is still running. A zombie is not.
     pub fn is_alive(&self, identity: &ProcessIdentity) -> bool {
         self.cpu_ns_of(identity).is_some()
     }
 
-    /// The program the process runs. A replaced program's name ends in " (deleted)".
+    /// Returns the program that the process runs. A replaced program's name ends in " (deleted)".
     pub fn exe(&self, pid: u32) -> Result<PathBuf, ProcessError> {
         let path = self.path(pid, "exe");
         fs::read_link(&path).map_err(|source| failed(pid, path, source))
     }
 
-    /// File name of the program, e.g. "mongod"; where the link may not be read, the (truncated)
-    /// name of the main thread.
+    /// Returns the file name of the program, e.g. "mongod"; if the link may not be read, the (truncated) name
+    /// of the main thread.
     pub fn exe_name(&self, pid: u32) -> Result<String, ProcessError> {
         if let Ok(exe) = self.exe(pid) {
             let name = exe.file_name().unwrap_or_default().to_string_lossy();
@@ -174,13 +175,13 @@ impl ProcFs {
         Ok(self.read(pid, "comm")?.trim_end().to_string())
     }
 
-    /// Command-line arguments, program name included.
+    /// Returns the command-line arguments, including the program name.
     pub fn arguments(&self, pid: u32) -> Result<Vec<String>, ProcessError> {
         let text = self.read(pid, "cmdline")?;
         Ok(text.split_terminator('\0').map(String::from).collect())
     }
 
-    /// Text that differs after every boot, empty if unknown.
+    /// Returns a text that differs after every boot; empty if unknown.
     pub fn boot_id(&self) -> String {
         fs::read_to_string(self.root.join("sys/kernel/random/boot_id"))
             .map(|text| text.trim().to_string())
@@ -209,7 +210,7 @@ pub(crate) fn failed(pid: u32, path: PathBuf, source: io::Error) -> ProcessError
     }
 }
 
-/// What the process did between two snapshots. A counter that fell counts as zero.
+/// Returns what the process did between two snapshots. A counter that fell counts as zero.
 pub fn io_between(before: &ProcessIo, after: &ProcessIo) -> ProcessIo {
     ProcessIo {
         read_calls: after.read_calls.saturating_sub(before.read_calls),

@@ -1,18 +1,18 @@
-//! Removing secrets from connection strings and from texts that quote them.
+//! Removes secrets from connection strings and from texts that quote them.
 //!
-//! Nothing here parses strictly: a string that a driver refuses is the one most likely to be shown
-//! in an error, so whatever may be a secret goes, even if part of a host name goes with it.
+//! Nothing here parses strictly: a string that a driver refuses is the one most likely to be shown in an error,
+//! so anything that may be a secret is removed, even if part of a host name is removed with it.
 
 use percent_encoding::percent_decode_str;
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "***";
 const SCHEMES: [&str; 3] = ["mongodb+srv://", "mongodb://", "cql://"];
 /// Replacing every "a" in a text because the password is "a" would hide the text, not the password.
 const SECRET_MIN_BYTES: usize = 3;
 /// Bounds the work on absurd strings.
 const SEPARATORS_MAX: usize = 64;
-/// Options whose values are secrets or can hold some, in lower case.
+/// Options, in lower case, whose values are secrets or may contain some.
 const SECRET_OPTIONS: [&str; 6] = [
     "authmechanismproperties",
     "tlscertificatekeyfilepassword",
@@ -22,8 +22,8 @@ const SECRET_OPTIONS: [&str; 6] = [
     "password",
 ];
 
-/// The connection string without user name, password and secret options. Works on malformed
-/// strings too: everything before the last `@` is taken for credentials.
+/// Returns the connection string without user name, password and secret options. Works on malformed strings
+/// too: everything before the last `@` is taken for credentials.
 pub fn redact_uri(uri: &str) -> String {
     let scheme = scheme_of(uri);
     let rest = uri.get(scheme.len()..).unwrap_or(uri);
@@ -38,7 +38,7 @@ pub fn redact_uri(uri: &str) -> String {
     format!("{scheme}{text}")
 }
 
-/// A text in which `uri`'s secrets, and every connection string, are replaced.
+/// Returns a text in which `uri`'s secrets, and every connection string, are replaced.
 pub fn redact_text(text: &str, uri: &str) -> String {
     let mut text = if uri.is_empty() {
         text.into()
@@ -54,8 +54,8 @@ pub fn redact_text(text: &str, uri: &str) -> String {
     redact_embedded(&text)
 }
 
-/// Every piece of the connection string that may be a password, raw and percent-decoded. In a
-/// malformed string any `:` may begin it and any `@` may end it, so all such pieces count.
+/// Returns every piece of the connection string that may be a password, raw and percent-decoded. In a malformed
+/// string any `:` may begin it and any `@` may end it, so all such pieces count.
 fn secrets(uri: &str) -> Vec<String> {
     let rest = uri.get(scheme_of(uri).len()..).unwrap_or(uri);
     let mut secrets = Vec::new();
@@ -97,8 +97,8 @@ fn secrets(uri: &str) -> Vec<String> {
     secrets
 }
 
-/// Without an `@`, `name:text` can be a user and a password whose host was forgotten: only a
-/// number after the colon is believed to be a port.
+/// Redacts the hosts. Without an `@`, `name:text` can be a user and a password whose host was forgotten, so
+/// only a number after the colon is accepted as a port.
 fn redact_hosts(rest: &str) -> String {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let hosts = rest.get(..end).unwrap_or(rest);
@@ -145,7 +145,7 @@ fn redact_embedded(text: &str) -> String {
     result + rest
 }
 
-/// The scheme as written, or an empty text.
+/// Returns the scheme as written, or an empty text.
 fn scheme_of(uri: &str) -> &str {
     let starts = SCHEMES.into_iter().filter_map(|scheme| {
         uri.get(..scheme.len())

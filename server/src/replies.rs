@@ -1,10 +1,10 @@
-//! Reading what servers answer. Any field may be missing or of another type: servers differ, and
-//! a reply is not to be trusted.
+//! Reads the replies of servers. Any field may be missing or of another type: servers differ, and a reply is
+//! not trusted.
 
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::StorageFacts;
 
-/// The value at a path of field names.
+/// Returns the value at a path of field names.
 pub(crate) fn at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> {
     let (last, folders) = path.split_last()?;
     let inner = folders
@@ -13,7 +13,7 @@ pub(crate) fn at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> 
     inner.get(last)
 }
 
-/// A count or size: servers send int32, int64 or double.
+/// Returns a count or size: servers send int32, int64 or double.
 pub(crate) fn number(value: &Bson) -> Option<u64> {
     match *value {
         Bson::Int32(n) => u64::try_from(n).ok(),
@@ -28,18 +28,19 @@ pub(crate) fn number(value: &Bson) -> Option<u64> {
     }
 }
 
-/// Documents of the first batch of a reply with a cursor; none where it has no cursor.
+/// Returns the documents of the first batch of a reply with a cursor; none if it has no cursor.
 pub fn first_batch(reply: &Document) -> impl Iterator<Item = &Document> {
     let batch = at(reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
     batch.into_iter().flatten().filter_map(Bson::as_document)
 }
 
-/// `buildInfo`: e.g. "4.2.2".
+/// Returns the version from `buildInfo`, e.g. "4.2.2".
 pub(crate) fn version(build_info: &Document) -> Option<String> {
     build_info.get_str("version").ok().map(String::from)
 }
 
-/// `getCmdLineOpts`: the data directory, if it was configured; `argv` holds it where `parsed` does not.
+/// Returns the data directory from `getCmdLineOpts`, if it was configured; it may be in `argv` if it is not in
+/// `parsed`.
 pub(crate) fn dbpath(options: &Document) -> Option<String> {
     if let Some(Bson::String(path)) = at(options, &["parsed", "storage", "dbPath"]) {
         return Some(path.clone());
@@ -52,7 +53,7 @@ pub(crate) fn dbpath(options: &Document) -> Option<String> {
     crate::open_files::dbpath_argument(&argv).map(|path| path.to_string_lossy().into_owned())
 }
 
-/// `serverStatus`: the configured WiredTiger cache, bytes.
+/// Returns the configured WiredTiger cache from `serverStatus`, bytes.
 pub(crate) fn cache_bytes(status: &Document) -> Option<u64> {
     number(at(
         status,
@@ -60,7 +61,7 @@ pub(crate) fn cache_bytes(status: &Document) -> Option<u64> {
     )?)
 }
 
-/// `serverStatus`: "mongod" or "mongos", and the process number in the server's own PID namespace.
+/// Returns "mongod" or "mongos" from `serverStatus`, and the process number in the server's own PID namespace.
 pub(crate) fn process(status: &Document) -> (Option<String>, Option<u32>) {
     let name = status.get_str("process").ok().map(String::from);
     let pid = status
@@ -70,14 +71,15 @@ pub(crate) fn process(status: &Document) -> (Option<String>, Option<u32>) {
     (name, pid)
 }
 
-/// Documents of the first batch of `aggregate` with `$collStats`: the statistics, one for each shard.
+/// Returns the statistics from the first batch of `aggregate` with `$collStats`, one document for each shard.
 pub(crate) fn storage_stats(reply: &Document) -> Vec<Document> {
     first_batch(reply)
         .filter_map(|entry| entry.get_document("storageStats").ok().cloned())
         .collect()
 }
 
-/// `collStats`, or the `storageStats` of `$collStats`. What a reply lacks counts nothing.
+/// Returns the storage facts from `collStats`, or from the `storageStats` of `$collStats`. Anything missing
+/// from the reply counts as zero.
 pub(crate) fn storage(stats: &Document) -> StorageFacts {
     let field = |name: &str| stats.get(name).and_then(number).unwrap_or(0);
     StorageFacts {
@@ -100,12 +102,12 @@ pub(crate) struct TableUse {
     pub(crate) index: Option<String>,
 }
 
-/// What [`catalog_tables`] reads.
+/// Returns the fields that [`catalog_tables`] reads.
 pub(crate) fn catalog_fields() -> Document {
     doc! { "ns": 1, "db": 1, "name": 1, "ident": 1, "idxIdent": 1 }
 }
 
-/// One entry of `$listCatalog`.
+/// Returns the tables in one entry of `$listCatalog`.
 pub(crate) fn catalog_tables(entry: &Document) -> Vec<TableUse> {
     let namespace = entry.get_str("ns").ok().map(String::from).or_else(|| {
         Some(format!(
@@ -129,7 +131,7 @@ pub(crate) fn catalog_tables(entry: &Document) -> Vec<TableUse> {
     tables
 }
 
-/// The reply of `collStats` with `indexDetails`, for servers without `$listCatalog`.
+/// Returns the tables from the reply of `collStats` with `indexDetails`, for servers without `$listCatalog`.
 pub(crate) fn collection_stats_tables(stats: &Document, namespace: &str) -> Vec<TableUse> {
     let mut tables = Vec::new();
     if let Some(Bson::String(uri)) = at(stats, &["wiredTiger", "uri"]) {

@@ -1,4 +1,4 @@
-//! A server known by its connection string, ours or somebody's.
+//! A server known by its connection string, whether ours or somebody else's.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::{replies, tcp_listener};
 
 pub(crate) const APPLICATION: &str = "seekscope";
 pub(crate) const DEFAULT_PORT: u16 = 27017;
-/// Options of a connection string that have no place in one that leads to one server.
+/// Options of a connection string that make no sense in one that leads to a single server.
 const OPTIONS_OF_MANY: [&str; 6] = [
     "directconnection",
     "loadbalanced",
@@ -30,28 +30,29 @@ const OPTIONS_OF_MANY: [&str; 6] = [
     "srvservicename",
     "readpreference",
 ];
-/// For getting connected.
+/// Time limit for connecting.
 pub(crate) const SELECTION_LIMIT: Duration = Duration::from_secs(5);
 const UNAUTHORIZED: i32 = 13;
 const AUTHENTICATION_FAILED: i32 = 18;
 /// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
 const TIME_OVER: [i32; 3] = [24, 50, 262];
-/// How long a server may work on a question that others answer at once, and how much longer we wait: the
-/// answer has a way to go, and a server that hangs does not look at its limit.
+/// How long a server may work on a question that others answer at once, and how much longer we wait: the answer
+/// takes time to arrive, and a server that hangs does not check its limit.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const WAY_LIMIT: Duration = Duration::from_millis(500);
-/// For the first answer. Above what is allowed for getting connected, so that the reason is told.
+/// Time limit for the first answer. It is above the limit for connecting, so that the reason becomes known.
 const CONNECTING_LIMIT: Duration = Duration::from_secs(10);
-/// For finding the server's process: names are looked up, and all descriptors of this host.
+/// Time limit for finding the server's process, which involves resolving names and reading all descriptors of
+/// this host.
 const LOCATING_LIMIT: Duration = Duration::from_secs(2);
 
 /// A connected server. Cloning shares the connections.
 #[derive(Clone)]
 pub struct Server {
     client: Client,
-    /// Shared: it is long, and servers are cloned and passed about.
+    /// Shared, because it is large and servers are cloned and passed around.
     connecting: Arc<Connecting>,
-    /// As given: what is secret in it must be nowhere else.
+    /// The connection string as given: its secrets must be nowhere else.
     uri: String,
     shown_uri: String,
     addresses: Vec<(String, u16)>,
@@ -63,7 +64,7 @@ struct Connecting {
     sightings: Sightings,
 }
 
-/// Why a server, or one of its commands, refused us. Never holds credentials.
+/// The reason why a server, or one of its commands, refused us. Never holds credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     #[error("connection string {uri}: {why}; use one that mongosh accepts")]
@@ -74,7 +75,7 @@ pub enum ServerError {
         why: String,
         remedy: &'static str,
     },
-    /// It answers, but belongs to others, or is of another age or kind than is wanted.
+    /// It answers, but belongs to others, or its age or kind is not the required one.
     #[error("{uri} cannot be used: {why}; {remedy}")]
     Unsuitable {
         uri: String,
@@ -103,28 +104,27 @@ pub enum ServerError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFacts {
     pub target: TargetFacts,
-    /// One for each fact that the user may not see or the server does not offer.
+    /// One limitation for each fact that the user may not see or the server does not offer.
     pub missing: Vec<Limitation>,
 }
 
 impl fmt::Debug for Server {
-    /// Without credentials.
+    /// Formats the server without credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Server").field(&self.shown_uri).finish()
     }
 }
 
 impl Server {
-    /// Connects and waits for an answer: about five seconds where nobody answers, at most twice that
-    /// (longer where the name lookup of a `mongodb+srv` string takes long).
+    /// Connects and waits for an answer: about five seconds if nobody answers, at most twice that (longer if
+    /// the name lookup of a `mongodb+srv` string takes long).
     pub async fn connect(uri: &str) -> Result<Self, ServerError> {
         let server = Self::unasked(uri).await?;
         server.ping().await?;
         Ok(server)
     }
 
-    /// As [`Self::connect`], without waiting for an answer: where a set has no primary, `ping` would
-    /// get none.
+    /// Like [`Self::connect`], without waiting for an answer: if a set has no primary, `ping` would get none.
     pub(crate) async fn unasked(uri: &str) -> Result<Self, ServerError> {
         let shown = redact_uri(uri);
         let mut options = ClientOptions::parse(uri).await.map_err(|error| {
@@ -172,8 +172,8 @@ impl Server {
         })
     }
 
-    /// The same server through connections of its own, for a command that takes long: it then waits
-    /// for none of ours, and none of ours for it. The driver sets no limit to the time of an answer.
+    /// Returns the same server with connections of its own, for a command that takes long, so that neither
+    /// waits for the other. The driver sets no time limit for an answer.
     pub async fn another(&self) -> Result<Self, ServerError> {
         let other = Self::with_options(
             self.connecting.options.clone(),
@@ -184,9 +184,9 @@ impl Server {
         Ok(other)
     }
 
-    /// One member of the deployment, whatever its state, with the same login and TLS options. Does not
-    /// wait for an answer; `patience` is for getting connected. `address` is `host:port`, as servers name
-    /// one another.
+    /// Returns one member of the deployment, whatever its state, with the same login and TLS options. Does not
+    /// wait for an answer; `patience` is the time limit for connecting. `address` is `host:port`, as servers
+    /// name one another.
     pub fn member(&self, address: &str, patience: Duration) -> Result<Self, ServerError> {
         let shown = direct_uri(&self.shown_uri, address);
         let host = ServerAddress::parse(address).map_err(|error| ServerError::BadUri {
@@ -206,17 +206,17 @@ impl Server {
         Self::with_options(options, &self.uri, shown)
     }
 
-    /// Whether connections go through a load balancer, which lets nobody choose a member.
+    /// Returns whether connections go through a load balancer, which allows no choice of member.
     pub(crate) fn is_load_balanced(&self) -> bool {
         self.connecting.options.load_balanced == Some(true)
     }
 
-    /// Connection string without credentials.
+    /// Returns the connection string without credentials.
     pub fn shown_uri(&self) -> String {
         self.shown_uri.clone()
     }
 
-    /// Host and port of each member that the connection string names.
+    /// Returns the host and port of each member that the connection string names.
     pub fn addresses(&self) -> &[(String, u16)] {
         &self.addresses
     }
@@ -229,8 +229,7 @@ impl Server {
         self.client.database(name)
     }
 
-    /// Waits until the server answers, at most about ten seconds: for getting connected, logging in and
-    /// the answer.
+    /// Waits until the server answers, at most about ten seconds for connecting, logging in and the answer.
     pub(crate) async fn ping(&self) -> Result<(), ServerError> {
         let ping = self.command(
             "admin",
@@ -265,8 +264,8 @@ impl Server {
             .await
     }
 
-    /// Waits for an answer for as long as the server may work on it, and a little longer. `command` says
-    /// what was attempted.
+    /// Waits for an answer for as long as the server may work on it, and a little longer. `command` names what
+    /// was attempted.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
@@ -284,13 +283,14 @@ impl Server {
         }
     }
 
-    /// Documents of a collection, by the server's own count; 0 where there is none of that name.
+    /// Returns the number of documents of a collection by the server's own count; 0 if there is none of that
+    /// name.
     pub async fn count(&self, database: &str, collection: &str) -> Result<u64, ServerError> {
         let reply = self.command(database, doc! { "count": collection }).await?;
         Ok(reply.get("n").and_then(replies::number).unwrap_or(0))
     }
 
-    /// Sorts an error of the driver, without credentials. `command` says what was attempted.
+    /// Classifies an error of the driver, without credentials. `command` names what was attempted.
     pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
         let (uri, command) = (self.shown_uri(), command.to_string());
         let why = redact_text(&plain(error), &self.uri);
@@ -322,7 +322,7 @@ impl Server {
         }
     }
 
-    /// Why the driver has no server to send to.
+    /// Returns the reason why the driver has no server to send to.
     fn no_server(&self) -> ServerError {
         let NoServer { kind, why } = self.connecting.sightings.why_none();
         let (uri, why) = (self.shown_uri(), redact_text(&why, &self.uri));
@@ -341,14 +341,14 @@ impl Server {
         }
     }
 
-    /// The release, as the server tells anybody who asks.
+    /// Returns the release, which the server tells anyone who asks.
     pub async fn version(&self) -> Result<Option<String>, ServerError> {
         let reply = self.command_in_time("admin", doc! { "buildInfo": 1 });
         Ok(replies::version(&reply.await?))
     }
 
-    /// What the server is. A command that is refused, or not answered in some seconds, leaves its facts
-    /// out and is listed.
+    /// Returns what the server is. A command that is refused, or not answered within some seconds, leaves out
+    /// its facts and is listed as missing.
     pub async fn facts(&self, proc_fs: &ProcFs) -> ServerFacts {
         let mut missing = Vec::new();
         let what = "the server's version";
@@ -363,7 +363,8 @@ impl Server {
         ServerFacts { target, missing }
     }
 
-    /// What the replies to `buildInfo`, `getCmdLineOpts` and `serverStatus` say; any may be empty.
+    /// Returns the contents of the replies to `buildInfo`, `getCmdLineOpts` and `serverStatus`; any of them may
+    /// be empty.
     pub(crate) fn target_facts(
         &self,
         build: &Document,
@@ -381,7 +382,7 @@ impl Server {
         }
     }
 
-    /// Adds what the server's process shows, where it runs on this host.
+    /// Adds what is known from the server's process, if it runs on this host.
     pub(crate) async fn locate(
         &self,
         target: &mut TargetFacts,
@@ -392,7 +393,7 @@ impl Server {
         if let Ok(program) = proc_fs.exe_name(pid) {
             target.product = program;
         }
-        // As the process sees it; preferred, since the configured one can be relative.
+        // The path as the process sees it is preferred, since the configured one can be relative.
         if let Some(path) = proc_fs.dbpath(pid) {
             target.dbpath = Some(path.to_string_lossy().into_owned());
         }
@@ -427,8 +428,8 @@ impl Server {
         }
     }
 
-    /// The process on this host that the connection string leads to. With several members, the
-    /// first that is here. Other tasks go on meanwhile; a resolver that hangs is not waited for.
+    /// Returns the process on this host that the connection string leads to; with several members, the first
+    /// that is here. Other tasks continue meanwhile; a resolver that hangs is not waited for.
     pub(crate) async fn local_process(&self, proc_fs: &ProcFs) -> Result<u32, Limitation> {
         let (addresses, proc_fs) = (self.addresses.clone(), proc_fs.clone());
         let found = tokio::task::spawn_blocking(move || local_process(&addresses, &proc_fs));
@@ -470,12 +471,12 @@ fn process_unknown(why: String, remedy: &str) -> Limitation {
     }
 }
 
-/// As `maxTimeMS` wants it; 0 would mean no limit.
+/// Returns the value for `maxTimeMS`, where 0 would mean no limit.
 pub(crate) fn milliseconds(limit: Duration) -> i64 {
     i64::try_from(limit.as_millis()).map_or(i64::MAX, |ms| ms.max(1))
 }
 
-/// The connection string of one member of the deployment that `shown` (without credentials) names.
+/// Returns the connection string of one member of the deployment that `shown` (without credentials) names.
 fn direct_uri(shown: &str, address: &str) -> String {
     let (scheme, rest) = shown.split_once("://").unwrap_or(("mongodb", shown));
     let (hosts, options) = rest.split_once('?').unwrap_or((rest, ""));
@@ -501,7 +502,7 @@ mod tests {
 
     use super::*;
 
-    /// What a command that fails with this code becomes.
+    /// Returns what a command that fails with this code becomes.
     async fn sorted(code: i32) -> ServerError {
         let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
         let reply = doc! { "ok": 0.0, "code": code, "codeName": "x", "errmsg": "y" };

@@ -1,14 +1,14 @@
-//! What the server's process used of CPU and disk over a stretch of work.
+//! The CPU and disk use of the server's process over a stretch of work.
 
 use crate::process::{ProcFs, ProcessIdentity, io_between};
 use seekscope_run::ProcessIo;
 
-/// The process's counters at a moment.
+/// The process's counters at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUse {
     process: ProcessIdentity,
     cpu_ns: u64,
-    /// `None` where only root and the process's user may know.
+    /// `None` if only root and the process's user may read it.
     io: Option<ProcessIo>,
 }
 
@@ -16,16 +16,16 @@ pub struct ServerUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerUsed {
     pub cpu_ns: u64,
-    /// What the process had the block layer read and write.
+    /// Bytes that the process had the block layer read and write.
     pub read_bytes: Option<u64>,
     pub write_bytes: Option<u64>,
-    /// Its calls that read and write, on sockets too.
+    /// The process's calls that read and write, including those on sockets.
     pub read_calls: Option<u64>,
     pub write_calls: Option<u64>,
 }
 
 impl ServerUse {
-    /// `None` if the process cannot be seen.
+    /// Reads the counters; `None` if the process cannot be seen.
     pub fn read(proc_fs: &ProcFs, pid: u32) -> Option<Self> {
         Some(Self {
             process: proc_fs.identity(pid).ok()?,
@@ -34,7 +34,7 @@ impl ServerUse {
         })
     }
 
-    /// `None` if another process has the number now: the server was restarted.
+    /// Returns the difference; `None` if another process has the number now because the server was restarted.
     pub fn since(&self, earlier: &Self) -> Option<ServerUsed> {
         let is_same = self.process.pid == earlier.process.pid
             && self.process.start_ticks == earlier.process.start_ticks;

@@ -1,6 +1,6 @@
-//! What the driver saw of each server while it looked for one that it could use. Its own error is a dump of
-//! all that it knows of the topology; from these sightings it can be said in a sentence what is the matter
-//! and what to do.
+//! What the driver saw of each server while it looked for one that it could use. The driver's own error is a
+//! dump of all it knows about the topology; from these sightings a single sentence can say what is wrong and
+//! what to do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,14 +15,14 @@ use mongodb::options::{ClientOptions, Tls};
 use crate::driver_error::{of_io, plain};
 use crate::hello::Hello;
 
-/// The oldest wire version that the driver talks to: MongoDB 4.4.
+/// The oldest wire version that the driver supports: MongoDB 4.4.
 pub const WIRE_VERSION_MIN: u64 = 9;
-/// Servers that are described one by one.
+/// The number of servers that are described one by one.
 const DESCRIBED_MAX: usize = 4;
-/// A driver that is told nothing waits so long.
+/// How long a driver waits if it is not configured.
 const USUAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// What was last seen of each server. Clones see the same.
+/// What was last seen of each server. Clones share the sightings.
 #[derive(Debug, Clone, Default)]
 pub struct Sightings {
     seen: Arc<Mutex<BTreeMap<String, Sighting>>>,
@@ -38,30 +38,30 @@ enum Sighting {
     Failed(Error),
 }
 
-/// Why no server could be used.
+/// The reason why no server could be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoServer {
     pub kind: NoServerKind,
     pub why: String,
 }
 
-/// What is the matter, as far as it decides what can be done about it.
+/// What is wrong, as far as it determines what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoServerKind {
     /// Nothing listens there.
     Away,
-    /// Nothing comes back.
+    /// Nothing is received.
     Silent,
     UnknownName,
     /// It ends the connection at once, and TLS is not asked for.
     ClosesPlain,
-    /// It ends the connection at once, or answers with what is not TLS, where TLS is asked for.
+    /// It ends the connection at once, or answers with something other than TLS, where TLS is asked for.
     ClosesTls,
-    /// Its certificate is not to be trusted.
+    /// Its certificate is not trusted.
     Untrusted,
-    /// Its certificate is another name's.
+    /// Its certificate is for another name.
     OtherName,
-    /// It wants a certificate of us.
+    /// It requires a certificate from us.
     WantsCertificate,
     /// A file of certificates cannot be read.
     TlsFile,
@@ -72,7 +72,7 @@ pub enum NoServerKind {
 }
 
 impl NoServerKind {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Away => "check host and port, and that the server runs",
@@ -111,7 +111,7 @@ impl NoServerKind {
 }
 
 impl Sightings {
-    /// Has the driver tell what it sees.
+    /// Has the driver report what it sees.
     pub fn watch(options: &mut ClientOptions) -> Self {
         let sightings = Self {
             seen: Arc::default(),
@@ -138,7 +138,7 @@ impl Sightings {
         sightings
     }
 
-    /// Why none of the servers that were seen could be used.
+    /// Returns why none of the servers that were seen could be used.
     pub fn why_none(&self) -> NoServer {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let found: Vec<(&String, NoServer)> = seen
@@ -149,7 +149,7 @@ impl Sightings {
             [] => self.silence(),
             [(_, only)] => only.clone(),
             several => {
-                // A server that answers says more than one that does not.
+                // A server that answers tells more than one that does not.
                 let answered = |no: &NoServer| {
                     matches!(
                         no.kind,
@@ -265,7 +265,7 @@ impl Sightings {
     }
 }
 
-/// The release whose highest wire version this is.
+/// Returns the release whose highest wire version this is.
 fn release_of(wire_version: u64) -> &'static str {
     match wire_version {
         0..=2 => "2.6 or before",

@@ -1,12 +1,12 @@
-//! Emulating a slow disk for one process: the kernel's cgroup I/O controller limits how many reads
-//! per second and how many bytes per second a group of processes may send to one disk.
+//! Emulates a slow disk for one process: the kernel's cgroup I/O controller limits how many reads per second
+//! and how many bytes per second a group of processes may send to one disk.
 //!
-//! Only reads are limited. cgroup v1 cannot charge write-back to the process that dirtied the
-//! pages, so a write limit would hold for some writes and not for others.
+//! Only reads are limited. cgroup v1 cannot charge write-back to the process that dirtied the pages, so a write
+//! limit would apply to some writes and not to others.
 //!
-//! The limit counts requests, not distance: it resembles a disk arm because read-ahead makes
-//! sequential requests large and random ones small. Time passes in slices of 100 ms, so totals
-//! over seconds are right while single latencies are not.
+//! The limit counts requests, not distance: it resembles a disk arm because read-ahead makes sequential
+//! requests large and random ones small. Time passes in slices of 100 ms, so totals over seconds are right
+//! while single latencies are not.
 
 use std::fs;
 use std::io;
@@ -19,10 +19,10 @@ use seekscope_run::{DeviceFacts, Disk};
 pub use crate::cgroup::CgroupTree;
 use crate::cgroup::{Controller, join_group};
 
-/// How slow. All limits are at least 1.
+/// The limits of a slow disk. All are at least 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowDiskSpec {
-    /// Shown wherever a number of the emulated disk is shown.
+    /// The name shown with every number of the emulated disk.
     pub name: String,
     /// Read requests per second.
     pub read_iops: u64,
@@ -30,7 +30,7 @@ pub struct SlowDiskSpec {
 }
 
 impl SlowDiskSpec {
-    /// A 7,200 rpm hard disk: 150 random reads per second, 150 MB/s sequential.
+    /// Returns a 7,200 rpm hard disk: 150 random reads per second, 150 MB/s sequential.
     pub fn hdd() -> Self {
         Self {
             name: "hdd".into(),
@@ -39,12 +39,12 @@ impl SlowDiskSpec {
         }
     }
 
-    /// The preset with this name.
+    /// Returns the preset with this name.
     pub fn preset(name: &str) -> Option<Self> {
         (name == "hdd").then(Self::hdd)
     }
 
-    /// For the record of a phase.
+    /// Returns the disk for the record of a phase.
     pub fn disk(&self) -> Disk {
         Disk::Emulated {
             name: self.name.clone(),
@@ -54,7 +54,7 @@ impl SlowDiskSpec {
     }
 }
 
-/// Why a disk cannot be slowed down.
+/// The reason why a disk cannot be slowed down.
 #[derive(Debug, thiserror::Error)]
 pub enum SlowDiskError {
     #[error(
@@ -86,22 +86,22 @@ pub enum SlowDiskError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// A group of processes for which one disk is slow. Dropping it makes the disk fast again, moves
-/// the processes back to where they came from and removes the group.
+/// A group of processes for which one disk is slow. Dropping it makes the disk fast again, moves the processes
+/// back to where they came from and removes the group.
 #[derive(Debug)]
 pub struct SlowDisk {
     controller: Controller,
     group: PathBuf,
     device: String,
     spec: SlowDiskSpec,
-    /// Groups that processes came from; what they start later goes back to the first.
+    /// Groups that the processes came from; their later children go back to the first.
     origins: Vec<(u32, PathBuf)>,
     removed: bool,
 }
 
 impl SlowDisk {
-    /// Makes the group `unique_name` (one path component, e.g. [`crate::Workspace::unique_name`])
-    /// that limits the whole disk under `device`. No process is in it yet.
+    /// Creates the group `unique_name` (one path component, e.g. [`crate::Workspace::unique_name`]) that limits
+    /// the whole disk under `device`. It contains no process yet.
     pub fn create(
         tree: &CgroupTree,
         spec: &SlowDiskSpec,
@@ -170,12 +170,12 @@ impl SlowDisk {
         join_group(&origin, pid).map_err(|source| SlowDiskError::Process { pid, source })
     }
 
-    /// The group's directory, to be recorded in the lease.
+    /// Returns the group's directory, to be recorded in the lease.
     pub fn group(&self) -> &Path {
         &self.group
     }
 
-    /// What is emulated.
+    /// Returns the disk that is emulated.
     pub fn disk(&self) -> Disk {
         self.spec.disk()
     }
@@ -189,7 +189,7 @@ impl SlowDisk {
         if self.removed {
             return Ok(());
         }
-        // First the limits: even if a process cannot be moved, it is fast again.
+        // The limits come first: even if a process cannot be moved, it is fast again.
         for (file, line) in lift_lines(&self.controller, &self.device) {
             let _ = fs::write(self.group.join(file), line);
         }
@@ -215,8 +215,8 @@ impl Drop for SlowDisk {
     }
 }
 
-/// Removes a group that a dead run left; its processes move to the group above. Only a directory
-/// that is a cgroup (has `cgroup.procs`) and was named by us is touched.
+/// Removes a group that a dead run left; its processes move to the group above. Only a directory that is a
+/// cgroup (has `cgroup.procs`) and was named by us is touched.
 pub(crate) fn remove_group(group: &Path) -> io::Result<()> {
     let above = group.parent().unwrap_or(Path::new("/"));
     let named_by_us = group

@@ -1,4 +1,4 @@
-//! What collections take, by the server's own statistics, and what a data directory takes on its disk.
+//! The size of collections by the server's own statistics, and the size of a data directory on its disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,13 +10,13 @@ use seekscope_run::StorageFacts;
 use crate::replies;
 use crate::server::{Server, ServerError};
 
-/// `directoryperdb` and `wiredTigerDirectoryForIndexes` make folders of this depth.
+/// `directoryperdb` and `wiredTigerDirectoryForIndexes` create folders of this depth.
 const DEPTH_MAX: usize = 4;
-/// `st_blocks` counts these (stat(2)).
+/// `st_blocks` counts blocks of this size (stat(2)).
 const BLOCK_BYTES: u64 = 512;
 
-/// The sums over collections of a database; over all shards where they are sharded. A collection that
-/// does not exist counts nothing.
+/// Returns the sums over collections of a database, and over all shards if they are sharded. A collection that
+/// does not exist counts as nothing.
 pub async fn storage_facts(
     server: &Server,
     database: &str,
@@ -46,7 +46,7 @@ pub async fn storage_facts(
     Ok(sum)
 }
 
-/// One document for each shard that has the collection. `collStats` serves where the user may not
+/// Returns one document for each shard that has the collection. `collStats` is used if the user may not
 /// aggregate, or the collection does not exist.
 async fn collection_stats(
     server: &Server,
@@ -65,14 +65,14 @@ async fn collection_stats(
     Ok(vec![server.command(database, command).await?])
 }
 
-/// Bytes that the files of tables (`*.wt`) below a data directory take on the disk; logs are not among
-/// them. `None` where the directory may not be read.
+/// Returns the bytes that the files of tables (`*.wt`) below a data directory take on the disk; logs are not
+/// included. `None` if the directory may not be read.
 pub fn directory_bytes(directory: &Path) -> Option<u64> {
     let mut sum = 0_u64;
     let mut folders = vec![(directory.to_path_buf(), 1)];
     while let Some((folder, depth)) = folders.pop() {
         for entry in fs::read_dir(folder).ok()? {
-            // A server deletes files as we look.
+            // A server may delete files meanwhile.
             let Some(facts) = entry.as_ref().ok().and_then(|e| e.metadata().ok()) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Which process of this host listens on a TCP port.
+//! Finds which process of this host listens on a TCP port.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 
 use crate::process::{ProcFs, ProcessError};
 
-/// Most file descriptors looked at for one process; a proxy with more is not what we look for.
+/// The most file descriptors examined for one process; a proxy with more is not what is sought.
 const DESCRIPTORS_MAX: usize = 200_000;
 
 struct Listener {
@@ -15,10 +15,10 @@ struct Listener {
 }
 
 impl ProcFs {
-    /// The process that listens on `port`. With an `address`, only a socket bound to that address
-    /// or to all addresses counts. `None` when nobody listens in this network namespace (a server
-    /// in a container has its own), [`ProcessError::NotPermitted`] when somebody does but no
-    /// process whose descriptors we may see.
+    /// Returns the process that listens on `port`. With an `address`, only a socket bound to that address or to
+    /// all addresses counts. Returns `None` if nobody listens in this network namespace (a server in a
+    /// container has its own), and [`ProcessError::NotPermitted`] if somebody does but no process whose
+    /// descriptors are visible to us.
     pub fn listener(
         &self,
         port: u16,
@@ -71,13 +71,13 @@ impl ProcFs {
     }
 }
 
-/// Does the host part of a connection string mean this host? Names are resolved, which may take
-/// as long as the resolver's time limit.
+/// Returns whether the host part of a connection string means this host. Names are resolved, which may take as
+/// long as the resolver's time limit.
 pub fn is_this_host(host: &str) -> bool {
     local_address(host).is_some()
 }
 
-/// The first address of `host` that belongs to this host.
+/// Returns the first address of `host` that belongs to this host.
 pub fn local_address(host: &str) -> Option<IpAddr> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let addresses = (bare, 0).to_socket_addrs().ok()?;
@@ -99,7 +99,7 @@ fn accepts(bound: IpAddr, wanted: Option<IpAddr>) -> bool {
     wanted.is_none_or(|wanted| bound.is_unspecified() || bound == wanted.to_canonical())
 }
 
-/// One line of `/proc/net/tcp` or `tcp6`, if it is a listening socket on `port`.
+/// Parses one line of `/proc/net/tcp` or `tcp6`, if it is a listening socket on `port`.
 fn parse_listener(line: &str, port: u16) -> Option<Listener> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (address, hex_port) = fields.get(1)?.split_once(':')?;
@@ -113,7 +113,7 @@ fn parse_listener(line: &str, port: u16) -> Option<Listener> {
     })
 }
 
-/// The kernel prints addresses as 32-bit words in the machine's byte order.
+/// Parses an address, which the kernel prints as 32-bit words in the machine's byte order.
 fn parse_address(hex: &str) -> Option<IpAddr> {
     if !hex.is_ascii() {
         return None;

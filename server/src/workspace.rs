@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{ProcFs, ProcessError, ProcessIdentity};
 
-/// Carries the lease's token; a directory without it is never removed.
+/// The file that holds the lease's token; a directory without it is never removed.
 pub(crate) const MARKER: &str = ".seekscope-workspace";
 pub(crate) const LEASE_SCHEMA: &str = "seekscope/lease/1";
 const PREFIX: &str = "seekscope-";
@@ -20,7 +20,7 @@ const PREFIX: &str = "seekscope-";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaseDocument {
     pub(crate) schema: String,
-    /// Process numbers and start times mean nothing after a reboot.
+    /// Process numbers and start times are meaningless after a reboot.
     pub(crate) boot_id: String,
     pub(crate) owner: ProcessIdentity,
     pub(crate) directory: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct LeaseDocument {
     pub(crate) cgroup: Option<PathBuf>,
 }
 
-/// Why a workspace could not be made or recorded.
+/// The reason why a workspace could not be created or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     #[error("{path}: {source}; name another directory that this user may write")]
@@ -39,11 +39,11 @@ pub enum WorkspaceError {
     Process(#[from] ProcessError),
 }
 
-/// A directory of mode 0700 with a random name; removed on drop unless kept, and its lease with it.
+/// A directory of mode 0700 with a random name; it is removed on drop unless kept, together with its lease.
 #[derive(Debug)]
 pub struct Workspace {
-    /// Held as long as the run lives: another host or container that shares the lease directory
-    /// cannot see our process, but it can see this lock.
+    /// Held as long as the run lives: another host or container that shares the lease directory cannot see our
+    /// process, but it can see this lock.
     _lock: File,
     directory: PathBuf,
     lease_file: PathBuf,
@@ -52,7 +52,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Makes a directory in `parent` and a lease in `lease_directory`; both are created if missing.
+    /// Creates a directory in `parent` and a lease in `lease_directory`; both are created if missing.
     pub fn create(parent: &Path, lease_directory: &Path) -> Result<Self, WorkspaceError> {
         let at = |path: &Path| {
             let path = path.to_path_buf();
@@ -76,8 +76,8 @@ impl Workspace {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
             .map_err(at(&parent))?;
-        // The random part of the name is secret enough: the token only proves that the directory
-        // is the one the lease speaks of.
+        // The random part of the name is secret enough: the token only proves that the directory is the one
+        // named by the lease.
         let token = directory
             .path()
             .file_name()
@@ -99,9 +99,9 @@ impl Workspace {
         let lease_file = lease_directory.join(format!("{token}.json"));
         save(&lease_file, &lease).map_err(at(&lease_file))?;
         let lock = File::open(directory.path()).map_err(at(directory.path()))?;
-        // Filesystems without locks leave only the process number to go by.
+        // On filesystems without locks, only the process number remains as evidence.
         let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-        // From here on our own drop removes it.
+        // From here on, our own drop removes it.
         let directory = directory.keep();
         Ok(Self {
             _lock: lock,
@@ -112,22 +112,22 @@ impl Workspace {
         })
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.directory
     }
 
-    /// Where the server's data goes; its log lies beside it.
+    /// Returns the directory for the server's data; its log lies beside it.
     pub fn data_directory(&self) -> PathBuf {
         self.directory.join("data")
     }
 
-    /// A name that no other workspace has, fit for a cgroup: `seekscope-…`.
+    /// Returns a name that no other workspace has, suitable for a cgroup: `seekscope-…`.
     pub fn unique_name(&self) -> &str {
         &self.lease.token
     }
 
-    /// Records the server to be killed should we die.
+    /// Records the server, to be killed if we die.
     pub fn record_server(&mut self, pid: u32) -> Result<(), WorkspaceError> {
         self.lease.server = Some(ProcFs::host().identity(pid)?);
         self.save()
@@ -139,13 +139,13 @@ impl Workspace {
         self.save()
     }
 
-    /// Records the cgroup to be removed should we die; `None` once it is gone.
+    /// Records the cgroup, to be removed if we die; `None` once it is gone.
     pub fn record_cgroup(&mut self, path: Option<&Path>) -> Result<(), WorkspaceError> {
         self.lease.cgroup = path.map(Path::to_path_buf);
         self.save()
     }
 
-    /// Leaves the directory in place and gives its path. The lease goes, so no later run removes it.
+    /// Leaves the directory in place and returns its path. The lease is removed, so no later run deletes it.
     pub fn keep(mut self) -> PathBuf {
         self.keep = true;
         self.directory.clone()
@@ -162,15 +162,15 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         let removed = self.keep || remove_directory(&self.directory, &self.lease.token).is_ok();
-        // What could not be removed now stays on the list for a later run.
+        // What could not be removed now stays listed for a later run.
         if removed {
             let _ = fs::remove_file(&self.lease_file);
         }
     }
 }
 
-/// Removes a directory of ours: a real directory (no link on the way), owned by this user, with
-/// our marker and token in it. One that is not there any more is no error.
+/// Removes a directory of ours: a real directory (no link on the way), owned by this user, with our marker and
+/// token in it. It is not an error if it no longer exists.
 pub(crate) fn remove_directory(directory: &Path, token: &str) -> io::Result<()> {
     let refuse =
         |why: &str| io::Error::other(format!("{}: {why}; not removed", directory.display()));
@@ -188,7 +188,7 @@ pub(crate) fn remove_directory(directory: &Path, token: &str) -> io::Result<()> 
     if token.is_empty() || read_small(&marker, 256).ok().as_deref() != Some(token) {
         return Err(refuse("carries no matching seekscope marker"));
     }
-    // The marker goes last, so that a removal that is cut short can be taken up again.
+    // The marker is removed last, so that an interrupted removal can be resumed.
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         // Neither the type nor the removal follows links.
@@ -202,8 +202,8 @@ pub(crate) fn remove_directory(directory: &Path, token: &str) -> io::Result<()> 
     fs::remove_dir(directory)
 }
 
-/// Text of a regular file of at most `limit` bytes that belongs to this user and that nobody else
-/// may write; links are not followed.
+/// Reads the text of a regular file of at most `limit` bytes that belongs to this user and that nobody else may
+/// write; links are not followed.
 pub(crate) fn read_small(path: &Path, limit: u64) -> io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
@@ -230,7 +230,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     options.open(path)?.write_all(content)
 }
 
-/// Replaces the file in one step, so a reader never sees half of it.
+/// Replaces the file atomically, so a reader never sees half of it.
 fn save(path: &Path, lease: &LeaseDocument) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new()

@@ -1,12 +1,12 @@
-//! WiredTiger's configuration texts: `eviction=(threads_max=8),eviction_target=80`. Keys in groups are
-//! named with dots here: `eviction.threads_max`.
+//! Reads and edits WiredTiger's configuration texts: `eviction=(threads_max=8),eviction_target=80`. Keys in
+//! groups are named with dots here: `eviction.threads_max`.
 
 use std::borrow::Cow;
 
 use seekscope_run::tune::KnobValue;
 use seekscope_wiredtiger::config::{Value, find, pairs};
 
-/// Refuses what would end the value and begin something else.
+/// Rejects text that would end the value and begin something else.
 pub(crate) fn check_value(text: &str) -> Result<(), String> {
     let safe = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'+' | b'/');
     (!text.is_empty() && text.bytes().all(safe))
@@ -14,14 +14,14 @@ pub(crate) fn check_value(text: &str) -> Result<(), String> {
         .ok_or_else(|| format!("{text:?} cannot stand in a configuration text of WiredTiger"))
 }
 
-/// The value as the text takes it.
+/// Formats the value for the text.
 pub(crate) fn value_text(value: &KnobValue, suffix: &str) -> Result<String, String> {
     let text = format!("{value}{suffix}");
     check_value(&text)?;
     Ok(text)
 }
 
-/// The text that stands at a key.
+/// Returns the text at a key.
 pub(crate) fn lookup(text: &str, key: &str) -> Option<String> {
     let mut text = Cow::Borrowed(text);
     for part in key.split('.') {
@@ -31,10 +31,10 @@ pub(crate) fn lookup(text: &str, key: &str) -> Option<String> {
     Some(text.into_owned())
 }
 
-/// The text with keys set, all else as it was.
+/// Returns the text with keys set, and everything else unchanged.
 ///
 /// # Errors
-/// If the text is none of WiredTiger's, or a value would break it.
+/// Returns an error if the text is not WiredTiger's, or a value would break it.
 pub(crate) fn set_all(text: &str, settings: &[(String, String)]) -> Result<String, String> {
     let mut text = text.to_owned();
     for (key, value) in settings {
@@ -54,7 +54,7 @@ fn set(text: &str, path: &[&str], value: &str) -> Result<String, String> {
     for pair in pairs(text) {
         let (key, old) = pair.map_err(|error| error.to_string())?;
         if key.text() == *first {
-            // Of two equal keys, the engine believes the last.
+            // Of two equal keys, the engine uses the last.
             group = old.text().into_owned();
         } else if old == Value::Absent {
             items.push(raw(key));
@@ -79,8 +79,8 @@ fn raw(value: Value<'_>) -> String {
     }
 }
 
-/// A text as a value of a knob: without its suffix, in the kind that it looks like. Sizes are brought to
-/// the suffix's unit where that is one.
+/// Parses a text as a value of a knob: without its suffix, in the type that it looks like. Sizes are
+/// converted to the suffix's unit if that is one.
 pub(crate) fn parse_value(text: &str, suffix: &str) -> KnobValue {
     let bytes = |text: &str| Value::Bare(text).size_bytes();
     if let Some(unit) = (!suffix.is_empty())
@@ -94,7 +94,7 @@ pub(crate) fn parse_value(text: &str, suffix: &str) -> KnobValue {
     typed(text.strip_suffix(suffix).unwrap_or(text))
 }
 
-/// A text in the kind that it looks like.
+/// Converts a text to the type that it looks like.
 pub(crate) fn typed(text: &str) -> KnobValue {
     if let Ok(whole) = text.parse::<i64>() {
         return KnobValue::Integer(whole);

@@ -1,4 +1,4 @@
-//! The recommended change as texts to be copied, and its undo.
+//! Formats the recommended change as texts to be copied, and its undo.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::script::with_value;
 /// A knob that changes, and one of its two values.
 type Change<'a> = (&'a KnobEntry, &'a KnobValue);
 
-/// What to write where, to go from `baseline` to `recommended` and back. `configured` are the server's
-/// texts for WiredTiger ([`crate::Discovered::configured`]): what stands there stays.
+/// Returns what to write where, to go from `baseline` to `recommended` and back. `configured` are the
+/// server's texts for WiredTiger ([`crate::Discovered::configured`]): their other settings are kept.
 pub fn exports(
     entries: &[KnobEntry],
     configured: &BTreeMap<String, String>,
@@ -48,7 +48,7 @@ pub fn exports(
     }
 }
 
-/// Where the knob stands in the configuration file for good.
+/// Returns the knob's permanent place in the configuration file.
 fn setting((entry, value): &Change<'_>) -> Option<Setting> {
     let in_text = |path: &str, key: &str, suffix: &str| Setting {
         path: path.into(),
@@ -108,7 +108,7 @@ fn mongod_conf(changes: &[Change<'_>], configured: &BTreeMap<String, String>) ->
     if all.is_empty() {
         return String::new();
     }
-    // What a server calls its configuration may be none: the change alone is still worth showing.
+    // A server's configuration may not be valid text: the change alone is still worth showing.
     edited("", &all)
         .or_else(|_| edited("", &settings))
         .unwrap_or_else(|why| format!("# {why}\n"))
@@ -141,7 +141,7 @@ fn set_parameter(changes: &[Change<'_>]) -> Vec<String> {
     lines
 }
 
-/// As JavaScript.
+/// Formats a value as JavaScript.
 fn script_value(value: &KnobValue) -> String {
     match value {
         KnobValue::Text(text) => serde_json::Value::String(text.clone()).to_string(),

@@ -1,10 +1,10 @@
-//! Files with which the kernel is tuned. Only those below a short list of folders are ever opened.
+//! Accesses files with which the kernel is tuned. Only those below a short list of folders are ever opened.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// `*` is one name of a folder or file.
+/// Allowed paths; `*` matches one name of a folder or file.
 const ALLOWED: [&str; 3] = [
     "/sys/block/*/queue/*",
     "/sys/kernel/mm/transparent_hugepage/*",
@@ -66,12 +66,12 @@ pub(crate) fn check_path(path: &str) -> Result<(), String> {
 }
 
 impl HostFiles {
-    /// Of the running kernel. `device` is the data directory's disk by its name in `/sys/block`.
+    /// Returns the running kernel's files. `device` is the data directory's disk by its name in `/sys/block`.
     pub fn host(device: Option<String>) -> Self {
         Self::at(Path::new("/"), device)
     }
 
-    /// A made-up host below `root`.
+    /// Returns the files of a made-up host below `root`.
     pub fn at(root: &Path, device: Option<String>) -> Self {
         Self {
             root: root.to_path_buf(),
@@ -79,7 +79,7 @@ impl HostFiles {
         }
     }
 
-    /// The path with the device's name in it.
+    /// Returns the path with the device's name filled in.
     pub(crate) fn resolve(&self, path: &str) -> Result<String, HostFileError> {
         let resolved = match (&self.device, path.contains("{device}")) {
             (_, false) => path.to_owned(),
@@ -96,7 +96,7 @@ impl HostFiles {
         options.open(full).map_err(failed(path))
     }
 
-    /// All that the file says.
+    /// Reads the whole file.
     pub(crate) fn read(&self, path: &str) -> Result<String, HostFileError> {
         let file = self.opened(path, OpenOptions::new().read(true))?;
         let mut text = String::new();
@@ -106,15 +106,15 @@ impl HostFiles {
         Ok(text)
     }
 
-    /// Whether we may set it.
+    /// Checks whether we may write it.
     pub(crate) fn writable(&self, path: &str) -> Result<(), HostFileError> {
         self.opened(path, OpenOptions::new().write(true))
             .map(|_| ())
     }
 
-    /// Sets the file, and returns what it says then.
+    /// Sets the file, and returns its content afterwards.
     pub(crate) fn write(&self, path: &str, value: &str) -> Result<String, HostFileError> {
-        // The kernel's files have no length to be cut to; those of a test do.
+        // The kernel's files cannot be truncated; those of a test can.
         let mut options = OpenOptions::new();
         options.write(true).truncate(true);
         let mut file = self.opened(path, &options)?;
@@ -130,7 +130,7 @@ fn failed(path: &str) -> impl FnOnce(io::Error) -> HostFileError {
     move |source| HostFileError::Io { path, source }
 }
 
-/// The value in force: `mq-deadline` of "none [mq-deadline] kyber"; else the whole text.
+/// Returns the value in force: `mq-deadline` in "none [mq-deadline] kyber"; else the whole text.
 pub(crate) fn current(text: &str) -> &str {
     let bracketed = text
         .split_once('[')
@@ -138,7 +138,7 @@ pub(crate) fn current(text: &str) -> &str {
     bracketed.unwrap_or(text).trim()
 }
 
-/// What can be chosen, of a text that marks the value in force with brackets.
+/// Returns the possible values, from a text that marks the value in force with brackets.
 pub(crate) fn choices(text: &str) -> Option<Vec<String>> {
     let words = text.split_whitespace();
     let trimmed = words.map(|word| word.trim_matches(['[', ']']).to_owned());

@@ -1,12 +1,12 @@
-//! Knobs of real servers: which there are, what they are set to, and how they are set and put back.
+//! Handles knobs of real servers: which there are, what they are set to, and how they are set and put back.
 //!
-//! A [`knob_file::KnobFile`] describes knobs, as people write them (TOML); the [`catalogue`] holds those that
-//! are compiled in. [`discovery`] finds which of them a server has and what their values are, so that the
-//! search starts from what is there. [`originals`] writes those values down before anything is changed;
-//! an [`apply::Applier`] sets a configuration and reads it back; [`apply::Applier::restore`] undoes it,
-//! also from another process after a crash. [`mod@exports`] are texts for people who make the change for good.
+//! A [`knob_file::KnobFile`] describes knobs, as people write them (TOML); the [`catalogue`] holds the
+//! compiled-in ones. [`discovery`] finds which of them a server has and what their values are, so that the
+//! search starts from the present values. [`originals`] records those values before anything is changed; an
+//! [`apply::Applier`] sets a configuration and reads it back; [`apply::Applier::restore`] undoes it, also
+//! from another process after a crash. [`mod@exports`] are texts for people who make the change permanent.
 //!
-//! Nothing here prints or reads the environment. A folder that stands for `/` comes in as
+//! Nothing here prints or reads the environment. A folder that stands for `/` is passed in as
 //! [`host_files::HostFiles`].
 
 pub mod apply;

@@ -1,5 +1,5 @@
-//! One tuner at a time: per server, and per host where files of the kernel are set. Nothing is written
-//! to the server; the lock is one of files on this host, and ends with the process that holds it.
+//! Ensures that only one tuner is active: per server, and per host where files of the kernel are set. Nothing
+//! is written to the server; the lock is one of files on this host, and ends with the process that holds it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
-/// More than a process number and a path is not ours.
+/// Longest text that is read; more than a process number and a path is not ours.
 const TEXT_MAX_BYTES: u64 = 8 << 10;
 
-/// Held until dropped.
+/// A lock that is held until dropped.
 #[derive(Debug)]
 pub struct TunerLock {
     file: File,
     last_run: Option<PathBuf>,
 }
 
-/// Why there is no lock.
+/// Why the lock was not obtained.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error("{what} is being tuned already{}; wait for it or end it", by(*pid))]
@@ -33,14 +33,14 @@ fn by(pid: Option<u32>) -> String {
 }
 
 impl TunerLock {
-    /// The lock on a server, in a folder that all tuners of this host share and which is made if it is
-    /// not there. Any order of members and any name of this host is the same server.
+    /// Locks a server, in a folder that all tuners of this host share and which is created if missing. Any
+    /// order of members and any name of this host is the same server.
     ///
     /// # Errors
-    /// [`LockError::Held`] if another process has it.
+    /// Returns [`LockError::Held`] if another process has it.
     pub fn server(folder: &Path, addresses: &[(String, u16)]) -> Result<Self, LockError> {
         let what = members(addresses);
-        // Names of hosts are the user's text; a sum of them is a name of a file.
+        // Host names are the user's text; a hash of them is a valid file name.
         let sum = Sha256::digest(what.as_bytes());
         let sum: String = sum
             .iter()
@@ -50,10 +50,10 @@ impl TunerLock {
         Self::take(folder, &format!("tune-{sum}.lock"), &what)
     }
 
-    /// The lock on the files of this host's kernel.
+    /// Locks the files of this host's kernel.
     ///
     /// # Errors
-    /// [`LockError::Held`] if another process has it.
+    /// Returns [`LockError::Held`] if another process has it.
     pub fn host(folder: &Path) -> Result<Self, LockError> {
         Self::take(folder, "tune-host.lock", "this host")
     }
@@ -79,22 +79,22 @@ impl TunerLock {
             }
             Err(error) => return Err(failed(error.into())),
         }
-        // The file stays when the lock ends: removing it would let two hold locks on two files.
+        // The file remains when the lock ends: removing it would allow two locks on two files.
         let (_, last_run) = said(&mut file);
         let mut lock = Self { file, last_run };
         lock.write().map_err(failed)?;
         Ok(lock)
     }
 
-    /// The run of the session that was named last; it may have been killed.
+    /// Returns the run of the session that was named last; it may have been killed.
     pub fn last_run(&self) -> Option<&Path> {
         self.last_run.as_deref()
     }
 
-    /// Names the session, for whoever has the lock after it.
+    /// Records the session's run, for the next holder of the lock.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// Returns an error if that cannot be written.
     pub fn name_run(&mut self, run: &Path) -> io::Result<()> {
         self.last_run = Some(run.into());
         self.write()
@@ -108,10 +108,10 @@ impl TunerLock {
     }
 }
 
-/// The process and the run that a lock names.
+/// Returns the process and the run that a lock names.
 fn said(file: &mut File) -> (Option<u32>, Option<PathBuf>) {
     let mut text = String::new();
-    // What cannot be read names nobody.
+    // Unreadable content names nobody.
     let _ = file.take(TEXT_MAX_BYTES).read_to_string(&mut text);
     let mut lines = text.lines();
     let pid = lines.next().and_then(|line| line.trim().parse().ok());
@@ -124,7 +124,7 @@ fn said(file: &mut File) -> (Option<u32>, Option<PathBuf>) {
     )
 }
 
-/// The members of a server, one text for all ways of naming them.
+/// Returns the members of a server, as one text for all ways of naming them.
 pub(crate) fn members(addresses: &[(String, u16)]) -> String {
     let mut members: Vec<String> = addresses
         .iter()
@@ -161,7 +161,7 @@ mod tests {
         );
         let _other = server("localhost", 27018).unwrap();
         drop(first);
-        // Who does not name a run leaves the last one named.
+        // A caller that names no run keeps the last one.
         for _ in 0..2 {
             let again = server("localhost", 27017).unwrap();
             assert_eq!(again.last_run(), Some(Path::new("/runs/one")));

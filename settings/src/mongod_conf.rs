@@ -1,4 +1,4 @@
-//! `mongod.conf`: YAML whose settings are named by dotted paths.
+//! Edits `mongod.conf`: YAML whose settings are named by dotted paths.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::engine_string;
 
 const FILE_MAX_BYTES: u64 = 1 << 20;
 
-/// One setting. With a key, the path holds a text of WiredTiger's in which the key is set.
+/// One setting. With a key, the path holds a WiredTiger text in which the key is set.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
     pub(crate) path: String,
@@ -23,12 +23,12 @@ pub(crate) struct Setting {
     pub(crate) value: KnobValue,
 }
 
-/// What a file begins with whose comments could not be kept.
+/// Start of a file whose comments could not be kept.
 const REWRITTEN: &str = "# seekscope wrote this file anew with the same settings: its form left no room for a change in place, and its\n\
      # comments are lost.\n";
 
-/// The file with the settings in it: changed in place, so that comments and form stay. Where that does not come to
-/// what is wanted, it is written anew, and says so.
+/// Returns the file with the settings in it: changed in place, so that comments and format are kept. Where
+/// that does not give the wanted settings, it is rewritten, and says so.
 pub(crate) fn edited(text: &str, settings: &[Setting]) -> Result<String, String> {
     let mut root: Value = yaml_serde::from_str(text).map_err(|error| error.to_string())?;
     if root.is_null() {
@@ -57,14 +57,14 @@ pub(crate) fn edited(text: &str, settings: &[Setting]) -> Result<String, String>
     }
 }
 
-/// `None` where the library refuses.
+/// Applies the patches; `None` if the library refuses.
 fn patched(text: &str, patches: &[Patch<'_>]) -> Option<String> {
     let document = Document::new(text).ok()?;
     let patched = yamlpatch::apply_yaml_patches(&document, patches).ok()?;
     Some(patched.source().to_string())
 }
 
-/// Replaces what is there, or adds what is missing to the innermost part that is there.
+/// Replaces an existing value, or adds what is missing to the innermost existing part.
 fn patches_of<'a>(root: &Value, path: &'a str, new: Value) -> Vec<Patch<'a>> {
     let parts: Vec<&str> = path.split('.').collect();
     let mut at = root;
@@ -87,14 +87,14 @@ fn patches_of<'a>(root: &Value, path: &'a str, new: Value) -> Vec<Patch<'a>> {
     if known == parts.len() {
         vec![patch(known, Op::Replace(new))]
     } else if at.is_null() && known > 0 {
-        // "storage:" with nothing behind it is no mapping to which something could be added.
+        // An empty "storage:" is not a mapping to which something could be added.
         vec![patch(known, Op::Remove), add(known - 1, new)]
     } else {
         vec![add(known, new)]
     }
 }
 
-/// The value below these keys.
+/// Returns the value nested below these keys.
 fn nested(parts: &[&str], value: Value) -> Value {
     parts.iter().rev().fold(value, |value, part| {
         let mut mapping = Mapping::new();
@@ -121,7 +121,7 @@ fn new_value(root: &Value, setting: &Setting) -> Result<Value, String> {
     Ok(Value::String(text))
 }
 
-/// Makes the path where it is not there.
+/// Returns the place of a path, creating it if it is missing.
 fn place<'a>(root: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
     let mut at = root;
     for part in path.split('.') {
@@ -147,7 +147,7 @@ fn yaml(value: &KnobValue) -> Value {
     }
 }
 
-/// The whole file.
+/// Reads the whole file.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     let length = fs::metadata(path)?.len();
     if length > FILE_MAX_BYTES {
@@ -158,7 +158,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Replaces the file in one step, with owner and mode as they were. A link stays a link.
+/// Replaces the file in one step, keeping owner and mode. A link remains a link.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let before = fs::metadata(&path)?;
@@ -171,7 +171,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     if (ours.uid(), ours.gid()) != (before.uid(), before.gid()) {
         std::os::unix::fs::fchown(file.as_file(), Some(before.uid()), Some(before.gid()))?;
     }
-    // After the owner, who changing clears bits.
+    // After the owner, since changing that clears bits.
     file.as_file()
         .set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
     file.as_file().sync_all()?;
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(value["setParameter"]["x"], Value::from("yes"));
     }
 
-    /// As Debian's package has it.
+    /// The file of Debian's package.
     const PACKAGED: &str = "\
 # mongod.conf
 

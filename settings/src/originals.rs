@@ -1,9 +1,10 @@
-//! What everything was set to before the first change, on disk, so that any later process can put it back.
+//! Records on disk what everything was set to before the first change, so that any later process can put it
+//! back.
 //!
-//! `originals.json` names each knob with its value and says which of them were touched; a knob is named as
-//! touched before it is first changed. A copy of `mongod.conf` lies beside it, readable by its owner alone,
-//! until all is put back: it may hold passwords, which is why it is not part of the JSON. The connection
-//! string is kept without credentials.
+//! `originals.json` names each knob with its value and says which of them were touched; a knob is recorded as
+//! touched before it is first changed. A copy of `mongod.conf` is kept beside it, readable only by its owner,
+//! until everything is put back: it may hold passwords, which is why it is not part of the JSON. The
+//! connection string is stored without credentials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,31 +30,32 @@ pub struct Originals {
     pub(crate) schema: String,
     /// Connection string without credentials; empty if there is no server.
     pub server: String,
-    /// The members that it names, in a canonical form.
+    /// The members in the connection string, in canonical form.
     pub(crate) members: String,
     pub(crate) knobs: Vec<Target>,
     /// Knobs that were changed, or were about to be.
     pub(crate) touched: BTreeSet<String>,
-    /// Of these, what the server has refused so far: it was not changed, and cannot be put back either.
+    /// Touched knobs whose values the server has rejected so far: they were not changed, and cannot be put
+    /// back either.
     pub(crate) refused: BTreeSet<String>,
-    /// What WiredTiger's runtime configuration read before the first key was set.
+    /// Text of WiredTiger's runtime configuration before the first key was set.
     #[serde(default)]
     pub(crate) engine_text: Option<String>,
-    /// What each file of the kernel said.
+    /// Original content of each file of the kernel.
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) config: Option<ConfigOriginal>,
-    /// Everything is as it was.
+    /// True once everything is as it was.
     pub restored: bool,
 }
 
-/// A knob: how it is set, and what it was.
+/// A knob: how it is set, and its original value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) set: Route,
     pub(crate) baseline: KnobValue,
-    /// It exists under some values of another knob only.
+    /// It exists only under some values of another knob.
     pub(crate) conditional: bool,
 }
 
@@ -98,10 +100,10 @@ impl Originals {
         }
     }
 
-    /// What was recorded in the folder; `None` if nothing was.
+    /// Loads what was recorded in the folder; `None` if nothing was.
     ///
     /// # Errors
-    /// If it cannot be read or others than this user may have written it: it names commands to be run.
+    /// Returns an error if it cannot be read or other users may have written it: it names commands to be run.
     pub fn load(folder: &Path) -> Result<Option<Self>, OriginalsError> {
         let path = folder.join(FILE);
         let text = match read_own(&path) {
@@ -123,27 +125,27 @@ impl Originals {
         Ok(Some(originals))
     }
 
-    /// Knobs that were changed and are not known to be as they were.
+    /// Returns the knobs that were changed and are not known to be as they were.
     pub fn outstanding(&self) -> Vec<&str> {
         let touched = self.touched.iter().map(String::as_str);
         touched.filter(|_| !self.restored).collect()
     }
 
-    /// On the disk when it returns.
+    /// Saves the record; it is on the disk when this returns.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), OriginalsError> {
         let path = folder.join(FILE);
         let write = || save(&path, &serde_json::to_vec_pretty(self)?);
         write().map_err(failed(&path))
     }
 
-    /// Keeps the text of the configuration file until all is put back.
+    /// Keeps the text of the configuration file until everything is put back.
     pub(crate) fn save_config(folder: &Path, text: &str) -> Result<String, OriginalsError> {
         let path = folder.join(CONFIG_COPY);
         save(&path, text.as_bytes()).map_err(failed(&path))?;
         Ok(sum(text))
     }
 
-    /// The text of the configuration file as it was.
+    /// Returns the original text of the configuration file.
     pub(crate) fn config_text(&self, folder: &Path) -> Result<Option<String>, OriginalsError> {
         let Some(config) = self.config.as_ref().filter(|_| !self.restored) else {
             return Ok(None);
@@ -157,7 +159,7 @@ impl Originals {
         Ok(Some(text))
     }
 
-    /// Notes that all is as it was; the copy of the configuration file is not needed any more.
+    /// Records that everything is as it was; the copy of the configuration file is not needed any more.
     pub(crate) fn close(&mut self, folder: &Path) -> Result<(), OriginalsError> {
         self.restored = true;
         self.save(folder)?;
@@ -180,7 +182,7 @@ fn sum(text: &str) -> String {
     sum.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Mode 0600 from the beginning, whole or not at all.
+/// Writes the file with mode 0600 from the beginning, completely or not at all.
 fn save(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()

@@ -1,4 +1,4 @@
-//! Commands of the user, run by a shell with a limit of time.
+//! Runs the user's commands by a shell with a time limit.
 //!
 //! The value never becomes part of the shell's text: it is a positional parameter.
 
@@ -12,13 +12,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use seekscope_run::shell_quoted;
 use tokio::process::Command;
 
-/// So much of the end of its output is read.
+/// Bytes read from the end of a command's output.
 const OUTPUT_MAX_BYTES: u64 = 4 << 20;
-/// So much of its error output is shown.
+/// Characters shown of its error output.
 const SHOWN_MAX_CHARS: usize = 400;
 const HOLE: &str = "{value}";
 
-/// Why a command did not do.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     #[error("`{command}` could not be run: {source}")]
@@ -42,7 +42,7 @@ fn shown(output: &str) -> String {
     format!(": {}", tail.into_iter().rev().collect::<String>())
 }
 
-/// A command that sets something must say where the value goes, and leave the quoting to us.
+/// Checks a command that sets something: it must say where the value goes, and leave the quoting to us.
 pub(crate) fn check_set(command: &str) -> Result<(), String> {
     if !command.contains(HOLE) {
         return Err(format!(
@@ -71,7 +71,7 @@ pub(crate) fn check_set(command: &str) -> Result<(), String> {
     }
 }
 
-/// Kills the command's whole process group, also where the future is dropped.
+/// Kills the command's whole process group, also if the future is dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
@@ -90,11 +90,11 @@ pub struct Ended {
     pub errors: String,
 }
 
-/// Runs a command of the user's with `sh -c` and these variables. `arguments` are `$1` and so on.
+/// Runs a user's command with `sh -c` and these variables. `arguments` are `$1` and so on.
 ///
 /// # Errors
-/// If it cannot be run, or takes longer than `limit`: it is killed then with all that it started in its
-/// process group, and also where the future is dropped.
+/// Returns an error if it cannot be run, or takes longer than `limit`: then it is killed with all that it
+/// started in its process group, as it also is if the future is dropped.
 pub async fn run_shell(
     command: &str,
     arguments: &[&str],
@@ -105,7 +105,7 @@ pub async fn run_shell(
         command: command.into(),
         source,
     };
-    // Files rather than pipes: a server that the command leaves running would hold a pipe open for ever.
+    // Files rather than pipes: a server that the command leaves running would keep a pipe open for ever.
     let mut output = tempfile::tempfile().map_err(start)?;
     let mut errors = tempfile::tempfile().map_err(start)?;
     let mut shell = Command::new("sh");
@@ -129,7 +129,7 @@ pub async fn run_shell(
             limit_s: limit.as_secs(),
         });
     };
-    // What it left running on purpose, such as a server, stays.
+    // Processes left running on purpose, such as a server, continue.
     group.0 = None;
     Ok(Ended {
         status: status.map_err(start)?,
@@ -141,7 +141,7 @@ pub async fn run_shell(
 /// Runs a knob's command with the value in its place, and returns what it prints.
 ///
 /// # Errors
-/// As [`run_shell`], and if it ends with another status than 0.
+/// Returns the errors of [`run_shell`], and one if it ends with a status other than 0.
 pub async fn run(
     command: &str,
     value: Option<&str>,
@@ -160,7 +160,7 @@ pub async fn run(
     }
 }
 
-/// The end of it: results come last.
+/// Returns the end of a file: results come last.
 fn tail(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
     let length = file.seek(SeekFrom::End(0))?;
@@ -169,7 +169,7 @@ fn tail(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The command with the value in its place, for people to copy.
+/// Returns the command with the value filled in, for people to copy.
 pub(crate) fn with_value(command: &str, value: &str) -> String {
     command.replace(HOLE, &shell_quoted(value))
 }

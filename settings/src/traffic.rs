@@ -1,4 +1,4 @@
-//! Does a server work for others than us?
+//! Detects whether a server works for others than us.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use seekscope_server::{Server, ServerError, first_batch};
 use crate::discovery::value_of;
 
 const WATCHED: Duration = Duration::from_secs(1);
-/// Between two replies: the second `serverStatus` itself, and what the driver's monitoring asks.
+/// Commands of our own between two replies: the second `serverStatus` itself, and those of the driver's
+/// monitoring.
 const OUR_COMMANDS: f64 = 3.0;
 const COUNTERS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
 
@@ -16,16 +17,16 @@ const COUNTERS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Traffic {
     pub operations_per_s: f64,
-    /// Open connections of other programs; `None` if the server does not say whose they are.
+    /// Open connections of other programs; `None` if the server does not report their owners.
     pub connections: Option<u64>,
 }
 
 impl Traffic {
-    /// Watches the server for a second, and where something was asked for another: on a busy host what the
-    /// driver asks while it connects may come late, and is over by then.
+    /// Watches the server for a second, and for another if there were commands: on a busy host the driver's
+    /// commands while connecting may come late, and are over by then.
     ///
     /// # Errors
-    /// If it does not answer, or refuses `serverStatus`.
+    /// Returns an error if it does not answer, or refuses `serverStatus`.
     pub async fn of(server: &Server) -> Result<Self, ServerError> {
         let first = Self::of_a_second(server).await?;
         match first.is_busy() {
@@ -48,7 +49,7 @@ impl Traffic {
         })
     }
 
-    /// Somebody would notice what we do.
+    /// Would anybody notice what we do?
     pub fn is_busy(&self) -> bool {
         self.operations_per_s > 0.0
     }
@@ -69,7 +70,7 @@ fn operations_per_s(before: &Document, after: &Document, seconds: f64) -> f64 {
     operations / seconds.max(1e-3)
 }
 
-/// Connections that do not say they are seekscope's.
+/// Counts connections that do not identify themselves as seekscope's.
 async fn connections(server: &Server) -> Option<u64> {
     let command = doc! {
         "aggregate": 1,
@@ -82,7 +83,7 @@ async fn connections(server: &Server) -> Option<u64> {
         "cursor": {},
     };
     let reply = server.command("admin", command).await.ok()?;
-    // What answers without a cursor has counted nothing.
+    // A reply without a cursor has counted nothing.
     reply.get_document("cursor").ok()?;
     let Some(counted) = first_batch(&reply).next() else {
         return Some(0);

@@ -1,10 +1,10 @@
-//! Versions of servers as far as knobs depend on them: major and minor.
+//! Represents versions of servers as far as knobs depend on them: major and minor.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// e.g. 4.2; what follows the second number does not matter to knobs.
+/// A version such as 4.2; anything after the second number does not matter to knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Version {
@@ -13,7 +13,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Of "4.2", "4.2.2" or "7.0.5-rc1"; `None` of what does not begin with two numbers.
+    /// Parses "4.2", "4.2.2" or "7.0.5-rc1"; `None` for text that does not begin with two numbers.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
         let major = parts.next()?.parse().ok()?;
@@ -43,7 +43,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The versions that a knob or preset is for; both ends belong to it.
+/// The versions that a knob or preset is for, both ends included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Versions {
     pub since: Option<Version>,
@@ -51,7 +51,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// A server that does not say its version is assumed to be a fitting one.
+    /// Is the version in the range? A server that does not report its version is assumed to fit.
     pub fn include(&self, version: Option<Version>) -> bool {
         version.is_none_or(|version| {
             self.since.is_none_or(|since| since <= version)

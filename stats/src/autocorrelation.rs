@@ -1,11 +1,11 @@
 //! How much each value of a series depends on the one before it.
 
-/// The strongest correlation that is reckoned with: beyond it a series says nothing about its own noise.
+/// The strongest correlation taken into account: beyond it, a series says nothing about its own noise.
 pub(crate) const RHO_MAX: f64 = 0.95;
 
-/// Correlation of each value with the next, from 0 (none, or they alternate) to 0.95. Corrected for the
-/// bias of short series (Marriott and Pope, "Bias in the estimation of autocorrelations", Biometrika 1954),
-/// without which intervals of short runs would be too narrow.
+/// Returns the correlation of each value with the next, from 0 (none, or the values alternate) to 0.95. It is
+/// corrected for the bias of short series (Marriott and Pope, "Bias in the estimation of autocorrelations",
+/// Biometrika 1954), without which the intervals of short runs would be too narrow.
 pub fn lag1_correlation(series: &[f64]) -> f64 {
     let n = series.len() as f64;
     if series.len() < 3 {
@@ -24,8 +24,8 @@ pub fn lag1_correlation(series: &[f64]) -> f64 {
     (rho + (1.0 + 3.0 * rho) / n).clamp(0.0, RHO_MAX)
 }
 
-/// By what the variance of a mean is larger than it were without the correlation `rho` from value to
-/// value: (1 + ρ) / (1 − ρ), for an autoregressive process of order 1.
+/// Returns the factor by which the correlation `rho` between successive values increases the variance of a
+/// mean: (1 + ρ) / (1 − ρ), for an autoregressive process of order 1.
 pub(crate) fn variance_inflation(rho: f64) -> f64 {
     (1.0 + rho) / (1.0 - rho)
 }

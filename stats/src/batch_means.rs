@@ -3,16 +3,16 @@
 use crate::Estimate;
 use crate::autocorrelation::{lag1_correlation, variance_inflation};
 
-/// Between 10 and 30 batches serve best (Schmeiser, "Batch size effects in the analysis of simulation
-/// output", Operations Research 1982).
+/// Between 10 and 30 batches work best (Schmeiser, "Batch size effects in the analysis of simulation output",
+/// Operations Research 1982).
 const BATCHES_MAX: usize = 20;
 const BATCHES_MIN: usize = 5;
 
-/// The mean of a series, with the standard error of batch means: means of long stretches hardly depend
-/// on one another. What dependence is left is corrected for as in Skart (Tafazzoli, Steiger and Wilson,
-/// "N-Skart: a nonsequential skewness- and autoregression-adjusted batch-means procedure", IEEE
-/// Transactions on Automatic Control 2011; its adjustment for skewness is left out). `None` of fewer than
-/// 10 values. Leading values that do not fill a batch count for the mean alone.
+/// Returns the mean of a series with the standard error of batch means: the means of long stretches hardly
+/// depend on one another. The remaining dependence is corrected for as in Skart (Tafazzoli, Steiger and Wilson,
+/// "N-Skart: a nonsequential skewness- and autoregression-adjusted batch-means procedure", IEEE Transactions on
+/// Automatic Control 2011; its adjustment for skewness is left out). Returns `None` for fewer than 10 values.
+/// Leading values that do not fill a batch count only towards the mean.
 pub fn batch_means(series: &[f64]) -> Option<Estimate> {
     let size = series.len().div_ceil(BATCHES_MAX).max(2);
     let batches = series.len() / size;
@@ -29,7 +29,7 @@ pub fn batch_means(series: &[f64]) -> Option<Estimate> {
     Some(Estimate {
         value: series.iter().sum::<f64>() / series.len() as f64,
         standard_error: independent.standard_error * inflation.sqrt(),
-        // As many as batches that do not depend on one another, less one for the mean.
+        // The number of independent batches that these are worth, less one for the mean.
         degrees_of_freedom: (batches as f64 / inflation - 1.0).max(2.0),
     })
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::simulation::{Noise, share_of};
 
-    /// Of 95 % intervals, how many hold the true mean.
+    /// Returns the share of 95 % intervals that hold the true mean.
     fn coverage(rho: f64, n: usize) -> f64 {
         share_of(2000, |seed| {
             let series = Noise::series(seed, rho, n, 1000.0, 0.1);

@@ -1,19 +1,19 @@
-//! The moving-block bootstrap: how far a figure of one run may be off, whatever the figure.
+//! The moving-block bootstrap: how far any figure of a single run may be off.
 //!
-//! Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
-//! 1989. Whole stretches of the series are drawn, so what neighbouring values have in common stays.
+//! Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of Statistics 1989.
+//! Whole stretches of the series are drawn, so the dependence between neighbouring values is kept.
 
 use crate::autocorrelation::lag1_correlation;
 use crate::{Estimate, SplitMix64};
 
 const RESAMPLES: usize = 1000;
 const VALUES_MIN: usize = 10;
-/// At least so many blocks must make up a resample.
+/// The minimum number of blocks in a resample.
 const BLOCKS_MIN: usize = 5;
 
-/// How long a block must be for a series of this correlation: the rule for an autoregressive process of
-/// order 1 (Carlstein, "The use of subseries values for estimating the variance of a general statistic",
-/// Annals of Statistics 1986).
+/// Returns the block length for a series with this correlation, by the rule for an autoregressive process of
+/// order 1 (Carlstein, "The use of subseries values for estimating the variance of a general statistic", Annals
+/// of Statistics 1986).
 fn block_length(n: usize, rho: f64) -> usize {
     let length = n as f64;
     let wanted = (2.0 * rho / (1.0 - rho * rho)).powf(2.0 / 3.0) * length.cbrt();
@@ -26,18 +26,18 @@ fn block_length(n: usize, rho: f64) -> usize {
     wanted.clamp(1, (n / BLOCKS_MIN).max(1))
 }
 
-/// What share of the variance of a mean is seen in means of blocks: what a block's last values have in
-/// common with the next block's first is not. Of an autoregressive process of order 1.
+/// Returns the share of the variance of a mean that the means of blocks show, for an autoregressive process of
+/// order 1: they miss the correlation between the last values of one block and the first values of the next.
 fn variance_seen(block: usize, rho: f64) -> f64 {
     let block = block as f64;
     1.0 - 2.0 * rho * (1.0 - rho.powf(block)) / (block * (1.0 - rho * rho))
 }
 
-/// A statistic of a series, with the standard error that it has over resamples. `statistic` gets indexes
-/// of the series, in an order of which only stretches mean something, and may say `None` where there is
-/// nothing; `series` are the values by which the length of a block is chosen, e.g. operations per second.
+/// Returns a statistic of a series, with its standard error over resamples. `statistic` is given indexes into
+/// the series, whose order is meaningful only within stretches, and may return `None` if there is no value;
+/// `series` holds the values by which the block length is chosen, e.g. operations per second.
 ///
-/// `None` of fewer than 10 values, or where the statistic itself is `None`.
+/// Returns `None` for fewer than 10 values, or if the statistic itself is `None`.
 pub fn block_bootstrap(
     series: &[f64],
     seed: u64,
@@ -67,14 +67,14 @@ pub fn block_bootstrap(
     let blocks = n as f64 / block as f64;
     Some(Estimate {
         value,
-        // As a variance of n values is divided by n - 1.
+        // The variance of n values is likewise divided by n - 1.
         standard_error: standard_deviation
             * (blocks / (blocks - 1.0) / variance_seen(block, rho)).sqrt(),
         degrees_of_freedom: blocks - 1.0,
     })
 }
 
-/// The mean of a series; see [`block_bootstrap()`].
+/// Returns the mean of a series; see [`block_bootstrap()`].
 pub fn block_bootstrap_mean(series: &[f64], seed: u64) -> Option<Estimate> {
     block_bootstrap(series, seed, |indexes| {
         Some(indexes.iter().map(|&i| series[i]).sum::<f64>() / indexes.len() as f64)

@@ -1,37 +1,39 @@
-//! Many comparisons at once, and what each says.
+//! Many comparisons made together, and what each one shows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 
-/// One variant against another: b / a.
+/// One variant, b, compared with another, a.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioComparison {
     /// b / a.
     #[schemars(with = "Option<f64>")]
     pub ratio: f64,
-    /// 95 % interval of `ratio`, this comparison alone.
+    /// Lower bound of the 95 % interval of `ratio`, for this comparison alone.
     #[schemars(with = "Option<f64>")]
     pub low: f64,
+    /// Upper bound of the 95 % interval of `ratio`, for this comparison alone.
     #[schemars(with = "Option<f64>")]
     pub high: f64,
-    /// Probability of a difference so large if there is none, corrected for the number of comparisons.
+    /// Probability (0 to 1) of a difference at least this large if there is none, corrected for the number of
+    /// comparisons.
     #[schemars(range(min = 0, max = 1))]
     pub p_adjusted: f64,
-    /// `p_adjusted` below 5 %.
+    /// Whether `p_adjusted` is below 5 %.
     pub differs: bool,
-    /// The smallest difference that would have been seen in four cases of five, as a share of a: 0.03
-    /// is 3 % more.
+    /// The smallest difference that would have been detected in four cases out of five, as a share of a: 0.03 is 3
+    /// % more.
     #[schemars(with = "Option<f64>")]
     pub detectable: f64,
 }
 
 const ALPHA: f64 = 0.05;
 
-/// Says what each of the estimates of ln(b / a) shows, where all of them belong to one question: in
-/// 95 % of cases none of them finds a difference that is not there (Holm, "A simple sequentially rejective
-/// multiple test procedure", Scandinavian Journal of Statistics 1979).
+/// Returns what each estimate of ln(b / a) shows, where all of them belong to one question: in 95 % of cases
+/// none of them finds a difference that is not there (Holm, "A simple sequentially rejective multiple test
+/// procedure", Scandinavian Journal of Statistics 1979).
 pub fn holm(log_ratios: &[Estimate]) -> Vec<RatioComparison> {
     let ps: Vec<f64> = log_ratios.iter().map(Estimate::p_of_zero).collect();
     let adjusted = holm_adjusted(&ps);
@@ -44,15 +46,15 @@ pub fn holm(log_ratios: &[Estimate]) -> Vec<RatioComparison> {
             high: high.exp(),
             p_adjusted,
             differs: p_adjusted < ALPHA,
-            // By the strictest step of the procedure: what is promised must hold there.
+            // By the strictest step of the procedure, so that the promise holds there too.
             detectable: estimate.detectable(ALPHA / log_ratios.len() as f64).exp() - 1.0,
         }
     })
     .collect()
 }
 
-/// The correction behind [`holm`], of any p-values: each times the number of those at least as large, never
-/// less than a smaller one's, at most 1.
+/// Returns the p-values corrected as in [`holm`]: each is multiplied by the number of those at least as large,
+/// and is never less than the result for a smaller one nor more than 1.
 pub fn holm_adjusted(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
     order.sort_by(|&a, &b| ps[a].total_cmp(&ps[b]));
@@ -81,12 +83,12 @@ mod tests {
         assert!(holm(&[]).is_empty());
     }
 
-    /// Repetitions of two variants on a machine whose speed drifts, in pairs.
+    /// Returns paired repetitions of two variants on a machine whose speed drifts.
     fn pairs(seed: u64, n: usize, ratio: f64) -> Vec<(f64, f64)> {
         let machine = Noise::series(seed, 0.9, 2 * n, 1000.0, 0.1);
         let own = Noise::series(seed + 1_000_000, 0.0, 2 * n, 1.0, 0.05);
         let at = |i: usize, ratio: f64| machine[i] * own[i] * ratio;
-        // ABBA: what drifts meets both alike.
+        // ABBA order: drift affects both alike.
         (0..n)
             .map(|i| match i % 2 {
                 0 => (at(2 * i, 1.0), at(2 * i + 1, ratio)),

@@ -1,4 +1,4 @@
-//! A value with its standard error: where means, bootstraps and comparisons meet.
+//! A value with its standard error, the common type of means, bootstraps and comparisons.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The mean of values that do not depend on one another, as those of repetitions; `None` of fewer
-    /// than two.
+    /// Returns the mean of independent values, such as those of repetitions; `None` for fewer than two.
     pub fn of_mean(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         if values.len() < 2 {
@@ -29,7 +28,7 @@ impl Estimate {
         })
     }
 
-    /// This less another that does not depend on it; degrees of freedom by Welch and Satterthwaite
+    /// Returns this estimate less another, independent one, with degrees of freedom by Welch and Satterthwaite
     /// (Welch, "The generalization of Student's problem", Biometrika 1947).
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
@@ -46,13 +45,13 @@ impl Estimate {
         }
     }
 
-    /// The interval that misses the truth with probability `alpha`.
+    /// Returns the interval that misses the truth with probability `alpha`.
     pub fn interval(&self, alpha: f64) -> (f64, f64) {
         let margin = t_critical(alpha, self.degrees_of_freedom) * self.standard_error;
         (self.value - margin, self.value + margin)
     }
 
-    /// How probable a value so far from zero is if the truth is zero.
+    /// Returns the probability of a value at least this far from zero if the truth is zero.
     pub fn p_of_zero(&self) -> f64 {
         if self.standard_error <= 0.0 {
             return if self.value == 0.0 { 1.0 } else { 0.0 };
@@ -60,17 +59,17 @@ impl Estimate {
         t_two_sided(self.value / self.standard_error, self.degrees_of_freedom)
     }
 
-    /// How probable a value so high is if the truth is zero (one-sided).
+    /// Returns the probability of a value at least this high if the truth is zero (one-sided).
     pub fn p_of_no_gain(&self) -> f64 {
         let half = self.p_of_zero() / 2.0;
         if self.value > 0.0 { half } else { 1.0 - half }
     }
 
-    /// The smallest distance from zero that would have been noticed at `alpha` in four cases of five
+    /// Returns the smallest distance from zero that would have been noticed at `alpha` in four cases of five
     /// (power 80 %).
     pub fn detectable(&self, alpha: f64) -> f64 {
         let noticed = t_critical(alpha, self.degrees_of_freedom);
-        // One-sided 80 % are two-sided 60 %.
+        // One-sided 80 % is two-sided 60 %.
         (noticed + t_critical(0.4, self.degrees_of_freedom)) * self.standard_error
     }
 }

@@ -2,12 +2,12 @@
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
-/// The density at `z` standard deviations.
+/// Returns the density at `z` standard deviations.
 pub fn normal_density(z: f64) -> f64 {
     Normal::standard().pdf(z)
 }
 
-/// The probability of a value below `z` standard deviations.
+/// Returns the probability of a value below `z` standard deviations.
 pub fn normal_below(z: f64) -> f64 {
     Normal::standard().cdf(z)
 }
@@ -16,7 +16,7 @@ pub fn normal_below(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Published tables.
+    /// From published tables.
     #[test]
     fn probabilities_are_those_of_the_tables() {
         let table = [

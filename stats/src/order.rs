@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The value at quantile `q` (0..=1) of an ascending slice, nearest rank; `None` when empty.
+/// Returns the value at quantile `q` (0..=1) of an ascending slice, by nearest rank; `None` if it is empty.
 pub fn quantile_sorted<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
     let last = sorted.len().checked_sub(1)?;
     #[expect(
@@ -14,7 +14,8 @@ pub fn quantile_sorted<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
     sorted.get(rank.saturating_sub(1).min(last)).copied()
 }
 
-/// Median of any slice (mean of the middle two); `None` when empty. Values that are NaN sort last.
+/// Returns the median of a slice in any order (the mean of the middle two); `None` if it is empty. NaN sorts
+/// last.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -26,7 +27,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Exact quantiles of a set of whole numbers (ns, bytes, counts: the caller's unit).
+/// Exact quantiles of a set of whole numbers (ns, bytes or counts: the unit is the caller's).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quantiles {
     pub count: u64,
@@ -41,7 +42,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Sorts `values` in place and reads the quantiles off; all zero for an empty set.
+    /// Sorts `values` in place and reads off the quantiles; all are zero for an empty set.
     pub fn of(values: &mut [u64]) -> Self {
         values.sort_unstable();
         let at = |q| quantile_sorted(values, q).unwrap_or(0);

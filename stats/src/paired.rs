@@ -1,24 +1,27 @@
-//! Ratios of interleaved pairs: the way to compare two variants on a noisy machine.
+//! Ratios of interleaved pairs, for comparing two variants on a noisy machine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{SplitMix64, median};
 
-/// The median of `with / without` over pairs, with a 95 % percentile-bootstrap interval.
+/// The median of `with / without` over pairs, with its 95 % percentile-bootstrap interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedRatio {
     pub median: f64,
+    /// Lower bound of the interval.
     pub low: f64,
+    /// Upper bound of the interval.
     pub high: f64,
+    /// Number of pairs.
     pub pairs: usize,
 }
 
 const RESAMPLES: usize = 2000;
 
-/// Compares pairs of (without, with); `None` without pairs or when a base is not positive.
-/// With fewer than about 6 pairs the interval is close to min and max, and no narrower than that
-/// deserves to be believed.
+/// Compares pairs of (without, with); returns `None` if there are no pairs or a base is not positive. With
+/// fewer than about 6 pairs the interval is close to the minimum and maximum; a narrower one would not be
+/// credible.
 pub fn paired_ratio(pairs: &[(f64, f64)], seed: u64) -> Option<PairedRatio> {
     if pairs.iter().any(|(without, _)| *without <= 0.0) {
         return None;

@@ -1,6 +1,5 @@
-//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-//! Ours rather than a library's because data sets are a pure function of a seed and must stay the
-//! same across releases of any library.
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). It is implemented
+//! here because data sets are a pure function of a seed and must stay the same across releases of any library.
 
 /// A 64-bit generator with 64 bits of state; not for secrets.
 #[derive(Debug, Clone)]
@@ -9,12 +8,12 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// Every seed is a good one, 0 included.
+    /// Creates a generator. Every seed is a good one, 0 included.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -24,7 +23,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..n`, without modulo bias (Lemire 2019); 0 when `n` is 0.
+    /// Returns a uniform number in `0..n`, without modulo bias (Lemire 2019); 0 if `n` is 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         loop {
@@ -40,14 +39,14 @@ impl SplitMix64 {
         }
     }
 
-    /// Uniform in `[0, 1)`, 53 random bits.
+    /// Returns a uniform number in `[0, 1)` with 53 random bits.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Normally distributed with mean 0 and variance 1 (Box and Muller, "A note on the generation of
-    /// random normal deviates", 1958).
+    /// Returns a normally distributed number with mean 0 and variance 1 (Box and Muller, "A note on the
+    /// generation of random normal deviates", 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit_f64()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit_f64()).cos()

@@ -2,7 +2,7 @@
 
 use crate::SplitMix64;
 
-/// `count` distinct numbers below `total`, in random order (all of them if `count` is larger).
+/// Returns `count` distinct numbers below `total`, in random order (all of them if `count` is larger).
 pub fn distinct(total: u64, count: u64, seed: u64) -> Vec<u64> {
     let mut random = SplitMix64::new(seed);
     let mut numbers: Vec<u64> = (0..total).collect();

@@ -1,9 +1,9 @@
-//! Noise for the tests: each value depends on the one before it (an autoregressive process of order 1),
-//! as the seconds of a measurement do.
+//! Noise for the tests, in which each value depends on the one before it (an autoregressive process of order
+//! 1), as the seconds of a measurement do.
 
 use crate::SplitMix64;
 
-/// Mean 0, variance 1, correlation `rho` from one value to the next.
+/// A source of noise with mean 0, variance 1 and correlation `rho` from one value to the next.
 pub(crate) struct Noise {
     rng: SplitMix64,
     rho: f64,
@@ -26,7 +26,7 @@ impl Noise {
         self.last
     }
 
-    /// A series around `mean` with a standard deviation of `share` of it.
+    /// Returns a series around `mean`, whose standard deviation is the share `share` of it.
     pub(crate) fn series(seed: u64, rho: f64, n: usize, mean: f64, share: f64) -> Vec<f64> {
         let mut noise = Self::new(seed, rho);
         (0..n)
@@ -35,7 +35,7 @@ impl Noise {
     }
 }
 
-/// In how many of `trials` something happens, as a share.
+/// Returns the share of `trials` in which something happens.
 pub(crate) fn share_of(trials: u64, mut happens: impl FnMut(u64) -> bool) -> f64 {
     (0..trials).filter(|&seed| happens(seed)).count() as f64 / trials as f64
 }

@@ -1,10 +1,10 @@
-//! The slope of a line through points of which some may be far off.
+//! The slope of a line through points, some of which may be far off.
 
 use crate::median;
 
-/// The median of the slopes between all pairs of points (x, y) (Theil 1950; Sen, "Estimates of the
+/// Returns the median of the slopes between all pairs of points (x, y) (Theil 1950; Sen, "Estimates of the
 /// regression coefficient based on Kendall's tau", Journal of the American Statistical Association 1968).
-/// `None` without two different x. The time grows with the square of their number.
+/// Returns `None` if there are no two different x. The time grows with the square of their number.
 pub fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes = Vec::new();
     for (nth, (x, y)) in points.iter().enumerate() {

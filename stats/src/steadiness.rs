@@ -1,24 +1,24 @@
-//! Did a series stay where it was, or did it drift?
+//! A test of whether a series stayed where it was or drifted.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 use crate::autocorrelation::{RHO_MAX, lag1_correlation, variance_inflation};
 
-/// A drift from first to last by less than this share of the mean is no drift.
+/// A drift from first to last of less than this share of the mean does not count as one.
 const DRIFT_MIN: f64 = 0.05;
-/// An interval wider than this to either side says nothing.
+/// An interval wider than this to either side allows no conclusion.
 const BLIND: f64 = 0.25;
 const ALPHA: f64 = 0.05;
 const VALUES_MIN: usize = 10;
 
-/// What can be said.
+/// What can be concluded about a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     Steady,
     /// It changes in one direction, by 5 % of its mean or more.
     Drifting,
-    /// So noisy, or short, that a drift by a quarter could be hidden.
+    /// It is so noisy, or so short, that a drift by a quarter could be hidden.
     CannotTell,
 }
 
@@ -26,22 +26,23 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {
     pub verdict: Verdict,
-    /// From the first value to the last, as a share of the mean: -0.1 is a loss of a tenth.
+    /// The change from the first value to the last, as a share of the mean: -0.1 is a loss of a tenth.
     pub change: f64,
-    /// 95 % interval of `change`, which knows that values depend on one another.
+    /// 95 % interval of `change`, which takes the dependence between values into account.
     pub low: f64,
     pub high: f64,
-    /// Correlation of what remains without the line, from one value to the next.
+    /// Correlation of the residuals from one value to the next.
     pub correlation: f64,
 }
 
-/// Least squares with an interval widened for the correlation of the residuals (effective sample size
-/// of an autoregressive process of order 1; Santer et al., "Statistical significance of trends", Journal
-/// of Geophysical Research 2000). `None` of fewer than 10 values, or where their mean is not positive.
+/// Fits a line by least squares, with an interval widened for the correlation of the residuals (effective
+/// sample size of an autoregressive process of order 1; Santer et al., "Statistical significance of trends",
+/// Journal of Geophysical Research 2000). Returns `None` for fewer than 10 values, or if their mean is not
+/// positive.
 pub fn steadiness(series: &[f64]) -> Option<Steadiness> {
     let n = series.len() as f64;
     let mean = series.iter().sum::<f64>() / n;
-    // Not a number either.
+    // This also rejects a mean that is not a number.
     if series.len() < VALUES_MIN || !(mean > 0.0 && mean.is_finite()) {
         return None;
     }
@@ -58,7 +59,7 @@ pub fn steadiness(series: &[f64]) -> Option<Steadiness> {
         .map(|(i, v)| v - mean - slope * place(i))
         .collect();
     let correlation = lag1_correlation(&residuals);
-    // A line takes more of the correlation away than a mean does, which is what is corrected for there.
+    // A line removes more of the correlation than a mean does, and `lag1_correlation` corrects for a mean.
     let correlation = (correlation + (1.0 + correlation) / n).min(RHO_MAX);
     let effective = (n / variance_inflation(correlation)).max(3.5);
     let squares: f64 = residuals.iter().map(|r| r * r).sum();
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn without_a_drift_one_is_seldom_seen() {
-        // Where 120 values say as much as 13, the correction itself is uncertain.
+        // Where 120 values carry as much information as 13, the correction itself is uncertain.
         for (rho, at_most) in [(0.0, 0.05), (0.5, 0.05), (0.8, 0.065)] {
             let share = share_of(1000, |seed| verdict(rho, 0.0, seed) == Verdict::Drifting);
             assert!(share <= at_most, "{rho}: {share}");

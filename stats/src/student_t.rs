@@ -2,19 +2,19 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The probability of a value beyond `t` in either direction, with so many degrees of freedom (not
+/// Returns the probability of a value beyond `t` in either direction, with this many degrees of freedom (not
 /// necessarily a whole number; at least a hundredth).
 pub fn t_two_sided(t: f64, degrees_of_freedom: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees_of_freedom.max(0.01)) {
-        // What is no number would be a panic there.
+        // NaN would cause a panic there.
         Ok(distribution) if !t.is_nan() => 2.0 * distribution.sf(t.abs()),
         _ => f64::NAN,
     }
 }
 
-/// The value that is exceeded in either direction with probability `alpha` (0 to 1, neither of them).
+/// Returns the value that is exceeded in either direction with probability `alpha` (strictly between 0 and 1).
 ///
-/// By halving: `StudentsT::inverse_cdf` never comes to an end for a hundredth of a degree of freedom.
+/// Found by bisection: `StudentsT::inverse_cdf` never returns for a hundredth of a degree of freedom.
 pub fn t_critical(alpha: f64, degrees_of_freedom: f64) -> f64 {
     let alpha = alpha.clamp(1e-12, 1.0);
     let (mut low, mut high) = (0.0, 1.0);

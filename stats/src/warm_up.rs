@@ -1,32 +1,32 @@
-//! Where a warm-up ends: the truncation rule MSER-5.
+//! Finds where a warm-up ends, by the truncation rule MSER-5.
 //!
-//! White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 1997;
-//! White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics", WSC 2000. Of all
-//! points at which the beginning can be cut off it takes the one that leaves the smallest standard
-//! error of the mean: cutting what is far from the rest pays, cutting more does not. An outage later on makes
-//! the good beginning the part that is far from the rest: who has failures among the values must not cut.
+//! White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 1997; White,
+//! Cobb and Spratt, "A comparison of five steady-state truncation heuristics", WSC 2000. Of all points at which
+//! the beginning can be cut off, the rule takes the one that leaves the smallest standard error of the mean:
+//! cutting values that are far from the rest pays, cutting more does not. A later outage makes the good
+//! beginning the part that is far from the rest, so a caller with failures among its values must not cut.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Verdict, steadiness};
 
-/// Values are judged in means of so many, which dampens noise.
+/// Values are judged in means of this many, which dampens noise.
 const BATCH: usize = 5;
-/// Fewer batches decide nothing.
+/// With fewer batches nothing can be decided.
 const BATCHES_MIN: usize = 4;
 
 /// How a series begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WarmUp {
-    /// So many leading values belong to the warm-up; 0 where none was seen.
+    /// The number of leading values that belong to the warm-up; 0 if none was seen.
     Cut(usize),
-    /// The best cut lies in the second half, and what is left after the best one in the first half drifts.
+    /// The best cut lies in the second half, and what remains after the best one in the first half drifts.
     NeverSettled,
     /// Fewer than 20 values.
     TooShort,
 }
 
-/// MSER-5 on a series of equally long intervals, e.g. operations in each second. Values must be finite.
+/// Applies MSER-5 to a series of equally long intervals, e.g. operations in each second. Values must be finite.
 pub fn warm_up(series: &[f64]) -> WarmUp {
     let means: Vec<f64> = series
         .chunks_exact(BATCH)
@@ -36,10 +36,10 @@ pub fn warm_up(series: &[f64]) -> WarmUp {
     if batches < BATCHES_MIN {
         return WarmUp::TooShort;
     }
-    // The best cut anywhere, and in the first half: (statistic, batches).
+    // The best cut anywhere, and the best in the first half: (statistic, batches).
     let (mut best, mut best_early) = ((f64::INFINITY, 0), (f64::INFINITY, 0));
-    // From the end, so that each further batch is added to the sums once. The last few are no
-    // candidates: so few agree by chance.
+    // Starting from the end, so that each further batch is added to the sums once. The last few are not
+    // candidates: so few can agree by chance.
     let (mut mean, mut squares) = (0.0, 0.0);
     for cut in (0..batches).rev() {
         let kept = (batches - cut) as f64;
@@ -49,7 +49,7 @@ pub fn warm_up(series: &[f64]) -> WarmUp {
         if batches - cut < BATCHES_MIN.min(batches / 2) {
             continue;
         }
-        // Of equals the earliest.
+        // Of equal statistics, the earliest wins.
         let statistic = squares / (kept * kept);
         if statistic <= best.0 {
             best = (statistic, cut);
@@ -73,7 +73,8 @@ mod tests {
     use super::*;
     use crate::simulation::Noise;
 
-    /// `warm` values rise from half to the level, then it stays; noise of 5 %, correlated.
+    /// Returns `warm` values that rise from half to the level, followed by values at the level; noise of 5 %,
+    /// correlated.
     fn rising(warm: usize, n: usize, seed: u64) -> Vec<f64> {
         let mut noise = Noise::new(seed, 0.5);
         let level = |i: usize| {

@@ -7,23 +7,23 @@ use libbpf_rs::libbpf_sys;
 use rustix::time::{ClockId, clock_gettime};
 use seekscope_run::{TraceFacts, TracerCost};
 
-/// Kernel run-time statistics of BPF programs, on while this lives. The switch is tied to a file
-/// descriptor: the kernel takes it back when the descriptor closes, also after a crash, and other
-/// users of the statistics keep theirs.
+/// The kernel's run-time statistics of BPF programs, switched on while this value lives. The switch
+/// is tied to a file descriptor: the kernel switches them off when the descriptor closes, also
+/// after a crash, and other users of the statistics keep theirs.
 struct RunTimeStatistics {
     _switch: OwnedFd,
 }
 
 impl RunTimeStatistics {
-    /// `None` where the kernel refuses (needs CAP_SYS_ADMIN and Linux 5.8): cost is then unknown,
-    /// which is no reason not to trace.
+    /// Returns `None` if the kernel refuses (needs CAP_SYS_ADMIN and Linux 5.8): the cost is then
+    /// unknown, which is no reason not to trace.
     fn enable() -> Option<Self> {
         // SAFETY: plain system call without pointers; the result is a new descriptor or negative.
         let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
         if fd < 0 {
             return None;
         }
-        // SAFETY: a descriptor just made, which nobody else owns.
+        // SAFETY: a new descriptor that nobody else owns.
         let switch = unsafe { OwnedFd::from_raw_fd(fd) };
         Some(Self { _switch: switch })
     }
@@ -32,35 +32,36 @@ impl RunTimeStatistics {
 /// Measures what the programs cost in a sample of the time.
 ///
 /// The kernel reads two clocks per program run while its statistics are on, which was measured to
-/// add 175 ns to the 390 ns that an event costs otherwise. So they are on for windows: about one
-/// sixteenth of the time, and of the events. What programs cost has two parts, which `shares` tells
-/// apart: so much per event, and so much per second for the calls and requests of everybody else.
+/// add 175 ns to the 390 ns that an event costs otherwise. So they are on only in windows: about
+/// one sixteenth of the time, and of the events. The cost of the programs has two parts, which
+/// `shares` separates: an amount per event, and an amount per second for the calls and requests of
+/// all other processes.
 pub(crate) struct CostSampler {
     statistics: Option<RunTimeStatistics>,
     began: Instant,
     ended: Option<Instant>,
-    /// Where the present window began.
+    /// The totals at the start of the present window.
     window: Totals,
-    /// Windows that are over.
+    /// Finished windows.
     windows: Vec<Totals>,
-    /// Sum of those.
+    /// The sum of the finished windows.
     sampled: Totals,
     /// Events seen at the last look.
     seen: u64,
     drains: u32,
-    /// What a system call that is not traced takes longer, ns.
+    /// Extra time that a system call which is not traced takes, ns.
     call_tax_ns: Option<f64>,
 }
 
-/// What is counted from the beginning of the trace, or within a window.
+/// Counts since the beginning of the trace, or within a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Totals {
     events: u64,
     time_ns: u64,
-    /// Of all programs.
+    /// Runs of all programs.
     runs: u64,
     program_ns: u64,
-    /// Of the two that run at every system call.
+    /// Runs of the two programs that run at every system call.
     call_runs: u64,
     call_ns: u64,
 }
@@ -89,19 +90,19 @@ impl Totals {
     }
 }
 
-/// One in this many events, and of time, is to be measured.
+/// One in this many events, and of the time, is to be measured.
 const ONE_IN: u64 = 16;
 /// Switching on changes kernel code on all CPUs, so it is considered at every 8th drain only.
 const DRAINS_PER_LOOK: u32 = 8;
-/// What an event may cost, ns and runs of programs. Measured were 400 ns and two runs of a call, and less
-/// than 2,000 ns and four runs of a call with a request.
+/// The most that an event may cost, in ns and in program runs. Measured: 400 ns and two runs for a
+/// call, less than 2,000 ns and four runs for a call with a request.
 const EVENT_NS_MAX: f64 = 10_000.0;
 const EVENT_RUNS_MAX: f64 = 16.0;
-/// Windows that are kept apart. In a trace of days the later ones are added to the last.
+/// The most windows kept separately. In a trace of days the later ones are added to the last.
 const WINDOWS_MAX: usize = 4096;
 
 impl CostSampler {
-    /// Measures nothing yet.
+    /// Returns a sampler that does not measure yet.
     pub(crate) fn new() -> Self {
         Self {
             statistics: None,
@@ -116,24 +117,25 @@ impl CostSampler {
         }
     }
 
-    /// Begins with the statistics on. A system call that is not traced takes `call_tax_ns` longer.
+    /// Begins with the statistics on. `call_tax_ns` is the extra time of a system call that is not
+    /// traced.
     pub(crate) fn start(&mut self, call_tax_ns: f64) {
         self.began = Instant::now();
         self.statistics = RunTimeStatistics::enable();
         self.call_tax_ns = Some(call_tax_ns.max(0.0));
     }
 
-    /// To be called after each drain: is it time to [look](Self::look)?
+    /// Returns whether it is time to [look](Self::look). To be called after each drain.
     pub(crate) fn is_due(&mut self) -> bool {
         self.drains = self.drains.wrapping_add(1);
-        // The first events after an idle start may be all there are; and as long as the statistics
+        // The first events after an idle start may be the only ones; and as long as the statistics
         // are on, every event costs more.
         let waits_for_first = self.statistics.is_none() && self.sampled.events == 0;
         let is_on = self.statistics.is_some();
         waits_for_first || is_on || self.drains.is_multiple_of(DRAINS_PER_LOOK)
     }
 
-    /// Switches the statistics on or off, as it should be after `seen` events; `runs` reads what the
+    /// Switches the statistics on or off as required after `seen` events; `runs` reads what the
     /// kernel has counted about the programs.
     pub(crate) fn look(&mut self, seen: u64, runs: impl FnOnce() -> AllRuns) {
         let time_ns = self.elapsed_ns();
@@ -150,7 +152,7 @@ impl CostSampler {
             ),
             None => self.sampled,
         };
-        // While nothing arrives only time is left to be sampled.
+        // While no events arrive, only time is left to be sampled.
         let wanted = wants_sample(sampled.time_ns, time_ns)
             || arriving && wants_sample(sampled.events, seen);
         if wanted == self.statistics.is_some() {
@@ -201,7 +203,7 @@ impl CostSampler {
         u64::try_from(until.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The whole trace's cost, from that of the sample; `cpus` bound it.
+    /// Estimates the cost of the whole trace from that of the sample; `cpus` bounds it.
     pub(crate) fn estimate(&self, seen: u64, cpus: u64) -> TracerCost {
         let time_ns = self.elapsed_ns();
         let whole = |of: fn(&Totals) -> u64, event_max: f64| {
@@ -229,15 +231,15 @@ impl CostSampler {
     }
 }
 
-/// How long a system call takes that nobody traces, ns: the best of many short series, since whatever
-/// else the machine does can only lengthen one.
+/// Measures how long a system call takes that is not traced, ns: the best of many short series,
+/// since anything else the machine does can only lengthen one.
 pub(crate) fn uninvolved_call_ns() -> f64 {
     const SERIES: u32 = 48;
     const CALLS: u32 = 128;
     let one = |_| {
         let began = Instant::now();
         for _ in 0..CALLS {
-            // SAFETY: has no arguments and cannot fail.
+            // SAFETY: the call has no arguments and cannot fail.
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
         began.elapsed().as_nanos() as f64 / f64::from(CALLS)
@@ -245,7 +247,7 @@ pub(crate) fn uninvolved_call_ns() -> f64 {
     (0..SERIES).map(one).fold(f64::INFINITY, f64::min)
 }
 
-/// Is the measured share too small?
+/// Returns whether the measured share is too small.
 fn wants_sample(sampled: u64, all: u64) -> bool {
     sampled.saturating_mul(ONE_IN) <= all
 }
@@ -259,9 +261,10 @@ fn rounded(estimate: f64) -> u64 {
     estimate.round() as u64
 }
 
-/// So much per event and so much per ns, by which the sum of squared errors over the windows is
-/// smallest; neither below 0, and no event above `event_max`: what is beyond that, others caused.
-/// Windows that do not tell the two apart give the events as much as they may have.
+/// Returns the amount per event and the amount per ns that minimise the sum of squared errors over
+/// the windows. Neither is below 0, and the amount per event is at most `event_max`: anything
+/// beyond was caused by others. If the windows cannot separate the two, events are given as much as
+/// allowed.
 fn shares(windows: &[Totals], of: fn(&Totals) -> u64, event_max: f64) -> (f64, f64) {
     let sum = |f: &dyn Fn(&Totals) -> f64| windows.iter().map(f).sum::<f64>();
     let (events, time) = (|w: &Totals| w.events as f64, |w: &Totals| w.time_ns as f64);
@@ -281,7 +284,7 @@ fn shares(windows: &[Totals], of: fn(&Totals) -> u64, event_max: f64) -> (f64, f
     );
     let (ev, tv) = (sum(&|w| events(w) * value(w)), sum(&|w| time(w) * value(w)));
     let determinant = ee * tt - et * et;
-    // Of two proportional columns nothing but rounding is left.
+    // With two proportional columns only rounding errors remain.
     if determinant <= ee * tt * 1e-9 {
         return with(event_max);
     }
@@ -302,8 +305,8 @@ fn shares(windows: &[Totals], of: fn(&Totals) -> u64, event_max: f64) -> (f64, f
 pub(crate) struct ProgramRuns {
     pub(crate) runs: u64,
     pub(crate) ns: u64,
-    /// Events at which the program was skipped because it, or a program of its kind, was running
-    /// on that CPU already. Of all processes, not only the traced one.
+    /// Events at which the program was skipped because it, or a program of its kind, was already
+    /// running on that CPU. Covers all processes, not only the traced one.
     pub(crate) missed: u64,
 }
 
@@ -320,20 +323,20 @@ impl std::iter::Sum for ProgramRuns {
 /// What the kernel counted about all programs of a trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AllRuns {
-    /// The two that run at every system call.
+    /// The two programs that run at every system call.
     pub(crate) calls: ProgramRuns,
-    /// Those of the other groups of I/O.
+    /// The programs of the other groups of I/O.
     pub(crate) groups: ProgramRuns,
 }
 
 impl AllRuns {
-    /// Events at which a program was skipped.
+    /// Returns the number of events at which a program was skipped.
     pub(crate) fn missed(&self) -> u64 {
         self.calls.missed + self.groups.missed
     }
 }
 
-/// Reads a loaded program's counters; zeros where the kernel does not tell.
+/// Reads a loaded program's counters; zeros if the kernel does not provide them.
 pub(crate) fn program_runs(program: BorrowedFd<'_>) -> ProgramRuns {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let Ok(mut length) = u32::try_from(size_of_val(&info)) else {
@@ -353,14 +356,14 @@ pub(crate) fn program_runs(program: BorrowedFd<'_>) -> ProgramRuns {
     }
 }
 
-/// CPU time the calling thread has used, ns.
+/// Returns the CPU time that the calling thread has used, ns.
 pub(crate) fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Of fewer events the reader's waking up for nothing would be their cost.
+/// With fewer events, the reader's idle wake-ups would dominate the mean.
 const EVENTS_FOR_A_MEAN: u64 = 1000;
 
 /// Completes the cost with the CPU time of the thread that drained the events.

@@ -1,5 +1,5 @@
-//! From the bytes of one kernel record to a call. The layout is `struct io_record` in
-//! `bpf/record.h`. Pure, and total: any bytes give a call or an error.
+//! Decodes the bytes of one kernel record into a call. The layout is `struct io_record` in
+//! `bpf/record.h`. Pure and total: any bytes give a call or an error.
 
 use seekscope_run::{BlockRequest, IoEvent, IoFlags, IoLayer, IoOp};
 
@@ -9,16 +9,16 @@ pub const RECORD_BYTES: usize = 56;
 /// The block layer's unit, bytes.
 const SECTOR_BYTES: u32 = 512;
 
-/// Where both layouts have these.
+/// Offsets of fields that both layouts have in the same place.
 const OP_AT: usize = 52;
 const FLAGS_AT: usize = 53;
 
-/// The bit of `facts` in a disk's request that says it failed; it becomes the result.
+/// The bit of `facts` that says that a disk's request failed; it becomes the result.
 const BLOCK_FAILED: u8 = 0x80;
-/// What stands for no file offset, in sectors.
+/// The value that means no file offset, in sectors.
 const OFFSET_SECTORS_UNKNOWN: u64 = (1 << 40) - 1;
 
-/// Identity of a file as the kernel has it.
+/// The kernel's identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileKey {
     /// Device of the superblock, `major << 20 | minor`.
@@ -28,7 +28,7 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// From the parts that `stat` gives.
+    /// Makes a key from the parts that `stat` gives.
     pub fn new(major: u32, minor: u32, inode: u64) -> Self {
         Self {
             device: major << 20 | minor & 0xf_ffff,
@@ -36,21 +36,21 @@ impl FileKey {
         }
     }
 
-    /// Major device number; 0 for file systems without a device of their own.
+    /// Returns the major device number; 0 for file systems without a device of their own.
     pub fn major(self) -> u32 {
         self.device >> 20
     }
 
-    /// Minor device number.
+    /// Returns the minor device number.
     pub fn minor(self) -> u32 {
         self.device & 0xf_ffff
     }
 }
 
-/// One completed call or request: an event that does not know its process and file id yet.
+/// One completed call or request: an event without its process and file id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// The file it was on; with inode 0 the disk, for requests without a known file.
+    /// The file; with inode 0 the disk, for requests without a known file.
     pub file: FileKey,
     /// The thread that made it.
     pub tid: u32,
@@ -66,13 +66,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// Of a request: its disk, as a key without a file.
+    /// Returns the disk of a request, as a key without a file.
     pub fn disk(&self) -> Option<FileKey> {
         let request = self.request?;
         Some(FileKey::new(request.disk_major, request.disk_minor, 0))
     }
 
-    /// The event, given what the record does not hold.
+    /// Makes the event, given what the record does not hold.
     pub fn event(&self, pid: u32, file_id: u32) -> IoEvent {
         IoEvent {
             t_ns: self.t_ns,
@@ -91,10 +91,10 @@ impl Call {
     }
 }
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not [`RECORD_BYTES`] long.
+    /// The length is not [`RECORD_BYTES`].
     #[error("a record of {found} bytes instead of {RECORD_BYTES}")]
     Length { found: usize },
     /// No [`IoOp`] has this number.
@@ -115,8 +115,8 @@ pub fn decode(bytes: &[u8]) -> Result<Call, DecodeError> {
     let offset = u64_at(record, 8);
     Ok(Call {
         t_ns: u64_at(record, 0),
-        // File offsets are signed in the kernel: beyond i64 means unknown, or an argument that
-        // the kernel refused.
+        // File offsets are signed in the kernel: a value beyond i64 means unknown, or an argument
+        // that the kernel refused.
         offset: i64::try_from(offset).is_ok().then_some(offset),
         latency_ns: u64_at(record, 24),
         length: u32_at(record, 32),

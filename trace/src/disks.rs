@@ -1,4 +1,4 @@
-//! Which disks hold files, and where the kernel keeps two functions that tell direct I/O.
+//! Which disks hold files, and the addresses of two kernel functions that reveal direct I/O.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,11 +9,11 @@ use seekscope_run::DeviceFacts;
 /// Disks that can be followed at once (`MAX_DISKS` in bpf/block.h).
 pub(crate) const DISKS_MAX: usize = 16;
 
-/// A whole disk as the kernel has it, `major << 20 | minor`.
+/// A whole disk in the kernel's form, `major << 20 | minor`.
 pub(crate) type DiskNumber = u32;
 
-/// The disks below what `path` lies on: the whole disk of a partition, and what a logical volume
-/// or an array is made of. Empty where there is none or the path is gone.
+/// Returns the disks below the filesystem of `path`: the whole disk of a partition, and the members
+/// of a logical volume or an array. Empty if there are none or the path is gone.
 pub(crate) fn below(path: &Path) -> Vec<DiskNumber> {
     let layers = DeviceFacts::of_path(Path::new("/"), path).map(|facts| facts.layers);
     let layers = layers.unwrap_or_default();
@@ -23,14 +23,14 @@ pub(crate) fn below(path: &Path) -> Vec<DiskNumber> {
         .collect()
 }
 
-/// From `major:minor`.
+/// Parses `major:minor`.
 fn number(text: &str) -> Option<DiskNumber> {
     let (major, minor) = text.split_once(':')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
     (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
 }
 
-/// The kernel's name of a disk, e.g. "vda".
+/// Returns the kernel's name of a disk, e.g. "vda".
 pub(crate) fn name(major: u32, minor: u32) -> String {
     let link = format!("/sys/dev/block/{major}:{minor}");
     std::fs::canonicalize(link)
@@ -39,7 +39,8 @@ pub(crate) fn name(major: u32, minor: u32) -> String {
         .unwrap_or_else(|| format!("{major}:{minor}"))
 }
 
-/// Addresses of kernel functions by name; 0 for those that are missing or kept from us.
+/// Returns the addresses of kernel functions by name; 0 for those that are missing or hidden from
+/// us.
 pub(crate) fn function_addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
     let mut addresses = [0; N];
     let Ok(symbols) = File::open("/proc/kallsyms") else {
@@ -53,7 +54,8 @@ pub(crate) fn function_addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
         };
         if let Some(at) = names.iter().position(|name| *name == symbol) {
             addresses[at] = u64::from_str_radix(address, 16).unwrap_or(0);
-            // The kernel makes each line as it is read, some tens of milliseconds for all of them.
+            // The kernel produces each line as it is read, which takes some tens of milliseconds
+            // for all of them.
             if !addresses.contains(&0) {
                 break;
             }

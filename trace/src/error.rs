@@ -1,8 +1,8 @@
-//! What can go wrong, in words that tell the reader what to do next.
+//! What can go wrong, with messages that tell the user what to do next.
 
 use std::io;
 
-/// Whatever the receiver of events reports.
+/// Any error reported by the receiver of events.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why tracing did not start, or did not finish.
@@ -21,10 +21,10 @@ pub enum TraceError {
          Boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; every major distribution's kernel since 2021 is"
     )]
     NoBtf { path: String },
-    /// No process has this id (any more), as seen from this PID namespace.
+    /// No process has this id (any longer), as seen from this PID namespace.
     #[error("there is no process {pid}. Check the number with: pgrep -a mongod")]
     NoSuchProcess { pid: u32 },
-    /// The id belongs to a thread; the process is named.
+    /// The id belongs to a thread; `process` is its process.
     #[error("{pid} is a thread of process {process}; trace process {process} instead")]
     NotAProcess { pid: u32, process: u32 },
     /// A control group without processes.
@@ -38,10 +38,10 @@ pub enum TraceError {
          Run it on the host, or trace the processes one at a time"
     )]
     SeveralNamespaces { pid: u32 },
-    /// A file or folder to filter by cannot be looked at.
+    /// A file or folder to filter by cannot be examined.
     #[error("cannot filter by {path}: {source}. Name a file or folder that exists")]
     Filter { path: String, source: io::Error },
-    /// More paths or devices than the programs hold.
+    /// More paths or devices than the programs can hold.
     #[error("{what}: {count}; at most {max} can be filtered by. Name a folder above them")]
     TooManyFilters {
         what: &'static str,
@@ -58,7 +58,7 @@ pub enum TraceError {
         why: String,
         remedy: String,
     },
-    /// The ring buffer could not be read, or held what the programs cannot have written.
+    /// The ring buffer could not be read, or held something that the programs cannot have written.
     #[error(
         "cannot read the trace ring buffer: {why}. The trace is incomplete; please report this"
     )]
@@ -72,7 +72,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// True where granting a capability would help.
+    /// Returns whether granting a capability would help.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::NoPermission { .. })
     }

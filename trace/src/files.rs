@@ -1,10 +1,10 @@
 //! Which file a (device, inode) pair is.
 //!
-//! Events carry identities, not names, because names are long and change. What was open when
-//! tracing began is found in `/proc/PID/fd`; what is opened later is named by the kernel programs,
+//! Events carry identities, not names, because names are long and change. Files that were open when
+//! tracing began are found in `/proc/PID/fd`; files opened later are named by the kernel programs,
 //! in the same stream as the events, so that a file that lives for a millisecond has its name, and
-//! one that gets the inode number of a deleted file is told from it. Should a name be lost, the
-//! descriptors are looked at again, and at the end a file's neighbours.
+//! one that gets the inode number of a deleted file is told apart from it. If a name is lost, the
+//! descriptors are examined again, and at the end a file's neighbours.
 
 mod renames;
 
@@ -21,18 +21,19 @@ use seekscope_run::{FileRecord, FileRole, PathState};
 use crate::decode::FileKey;
 use crate::disks;
 
-/// What the kernel appends to the name of an open file that has none any more.
+/// The suffix that the kernel appends to the name of an open file that no longer has one.
 const DELETED_SUFFIX: &str = " (deleted)";
 
-/// A file as last seen open.
+/// A file as it was last seen open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OpenFile {
-    /// Who had it open, by our numbers or the kernel programs': its root folder is the path's.
+    /// The process that had it open, by our numbers or the kernel programs'; the path is relative
+    /// to its root folder.
     pid: u32,
     path: String,
     path_state: PathState,
     size_bytes: u64,
-    /// Known of files that were opened during the trace.
+    /// Known for files that were opened during the trace.
     generation: Option<u32>,
 }
 
@@ -41,11 +42,11 @@ struct OpenFile {
 pub struct FileTable {
     proc_root: PathBuf,
     pids: Vec<u32>,
-    /// What was created after this is not what was open before.
+    /// Files created after this time were not open before the trace.
     began: SystemTime,
     /// Every file ever seen open, by the identity `stat` gives.
     seen: HashMap<FileKey, OpenFile>,
-    /// Files that events refer to; the position is the `file_id`.
+    /// Files that events refer to; the index is the `file_id`.
     records: Vec<FileRecord>,
     ids: HashMap<FileKey, u32>,
     may_scan: bool,
@@ -53,13 +54,13 @@ pub struct FileTable {
     news: Vec<u32>,
     /// Devices of filesystems that [`FileTable::new_filesystems`] has named.
     told: HashSet<u32>,
-    /// It has named where the processes are.
+    /// Whether it has named where the processes are.
     places_told: bool,
-    /// Ids that many files share: those that no traced process had open, one for each disk.
+    /// Ids that many files share: one for each disk, for files that no traced process had open.
     shared: HashSet<u32>,
 }
 
-/// In place of an inode number: files that no traced process had open.
+/// Used in place of an inode number for files that no traced process had open.
 const OTHERS: u64 = u64::MAX;
 
 /// A file an event refers to.
@@ -93,25 +94,25 @@ impl FileTable {
         Ok(table)
     }
 
-    /// Every file seen open or mapped so far.
+    /// Returns every file seen open or mapped so far.
     pub(crate) fn seen(&self) -> impl Iterator<Item = FileKey> {
         self.seen.keys().copied()
     }
 
-    /// One more process whose descriptors count.
+    /// Adds a process whose descriptors are examined.
     pub fn add_process(&mut self, pid: u32) {
         self.pids.push(pid);
         self.may_scan = true;
     }
 
-    /// Allows one more look at the descriptors. Called once per drain, so that unknown files cost
-    /// one look per drain at most.
+    /// Allows one more look at the descriptors. Called once per drain, so that unknown files cause
+    /// at most one look per drain.
     pub fn next_drain(&mut self) {
         self.may_scan = true;
     }
 
-    /// The file that a request of `disk` is for. What no traced process had open goes under one
-    /// name for each disk: on a busy host these are thousands of files.
+    /// Returns the file that a request of `disk` is for. Files that no traced process had open
+    /// share one name for each disk: on a busy host there are thousands of them.
     pub fn resolve_request(&mut self, key: FileKey, disk: FileKey) -> Resolved {
         if key == disk || self.ids.contains_key(&key) || self.may_be_found(key) {
             return self.resolve(key);
@@ -126,18 +127,18 @@ impl FileTable {
         resolved
     }
 
-    /// Is it known, or can it be found among the descriptors?
+    /// Returns whether the file is known, or can be found among the descriptors.
     fn may_be_found(&mut self, key: FileKey) -> bool {
         if self.find(key).is_none() && std::mem::take(&mut self.may_scan) {
-            // Processes that have just ended have no descriptors to look at; their files keep
-            // their descriptions.
+            // Processes that have just ended have no descriptors to examine; their files keep their
+            // descriptions.
             let _ = self.look();
         }
         self.find(key).is_some()
     }
 
-    /// The file with this identity, as the kernel programs saw it. A file that cannot be named
-    /// gets an id too, and a description for a path.
+    /// Returns the file with this identity, as the kernel programs saw it. A file that cannot be
+    /// named also gets an id, with a description in place of a path.
     pub fn resolve(&mut self, key: FileKey) -> Resolved {
         if let Some(&file_id) = self.ids.get(&key) {
             return Resolved {
@@ -156,12 +157,12 @@ impl FileTable {
         }
     }
 
-    /// The record of an id that [`FileTable::resolve`] gave out.
+    /// Returns the record of an id that [`FileTable::resolve`] gave out.
     pub fn record(&self, file_id: u32) -> Option<&FileRecord> {
         self.records.get(file_id as usize)
     }
 
-    /// The records that changed since the last call.
+    /// Returns the records that changed since the last call.
     pub fn take_news(&mut self) -> Vec<FileRecord> {
         let mut news = std::mem::take(&mut self.news);
         news.sort_unstable();
@@ -171,8 +172,8 @@ impl FileTable {
             .collect()
     }
 
-    /// A path on each filesystem that holds open files and was not named before; the first time
-    /// also where the processes are, since they are likely to open files there.
+    /// Returns a path on each filesystem that holds open files and was not named before; the first
+    /// time also where the processes are, since they are likely to open files there.
     pub(crate) fn new_filesystems(&mut self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         if !std::mem::replace(&mut self.places_told, true) {
@@ -190,11 +191,11 @@ impl FileTable {
         found
     }
 
-    /// Looks once more: at files that grew, got another name or were deleted, and at files that
-    /// could not be named before. These are also sought in the folders of the files seen, where a
-    /// file that was open too shortly still has its name.
+    /// Looks once more for files that grew, were renamed or were deleted, and for files that could
+    /// not be named before. The latter are also sought in the folders of the files seen, where a
+    /// file that was open too briefly still has its name.
     pub fn refresh(&mut self) {
-        // Without a process, what was known stays true.
+        // If the process is gone, what was known remains true.
         let _ = self.look();
         self.look_at_closed();
         self.search_folders();
@@ -204,7 +205,7 @@ impl FileTable {
         }
     }
 
-    /// Brings the record of a file up to date with what was seen of it.
+    /// Updates the record of a file from what was seen of it.
     fn describe_again(&mut self, key: FileKey) {
         let Some(&file_id) = self.ids.get(&key) else {
             return;
@@ -221,7 +222,7 @@ impl FileTable {
         }
     }
 
-    /// Fails when no process could be looked at.
+    /// Examines the descriptors. Fails if no process could be examined.
     fn look(&mut self) -> io::Result<()> {
         let mut outcome = Err(io::ErrorKind::NotFound.into());
         for pid in self.pids.clone() {
@@ -237,8 +238,8 @@ impl FileTable {
     fn look_at(&mut self, pid: u32) -> io::Result<()> {
         self.look_at_mappings(pid);
         for entry in fs::read_dir(self.proc_root.join(pid.to_string()).join("fd"))? {
-            // Descriptors come and go while we look, which is no reason to stop. The list can be
-            // open to us and its entries closed: that is one, all would be nameless.
+            // Descriptors come and go while we look, which is no reason to stop. It is one if the
+            // list is readable but its entries are not: all files would be nameless.
             let Ok(entry) = entry else { continue };
             match self.open_file(pid, &entry.path()) {
                 Ok(Some((key, mut file))) => {
@@ -252,8 +253,9 @@ impl FileTable {
         Ok(())
     }
 
-    /// Files may be mapped and closed: the program itself, its libraries, a database's tables. The
-    /// list has the superblock's device, like the kernel programs (proc_pid_maps(5)).
+    /// Examines mapped files. Files may be mapped and then closed: the program itself, its
+    /// libraries, a database's tables. The list has the superblock's device, like the kernel
+    /// programs (proc_pid_maps(5)).
     fn look_at_mappings(&mut self, pid: u32) {
         let maps = fs::read(self.proc_root.join(pid.to_string()).join("maps")).unwrap_or_default();
         for line in String::from_utf8_lossy(&maps).lines() {
@@ -314,13 +316,13 @@ impl FileTable {
         }
     }
 
-    /// A path of a traced process as we reach it, whatever its root folder is.
+    /// Returns a traced process's path as we reach it, whatever its root folder is.
     fn inside(&self, pid: u32, path: &Path) -> PathBuf {
         self.root_of(pid)
             .join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Likewise; of a process that has ended, as if its root were ours.
+    /// Likewise, but if the process has ended, as if its root were ours.
     fn inside_or_here(&self, pid: u32, path: &Path) -> PathBuf {
         if self.root_of(pid).exists() {
             self.inside(pid, path)
@@ -333,7 +335,7 @@ impl FileTable {
         self.proc_root.join(pid.to_string()).join("root")
     }
 
-    /// The regular file or block device behind one entry of `/proc/PID/fd`.
+    /// Returns the regular file or block device behind an entry of `/proc/PID/fd`.
     fn open_file(&self, pid: u32, entry: &Path) -> io::Result<Option<(FileKey, OpenFile)>> {
         let link = fs::read_link(entry)?;
         let metadata = fs::metadata(entry)?;
@@ -356,15 +358,16 @@ impl FileTable {
         Ok(Some((key_of(&metadata), file)))
     }
 
-    /// Is this very file at `path`, as the traced process sees paths? Tells a deleted file from
-    /// one whose name really ends in the kernel's suffix.
+    /// Returns whether this very file is at `path`, as the traced process sees paths. Distinguishes
+    /// a deleted file from one whose name really ends in the kernel's suffix.
     fn is_at(&self, pid: u32, path: &str, file: &Metadata) -> bool {
         fs::symlink_metadata(self.inside(pid, Path::new(path)))
             .is_ok_and(|found| key_of(&found) == key_of(file))
     }
 
-    /// Exact match, else the only file with this inode among those on devices without a major
-    /// number: btrfs subvolumes and overlays show `stat` another device than their superblock's.
+    /// Finds an exact match, otherwise the only file with this inode among those on devices without
+    /// a major number: for btrfs subvolumes and overlays, `stat` shows another device than their
+    /// superblock's.
     fn find(&self, key: FileKey) -> Option<&OpenFile> {
         if let Some(file) = self.seen.get(&key) {
             return Some(file);
@@ -404,8 +407,7 @@ impl FileTable {
     }
 }
 
-/// Stands for a path where there is none.
-/// `from-to permissions offset major:minor inode path`, the device in hexadecimal.
+/// Parses a line `from-to permissions offset major:minor inode path`, with the device in hexadecimal.
 fn mapped_file(line: &str) -> Option<(FileKey, &str)> {
     let mut words = line.splitn(6, ' ');
     let (device, inode) = (words.nth(3)?, words.next()?);
@@ -417,8 +419,9 @@ fn mapped_file(line: &str) -> Option<(FileKey, &str)> {
         .then(|| Some((FileKey::new(number(major)?, number(minor)?, inode), path)))?
 }
 
+/// Returns a text that takes the place of a path where there is none.
 fn description(key: FileKey) -> String {
-    // Inode 0 is no file: what reached a disk and is not known to belong to one.
+    // Inode 0 is no file: the request reached a disk and is not known to belong to a file.
     if key.inode == 0 {
         let disk = disks::name(key.major(), key.minor());
         return format!("requests on {disk} without a known file");

@@ -1,4 +1,4 @@
-//! From paths and sizes to what the kernel programs compare: inodes, devices, nanoseconds.
+//! Converts paths and sizes to what the kernel programs compare: inodes, devices, nanoseconds.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,13 +24,13 @@ pub(crate) struct KernelFilter {
     /// Superblock devices, `major << 20 | minor`.
     pub(crate) devices: Vec<u32>,
     pub(crate) latency_min_ns: u64,
-    /// 0: all.
+    /// One region in this many is kept; 0: all.
     pub(crate) sample_one_in: u32,
     pub(crate) sample_region_shift: u32,
 }
 
 impl KernelFilter {
-    /// Looks the paths up.
+    /// Looks up the paths.
     ///
     /// # Errors
     /// [`TraceError::Filter`], [`TraceError::TooManyFilters`].
@@ -64,8 +64,8 @@ fn check(what: &'static str, count: usize, max: usize) -> Result<(), TraceError>
     Ok(())
 }
 
-/// The file's inode, and the device as its superblock has it. btrfs shows `stat` another number
-/// than its superblock's; /proc/self/mountinfo has the superblock's.
+/// Returns the file's inode and its superblock's device. On btrfs, `stat` shows another number than
+/// the superblock's, which is in /proc/self/mountinfo.
 fn key_of(path: &Path) -> Result<FileKey, TraceError> {
     let failed = |source| TraceError::Filter {
         path: path.display().to_string(),

@@ -1,11 +1,11 @@
-//! The kinds of I/O that can be followed, and through which hooks this kernel lets us.
+//! The kinds of I/O that can be followed, and the hooks through which this kernel allows it.
 //!
-//! Each group beside the plain calls is a set of kernel programs of its own (`bpf/*.h`). Which
-//! variant fits is read from the kernel's type information, not from its version; whether it loads
-//! is tried by loading everything together, because each load reads the kernel's types anew, which
-//! takes more CPU time than the programs themselves; only if that fails is each group tried alone. A
-//! group that does not fit or load is left out, with the reason in the trailer, and never keeps the
-//! others from running.
+//! Each group other than the plain calls is a separate set of kernel programs (`bpf/*.h`). Which
+//! variant fits is read from the kernel's type information, not from its version. Whether it loads
+//! is found by loading everything together, because each load reads the kernel's types again, which
+//! takes more CPU time than the programs themselves; only if that fails is each group tried alone.
+//! A group that does not fit or load is left out, with the reason in the trailer, and never keeps
+//! the others from running.
 
 mod attach;
 mod functions;
@@ -16,7 +16,7 @@ use seekscope_run::TraceCoverage;
 
 pub(crate) use attach::{attach, in_flight, programs, select};
 
-/// Why a group is not covered that nobody wanted: no limitation of the host.
+/// The reason for a group that nobody asked for; it is not a limitation of the host.
 pub(crate) const NOT_ASKED_FOR: &str = "not asked for";
 
 /// A kind of I/O.
@@ -44,7 +44,7 @@ impl Group {
         Self::Block,
     ];
 
-    /// The group's name in the trailer.
+    /// Returns the group's name in the trailer.
     pub fn name(self) -> &'static str {
         match self {
             Self::Calls => "read and write calls",
@@ -55,7 +55,7 @@ impl Group {
         }
     }
 
-    /// Where its kernel programs keep what has begun and not ended.
+    /// Returns the table in which its kernel programs keep what has begun and not ended.
     fn table(self) -> Option<&'static str> {
         match self {
             Self::Calls => None,
@@ -73,7 +73,7 @@ pub(crate) struct Hooks {
     pub(crate) group: Group,
     /// Names of the kernel programs.
     pub(crate) programs: &'static [&'static str],
-    /// For the trailer.
+    /// Description for the trailer.
     pub(crate) how: &'static str,
 }
 
@@ -87,7 +87,7 @@ const BLOCK: Hooks = Hooks {
     ],
     how: "tp_btf block_rq_issue and block_rq_complete; files of direct I/O by block_bio_queue",
 };
-/// Both tracepoints name the queue before the request.
+/// The hooks for kernels where both tracepoints name the queue before the request.
 const BLOCK_QUEUE_FIRST: Hooks = Hooks {
     programs: &[
         "seekscope_bio2",
@@ -97,7 +97,7 @@ const BLOCK_QUEUE_FIRST: Hooks = Hooks {
     ],
     ..BLOCK
 };
-/// One of them does: later versions of Linux 5.10.
+/// The hooks for kernels where one of them does: later versions of Linux 5.10.
 const BLOCK_MIXED: Hooks = Hooks {
     programs: &[
         "seekscope_bio2",
@@ -137,18 +137,18 @@ const FAULTS_BY_EVENT: Hooks = Hooks {
     how: "tp_btf mm_filemap_fault and the software event of major faults",
 };
 
-/// What a tracepoint hands to programs.
+/// The arguments that a tracepoint passes to programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Prototype {
     arguments: usize,
-    /// The structure that the first argument points to; empty if to something else.
+    /// The structure that the first argument points to; empty if it points to something else.
     first: String,
 }
 
-/// What this kernel offers, by its type information.
+/// What this kernel offers, according to its type information.
 trait Kernel {
     fn tracepoint(&self, name: &str) -> Option<Prototype>;
-    /// Whether a program can be put at a function's entry; why not.
+    /// Checks whether a program can be attached to a function's entry; the error says why not.
     fn lets_programs_at(&self, function: &str) -> Result<(), String>;
 }
 
@@ -156,7 +156,7 @@ impl Kernel for Btf<'_> {
     fn tracepoint(&self, name: &str) -> Option<Prototype> {
         let named: Typedef<'_> = self.type_by_name(&format!("btf_trace_{name}"))?;
         let prototype = FuncProto::try_from(named.next_type()?.next_type()?).ok()?;
-        // The first parameter is the program's own.
+        // The first parameter belongs to the program itself.
         let first = prototype.get(1).and_then(|parameter| {
             let pointer: Ptr<'_> = self.type_by_id(parameter.ty)?;
             let name = pointer.next_type()?.name()?;
@@ -175,7 +175,8 @@ impl Kernel for Btf<'_> {
     }
 }
 
-/// How to follow a group on this kernel, and what the trailer says of that; why it cannot be followed.
+/// Chooses how to follow a group on this kernel. Returns the hooks and what the trailer says about
+/// them; the error says why the group cannot be followed.
 fn choose(group: Group, kernel: &dyn Kernel) -> Result<(Hooks, String), String> {
     let hooks = match group {
         Group::Calls => return Err("followed by programs of their own".into()),
@@ -217,7 +218,8 @@ fn uring(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
     }
 }
 
-/// The entry and exit of the function tell more; where no programs are let there, the tracepoint.
+/// The function's entry and exit tell more; if programs are not allowed there, the tracepoint is
+/// used.
 fn faults(kernel: &dyn Kernel) -> Result<(Hooks, String), String> {
     let why = match kernel.lets_programs_at("filemap_fault") {
         Ok(()) => return Ok((FAULTS, FAULTS.how.into())),
@@ -229,7 +231,7 @@ fn faults(kernel: &dyn Kernel) -> Result<(Hooks, String), String> {
     }
 }
 
-/// What is to be loaded, and what the trailer says about it.
+/// What to load, and what the trailer says about it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
     pub(crate) hooks: Vec<Hooks>,
@@ -237,10 +239,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Chooses the hooks of the groups asked for.
+    /// Chooses the hooks of the requested groups.
     pub(crate) fn make(groups: &[Group]) -> Self {
         let mut plan = Self::default();
-        // Only made where needed: the kernel's types are megabytes.
+        // Read only if needed: the kernel's types are megabytes.
         let types = if groups.iter().any(|group| *group != Group::Calls) {
             Btf::from_vmlinux().map_err(|error| error.to_string())
         } else {
@@ -273,8 +275,8 @@ impl Plan {
         });
     }
 
-    /// Tries each group alone, after they did not load together, and takes back those that fail.
-    /// Returns whether there was any.
+    /// Tries each group alone, after they failed to load together, and drops those that fail.
+    /// Returns whether there were any.
     pub(crate) fn drop_failing(&mut self, probe: impl Fn(&Hooks) -> Result<(), String>) -> bool {
         let failing: Vec<(Group, String)> = self
             .hooks
@@ -288,7 +290,7 @@ impl Plan {
         any
     }
 
-    /// Takes back what did not load, or could not be attached although it loaded.
+    /// Drops a group that did not load, or could not be attached although it loaded.
     pub(crate) fn drop_group(&mut self, group: Group, why: String) {
         self.hooks.retain(|hooks| hooks.group != group);
         for entry in &mut self.coverage {
@@ -300,7 +302,7 @@ impl Plan {
     }
 }
 
-/// Why these hooks do not load alone; `None` where they do.
+/// Returns why these hooks do not load alone; `None` if they do.
 fn failure_of(hooks: &Hooks, probe: &impl Fn(&Hooks) -> Result<(), String>) -> Option<String> {
     let why = probe(hooks).err()?;
     Some(format!("{} did not load ({why})", hooks.how))

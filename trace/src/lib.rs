@@ -1,5 +1,5 @@
-//! Follows the I/O of processes with eBPF: which file, which offset, how many bytes, how long, and
-//! whether the page cache had them.
+//! Follows the I/O of processes with eBPF: which file and offset, how many bytes, how long, and
+//! whether the page cache held them.
 //!
 //! # From system call to event
 //!
@@ -17,9 +17,9 @@
 //!    `seen = written + lost` holds exactly; the kernel counts `seen` and the losses, user space
 //!    counts `written`, so the equation checks one against the other.
 //!
-//! What else can be followed, each a [`Group`] of programs that loads or is left out with its
-//! reason: io_uring, libaio, major faults of mapped files, requests of disks. Instead of events the
-//! programs can keep totals per file ([`totals`]).
+//! Other I/O can be followed too, by [`Group`]s of programs, each of which loads or is left out
+//! with its reason: io_uring, libaio, major faults of mapped files, requests of disks. Instead of
+//! events the programs can keep totals per file ([`totals`]).
 //!
 //! # Two ways into the kernel
 //!

@@ -26,17 +26,17 @@ use crate::totals::FileTotals;
 
 const PROC: &str = "/proc";
 
-/// Threads of a process mostly have neighbouring ids, so as many slots make a clash of two threads
-/// in one slot a rarity; clashes are counted as losses. 64 bytes each.
+/// Threads of a process mostly have neighbouring ids, so with this many slots two threads rarely
+/// share one; clashes are counted as losses. 64 bytes each.
 const START_SLOTS: u32 = 16_384;
 
-/// Largest ring buffer that is asked of the kernel, bytes.
+/// The largest ring buffer that is requested from the kernel, bytes.
 const MAX_RING_BYTES: u32 = 1 << 30;
 
 /// How often a control group is searched for processes that have moved there.
 const MEMBERS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Events of running processes.
+/// The events of running processes.
 ///
 /// Tracing runs from [`LiveSource::attach`] to [`EventSource::finish`] or drop.
 pub struct LiveSource {
@@ -53,12 +53,12 @@ pub struct LiveSource {
     ring_records: usize,
     batch: Batch,
     written: u64,
-    /// Drains in a row that found nothing.
+    /// Number of consecutive drains that found nothing.
     idle_drains: u32,
-    /// The disks followed, and whether those of newly opened files join them.
+    /// The disks followed, and whether those of newly opened files are added.
     disks: Vec<DiskNumber>,
     add_disks: bool,
-    /// Requests are recorded for the processes' own files, all of them.
+    /// Whether requests are recorded for all of the processes' own files, and only for these.
     knows_own_files: bool,
 }
 
@@ -72,8 +72,8 @@ impl LiveSource {
         Self::attach_with_slots(options, START_SLOTS)
     }
 
-    /// Like [`LiveSource::attach`], with room for the starts of fewer concurrent calls, so that
-    /// tests can make threads clash. Rounded up to a power of two.
+    /// Like [`LiveSource::attach`], with room for fewer concurrent calls, so that tests can make
+    /// threads clash. `start_slots` is rounded up to a power of two.
     #[doc(hidden)]
     pub fn attach_with_slots(options: &TraceOptions, start_slots: u32) -> Result<Self, TraceError> {
         let proc_root = Path::new(PROC);
@@ -87,7 +87,7 @@ impl LiveSource {
         let mut settings = Settings {
             target,
             is_set: !matches!(options.followed, Followed::Process(_)),
-            // In a container the programs know children by other numbers than we do.
+            // In a container the programs know children by other numbers than ours.
             follow_children: follows_children(&options.followed) && target.namespace.is_none(),
             kinds: options.kinds.clone(),
             filter: KernelFilter::new(&options.filter, options.sampling)?,
@@ -110,7 +110,7 @@ impl LiveSource {
                 .iter()
                 .try_for_each(|member| programs.follow(*member))?;
         }
-        // Below filtered folders the programs judge files themselves, when they are used.
+        // For filtered folders the programs judge files themselves, when they are used.
         let knows_own_files = own_requests_only && settings.filter.wanted.is_empty();
         if knows_own_files {
             files.seen().try_for_each(|file| programs.own_file(file))?;
@@ -145,7 +145,7 @@ impl LiveSource {
         Ok(source)
     }
 
-    /// Adds the disks of files that were opened on filesystems not met before.
+    /// Adds the disks of files that were opened on new filesystems.
     fn follow_new_disks(&mut self) {
         if !self.add_disks {
             return;
@@ -163,11 +163,12 @@ impl LiveSource {
         }
     }
 
-    /// Hands over what is in the ring; returns how many events.
+    /// Hands over what is in the ring. Returns the number of events.
     fn drain_ring(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError> {
         self.files.next_drain();
         let mut total = 0;
-        // A process that produces as fast as we read must not keep us here: one ring's worth.
+        // A process that produces as fast as we read must not keep us here: one ring's worth is the
+        // limit.
         while total < self.ring_records.max(BATCH_RECORDS) {
             let count = self.drain_batch(sink)?;
             total += count;
@@ -180,7 +181,7 @@ impl LiveSource {
         Ok(total)
     }
 
-    /// Hands over one batch; returns its size.
+    /// Hands over one batch. Returns its size.
     fn drain_batch(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError> {
         let count = self.ring.read(&mut self.batch)?;
         let mut notices = std::mem::take(&mut self.batch.notices)
@@ -197,7 +198,7 @@ impl LiveSource {
             };
             if let Some(record) = self.files.record(file.file_id).filter(|_| file.is_new) {
                 sink.file(record).map_err(TraceError::Sink)?;
-                // Came by no call that opens: inherited, or handed over through a socket.
+                // The file was not opened by a call: it was inherited, or passed through a socket.
                 if self.knows_own_files && call.disk().is_none() {
                     self.programs.own_file(call.file)?;
                 }
@@ -212,7 +213,7 @@ impl LiveSource {
         Ok(count)
     }
 
-    /// Threads, and files that are known better now.
+    /// Hands over new threads, and files about which more is known.
     fn hand_over_news(&mut self, sink: &mut dyn EventSink) -> Result<(), TraceError> {
         for thread in self.threads.take_news() {
             sink.thread(&thread).map_err(TraceError::Sink)?;
@@ -223,7 +224,7 @@ impl LiveSource {
         Ok(())
     }
 
-    /// Follows processes that have moved into the control group.
+    /// Starts following processes that have moved into the control group.
     fn look_for_members(&mut self) -> Result<(), TraceError> {
         if self.members_seen.elapsed() < MEMBERS_INTERVAL {
             return Ok(());
@@ -236,7 +237,7 @@ impl LiveSource {
         Ok(())
     }
 
-    /// The way into the kernel and why it was taken, for people.
+    /// Returns a text on the way into the kernel and why it was taken.
     pub fn way_in(&self) -> String {
         format!(
             "{} ({})",
@@ -245,7 +246,7 @@ impl LiveSource {
         )
     }
 
-    /// What is followed, and what not and why.
+    /// Returns what is followed, and what is not and why.
     pub fn coverage(&self) -> Vec<TraceCoverage> {
         let calls = TraceCoverage {
             group: "read, write and sync calls".into(),
@@ -256,13 +257,13 @@ impl LiveSource {
         std::iter::once(calls).chain(groups).collect()
     }
 
-    /// What was asked for and this kernel does not let us follow.
+    /// Returns what was requested but cannot be followed on this kernel.
     pub fn refused(&self) -> impl Iterator<Item = TraceCoverage> {
         let coverage = self.coverage().into_iter();
         coverage.filter(|group| !group.covered && group.how != NOT_ASKED_FOR)
     }
 
-    /// What was counted so far, where the trace only counts. Files are announced to `sink`.
+    /// Returns the totals so far, if the trace only counts. Files are announced to `sink`.
     ///
     /// # Errors
     /// When the sink fails.
@@ -307,7 +308,7 @@ impl LiveSource {
             requests: self.programs.counted_requests(&self.disks),
             coverage: self.coverage(),
             truncated: false,
-            // The call that lost its slot to another thread ends without a start, too.
+            // The call that lost its slot to another thread also ends without a start.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),
             in_flight_at_end,
             cost: self.cost.estimate(counters.seen, cpus()),
@@ -354,19 +355,19 @@ impl EventSource for LiveSource {
     }
 
     fn wait(&mut self) {
-        // Waking up costs a tenth of a millisecond on a virtual machine; an idle server deserves
-        // less of it. Should it awake with a flood, the ring calls when it is half full.
+        // A wake-up costs a tenth of a millisecond on a virtual machine, so there are fewer on an
+        // idle server. If it wakes up with a flood, the ring signals when it is half full.
         self.ring
             .wait(DRAIN_INTERVAL * (1 << self.idle_drains.min(3)));
     }
 }
 
-/// CPUs of this host.
+/// Returns the number of CPUs of this host.
 fn cpus() -> u64 {
     libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u64)
 }
 
-/// Whether children are traced, too.
+/// Returns whether children are traced too.
 fn follows_children(followed: &Followed) -> bool {
     match followed {
         Followed::Process(_) => false,
@@ -376,7 +377,7 @@ fn follows_children(followed: &Followed) -> bool {
     }
 }
 
-/// Takes in what the kernel programs report beside I/O.
+/// Processes what the kernel programs report besides I/O.
 fn note(notice: Notice, threads: &mut ThreadTable, files: &mut FileTable) {
     match notice {
         Notice::Thread { tid, pid, name } => threads.announced(ThreadRecord { tid, pid, name }),
@@ -384,14 +385,14 @@ fn note(notice: Notice, threads: &mut ThreadTable, files: &mut FileTable) {
     }
 }
 
-/// The files that the processes have open. One that has just ended has none; if it was the only
-/// one, that is an error.
+/// Returns the files that the processes have open. A process that has just ended has none; if it
+/// was the only one, that is an error.
 fn scan(proc_root: &Path, members: &[Member]) -> Result<FileTable, TraceError> {
     let pids: Vec<u32> = members.iter().map(|member| member.pid).collect();
     FileTable::scan(proc_root, &pids).map_err(|error| scan_error(error, pids[0]))
 }
 
-/// Loads the chosen backend; with `Auto` the second when the first fails. Also says why.
+/// Loads the chosen backend; with `Auto` the second if the first fails. Also returns the reason.
 fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String), TraceError> {
     let asked_for = |backend| match Programs::load(backend, settings) {
         Ok(programs) => Ok((programs, "asked for".into())),
@@ -412,7 +413,7 @@ fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String)
     }
 }
 
-/// The backends in the order in which they are to be tried, and what speaks for the first.
+/// Returns the backends in the order in which to try them, and the reason for the first.
 fn best_first() -> ([Backend; 2], &'static str) {
     if typed_programs_are_preemptible() {
         let why = "misses fewer calls than tp_btf on this kernel (Linux 7.2 and newer)";
@@ -440,7 +441,7 @@ fn both_failed(first: &Failure, second: Failure) -> TraceError {
     }
 }
 
-/// A ring buffer's size must be a power of two and whole pages.
+/// Returns the size of the ring buffer, which must be a power of two and whole pages.
 fn ring_size(asked: u32) -> u32 {
     let page = u32::try_from(rustix::param::page_size()).unwrap_or(MAX_RING_BYTES);
     asked.clamp(page, MAX_RING_BYTES).next_power_of_two()

@@ -1,4 +1,4 @@
-//! Loading and attaching the kernel programs. The only place that does.
+//! Loading and attaching the kernel programs. No other module does this.
 
 mod constants;
 
@@ -40,24 +40,24 @@ use seekscope_run::{CountedRequests, IoKind};
 
 /// Where the kernel publishes its types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Where classic tracepoints are listed; the first belongs to an automatic mount of old kernels.
+/// Where classic tracepoints are listed; the first is mounted automatically by old kernels.
 const TRACEFS: [&str; 2] = [
     "/sys/kernel/tracing/events",
     "/sys/kernel/debug/tracing/events",
 ];
 
-/// The kernel's restriction of root, where securityfs is mounted.
+/// The kernel's lockdown state, which restricts root, if securityfs is mounted.
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
-/// How the library frames the verifier's log.
+/// The lines with which the library frames the verifier's log.
 const LOG_BEGINS: &str = "-- BEGIN PROG LOAD LOG --";
 const LOG_ENDS: &str = "-- END PROG LOAD LOG --";
 
-/// Files times operations that can be counted, 392 bytes each.
+/// The most pairs of file and operation that can be counted, 392 bytes each.
 const TOTALS_MAX: u32 = 16_384;
 
-/// Verdicts about files that are kept at least (`VERDICTS_MAX` in bpf/filter.h); where more files are
-/// open, for as many times the open ones: servers open more as they go on.
+/// The fewest verdicts about files that are kept (`VERDICTS_MAX` in bpf/filter.h). If more files
+/// are open, the number is a multiple of theirs: servers open more as they go on.
 const VERDICTS_MIN: usize = 16_384;
 const VERDICTS_PER_OPEN_FILE: usize = 4;
 /// `VERDICT_WANTED` in bpf/filter.h.
@@ -68,10 +68,10 @@ const SLOTS_PER_BATCH: u32 = 4096;
 /// Where `op` lies in `struct start_slot` of bpf/record.h; `tid` comes first.
 const SLOT_OP_AT: usize = 6;
 
-/// Messages of the library since the last load, so that they end up in error texts and not on
+/// Messages of the library since the last load, kept so that they end up in error texts and not on
 /// the terminal.
 static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// A verifier log runs to thousands of lines; the cause stands at its end.
+/// A verifier log has thousands of lines; the cause is at its end.
 const MESSAGES_KEPT: usize = 64;
 
 /// A way into the kernel.
@@ -93,11 +93,11 @@ impl Backend {
 /// What the programs are told before they load.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// The process, or the first of a set, whose namespace holds for all.
+    /// The process, or the first of a set; its namespace applies to all of them.
     pub(crate) target: Target,
-    /// More than one process, or one whose children count.
+    /// Whether there is more than one process, or one whose children count.
     pub(crate) is_set: bool,
-    /// Children are traced from their birth.
+    /// Whether children are traced from birth.
     pub(crate) follow_children: bool,
     pub(crate) kinds: Vec<IoKind>,
     pub(crate) filter: KernelFilter,
@@ -106,15 +106,15 @@ pub(crate) struct Settings {
     pub(crate) ring_bytes: u32,
     /// A power of two.
     pub(crate) start_slots: u32,
-    /// The kinds of I/O beside the plain calls.
+    /// The kinds of I/O besides the plain calls.
     pub(crate) groups: Plan,
-    /// Requests for other files are counted, not recorded.
+    /// Whether requests for other files are counted, not recorded.
     pub(crate) own_requests_only: bool,
-    /// Files that are open when tracing begins.
+    /// Number of files open when tracing begins.
     pub(crate) open_files: usize,
 }
 
-/// What the programs counted, summed over CPUs (`struct io_counters` in bpf/record.h).
+/// The programs' counters, summed over CPUs (`struct io_counters` in bpf/record.h).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub(crate) seen: u64,
@@ -126,15 +126,15 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Seen and not handed over, for whichever reason.
+    /// Returns the events seen but not handed over, for any reason.
     pub(crate) fn lost(&self) -> u64 {
         self.lost_ring_full + self.lost_start + self.lost_table_full + self.lost_end
     }
 }
 
-/// Programs in the kernel. Dropping this removes them.
+/// The programs in the kernel. Dropping this removes them.
 pub(crate) struct Programs {
-    /// Declared first: detach before the maps go.
+    /// Declared first, so that it is detached before the maps go.
     links: Vec<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
@@ -142,7 +142,7 @@ pub(crate) struct Programs {
     own_requests_only: bool,
 }
 
-/// One backend's failure.
+/// Why a backend failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     backend: Backend,
@@ -164,13 +164,14 @@ impl Programs {
 
     fn try_load(backend: Backend, settings: &Settings) -> libbpf_rs::Result<Self> {
         // The generated code borrows this place for as long as the programs live, which nothing
-        // bounds. It holds one pointer, so giving it away for good costs eight bytes per trace.
+        // bounds. It holds one pointer, so leaking it costs eight bytes per trace.
         let place = Box::leak(Box::new(MaybeUninit::<OpenObject>::uninit()));
         let mut open = IoSkelBuilder::default().open(place)?;
         configure(&mut open, backend, settings)?;
         let skeleton = open.load()?;
         let programs = &skeleton.progs;
-        // Exit first or entry first does not matter: programs are idle while `tracing` is 0.
+        // Whether entry or exit is attached first does not matter: programs are idle while
+        // `tracing` is 0.
         let mut links = match backend {
             Backend::TpBtf => vec![
                 programs.seekscope_exit.attach()?,
@@ -207,8 +208,8 @@ impl Programs {
         })
     }
 
-    /// Tries to load and attach one group, alone and for a moment. Costs as much CPU time as loading
-    /// them all.
+    /// Tries to load and attach one group, alone and briefly. Costs as much CPU time as loading all
+    /// of them.
     ///
     /// # Errors
     /// Why the kernel refuses, for the trailer.
@@ -245,12 +246,12 @@ impl Programs {
         })
     }
 
-    /// What is followed beside the plain calls, and why the rest is not.
+    /// Returns what is followed besides the plain calls, and why the rest is not.
     pub(crate) fn groups(&self) -> &Plan {
         &self.groups
     }
 
-    /// Follows the requests of these disks; further ones than [`DISKS_MAX`] are left out.
+    /// Follows the requests of these disks; disks beyond [`DISKS_MAX`] are left out.
     pub(crate) fn set_disks(&mut self, disks: &[DiskNumber]) {
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             for (place, disk) in shared
@@ -271,14 +272,14 @@ impl Programs {
         &self.skeleton.maps.seekscope_ring
     }
 
-    /// Starts or stops recording, for all programs at once. Returns when no program still works by
-    /// the old order.
+    /// Starts or stops recording, for all programs at once. Returns when no program still acts on
+    /// the old setting.
     pub(crate) fn set_tracing(&mut self, on: bool) {
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             store(&mut shared.tracing, u32::from(on));
         }
-        // Programs run inside read-side critical sections; this command waits for all of them.
-        // Where the kernel does not offer it, 20 ms is thousands of times a program's run.
+        // Programs run inside read-side critical sections; this command waits for all of them. If
+        // the kernel does not offer it, 20 ms is thousands of times a program's run.
         if membarrier(MembarrierCommand::Global).is_err() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -312,8 +313,8 @@ impl Programs {
             })
     }
 
-    /// Requests for this file are for a traced one. The programs know by themselves what is opened
-    /// from now on.
+    /// Marks a file as one of a traced process, for its requests. The programs know by themselves
+    /// about files opened from now on.
     ///
     /// # Errors
     /// When the kernel has no memory for the entry.
@@ -329,7 +330,7 @@ impl Programs {
             })
     }
 
-    /// All requests of `disks` so far, where they are counted.
+    /// Returns all requests of `disks` so far, if they are counted.
     pub(crate) fn counted_requests(&self, disks: &[DiskNumber]) -> Vec<CountedRequests> {
         let counts = &self.skeleton.maps.seekscope_request_counts;
         let followed = self.groups.hooks.iter().any(|h| h.group == Group::Block);
@@ -343,7 +344,7 @@ impl Programs {
         })
     }
 
-    /// What was counted so far, per file and operation.
+    /// Returns the totals so far, per file and operation.
     pub(crate) fn totals(&self) -> Vec<(KernelTotals, RawTotals)> {
         let map = &self.skeleton.maps.seekscope_totals;
         map.keys()
@@ -382,13 +383,13 @@ impl Programs {
         Ok(sum)
     }
 
-    /// Calls on files that began and have not ended. Meaningful once tracing is off.
+    /// Returns the calls on files that began and have not ended. Meaningful once tracing is off.
     pub(crate) fn calls_in_flight(&self) -> u64 {
         let slots = &self.skeleton.maps.seekscope_slots;
         let occupied =
             |slot: &[u8]| slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0;
         let in_groups = groups::in_flight(self.skeleton.object(), &self.groups.hooks);
-        // A few calls into the kernel (Linux 5.6) rather than one per slot.
+        // A few calls into the kernel (Linux 5.6) instead of one per slot.
         in_groups
             + match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
                 Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
@@ -396,7 +397,7 @@ impl Programs {
             }
     }
 
-    /// What the kernel counted about the programs.
+    /// Returns what the kernel counted about the programs.
     pub(crate) fn runs(&self) -> AllRuns {
         let programs = &self.skeleton.progs;
         let pair = match self.backend {
@@ -414,7 +415,7 @@ impl Programs {
     }
 }
 
-/// Fails early, in plain words, where the kernel publishes no types.
+/// Fails early, with a clear message, if the kernel publishes no types.
 pub(crate) fn check_btf() -> Result<(), TraceError> {
     if Path::new(BTF).exists() {
         return Ok(());
@@ -423,7 +424,7 @@ pub(crate) fn check_btf() -> Result<(), TraceError> {
 }
 
 impl Failure {
-    /// Why a worse backend had to be taken, for the trailer.
+    /// Returns why a worse backend had to be used, for the trailer.
     pub(crate) fn reason(&self) -> String {
         format!("{} did not load ({})", self.backend.name(), self.cause())
     }
@@ -435,7 +436,7 @@ impl Failure {
         format!("{}; {}", self.error, without_verifier_log(&self.messages))
     }
 
-    /// The error for the user, when no backend is left to try.
+    /// Returns the error for the user, when no backend is left to try.
     pub(crate) fn into_error(self) -> TraceError {
         let what = format!("load the tracing programs ({})", self.backend.name());
         if is_locked_down() {
@@ -473,14 +474,14 @@ impl Failure {
     }
 }
 
-/// Does lockdown forbid what every tracing program does? The kernel refuses with EINVAL then, as
-/// if the program were wrong. In the other mode, integrity, programs may read.
+/// Returns whether lockdown forbids what every tracing program does. The kernel then refuses with
+/// EINVAL, as if the program were wrong. In the other mode, integrity, programs may read.
 fn is_locked_down() -> bool {
     std::fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
 }
 
-/// The verifier's log in a text, which tells each instruction's registers, cut down to its verdict:
-/// the line before the closing statistics.
+/// Reduces the verifier's log in a text, which lists the registers at each instruction, to its
+/// verdict: the line before the closing statistics.
 fn without_verifier_log(text: &str) -> String {
     let Some((before, rest)) = text.split_once(LOG_BEGINS) else {
         return text.to_owned();

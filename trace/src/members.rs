@@ -1,4 +1,4 @@
-//! The processes that are followed when they are more than one.
+//! The set of processes that are followed, if there is more than one.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,30 +11,30 @@ use crate::process::Target;
 
 const PROCESSES: &str = "cgroup.procs";
 
-/// Who is followed, as far as known.
+/// The processes followed, as far as known.
 #[derive(Debug)]
 pub(crate) struct Members {
     proc_root: PathBuf,
     cgroup: Option<PathBuf>,
-    /// By the caller's numbers.
+    /// Process ids as the caller sees them.
     pids: HashSet<u32>,
-    /// All must be numbered by one namespace: the first one's.
+    /// The namespace that must number all of them: the first one's.
     namespace: Option<crate::process::Namespace>,
 }
 
-/// A process to be followed from now on.
+/// A process that is followed from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) pid: u32,
-    /// As the kernel programs know it.
+    /// Its id as the kernel programs know it.
     pub(crate) tgid: u32,
 }
 
 impl Members {
-    /// Finds those that are there now. Returns also what the kernel programs recognise them by.
+    /// Finds the processes that exist now. Also returns how the kernel programs recognise them.
     ///
     /// # Errors
-    /// [`TraceError::NoSuchProcess`] and the like, [`TraceError::NoMembers`].
+    /// [`TraceError::NoSuchProcess`] and similar errors, [`TraceError::NoMembers`].
     pub(crate) fn find(
         proc_root: &Path,
         followed: &Followed,
@@ -78,7 +78,7 @@ impl Members {
         Ok((members, list, target))
     }
 
-    /// Processes that have joined the control group since the last look.
+    /// Returns processes that have joined the control group since the last look.
     pub(crate) fn joined(&mut self) -> Vec<Member> {
         let Some(folder) = &self.cgroup else {
             return Vec::new();
@@ -108,7 +108,7 @@ impl Members {
     }
 }
 
-/// The processes of a group and of the groups below it.
+/// Returns the processes of a group and of the groups below it.
 fn processes_of(folder: &Path) -> Result<Vec<u32>, TraceError> {
     let mut pids = Vec::new();
     collect(folder, &mut pids).map_err(|source| TraceError::Proc {
@@ -120,12 +120,12 @@ fn processes_of(folder: &Path) -> Result<Vec<u32>, TraceError> {
 
 fn collect(folder: &Path, pids: &mut Vec<u32>) -> io::Result<()> {
     let text = fs::read_to_string(folder.join(PROCESSES))?;
-    // Processes that our namespace cannot see are listed as 0.
+    // Processes that are invisible in our namespace are listed as 0.
     let numbers = text.lines().filter_map(|line| line.parse::<u32>().ok());
     pids.extend(numbers.filter(|pid| *pid != 0));
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // A group below that has gone meanwhile is no loss.
+            // A subgroup that has disappeared since is no loss.
             let _ = collect(&entry.path(), pids);
         }
     }

@@ -1,17 +1,17 @@
-//! What the kernel programs report beside I/O: threads and names of files. The layouts are
-//! `struct thread_record` and `struct name_record` in `bpf/record.h`. Pure, and total.
+//! What the kernel programs report besides I/O: threads and names of files. The layouts are `struct
+//! thread_record` and `struct name_record` in `bpf/record.h`. Pure and total.
 
 use crate::decode::{FileKey, RECORD_BYTES};
 
 const THREAD_BYTES: usize = 32;
-/// Where the name stands in a thread's record, and where the parts begin in a file's.
+/// Offset of the name in a thread's record, and of the path's parts in a file's record.
 const COMM_AT: usize = 16;
 const PARTS_AT: usize = 64;
 
 const NAME_TRUNCATED: u32 = 1;
 const NAME_UNLINKED: u32 = 2;
 
-/// A record that is no I/O.
+/// A record that is not I/O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// A thread is about to have its first event.
@@ -20,21 +20,22 @@ pub enum Notice {
     Opened(OpenedFile),
 }
 
-/// What a process opened.
+/// A file that a process opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedFile {
     pub file: FileKey,
-    /// Tells a new file from an older one that had its inode number.
+    /// Distinguishes a new file from an older one that had its inode number.
     pub generation: u32,
-    /// The process, as the first PID namespace numbers it.
+    /// The process's id in the first PID namespace.
     pub pid: u32,
     /// Absolute path as the process sees it; `None` where it is too deep or too long.
     pub path: Option<String>,
-    /// It has no name any more, or never had one.
+    /// The file no longer has a name, or never had one.
     pub unlinked: bool,
 }
 
-/// Decodes a record whose length is not that of an I/O record; `None` for what no program sends.
+/// Decodes a record whose length is not that of an I/O record; `None` for one that no program
+/// sends.
 pub fn decode_notice(bytes: &[u8]) -> Option<Notice> {
     match bytes.len() {
         THREAD_BYTES => Some(Notice::Thread {
@@ -62,7 +63,7 @@ fn opened(bytes: &[u8]) -> Option<OpenedFile> {
     })
 }
 
-/// The parts stand from the last to the first, each ended by a zero byte.
+/// Joins the parts of a path, which come in order from last to first, each ended by a zero byte.
 fn path_of(parts: &[u8]) -> String {
     let parts = parts.strip_suffix(&[0]).unwrap_or(parts);
     let mut path = String::new();

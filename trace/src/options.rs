@@ -1,4 +1,4 @@
-//! What is to be traced.
+//! What to trace.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::groups::Group;
 /// Which way into the kernel to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackendChoice {
-    /// The best that loads.
+    /// The best backend that loads.
     #[default]
     Auto,
     /// Typed tracepoints or nothing.
@@ -19,7 +19,7 @@ pub enum BackendChoice {
     Tracepoint,
 }
 
-/// Which processes are traced. Ids are those of the caller's PID namespace.
+/// The processes to trace. Ids are those of the caller's PID namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Followed {
     /// One process, without its children: the cheapest, as only a constant is compared.
@@ -27,39 +27,39 @@ pub enum Followed {
     /// These processes and, with `children`, those that they or their children start later.
     Processes { pids: Vec<u32>, children: bool },
     /// The processes of a control group and the groups below it (a folder below /sys/fs/cgroup),
-    /// with those that start or move there later; those that move are noticed within a second.
+    /// including those that start or move there later; moves are noticed within a second.
     Cgroup(PathBuf),
 }
 
-/// What the kernel programs let pass. What they do not is neither recorded nor counted.
+/// What the kernel programs let pass. Everything else is neither recorded nor counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Only these files, and what lies below these folders; empty: all. At most 256. A file is
+    /// Only these files, and files below these folders; empty: all. At most 256. A file is
     /// recognised by its inode, so it must exist when tracing begins.
     pub paths: Vec<PathBuf>,
     /// Only files on the filesystems that hold these paths; empty: all. At most 8.
     pub devices_of: Vec<PathBuf>,
-    /// Only calls that took at least as long.
+    /// Only calls that took at least this long.
     pub latency_min: Duration,
 }
 
-/// Keeps some regions of each file and leaves the others.
+/// Keeps some regions of each file and drops the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// One region in as many is kept. At least 1.
+    /// One region in this many is kept. At least 1.
     pub one_in: u32,
-    /// Bytes of a region, a power of two.
+    /// Bytes per region, a power of two.
     pub region_bytes: u64,
 }
 
 /// Which requests of a disk are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestScope {
-    /// Those for files that a traced process has opened, whoever sends them off: written data leaves
-    /// in threads of the kernel. All others are counted only, by what they are for.
+    /// Requests for files that a traced process has opened, whoever sends them: kernel threads send
+    /// off written data. All others are only counted, by what they are for.
     #[default]
     TracedFiles,
-    /// All, whoever causes them.
+    /// All requests, whoever causes them.
     WholeDisk,
 }
 
@@ -71,31 +71,32 @@ pub struct TraceOptions {
     pub kinds: Vec<IoKind>,
     pub filter: Filter,
     pub sampling: Option<Sampling>,
-    /// Only count, per file and operation; no events. See [`crate::FileTotals`].
+    /// Whether to only count, per file and operation, without events. See [`crate::FileTotals`].
     pub only_totals: bool,
     /// Room for records not yet drained, bytes, 64 each. Rounded up to a power of two and to the
-    /// page size; at most 1 GiB. At 300,000 events per second 16 MiB last a second.
+    /// page size; at most 1 GiB. At 300,000 events per second, 16 MiB last a second.
     pub ring_bytes: u32,
     /// The way into the kernel.
     pub backend: BackendChoice,
-    /// Kinds of I/O beside the plain calls, which are always followed. Those that the kernel does
-    /// not let us follow are named in the trailer. Filters hold for them, too; requests of disks are
-    /// chosen by disk and file.
+    /// Kinds of I/O besides the plain calls, which are always followed. Those that the kernel does
+    /// not allow are named in the trailer. Filters also apply to these groups, except requests of
+    /// disks, which are chosen by disk and file.
     pub groups: Vec<Group>,
     /// Whole disks, `(major, minor)`, whose requests to follow with [`Group::Block`], at most 16.
     /// Empty: the disks that hold the processes' open files.
     pub disks: Vec<(u32, u32)>,
-    /// Of these disks' requests, the ones to record.
+    /// The requests of these disks to record.
     pub requests: RequestScope,
 }
 
 impl TraceOptions {
-    /// Reads and writes of one process: all of them, 16 MiB of ring, the best backend.
+    /// Returns options for the reads and writes of one process: all of them, 16 MiB of ring, the
+    /// best backend.
     pub fn new(pid: u32) -> Self {
         Self::of(Followed::Process(pid))
     }
 
-    /// Likewise, of several processes.
+    /// Returns the same options for several processes.
     pub fn of(followed: Followed) -> Self {
         Self {
             followed,
@@ -111,7 +112,7 @@ impl TraceOptions {
         }
     }
 
-    /// What is left out, for people; empty when nothing is.
+    /// Returns texts on what is left out; empty if nothing is.
     pub(crate) fn describe_filters(&self) -> Vec<String> {
         let mut all = Vec::new();
         let names = |paths: &[PathBuf]| -> String {

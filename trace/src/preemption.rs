@@ -10,11 +10,11 @@
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
 
-/// Came with the change.
+/// A symbol that came with the change.
 const SIGN: &str = "trace_call_bpf_faultable";
 
-/// Looks for the sign in the kernel's type information, since distributions move changes between
-/// versions; no type information, no sign.
+/// Looks for the symbol in the kernel's type information, since distributions move changes between
+/// versions. Without type information it is taken to be absent.
 pub(crate) fn typed_programs_are_preemptible() -> bool {
     let Ok(kernel) = Btf::from_vmlinux() else {
         return false;

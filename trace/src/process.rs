@@ -1,4 +1,4 @@
-//! The process to be traced, and what the caller is allowed to do.
+//! The process to trace, and what the caller is allowed to do.
 
 use std::fs;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<Namespace>,
 }
 
-/// A PID namespace by its file: device in the kernel's encoding, and inode.
+/// A PID namespace, identified by its file: device in the kernel's encoding, and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Namespace {
     pub(crate) device: u64,
@@ -56,8 +56,8 @@ impl Target {
                 namespace: None,
             });
         }
-        // In a container the number known to us is not the number the kernel uses. What both know
-        // is the process's innermost namespace and its number there.
+        // In a container the id known to us is not the one the kernel uses. Both know the process's
+        // innermost namespace and its id there.
         let namespace = namespace_of(proc_root, &pid.to_string())?;
         Ok(Self {
             tgid: last_number(&status, "NSpid:").unwrap_or(pid),
@@ -95,7 +95,7 @@ fn namespace_of(proc_root: &Path, process: &str) -> Result<Namespace, TraceError
     })
 }
 
-/// The error for a process whose `/proc` folder is closed to us.
+/// Returns the error for a process whose `/proc` folder we may not read.
 pub(crate) fn not_ours(process: &str) -> TraceError {
     TraceError::NoPermission {
         what: format!("look at the open files of process {process}"),
@@ -128,7 +128,7 @@ fn missing_capabilities(status: &str) -> Vec<&'static str> {
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        // Unknown: let the kernel decide.
+        // Unknown, so the kernel decides.
         .unwrap_or(u64::MAX);
     let has = |capability: u32| effective >> capability & 1 == 1;
     if has(CAP_SYS_ADMIN) {

@@ -1,4 +1,4 @@
-//! A trace that runs beside the caller, on a thread of its own.
+//! A trace that runs alongside the caller, on a thread of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,7 +16,7 @@ type Outcome = Result<(TraceFacts, Sink), TraceError>;
 const RUNNING: u8 = 0;
 /// Collect the rest and write the trailer.
 const STOP: u8 = 1;
-/// Detach and leave; nobody will read the rest.
+/// Detach and end; nobody will read the rest.
 const ABANDON: u8 = 2;
 
 /// A running trace. Dropping it detaches everything from the kernel before `drop` returns, so an
@@ -28,7 +28,7 @@ pub struct Recording {
 
 impl Recording {
     /// Starts handing `source`'s events to `sink`. If the thread cannot be started, [`stop`]
-    /// says so.
+    /// reports it.
     ///
     /// [`stop`]: Recording::stop
     pub fn start(source: Box<dyn EventSource>, sink: Box<dyn EventSink + Send>) -> Recording {
@@ -49,8 +49,8 @@ impl Recording {
         }
     }
 
-    /// True once the reader has ended by itself, which it does only on an error: time to call
-    /// [`Recording::stop`] and learn it.
+    /// Returns whether the reader has ended by itself, which it does only on an error.
+    /// [`Recording::stop`] then returns that error.
     pub fn has_failed(&self) -> bool {
         self.reader.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -58,7 +58,8 @@ impl Recording {
     /// Ends the trace: collects the rest and returns the trailer and the sink.
     ///
     /// # Errors
-    /// Whatever ended the trace early, or went wrong at its end. Programs are detached either way.
+    /// Any error that ended the trace early, or occurred at its end. The programs are detached
+    /// either way.
     pub fn stop(mut self) -> Result<(TraceFacts, Box<dyn EventSink + Send>), TraceError> {
         self.end(STOP)
     }
@@ -79,13 +80,13 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         if self.reader.is_some() {
-            // The events are unwanted, and with them any error.
+            // The events are not wanted, nor any error.
             let _ = self.end(ABANDON);
         }
     }
 }
 
-/// The reader thread. `source` lives here, so that its end detaches the programs.
+/// Runs the reader thread. `source` lives here, so that the programs are detached when it ends.
 fn read(mut source: Box<dyn EventSource>, mut sink: Sink, order: &AtomicU8) -> Outcome {
     while order.load(Ordering::Acquire) == RUNNING {
         source.wait();

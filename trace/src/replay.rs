@@ -1,4 +1,4 @@
-//! A source over a list, for tests of whatever consumes events.
+//! An event source backed by a list, for tests of code that consumes events.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub struct VecSource {
 }
 
 impl VecSource {
-    /// All files are announced first; then each drain gives at most `per_drain` events (0: all).
+    /// Announces all files first; then each drain hands over at most `per_drain` events (0: all).
     pub fn new(files: Vec<FileRecord>, events: Vec<IoEvent>, per_drain: usize) -> Self {
         Self {
             files,

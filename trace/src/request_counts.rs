@@ -4,7 +4,7 @@ use seekscope_run::{CountedRequests, IoKind, IoOp, RequestCause};
 
 use crate::disks::DiskNumber;
 
-/// Operations counted apart, in the order of the table.
+/// Operations counted separately, in the order of the table.
 const OPS: [IoOp; 4] = [
     IoOp::BlockRead,
     IoOp::BlockWrite,
@@ -12,8 +12,8 @@ const OPS: [IoOp; 4] = [
     IoOp::BlockDiscard,
 ];
 
-/// Requests and bytes of one entry, summed over CPUs. A CPU may have taken back more than it counted
-/// itself, so sums wrap.
+/// Sums the requests and bytes of one entry over CPUs. A CPU may have subtracted more than it
+/// counted itself, so sums wrap.
 pub(crate) fn sum_of_cpus(per_cpu: &[Vec<u8>]) -> (u64, u64) {
     let word = |value: &[u8], at: usize| {
         let bytes = value.get(at..at + 8).and_then(|b| b.try_into().ok());
@@ -27,8 +27,8 @@ pub(crate) fn sum_of_cpus(per_cpu: &[Vec<u8>]) -> (u64, u64) {
     })
 }
 
-/// What the table holds about `disks`; `entry` reads one of its entries. Causes without requests are
-/// left out.
+/// Collects what the table holds about `disks`; `entry` reads one of its entries. Causes without
+/// requests are left out.
 pub(crate) fn collect(
     disks: &[DiskNumber],
     entry: impl Fn(u32) -> (u64, u64),

@@ -13,13 +13,13 @@ use crate::decode::RECORD_BYTES;
 use crate::error::TraceError;
 use crate::notices::{Notice, decode_notice};
 
-/// Records taken at once: bounds the memory, and the time until a drain returns.
+/// The most records taken at once: bounds the memory, and the time until a drain returns.
 pub(crate) const BATCH_RECORDS: usize = 16_384;
 
 /// Negative errno by which the callback stops the library at a malformed record.
 const MALFORMED: i32 = -libc::EBADMSG;
 
-/// What one read of the ring gave.
+/// The result of one read of the ring.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     /// I/O records, one after the other.
@@ -76,7 +76,7 @@ impl Ring {
         })
     }
 
-    /// Waits for the next timed drain, or the kernel's call that the ring fills up.
+    /// Waits for the next timed drain, or for the kernel's signal that the ring fills up.
     pub(crate) fn wait(&self, interval: Duration) {
         let timeout = Timespec::try_from(interval).unwrap_or_default();
         let mut ready = Vec::with_capacity(1);
@@ -92,7 +92,7 @@ impl Ring {
         }
     }
 
-    /// Puts up to one batch of records into `into`; returns how many records, of all kinds.
+    /// Puts up to one batch of records into `into`. Returns the number of records of all kinds.
     pub(crate) fn read(&mut self, into: &mut Batch) -> Result<usize, TraceError> {
         into.clear();
         mem::swap(
@@ -112,8 +112,8 @@ impl Ring {
     }
 }
 
-/// An epoll instance that reports wake-ups only (edge-triggered): a level-triggered one would
-/// report any waiting record and turn the timed drain into one per record.
+/// Returns an epoll instance that reports wake-ups only (edge-triggered): a level-triggered one
+/// would report any waiting record and turn the timed drain into one per record.
 fn wakeup_of(map: &dyn MapCore) -> rustix::io::Result<rustix::fd::OwnedFd> {
     let wakeup = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;

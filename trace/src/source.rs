@@ -19,10 +19,10 @@ pub trait EventSink {
         Ok(())
     }
 
-    /// So many events were lost so far. Told now and then; the trailer has the last word.
+    /// Reports how many events were lost so far. Called now and then; the trailer is authoritative.
     fn lost(&mut self, _events: u64) {}
 
-    /// All events that were there have been handed over: a moment to bring them to safety.
+    /// Called when all available events have been handed over: a chance to make them durable.
     fn drained(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
@@ -50,7 +50,8 @@ impl<S: EventSink + ?Sized> EventSink for Box<S> {
     }
 }
 
-/// Into a run directory: each drain is brought to the file, so that a killed run misses little.
+/// Writes into a run directory. Each drain is flushed to the file, so that a killed run loses
+/// little.
 impl EventSink for IoWriter {
     fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
         Ok(IoWriter::event(self, event)?)
@@ -71,16 +72,16 @@ impl EventSink for IoWriter {
 
 /// Produces events: the kernel programs, a stored run, a list in a test.
 pub trait EventSource: Send {
-    /// Hands over the events that are there, without waiting for more, and returns how many. May
-    /// stop early and leave a rest for the next call, so that a flood cannot hold it forever.
+    /// Hands over the available events, without waiting for more, and returns how many. May stop
+    /// early and leave the rest for the next call, so that a flood cannot hold it forever.
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError>;
 
-    /// Stops producing. Taking programs out of the kernel takes tens of milliseconds of CPU time,
-    /// but after the time that was traced, so it is apart from [`EventSource::finish`], whose cost
+    /// Stops producing. Removing programs from the kernel takes tens of milliseconds of CPU time,
+    /// but after the traced time, so it is separate from [`EventSource::finish`], whose cost
     /// counts.
     fn stop(&mut self) {}
 
-    /// Stops producing unless that was done, hands over what is left and returns the trailer,
+    /// Stops producing if that has not been done, hands over what is left and returns the trailer,
     /// without the cost of the thread that called `drain`, which that thread measures.
     fn finish(&mut self, sink: &mut dyn EventSink) -> Result<TraceFacts, TraceError>;
 

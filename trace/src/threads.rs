@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use seekscope_run::ThreadRecord;
 
-/// The threads that events were made by.
+/// The threads that made events.
 #[derive(Debug)]
 pub(crate) struct ThreadTable {
     proc_root: PathBuf,
-    /// False in a container, where /proc numbers threads otherwise than the kernel programs.
+    /// False in a container, where /proc numbers threads differently from the kernel programs.
     numbers_agree: bool,
-    /// The process of threads about which nothing can be learnt.
+    /// The process of threads about which nothing can be found out.
     fallback_pid: u32,
     threads: HashMap<u32, ThreadRecord>,
-    /// Not yet handed over.
+    /// Threads not yet handed over.
     news: Vec<u32>,
 }
 
@@ -30,7 +30,8 @@ impl ThreadTable {
         }
     }
 
-    /// The kernel programs have met a thread. Its number may have belonged to another before.
+    /// Notes a thread that the kernel programs announced. Its number may have belonged to another
+    /// before.
     pub(crate) fn announced(&mut self, thread: ThreadRecord) {
         if self.threads.get(&thread.tid) != Some(&thread) {
             self.news.push(thread.tid);
@@ -38,8 +39,8 @@ impl ThreadTable {
         }
     }
 
-    /// The process of a thread. One that was never announced (the ring was full, or it is the
-    /// kernel's own) is looked up.
+    /// Returns the process of a thread. A thread that was never announced (the ring was full, or it
+    /// is the kernel's own) is looked up.
     pub(crate) fn process_of(&mut self, tid: u32) -> u32 {
         if let Some(thread) = self.threads.get(&tid) {
             return thread.pid;
@@ -68,7 +69,7 @@ impl ThreadTable {
         })
     }
 
-    /// Threads that are new, or known better, since the last call.
+    /// Returns threads that are new, or better known, since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<ThreadRecord> {
         let news = std::mem::take(&mut self.news);
         news.iter()
@@ -76,7 +77,7 @@ impl ThreadTable {
             .collect()
     }
 
-    /// Looks at the names of living threads once more: many are named after they have started.
+    /// Reads the names of living threads once more: many are named after they have started.
     pub(crate) fn refresh(&mut self) {
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {

@@ -7,19 +7,19 @@ use crate::decode::FileKey;
 /// Latency buckets: bucket i holds latencies from 2^i to 2^(i+1) - 1 ns, the last all above.
 pub const LATENCY_BUCKETS: usize = 40;
 
-/// Whose totals: `struct total_key` in bpf/record.h.
+/// The key of an entry: `struct total_key` in bpf/record.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KernelTotals {
     pub(crate) file: FileKey,
     pub(crate) op: IoOp,
 }
 
-/// What was counted: `struct totals` in bpf/record.h.
+/// The counts of an entry: `struct totals` in bpf/record.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawTotals {
     pub calls: u64,
     pub errors: u64,
-    /// Transferred.
+    /// Bytes transferred.
     pub bytes: u64,
     pub device_read_bytes: u64,
     pub hits: u64,
@@ -31,7 +31,7 @@ pub struct RawTotals {
     pub latency_buckets: [u64; LATENCY_BUCKETS],
 }
 
-/// One file and operation since the beginning of the trace.
+/// Counts for one file and operation since the beginning of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileTotals {
     pub file_id: u32,
@@ -40,7 +40,7 @@ pub struct FileTotals {
 }
 
 impl KernelTotals {
-    /// Decodes an entry of the table; `None` for what no program writes.
+    /// Decodes an entry of the table; `None` for one that no program writes.
     pub(crate) fn decode(key: &[u8], value: &[u8]) -> Option<(Self, RawTotals)> {
         let words = |bytes: &[u8]| -> Vec<u64> {
             bytes

@@ -1,11 +1,11 @@
-//! Whether one setting is really better than another: fresh runs in randomised pairs, looked at now and
-//! then, with an error of 5 % over all looks.
+//! Decides whether one setting is really better than another: fresh runs in randomised pairs, tested at
+//! several looks, with an error of 5 % over all looks.
 //!
-//! A pair is run close together and in random order, so that what drifts hits both alike. Of each pair
-//! only the logarithm of the ratio counts, and of these only Student's t, which holds from four pairs on.
-//! Looking several times would find a difference that is not there more often than promised, so each look
-//! may only spend its part of the 5 % (Lan and DeMets, "Discrete sequential boundaries for clinical
-//! trials", 1983; here by the union bound, which holds however the looks depend on one another).
+//! A pair is run close together and in random order, so that drift affects both alike. Of each pair only the
+//! logarithm of the ratio counts, and of these only Student's t, which holds from four pairs on. Looking
+//! several times would find a non-existent difference more often than promised, so each look may only spend
+//! its part of the 5 % (Lan and DeMets, "Discrete sequential boundaries for clinical trials", 1983; here by
+//! the union bound, which holds however the looks depend on one another).
 
 mod interval;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::optimiser::Goal;
 
-/// When to look, in pairs, and what each look may spend of the error: 0.05 (n / 24)² in all, up to it.
+/// The looks, by number of pairs, and what each may spend of the error: 0.05 (n / 24)² in total, up to it.
 pub const LOOKS: [Look; 6] = [
     Look {
         pairs: 4,
@@ -43,25 +43,25 @@ pub const LOOKS: [Look; 6] = [
 ];
 /// A gain below this share is not worth more runs.
 pub const GAIN_MIN: f64 = 0.02;
-/// One-sided error of the bound that says so.
+/// One-sided error of the futility bound.
 const FUTILITY_ALPHA: f64 = 0.10;
 
 /// One look at the pairs so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     pub pairs: usize,
-    /// One-sided.
+    /// One-sided error.
     pub alpha: f64,
 }
 
-/// What a duel shows.
+/// The result of a duel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Better,
     /// A gain of 2 % or more is improbable.
     NotBetter,
-    /// All pairs were run and it could be either.
+    /// All pairs were run and the result is open.
     Unresolved,
 }
 
@@ -70,18 +70,18 @@ pub enum Verdict {
 pub struct Judgement {
     /// `None` while more pairs are needed.
     pub verdict: Option<Verdict>,
-    /// Pairs that the judgement rests on: those of the look that decided.
+    /// Pairs that the judgement is based on: those of the look that decided.
     pub pairs: usize,
-    /// Candidate over baseline in the direction of the goal: above 1 is better.
+    /// Candidate over baseline in the direction of the goal: above 1 means better.
     pub ratio: f64,
-    /// 95 % interval of `ratio`, which knows that the duel may have been stopped early.
+    /// 95 % interval of `ratio`, corrected for a possible early stop of the duel.
     pub low: f64,
     pub high: f64,
     /// Standard deviation of the logarithm of a pair's ratio.
     pub deviation: f64,
 }
 
-/// The order of `arms` runs in each of `blocks`, all from the seed.
+/// Returns the order of `arms` runs in each of `blocks`, all from the seed.
 pub fn block_orders(arms: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = SplitMix64::new(seed);
     let order = |seed| -> Vec<usize> {
@@ -95,8 +95,8 @@ pub fn block_orders(arms: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
 }
 
 /// Judges pairs (baseline, candidate) in the order in which they were run, at every look that they reach.
-/// Pairs with a value that is not a positive number are left out: a run that failed is no measurement, and
-/// whoever has failed runs decides about them first. `None` of fewer than two pairs.
+/// Pairs with a value that is not a positive number are left out: a failed run is no measurement, and the
+/// caller must have decided about failed runs first. `None` for fewer than two pairs.
 pub fn judge(pairs: &[(f64, f64)], goal: Goal) -> Option<Judgement> {
     let score = |(base, candidate): &(f64, f64)| Some(goal.score(*candidate)? - goal.score(*base)?);
     let gains: Vec<f64> = pairs.iter().filter_map(score).collect();
@@ -135,7 +135,7 @@ fn judgement(
     }
 }
 
-/// The verdict at a look, given the mean gain; `None` to go on.
+/// Returns the verdict at a look, given the mean gain; `None` to continue.
 fn decide(nth: usize, estimate: &Estimate) -> Option<Verdict> {
     let bounds = interval::bounds(nth);
     if estimate.value > bounds.better * estimate.standard_error {

@@ -1,15 +1,15 @@
 //! Ends runs that cannot win: after 30 % and 60 % of their window.
 //!
-//! How much a partial figure says of the final one is learnt from the runs that were completed: a run is
-//! given up only if even the upper 99 % bound of its final figure is below 60 % of the best. The default
-//! and presets are the caller's to run in full.
+//! How much a partial figure says about the final one is learnt from the completed runs: a run is abandoned
+//! only if even the upper 99 % bound of its final figure is below 60 % of the best. It is up to the caller to
+//! run the default and presets in full.
 
 use seekscope_stats::Estimate;
 use serde::{Deserialize, Serialize};
 
 use crate::optimiser::{Goal, Outcome};
 
-/// When to look, as shares of the window.
+/// When to check, as shares of the window.
 pub const CHECKPOINTS: [f64; 2] = [0.3, 0.6];
 /// A run is hopeless below this share of the best.
 const HOPELESS: f64 = 0.6;
@@ -17,14 +17,14 @@ const HOPELESS: f64 = 0.6;
 const ALPHA: f64 = 0.01;
 /// With fewer completed runs nothing is ended.
 const COMPLETED_MIN: usize = 5;
-/// An early end says less than a whole run: so many times the variance.
+/// An early end says less than a whole run: its variance counts this many times.
 const NOISE: f64 = 2.0;
 
-/// What completed runs said at their checkpoints about their end.
+/// Relations between completed runs' figures at their checkpoints and at their end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EarlyStop {
     goal: Goal,
-    /// Per checkpoint: final score less partial score of each completed run.
+    /// Per checkpoint: final minus partial score of each completed run.
     gains: [Vec<f64>; CHECKPOINTS.len()],
 }
 
@@ -37,7 +37,7 @@ impl EarlyStop {
     }
 
     /// Learns from a completed run: its figure up to each checkpoint, and at the end. Figures that are not
-    /// positive numbers teach nothing.
+    /// positive numbers are ignored.
     pub fn completed(&mut self, partial: [f64; CHECKPOINTS.len()], end: f64) {
         for (gains, partial) in self.gains.iter_mut().zip(partial) {
             let scores = self.goal.score(partial).zip(self.goal.score(end));
@@ -45,8 +45,8 @@ impl EarlyStop {
         }
     }
 
-    /// Whether a run whose figure up to a checkpoint (0 or 1) is `partial` should end, given the best
-    /// setting's expected figure: then the outcome to record for it.
+    /// Decides whether a run whose figure up to a checkpoint (0 or 1) is `partial` should end, given the best
+    /// setting's expected figure; if so, returns the outcome to record for it.
     pub fn hopeless(&self, checkpoint: usize, partial: f64, best: f64) -> Option<Outcome> {
         let gains = self
             .gains
@@ -54,7 +54,7 @@ impl EarlyStop {
             .filter(|g| g.len() >= COMPLETED_MIN)?;
         let (partial, best) = (self.goal.score(partial)?, self.goal.score(best)?);
         let gain = Estimate::of_mean(gains)?;
-        // Of one more run, not of the mean.
+        // The bound for one more run, not for the mean.
         let one = Estimate {
             standard_error: gain.standard_error * (gains.len() as f64 + 1.0).sqrt(),
             ..gain

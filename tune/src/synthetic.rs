@@ -1,5 +1,5 @@
-//! Three made-up responses of a server to its settings, on which tuners are judged: noise, plateaus,
-//! interactions, knobs that do nothing, settings that fail, and a basin that deceives.
+//! Provides three made-up responses of a server to its settings, for judging tuners: noise, plateaus,
+//! interactions, knobs that do nothing, settings that fail, and a deceptive basin.
 //!
 //! They take no time, their truth is known, and figures of other tuners on them are recorded beside the
 //! benchmark `tune_regret`.
@@ -26,12 +26,12 @@ pub enum Surface {
     Deceptive12,
 }
 
-/// What is true of a setting.
+/// The truth about a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Truth {
     /// Operations per second without noise.
     pub throughput: f64,
-    /// A run of it fails.
+    /// True if a run of it fails.
     pub fails: bool,
     /// Standard deviation of the logarithm of a run's throughput.
     pub noise: f64,
@@ -39,7 +39,7 @@ pub struct Truth {
 
 type Row = (&'static str, char, f64, f64, bool, f64);
 
-/// Name, kind (float, int, category), bounds, logarithmic, default.
+/// Name, type (float, int, category), bounds, logarithmic, default.
 const WT8: [Row; 8] = [
     ("cache_gb", 'f', 0.25, 24.0, true, 7.5),
     ("dirty_trigger", 'i', 2.0, 80.0, false, 20.0),
@@ -116,7 +116,7 @@ fn knob(&(name, kind, low, high, log, default): &Row) -> Knob {
 impl Surface {
     pub const ALL: [Self; 3] = [Self::Wt8, Self::Sparse20, Self::Deceptive12];
 
-    /// Its knobs.
+    /// Returns its knobs.
     pub fn space(self) -> Result<Space, SpaceError> {
         let rows: &[Row] = match self {
             Self::Wt8 => &WT8,
@@ -126,7 +126,7 @@ impl Surface {
         Space::new(rows.iter().map(knob).collect(), Vec::new())
     }
 
-    /// The highest throughput, found by long searches.
+    /// Returns the highest throughput, found by long searches.
     pub fn optimum(self) -> f64 {
         match self {
             Self::Wt8 => 462_936.0,
@@ -135,7 +135,8 @@ impl Surface {
         }
     }
 
-    /// The truth about levels: one number per knob in the order of the space, of categories the index.
+    /// Returns the truth about levels: one number per knob in the order of the space, for categories the
+    /// index.
     pub fn truth(self, levels: &[f64]) -> Truth {
         match self {
             Self::Wt8 => responses::wt8(levels),
@@ -144,14 +145,14 @@ impl Surface {
         }
     }
 
-    /// What one run measures; `None` if it fails.
+    /// Returns what one run measures; `None` if it fails.
     pub fn measure(self, levels: &[f64], rng: &mut SplitMix64) -> Option<f64> {
         let truth = self.truth(levels);
         let drawn = (truth.noise * rng.normal() - truth.noise.powi(2) / 2.0).exp();
         (!truth.fails).then_some(truth.throughput * drawn)
     }
 
-    /// What a recommendation misses of the optimum, as a share; 1 if it fails.
+    /// Returns the share of the optimum that a recommendation misses; 1 if it fails.
     pub fn regret(self, levels: &[f64]) -> f64 {
         let truth = self.truth(levels);
         if truth.fails {

@@ -1,5 +1,5 @@
-//! Where a file's bytes are: every byte of a cleanly closed file belongs to its descriptor, its tree,
-//! its lists of extents, or is free.
+//! Where a file's bytes are: each byte of a cleanly closed file belongs to its descriptor, its tree
+//! or its lists of extents, or is free.
 
 use crate::checkpoint::CheckpointCookie;
 use crate::extents::ExtentList;
@@ -22,7 +22,7 @@ pub struct Accounting {
 }
 
 impl Accounting {
-    /// Adds a walked tree and its list of free extents up.
+    /// Computes the accounting from a walked tree and its list of free extents.
     #[must_use]
     pub fn of(
         cookie: &CheckpointCookie,
@@ -38,7 +38,7 @@ impl Accounting {
             .map(|leaf| u64::from(leaf.length))
             .sum::<u64>();
         let tree_bytes = leaf_bytes + tree.internal_bytes();
-        // The engine's sum leaves out the root.
+        // The engine's sum does not include the root.
         let blocks = cookie.checkpoint_bytes.checked_add(length(cookie.root));
         let overflow_bytes = blocks.and_then(|blocks| blocks.checked_sub(tree_bytes));
         let list_bytes = length(cookie.alloc) + length(cookie.avail) + length(cookie.discard);

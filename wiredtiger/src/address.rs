@@ -3,10 +3,10 @@
 use crate::bytes::{ByteReader, DecodeError};
 use crate::tree::BlockAddress;
 
-/// Flag byte behind an address or a checkpoint cookie: an object id follows (tiered storage).
+/// Flag byte after an address or a checkpoint cookie: an object id follows (tiered storage).
 const FLAG_OBJECT_ID: u8 = 0x01;
 
-/// Three numbers; `None` when they say that there is no block.
+/// Reads the three numbers of an address; `None` if they say that there is no block.
 pub(crate) fn read(
     reader: &mut ByteReader<'_>,
     allocation_bytes: u32,
@@ -29,7 +29,7 @@ pub(crate) fn read(
         .ok_or(start.error("an address is out of range"))
 }
 
-/// What may follow from MongoDB 4.4 on, up to the end of the bytes: flags and an object id.
+/// Reads what may follow from MongoDB 4.4 on, up to the end of the bytes: flags and an object id.
 pub(crate) fn read_object_id(reader: &mut ByteReader<'_>) -> Result<(), DecodeError> {
     if reader.is_empty() {
         return Ok(());
@@ -50,7 +50,7 @@ pub(crate) fn read_object_id(reader: &mut ByteReader<'_>) -> Result<(), DecodeEr
 }
 
 impl BlockAddress {
-    /// Decodes a whole address cookie; `None` when it says that there is no block.
+    /// Decodes a whole address cookie; `None` if it says that there is no block.
     pub fn from_cookie(
         cookie: &[u8],
         allocation_bytes: u32,

@@ -1,6 +1,6 @@
 //! Blocks: header, checksum, decompression (`src/include/block.h`, `src/include/btmem.h`,
-//! `src/block/block_read.c`). Whoever points at a block knows its checksum, so a block that has been
-//! replaced meanwhile is noticed, not believed.
+//! `src/block/block_read.c`). Every pointer to a block holds its checksum, so a block that has been
+//! replaced since is detected, not trusted.
 
 use std::borrow::Cow;
 
@@ -10,33 +10,33 @@ use crate::bytes::{ByteReader, DecodeError};
 use crate::compression::decompressed;
 use crate::tree::BlockAddress;
 
-/// Page header and block header.
+/// Length of the page header and block header.
 pub(crate) const HEADER_BYTES: usize = 40;
-/// What a compressed or partly checked block keeps as it is.
+/// The leading bytes that a compressed or partly checked block keeps unchanged.
 pub(crate) const PLAIN_BYTES: usize = 64;
 const CHECKSUM_AT: usize = 32;
 
-/// No page that is decoded here is longer. An internal page has a few MB at the most (a root that
-/// has not been split yet), the longest BSON document 16 MiB, and a list of free blocks of this
-/// length describes about ten million holes; whereas a damaged header may claim 4 GiB.
+/// The longest page that is decoded here. An internal page has a few MB at most (a root that has
+/// not been split yet), the longest BSON document 16 MiB, and a list of free blocks of this length
+/// describes about ten million holes; a damaged header, however, may claim 4 GiB.
 pub const MAX_IMAGE_BYTES: u32 = 64 << 20;
 
 const PAGE_COMPRESSED: u8 = 0x01;
 const PAGE_ENCRYPTED: u8 = 0x08;
-/// Cells of deleted leaves carry who deleted them, and when.
+/// The cells of deleted leaves say who deleted them, and when.
 pub(crate) const PAGE_FAST_TRUNCATE: u8 = 0x20;
 const BLOCK_CHECKSUM_OF_ALL: u8 = 0x01;
 
 /// How the blocks of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockFormat {
-    /// All blocks are multiples of it.
+    /// The unit of which all blocks are multiples.
     pub allocation_bytes: u32,
-    /// Of those blocks that are flagged as compressed; others are plain.
+    /// The compressor of those blocks that are flagged as compressed; others are plain.
     pub compressor: Compressor,
 }
 
-/// A file's `block_compressor`.
+/// The compressor of a file, set by `block_compressor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compressor {
     None,
@@ -47,7 +47,7 @@ pub enum Compressor {
 }
 
 impl Compressor {
-    /// As MongoDB's settings call it.
+    /// Returns the name used in MongoDB's settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl Compressor {
     }
 }
 
-/// What a block holds.
+/// What a block contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageKind {
     /// A list of extents.
@@ -77,7 +77,7 @@ pub enum PageKind {
 pub struct BlockError {
     pub address: BlockAddress,
     pub fault: BlockFault,
-    /// The checksum covers the block's first 64 bytes only, so that newer bytes may follow them.
+    /// The checksum covers only the block's first 64 bytes, so newer bytes may follow them.
     pub partly_checked: bool,
 }
 
@@ -124,8 +124,9 @@ pub enum BlockFault {
 }
 
 impl BlockError {
-    /// Whether a running server can be the cause: the block has been freed and used again since its
-    /// address was read, and starting again from the newest checkpoint helps. All else is final.
+    /// Returns whether a running server can be the cause: the block was freed and reused after its
+    /// address was read, and starting again from the newest checkpoint helps. Everything else is
+    /// final.
     #[must_use]
     pub fn may_be_stale(&self) -> bool {
         match self.fault {
@@ -151,7 +152,7 @@ pub struct BlockHeader {
     pub write_generation: u64,
     /// Length of the decompressed image, header included.
     pub image_bytes: u32,
-    /// Cells; of overflow pages and lists of extents, bytes of data.
+    /// Number of cells; for overflow pages and lists of extents, bytes of data.
     pub entries: u32,
     pub page_type: u8,
     pub page_flags: u8,
@@ -182,7 +183,7 @@ impl BlockHeader {
         })
     }
 
-    /// Whether the checksum covers the whole block, not only its first 64 bytes.
+    /// Returns whether the checksum covers the whole block, not only its first 64 bytes.
     #[must_use]
     pub fn is_checked_whole(&self) -> bool {
         self.block_flags & BLOCK_CHECKSUM_OF_ALL != 0
@@ -203,8 +204,8 @@ impl BlockHeader {
     }
 }
 
-/// The CRC-32C of a block: over its bytes on disk, those of the checksum itself taken as zero, or over
-/// the first 64 only.
+/// Returns the CRC-32C of a block: over its bytes on disk, with those of the checksum itself as
+/// zero, or over the first 64 only.
 #[must_use]
 pub fn checksum(block: &[u8], of_all: bool) -> u32 {
     let end = if of_all {
@@ -227,7 +228,7 @@ pub struct CheckedBlock<'a> {
 }
 
 impl<'a> CheckedBlock<'a> {
-    /// Holds the bytes read at `address` against it.
+    /// Checks the bytes read at `address` against it.
     pub fn check(address: &BlockAddress, bytes: &'a [u8]) -> Result<CheckedBlock<'a>, BlockError> {
         if bytes.len() as u64 != u64::from(address.length) {
             return Err(address.error(BlockFault::Short {
@@ -246,7 +247,7 @@ impl<'a> CheckedBlock<'a> {
         if checksum(bytes, header.is_checked_whole()) != address.checksum {
             return Err(address.error(BlockFault::Checksum));
         }
-        // Encrypted comes first: all else is then unreadable.
+        // Encryption is checked first, because everything else is then unreadable.
         if header.page_flags & PAGE_ENCRYPTED != 0 {
             return Err(address.error(BlockFault::Encrypted));
         }
@@ -259,7 +260,7 @@ impl<'a> CheckedBlock<'a> {
         })
     }
 
-    /// An error of this block.
+    /// Makes an error about this block.
     pub(crate) fn error(&self, fault: impl Into<BlockFault>) -> BlockError {
         let partly_checked = !self.header.is_checked_whole();
         BlockError {
@@ -279,7 +280,7 @@ impl<'a> CheckedBlock<'a> {
         self.header.page_flags & PAGE_COMPRESSED != 0
     }
 
-    /// All of a block that is never compressed.
+    /// Returns the contents of a block that is never compressed.
     pub(crate) fn uncompressed(&self) -> Result<&'a [u8], BlockError> {
         if self.is_compressed() || self.address.length > MAX_IMAGE_BYTES {
             return Err(self.error(BlockFault::ImageSize(self.header.image_bytes)));
@@ -287,7 +288,7 @@ impl<'a> CheckedBlock<'a> {
         Ok(self.bytes)
     }
 
-    /// The page's image, decompressed if need be. Its length is what the header says.
+    /// Returns the page's image, decompressed if need be. Its length is what the header says.
     pub fn image(&self, compressor: Compressor) -> Result<Cow<'a, [u8]>, BlockError> {
         let wanted = self.header.image_bytes;
         if wanted > MAX_IMAGE_BYTES || (wanted as usize) < HEADER_BYTES {

@@ -1,4 +1,4 @@
-//! Which parts of a file are spoken for. No two blocks of a tree overlap; a tree in which they do is
+//! Which parts of a file are in use. No two blocks of a tree overlap; a tree in which they do is
 //! damaged, or made to send us round in circles.
 
 use crate::block::{BlockError, BlockFault};
@@ -24,7 +24,7 @@ impl BlockMap {
         }
     }
 
-    /// Claims a block; an error if it is outside the file or overlaps one that was claimed before.
+    /// Claims a block. Fails if it is outside the file or overlaps one that was claimed before.
     pub(crate) fn claim(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
         let unit = u64::from(self.allocation_bytes);
         let length = u64::from(address.length);

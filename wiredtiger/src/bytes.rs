@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-/// Bytes that cannot be what they should be.
+/// Why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{reason} at byte {at}")]
 pub struct DecodeError {
@@ -25,7 +25,7 @@ impl<'a> ByteReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Starts at byte `at`; beyond the end there is nothing to read.
+    /// Returns a reader that starts at byte `at`; beyond the end there is nothing to read.
     #[must_use]
     pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
@@ -41,7 +41,7 @@ impl<'a> ByteReader<'a> {
         self.at >= self.bytes.len()
     }
 
-    /// An error at the present position.
+    /// Makes an error at the present position.
     #[must_use]
     pub fn error(&self, reason: &'static str) -> DecodeError {
         DecodeError {
@@ -50,7 +50,7 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn byte(&mut self) -> Result<u8, DecodeError> {
         let byte = *self
             .bytes
@@ -60,7 +60,7 @@ impl<'a> ByteReader<'a> {
         Ok(byte)
     }
 
-    /// The next `length` bytes.
+    /// Reads the next `length` bytes.
     pub fn take(&mut self, length: u64) -> Result<&'a [u8], DecodeError> {
         let taken = usize::try_from(length)
             .ok()
@@ -71,7 +71,7 @@ impl<'a> ByteReader<'a> {
         Ok(taken)
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     pub fn u32_le(&mut self) -> Result<u32, DecodeError> {
         Ok(self
             .take(4)?
@@ -80,7 +80,7 @@ impl<'a> ByteReader<'a> {
             .fold(0, |value, &byte| value << 8 | u32::from(byte)))
     }
 
-    /// Eight bytes, little-endian.
+    /// Reads eight bytes, little-endian.
     pub fn u64_le(&mut self) -> Result<u64, DecodeError> {
         Ok(self
             .take(8)?
@@ -89,7 +89,7 @@ impl<'a> ByteReader<'a> {
             .fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    /// An unsigned variable-length integer.
+    /// Reads an unsigned variable-length integer.
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
         let start = *self;
         let overflow = start.error("a number is larger than 64 bits");

@@ -6,20 +6,20 @@ use bson::{RawBsonRef, RawDocument};
 
 use crate::walk::KeyValue;
 
-/// The table's file.
+/// The name of the catalogue's file.
 pub const CATALOGUE_FILE: &str = "_mdb_catalog.wt";
 
-/// No document in MongoDB is longer (its limit for users is 16 MiB).
+/// The longest entry. No document in MongoDB is longer (its limit for users is 16 MiB).
 const MAX_ENTRY_BYTES: usize = (16 << 20) + (16 << 10);
-/// Collections and indexes; some 150 MB of memory.
+/// The most collections and indexes kept; they take some 150 MB of memory.
 const MAX_NAMES: usize = 1 << 20;
 
-/// What the catalogue lists. Views have no entry in it.
+/// The contents of the catalogue. It has no entries for views.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Catalogue {
-    /// In the order of their entries.
+    /// Collections in the order of their entries.
     pub collections: Vec<Collection>,
-    /// Entries that are no BSON documents, or beyond what is kept.
+    /// Number of entries that are not BSON documents, or beyond what is kept.
     pub unreadable: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct Catalogue {
 pub struct Collection {
     /// `database.collection`.
     pub namespace: String,
-    /// Its file's name without `.wt`, with the folders if there are any.
+    /// Its file's name without `.wt`, including folders if there are any.
     pub ident: String,
     pub indexes: Vec<Index>,
 }
@@ -44,7 +44,7 @@ pub struct Index {
 }
 
 impl Catalogue {
-    /// From the table's rows. Entries without a namespace describe no collection and are left out.
+    /// Reads the table's rows. Entries without a namespace describe no collection and are left out.
     #[must_use]
     pub fn from_rows(rows: &[KeyValue]) -> Catalogue {
         let mut catalogue = Catalogue::default();
@@ -91,7 +91,7 @@ fn collection(entry: &RawDocument) -> Option<Collection> {
     })
 }
 
-/// From `md.indexes: [{spec: {name}, ready}]`.
+/// Reads names and readiness from `md.indexes: [{spec: {name}, ready}]`.
 fn ready_by_name(entry: &RawDocument) -> Option<BTreeMap<String, bool>> {
     let indexes = entry.get_document("md").ok()?.get_array("indexes").ok()?;
     let ready = indexes.into_iter().flatten().filter_map(|index| {

@@ -6,15 +6,16 @@ use crate::bytes::{ByteReader, DecodeError};
 const LENGTH_BIAS: u64 = 64;
 const SECOND_DESCRIPTOR: u8 = 0x08;
 const VALUE_64: u8 = 0x04;
-/// In the second descriptor: the numbers that follow it.
+/// Bits of the second descriptor for the numbers that follow it.
 const WINDOW_NUMBERS: u8 = 0x7E;
-/// In the second descriptor: a stop time or transaction, so the value is deleted.
+/// Bits of the second descriptor for a stop time or transaction, which means that the value is
+/// deleted.
 const WINDOW_STOP: u8 = 0x50;
 
 /// One cell, as far as it is understood without the rest of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cell<'a> {
-    /// The key is the first `prefix` bytes of the previous one and `suffix`.
+    /// The key is the first `prefix` bytes of the previous one followed by `suffix`.
     Key {
         prefix: u8,
         suffix: &'a [u8],
@@ -106,7 +107,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Of the low four types.
+/// Returns the kind for one of the low four types.
 fn address_kind(kind: u8) -> AddressKind {
     match kind {
         1 => AddressKind::Internal,
@@ -126,7 +127,7 @@ fn biased<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8], DecodeError> {
     reader.take(length.saturating_add(LENGTH_BIAS))
 }
 
-/// Skips the time window, if there is one; true if it says that the item is deleted.
+/// Skips the time window, if there is one. Returns true if it says that the item is deleted.
 fn window(reader: &mut ByteReader<'_>, descriptor: u8) -> Result<bool, DecodeError> {
     if descriptor & SECOND_DESCRIPTOR == 0 {
         return Ok(false);

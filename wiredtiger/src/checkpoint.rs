@@ -1,29 +1,29 @@
-//! Checkpoints of a file, as its row in the metadata lists them, and the cookie each one carries
+//! Checkpoints of a file, as listed in its metadata row, and the cookie that each one carries
 //! (`src/block/block_ckpt.c`, `src/meta/meta_ckpt.c`).
 
 use crate::address;
 use crate::bytes::{ByteReader, DecodeError};
 use crate::tree::BlockAddress;
 
-/// The only version there has been.
+/// The only version that has existed.
 const COOKIE_VERSION: u8 = 1;
 
 /// One entry of a file's checkpoint list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     pub name: String,
-    /// Grows with each checkpoint of the file.
+    /// Increases with each checkpoint of the file.
     pub order: u64,
     /// Unix time, seconds; 0 if not recorded.
     pub time_s: u64,
     /// 0 if not recorded.
     pub write_generation: u64,
-    /// `None`: nothing has been written yet.
+    /// `None` if nothing has been written yet.
     pub cookie: Option<CheckpointCookie>,
 }
 
 impl Checkpoint {
-    /// The root page; `None` for an empty tree.
+    /// Returns the root page; `None` for an empty tree.
     #[must_use]
     pub fn root(&self) -> Option<BlockAddress> {
         self.cookie.and_then(|cookie| cookie.root)
@@ -33,7 +33,7 @@ impl Checkpoint {
 /// Where a checkpoint's root and lists of extents lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointCookie {
-    /// `None`: the tree is empty.
+    /// `None` if the tree is empty.
     pub root: Option<BlockAddress>,
     /// List of the blocks allocated since the previous checkpoint.
     pub alloc: Option<BlockAddress>,
@@ -43,12 +43,12 @@ pub struct CheckpointCookie {
     pub discard: Option<BlockAddress>,
     /// Size of the file at this checkpoint.
     pub file_bytes: u64,
-    /// What the checkpoint's blocks take, without the root.
+    /// Bytes of the checkpoint's blocks, without the root.
     pub checkpoint_bytes: u64,
 }
 
 impl CheckpointCookie {
-    /// Decodes a cookie; addresses count in units of `allocation_bytes`.
+    /// Decodes a cookie, whose addresses count in units of `allocation_bytes`.
     pub fn parse(bytes: &[u8], allocation_bytes: u32) -> Result<CheckpointCookie, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         if reader.byte()? != COOKIE_VERSION {
@@ -71,7 +71,7 @@ impl CheckpointCookie {
         })
     }
 
-    /// [`CheckpointCookie::parse`] of hexadecimal digits, as metadata has them.
+    /// Like [`CheckpointCookie::parse`], from hexadecimal digits as in the metadata.
     pub fn parse_hex(hex: &str, allocation_bytes: u32) -> Result<CheckpointCookie, DecodeError> {
         Self::parse(&bytes_of_hex(hex)?, allocation_bytes)
     }

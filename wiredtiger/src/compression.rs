@@ -1,13 +1,13 @@
-//! Decompression of page images: first 64 bytes plain, then what the compressor wrote
-//! (`ext/compressors/`). The output is exactly as long as the header says, or it is an error; no
-//! decoder may write beyond it.
+//! Decompression of page images: the first 64 bytes are plain, the rest is what the compressor
+//! wrote (`ext/compressors/`). The output must be exactly as long as the header says, otherwise it
+//! is an error; no decoder may write beyond it.
 
 use flate2::{Decompress, FlushDecompress};
 
 use crate::block::{Compressor, MAX_IMAGE_BYTES, PLAIN_BYTES};
 use crate::bytes::ByteReader;
 
-/// The image of `image_bytes`, which the caller has bounded.
+/// Returns the image of `image_bytes`, a length that the caller has bounded.
 pub(crate) fn decompressed(
     block: &[u8],
     image_bytes: usize,
@@ -36,14 +36,14 @@ pub(crate) fn decompressed(
     }
 }
 
-/// A length of eight bytes, then what it counts.
+/// Reads a length of eight bytes and returns that many bytes.
 fn counted(stored: &[u8]) -> Result<&[u8], &'static str> {
     let mut reader = ByteReader::new(stored);
     let length = reader.u64_le().map_err(|error| error.reason)?;
     reader.take(length).map_err(|error| error.reason)
 }
 
-/// A raw block, without the framing format.
+/// Decompresses a raw block, without the framing format.
 fn snappy(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     let decoded = snap::raw::Decoder::new().decompress(counted(stored)?, out);
     decoded.map_err(|_| "not a snappy block of this length")
@@ -54,7 +54,8 @@ fn zstd(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     decoded.map_err(|_| "not a zstd frame of this length")
 }
 
-/// Whatever follows the stream is padding. Pages of the old "raw" kind may lack the stream's end.
+/// Decompresses a stream; anything after it is padding. Pages of the old "raw" kind may lack its
+/// end.
 fn zlib(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     let mut stream = Decompress::new(true);
     let decoded = stream.decompress(stored, out, FlushDecompress::Finish);
@@ -62,7 +63,8 @@ fn zlib(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     usize::try_from(stream.total_out()).map_err(|_| "the output is too long")
 }
 
-/// Four numbers, then a raw block. Of its output only the "useful" part belongs to the page.
+/// Decompresses a raw block that follows four numbers. Only the "useful" part of the output belongs
+/// to the page.
 fn lz4(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     let mut reader = ByteReader::new(stored);
     let mut number = || reader.u32_le().map_err(|error| error.reason);

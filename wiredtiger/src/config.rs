@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-/// Text that is no configuration string, or lacks what is needed.
+/// Why a text is not a configuration string, or lacks what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
     #[error("configuration text, byte {at}: {reason}")]
@@ -20,20 +20,20 @@ pub enum ConfigError {
     },
 }
 
-/// A value as it stands in the text.
+/// A value as written in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A key without a value, which means true.
     Absent,
     Bare(&'a str),
-    /// Without its quotes, escapes untouched.
+    /// The text without its quotes, escapes untouched.
     Quoted(&'a str),
-    /// What stands between a pair of brackets of any kind.
+    /// The text between a pair of brackets of any kind.
     Nested(&'a str),
 }
 
 impl<'a> Value<'a> {
-    /// The text, escapes resolved.
+    /// Returns the text with escapes resolved.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         match self {
@@ -44,7 +44,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The pairs inside brackets; of an unbracketed value, the pairs it consists of.
+    /// Returns the pairs inside brackets or, for an unbracketed value, the pairs it consists of.
     #[must_use]
     pub fn pairs(self) -> Pairs<'a> {
         match self {
@@ -53,7 +53,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number of bytes: digits and an optional suffix `B`, `K`, `KB`, `M`, … in any case.
+    /// Returns a number of bytes: digits and an optional suffix `B`, `K`, `KB`, `M`, … in any case.
     #[must_use]
     pub fn size_bytes(self) -> Option<u64> {
         let text = self.text();
@@ -85,18 +85,18 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The pairs of a text, in order.
+/// Returns the pairs of a text, in order.
 #[must_use]
 pub fn pairs(text: &str) -> Pairs<'_> {
     Pairs { text, at: 0 }
 }
 
-/// The value of `key`: of the last such pair, as the engine does it.
+/// Returns the value of the last pair with `key`, as the engine does.
 pub fn find<'a>(text: &'a str, key: &str) -> Result<Option<Value<'a>>, ConfigError> {
     find_in(pairs(text), key)
 }
 
-/// [`find`] among pairs.
+/// Like [`find`], among pairs.
 pub fn find_in<'a>(pairs: Pairs<'a>, key: &str) -> Result<Option<Value<'a>>, ConfigError> {
     let mut found = None;
     for pair in pairs {
@@ -108,7 +108,7 @@ pub fn find_in<'a>(pairs: Pairs<'a>, key: &str) -> Result<Option<Value<'a>>, Con
     Ok(found)
 }
 
-/// Iterates over key and value; ends after the first error.
+/// An iterator over keys and values, which ends after the first error.
 #[derive(Debug, Clone)]
 pub struct Pairs<'a> {
     text: &'a str,
@@ -133,7 +133,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// A slice whose ends are ASCII characters, hence whole characters.
+    /// Returns a slice whose ends are ASCII characters, hence on character boundaries.
     fn slice(&self, from: usize, to: usize) -> &'a str {
         self.text.get(from..to).unwrap_or_default()
     }
@@ -153,7 +153,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// At an opening quote.
+    /// Parses a value that begins with a quote.
     fn quoted(&mut self) -> Result<&'a str, ConfigError> {
         let start = self.at + 1;
         self.at += 1;
@@ -169,7 +169,7 @@ impl<'a> Pairs<'a> {
         Ok(self.slice(start, self.at - 1))
     }
 
-    /// At an opening bracket.
+    /// Parses a value that begins with a bracket.
     fn nested(&mut self) -> Result<&'a str, ConfigError> {
         let start = self.at + 1;
         let mut depth = 0_usize;

@@ -1,6 +1,6 @@
 //! Lists of extents: what is free in a file, and what a checkpoint allocated or freed
-//! (`src/block/block_ext.c`). From MongoDB 4.2 on, the list of the free ones ends in a description of
-//! its checkpoint (`src/block/block_ckpt_scan.c`), with which a lone file can be read.
+//! (`src/block/block_ext.c`). From MongoDB 4.2 on, the list of free extents ends with a description
+//! of its checkpoint (`src/block/block_ckpt_scan.c`), which makes a lone file readable.
 
 use crate::block::{BlockError, BlockFault, CheckedBlock, HEADER_BYTES, PageKind};
 use crate::bytes::{ByteReader, DecodeError};
@@ -8,27 +8,29 @@ use crate::tree::BlockAddress;
 
 /// The first pair of every list.
 const MAGIC: (u64, u64) = (71_002, 0);
-/// Version in the pair that ends a list: plain, or followed by a checkpoint.
+/// Version in the pair that ends a list: plain, or with a checkpoint following.
 const PLAIN: u64 = 0;
 const WITH_CHECKPOINT: u64 = 1;
-/// 128 MB of memory; holes of 4 KiB in every second place of a file of 64 GiB.
+/// The most extents kept: 128 MB of memory; holes of 4 KiB in every second place of a file of 64
+/// GiB.
 const MAX_EXTENTS: u64 = 8 << 20;
-/// What the trailer keeps for the file's size, whatever the number's length.
+/// Bytes that the trailer reserves for the file's size, however long the number is.
 const FILE_SIZE_SLOT: u64 = 9;
-/// Of what describes a checkpoint; real texts have some thousand bytes.
+/// The longest item in the description of a checkpoint; real texts have some thousand bytes.
 const MAX_ITEM_BYTES: u64 = 1 << 20;
 
-/// A stretch of a file.
+/// A contiguous part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
     pub offset: u64,
     pub bytes: u64,
 }
 
-/// A list, decoded.
+/// A decoded list of extents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExtentList {
-    /// Ascending; touching ones are one. The block of a list of free extents is not part of it.
+    /// Ascending, with adjacent extents merged. The block of a list of free extents is not
+    /// included.
     pub extents: Vec<Extent>,
     pub trailer: Option<CheckpointTrailer>,
 }
@@ -36,21 +38,21 @@ pub struct ExtentList {
 /// A checkpoint as its list of free extents describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointTrailer {
-    /// Grows from checkpoint to checkpoint.
+    /// Increases from checkpoint to checkpoint.
     pub write_generation: u64,
     /// Size of the file at this checkpoint.
     pub file_bytes: u64,
     /// Configuration text with the file's `allocation_size`, `block_compressor`, `key_format`, … in
     /// `block_metadata=[…]`.
     pub metadata: String,
-    /// The list of checkpoints as metadata had it before this one.
+    /// The list of checkpoints that the metadata had before this one.
     pub checkpoints: String,
     /// The checkpoint cookie; its list of free extents is blank, being this very block.
     pub cookie: Vec<u8>,
 }
 
 impl ExtentList {
-    /// Decodes the block at `address`, a list of extents of a file with `file_bytes`.
+    /// Decodes the block at `address`, which is a list of extents of a file of `file_bytes`.
     pub fn parse(
         address: &BlockAddress,
         bytes: &[u8],
@@ -60,14 +62,14 @@ impl ExtentList {
         if block.kind != PageKind::ExtentList {
             return Err(block.wrong_type("a list of extents (1)"));
         }
-        // What its header says of lengths ends before the checkpoint that may follow.
+        // The data length in its header does not include the checkpoint that may follow.
         let data = block.uncompressed()?;
         let mut list = decode(data, file_bytes).map_err(|fault| block.error(fault))?;
         list.extents = without(merged(list.extents), address);
         Ok(list)
     }
 
-    /// The sum of all extents.
+    /// Returns the sum of all extents, bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.extents.iter().map(|extent| extent.bytes).sum()
@@ -80,7 +82,7 @@ fn decode(data: &[u8], file_bytes: u64) -> Result<ExtentList, BlockFault> {
         return Err(reader.error("a list of extents starts otherwise").into());
     }
     let mut list = ExtentList::default();
-    // Free extents do not overlap, so they cannot be larger than the file together.
+    // Free extents do not overlap, so together they cannot be larger than the file.
     let mut left = file_bytes;
     loop {
         let start = reader;
@@ -136,7 +138,7 @@ fn trailer(reader: &mut ByteReader<'_>) -> Result<CheckpointTrailer, DecodeError
     })
 }
 
-/// Sorted, touching and overlapping ones united.
+/// Sorts extents and merges adjacent and overlapping ones.
 fn merged(mut extents: Vec<Extent>) -> Vec<Extent> {
     extents.sort_unstable();
     extents.dedup_by(|next, before| {
@@ -150,7 +152,7 @@ fn merged(mut extents: Vec<Extent>) -> Vec<Extent> {
     extents
 }
 
-/// Cuts a block out.
+/// Removes a block from the extents.
 fn without(mut extents: Vec<Extent>, block: &BlockAddress) -> Vec<Extent> {
     let (from, to) = (block.offset, block.offset + u64::from(block.length));
     let first = extents.partition_point(|extent| extent.offset + extent.bytes <= from);

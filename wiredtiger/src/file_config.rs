@@ -1,4 +1,4 @@
-//! A file's row in the metadata: what is needed to read it, its checkpoints, and why some files are
+//! A file's metadata row: what is needed to read the file, its checkpoints, and why some files are
 //! not read at all.
 
 use thiserror::Error;
@@ -8,7 +8,7 @@ use crate::bytes::DecodeError;
 use crate::checkpoint::{Checkpoint, CheckpointCookie};
 use crate::config::{self, ConfigError, Value};
 
-/// Why a file is not read, however intact it is.
+/// Why a file is not read even if it is intact.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     #[error("the file is encrypted (encryption={0})")]
@@ -21,10 +21,11 @@ pub enum Refusal {
     UnknownCompressor(String),
 }
 
-/// Each costs some 200 bytes. A file has a few while a backup is being made, else one.
+/// The most checkpoints kept, at some 200 bytes each. A file has a few during a backup, otherwise
+/// one.
 const MAX_CHECKPOINTS: usize = 10_000;
 
-/// Why a configuration is not usable. None of it passes by waiting.
+/// Why a configuration is not usable. Waiting helps with none of these.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FileConfigError {
     #[error(transparent)]
@@ -37,7 +38,7 @@ pub enum FileConfigError {
     Cookie { name: String, source: DecodeError },
 }
 
-/// Which index a file is, as MongoDB up to 4.2 writes it into the metadata.
+/// The index that a file holds, as MongoDB up to 4.2 writes it into the metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexIdentity {
     /// `database.collection`.
@@ -45,19 +46,19 @@ pub struct IndexIdentity {
     pub index: String,
 }
 
-/// What a file's configuration says.
+/// The contents of a file's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileConfig {
-    /// All blocks are multiples of it; a power of two, 512 bytes to 128 MiB.
+    /// The unit of which all blocks are multiples; a power of two, 512 bytes to 128 MiB.
     pub allocation_bytes: u32,
     pub compressor: Compressor,
     pub key_format: String,
     pub value_format: String,
-    /// In memory, before compression.
+    /// Size in memory, before compression.
     pub internal_page_max_bytes: Option<u64>,
-    /// In memory, before compression.
+    /// Size in memory, before compression.
     pub leaf_page_max_bytes: Option<u64>,
-    /// In the order of the text.
+    /// Checkpoints in the order of the text.
     pub checkpoints: Vec<Checkpoint>,
     pub index: Option<IndexIdentity>,
 }
@@ -84,7 +85,8 @@ impl FileConfig {
         })
     }
 
-    /// The checkpoint to read: that with the largest order. `None`: nothing has been written yet.
+    /// Returns the checkpoint to read, the one with the largest order. `None` if nothing has been
+    /// written yet.
     #[must_use]
     pub fn newest_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoints
@@ -92,7 +94,7 @@ impl FileConfig {
             .max_by_key(|checkpoint| checkpoint.order)
     }
 
-    /// How the file's blocks are written.
+    /// Returns how the file's blocks are written.
     #[must_use]
     pub fn format(&self) -> BlockFormat {
         BlockFormat {
@@ -102,7 +104,7 @@ impl FileConfig {
     }
 }
 
-/// The values that are looked at, found in one pass over the text.
+/// The relevant values, found in one pass over the text.
 #[derive(Default)]
 struct Keys<'a> {
     allocation_size: Option<Value<'a>>,
@@ -145,7 +147,8 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The text of a nested value, unless it is empty or `none`, which both mean that it is not used.
+/// Returns the text of a nested value, unless it is empty or `none`, which both mean that it is not
+/// used.
 fn used(outer: Option<Value<'_>>, key: &str) -> Result<Option<String>, ConfigError> {
     let Some(outer) = outer else { return Ok(None) };
     let text = config::find_in(outer.pairs(), key)?.map(|value| value.text().into_owned());
@@ -267,7 +270,8 @@ fn checkpoint(
     })
 }
 
-/// Best effort: what MongoDB writes here is a convenience, so what cannot be read is left out.
+/// Returns the index, as far as possible: MongoDB writes this as a convenience, so what cannot be
+/// read is left out.
 fn index_identity(app_metadata: Value<'_>) -> Option<IndexIdentity> {
     let index = config::find_in(app_metadata.pairs(), "infoObj").ok()??;
     let field = |key| {

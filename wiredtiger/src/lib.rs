@@ -1,12 +1,13 @@
-//! WiredTiger's data files, decoded from bytes: which leaf pages a tree has, in key order, and where
-//! they lie. No I/O of its own; it says which bytes it wants and is handed them.
+//! Decodes WiredTiger's data files from bytes: which leaf pages a tree has, in key order, and where
+//! they lie. The crate does no I/O of its own; it says which bytes it wants and is given them.
 //!
 //! The way through a data directory: [`turtle::Turtle`] → the rows of `WiredTiger.wt`
 //! ([`walk::TreeWalk`] with [`walk::Visit::Rows`]) → [`metadata::Metadata`] → a file's
 //! [`file_config::FileConfig`] and its newest checkpoint → its tree ([`walk::Visit::InternalPages`])
 //! and its free space ([`extents::ExtentList`]). `FORMAT.md` has the byte layouts.
 //!
-//! All input is hostile: lengths are bounded by what holds them, memory by constants that say why.
+//! All input is treated as hostile: lengths are bounded by what contains them, memory by constants
+//! that say why.
 
 pub mod accounting;
 mod address;

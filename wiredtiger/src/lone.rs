@@ -1,11 +1,12 @@
 //! A `.wt` file without its data directory: finding its tree by searching the file.
 //!
-//! From MongoDB 4.2 on, each checkpoint ends its list of free blocks in a description of itself.
-//! Before, the root is an internal page that no other one points at, whose whole tree is intact.
+//! From MongoDB 4.2 on, each checkpoint ends its list of free blocks with a description of itself.
+//! In older files the root is an internal page that no other page points at and whose whole tree is
+//! intact.
 //!
-//! [`LoneScan`] is fed with the file from front to back and looks at the start of every allocation
-//! unit; what it finds are blocks worth reading, which [`LoneSearch`] wants. Whatever comes out is a
-//! guess until a walk has succeeded.
+//! [`LoneScan`] is fed the file from front to back and looks at the start of every allocation unit.
+//! It finds blocks worth reading, which [`LoneSearch`] then asks for. Every result is a guess until
+//! a walk has succeeded.
 
 mod scan;
 mod search;
@@ -41,12 +42,12 @@ pub enum LoneError {
 /// How a tree was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoneSource {
-    /// A checkpoint that describes itself.
+    /// By a checkpoint that describes itself.
     Checkpoint {
         config: Box<FileConfig>,
         cookie: CheckpointCookie,
     },
-    /// An internal page without a parent. The compressor is a guess.
+    /// By an internal page without a parent. The compressor is a guess.
     Orphan,
 }
 
@@ -56,11 +57,11 @@ pub struct LoneTree {
     pub source: LoneSource,
     /// The higher, the newer.
     pub write_generation: u64,
-    /// `None`: the tree is empty.
+    /// `None` if the tree is empty.
     pub root: Option<BlockAddress>,
     /// The list of free blocks, if known.
     pub avail: Option<BlockAddress>,
     pub format: BlockFormat,
-    /// What no block lies beyond.
+    /// The length beyond which no block lies.
     pub file_bytes: u64,
 }

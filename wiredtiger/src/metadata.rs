@@ -7,13 +7,13 @@ use crate::turtle::{self, TurtleError};
 /// The rows of `WiredTiger.wt`, or of `WiredTiger.backup`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// Of the engine that wrote it, if the source says so (`WiredTiger.backup` does).
+    /// Version of the engine that wrote it, if the source says so (`WiredTiger.backup` does).
     pub version: Option<String>,
     rows: BTreeMap<String, String>,
 }
 
 impl Metadata {
-    /// From the table's rows; keys and values end in a zero byte.
+    /// Reads the table's rows, whose keys and values end in a zero byte.
     #[must_use]
     pub fn from_rows(rows: Vec<(Vec<u8>, Vec<u8>)>) -> Metadata {
         let text = |mut bytes: Vec<u8>| {
@@ -31,7 +31,7 @@ impl Metadata {
         }
     }
 
-    /// From the text of `WiredTiger.backup`, which in a copied backup counts instead of the turtle.
+    /// Reads the text of `WiredTiger.backup`, which replaces the turtle in a copied backup.
     pub fn from_backup(bytes: &[u8]) -> Result<Metadata, TurtleError> {
         let rows: BTreeMap<String, String> = turtle::line_pairs(bytes)?
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
@@ -45,19 +45,19 @@ impl Metadata {
         Ok(Metadata { version, rows })
     }
 
-    /// Files and their configuration texts, by name: paths below the data directory, which are
-    /// hostile like all the rest (they may hold `..`).
+    /// Returns files and their configuration texts, by name. Names are paths below the data
+    /// directory and hostile like everything else (they may contain `..`).
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         self.starting_with("file:")
     }
 
-    /// The configuration text of a file.
+    /// Returns the configuration text of a file.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&str> {
         self.rows.get(&format!("file:{name}")).map(String::as_str)
     }
 
-    /// Tables and their configuration texts, by name.
+    /// Returns tables and their configuration texts, by name.
     pub fn tables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.starting_with("table:")
     }
@@ -69,7 +69,8 @@ impl Metadata {
     }
 }
 
-/// Text that is not UTF-8, without growing: what is not ASCII becomes a question mark.
+/// Converts text that may not be UTF-8 without making it longer: non-ASCII bytes become question
+/// marks.
 fn ascii(bytes: &[u8]) -> String {
     bytes
         .iter()

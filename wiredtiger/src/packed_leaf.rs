@@ -1,4 +1,4 @@
-//! Leaves in eight bytes, while a walk goes on: there are millions of them.
+//! Leaves packed into eight bytes during a walk, as there are millions of them.
 
 use crate::tree::{Leaf, LeafKind};
 

@@ -1,4 +1,4 @@
-//! What tree pages say: an internal page its children, a leaf page its rows.
+//! The contents of tree pages: the children of an internal page, the rows of a leaf page.
 
 use crate::block::{BlockError, CheckedBlock, HEADER_BYTES, PAGE_FAST_TRUNCATE};
 use crate::bytes::{ByteReader, DecodeError};
@@ -16,7 +16,7 @@ pub(crate) struct Child {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     Bytes(Vec<u8>),
-    /// On a page of its own.
+    /// An item on a page of its own.
     Overflow(BlockAddress),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Key and value; `None` while a part of it is still on an overflow page.
+    /// Returns key and value; `None` while part of it is still on an overflow page.
     pub(crate) fn into_bytes(self) -> Option<(Vec<u8>, Vec<u8>)> {
         match (self.key, self.value) {
             (Item::Bytes(key), Item::Bytes(value)) => Some((key, value)),
@@ -37,29 +37,29 @@ impl Row {
     }
 }
 
-/// Bytes that rows may still take. Prefixes and copied values let a small page stand for
+/// The bytes that rows may still take. Prefixes and copied values let a small page expand to
 /// gigabytes, so what is unpacked has to be counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowBudget(u64);
 
 impl RowBudget {
     pub(crate) const BYTES: u64 = 192 << 20;
-    /// What a row takes besides its bytes.
+    /// Cost of a row besides its bytes.
     const ROW_BYTES: u64 = 96;
 
     pub(crate) fn new() -> Self {
         Self(Self::BYTES)
     }
 
-    /// None of it is left for `bytes` more.
+    /// Spends `bytes`; `None` if less is left.
     pub(crate) fn spend(&mut self, bytes: u64) -> Option<()> {
         self.0 = self.0.checked_sub(bytes)?;
         Some(())
     }
 }
 
-/// Calls `each` with the children in key order. Keys alternate with addresses, and nothing else is
-/// on the page.
+/// Calls `each` with the children in key order. Keys alternate with addresses, and the page
+/// contains nothing else.
 pub(crate) fn for_each_child(
     block: &CheckedBlock<'_>,
     image: &[u8],
@@ -99,7 +99,7 @@ fn child(
     Ok(Child { address, kind })
 }
 
-/// The block a cell's cookie names, which has to be one.
+/// Returns the block that a cell's cookie names; it must name one.
 fn pointed_at(
     cell: &ByteReader<'_>,
     cookie: &[u8],
@@ -110,7 +110,7 @@ fn pointed_at(
     address.ok_or(cell.error("an address is empty"))
 }
 
-/// The rows of a leaf page in key order, without the deleted ones.
+/// Returns the rows of a leaf page in key order, without the deleted ones.
 pub(crate) fn rows(
     block: &CheckedBlock<'_>,
     image: &[u8],
@@ -138,7 +138,7 @@ pub(crate) fn rows(
     Ok(page.rows)
 }
 
-/// What an overflow page holds: as many bytes as its header's `entries` says.
+/// Returns the contents of an overflow page: as many bytes as its header's `entries` says.
 pub(crate) fn overflow_bytes(
     block: &CheckedBlock<'_>,
     image: &[u8],
@@ -159,9 +159,9 @@ struct LeafPage<'a, 'b> {
     allocation_bytes: u32,
     budget: &'b mut RowBudget,
     rows: Vec<Row>,
-    /// What prefixes refer to: the last key that is on the page itself.
+    /// The last key on the page itself, to which prefixes refer.
     last_key: Vec<u8>,
-    /// A key whose value has not come yet.
+    /// A key whose value has not been read yet.
     key: Option<Item>,
 }
 
@@ -202,7 +202,7 @@ impl<'a> LeafPage<'a, '_> {
         }
     }
 
-    /// `None` if it is deleted.
+    /// Returns the value; `None` if it is deleted.
     fn value_of(
         &mut self,
         cell: Cell<'a>,

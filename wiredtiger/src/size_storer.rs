@@ -1,5 +1,5 @@
-//! `sizeStorer.wt`: how many documents MongoDB believes to be in each collection. Approximate after
-//! a crash.
+//! `sizeStorer.wt`: how many documents MongoDB believes each collection has. Approximate after a
+//! crash.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use bson::{RawBsonRef, RawDocument};
 
 use crate::walk::KeyValue;
 
-/// The table's file.
+/// The name of the table's file.
 pub const SIZE_STORER_FILE: &str = "sizeStorer.wt";
 
-/// What is stored of a collection.
+/// The stored size of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredSize {
     pub documents: u64,
-    /// Of the documents as BSON, uncompressed.
+    /// Bytes of the documents as BSON, uncompressed.
     pub document_bytes: u64,
 }
 
-/// Sizes by ident, from the table's rows; rows that cannot be understood are left out.
+/// Returns sizes by ident, from the table's rows; rows that cannot be parsed are left out.
 #[must_use]
 pub fn parse(rows: &[KeyValue]) -> BTreeMap<String, StoredSize> {
     let size = |(key, value): &KeyValue| {

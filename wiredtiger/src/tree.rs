@@ -1,17 +1,17 @@
-//! What a walk over a tree's internal pages finds.
+//! The result of a walk over a tree's internal pages.
 
-/// Where a block lies and what it must sum up to; every pointer in a file is one.
+/// A block's place and its expected checksum; every pointer in a file has this form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockAddress {
-    /// In the file, bytes; a multiple of the allocation unit, never 0.
+    /// Offset in the file, bytes; a multiple of the allocation unit, never 0.
     pub offset: u64,
-    /// Bytes on disk, padding included; a multiple of the allocation unit.
+    /// Bytes on disk, including padding; a multiple of the allocation unit.
     pub length: u32,
     /// CRC-32C.
     pub checksum: u32,
 }
 
-/// What the parent says of a leaf.
+/// What the parent says about a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LeafKind {
     /// May refer to overflow items.
@@ -25,7 +25,7 @@ pub enum LeafKind {
 /// One leaf page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Leaf {
-    /// In the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     /// Bytes on disk.
     pub length: u32,
@@ -35,27 +35,27 @@ pub struct Leaf {
 /// One internal page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InternalPage {
-    /// In the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     /// Bytes on disk.
     pub length: u32,
-    /// Leaves that a scan has passed when it comes to this page, deleted ones included.
+    /// Leaves that a scan has passed when it reaches this page, including deleted ones.
     pub leaves_before: u64,
 }
 
 /// A tree as its internal pages describe it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
-    /// In key order, deleted ones included.
+    /// Leaves in key order, including deleted ones.
     pub leaves: Vec<Leaf>,
-    /// In the order in which a scan comes to them, the root first.
+    /// Internal pages in the order in which a scan reaches them, the root first.
     pub internal: Vec<InternalPage>,
-    /// Levels, leaves included: 1 for a tree that is a single leaf, 0 for an empty one.
+    /// Number of levels, including leaves: 1 for a tree that is a single leaf, 0 for an empty one.
     pub depth: u32,
 }
 
 impl Tree {
-    /// Bytes of all internal pages.
+    /// Returns the bytes of all internal pages.
     #[must_use]
     pub fn internal_bytes(&self) -> u64 {
         let lengths = self.internal.iter().map(|page| u64::from(page.length));

@@ -1,12 +1,12 @@
-//! `WiredTiger.turtle`: lines of keys and values in turn, among them the configuration of the metadata
-//! table itself (`src/meta/meta_turtle.c`). `WiredTiger.backup` has the same form.
+//! `WiredTiger.turtle`: lines that alternate between keys and values, among them the configuration
+//! of the metadata table itself (`src/meta/meta_turtle.c`). `WiredTiger.backup` has the same form.
 
 use thiserror::Error;
 
 use crate::config;
 use crate::file_config::{FileConfig, FileConfigError};
 
-/// The metadata table's own file.
+/// The name of the metadata table's own file.
 pub const METADATA_FILE: &str = "WiredTiger.wt";
 
 /// Why a turtle file is not usable.
@@ -20,17 +20,17 @@ pub enum TurtleError {
     Metadata(#[from] FileConfigError),
 }
 
-/// What the turtle file says.
+/// The contents of the turtle file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turtle {
-    /// Of the engine that wrote it, such as `11.3.0`.
+    /// Version of the engine that wrote it, such as `11.3.0`.
     pub version: Option<String>,
     /// How to read `WiredTiger.wt`.
     pub metadata: FileConfig,
 }
 
 impl Turtle {
-    /// Reads the whole file.
+    /// Parses the whole file.
     pub fn parse(bytes: &[u8]) -> Result<Turtle, TurtleError> {
         let (mut version, mut metadata) = (None, None);
         for (key, value) in line_pairs(bytes)? {
@@ -47,7 +47,7 @@ impl Turtle {
     }
 }
 
-/// Pairs of lines; a last key without a value is dropped.
+/// Returns pairs of lines; a last key without a value is dropped.
 pub(crate) fn line_pairs(bytes: &[u8]) -> Result<impl Iterator<Item = (&str, &str)>, TurtleError> {
     let text = str::from_utf8(bytes).map_err(|error| TurtleError::NotText(error.valid_up_to()))?;
     let mut lines = text.lines();
@@ -56,7 +56,7 @@ pub(crate) fn line_pairs(bytes: &[u8]) -> Result<impl Iterator<Item = (&str, &st
     }))
 }
 
-/// `major=11,minor=3,patch=0` as `11.3.0`.
+/// Returns `major=11,minor=3,patch=0` as `11.3.0`.
 pub(crate) fn version_of(text: &str) -> Option<String> {
     let part = |key| config::find(text, key).ok()??.size_bytes();
     Some(format!(

@@ -1,5 +1,5 @@
-//! MongoDB's views, which the collection `system.views` of each database lists: they have no entry in the
-//! catalogue and no file. Time-series collections are views on their buckets.
+//! MongoDB's views, which are listed in the collection `system.views` of each database: they have
+//! no entry in the catalogue and no file. Time-series collections are views on their buckets.
 
 use bson::RawDocument;
 
@@ -9,7 +9,7 @@ use crate::walk::KeyValue;
 pub const VIEWS_COLLECTION: &str = "system.views";
 const BUCKETS_PREFIX: &str = "system.buckets.";
 
-/// A view, and what it looks at.
+/// A view and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// `database.view`.
@@ -19,7 +19,7 @@ pub struct View {
 }
 
 impl View {
-    /// The view of that name, `database.view`, from the rows of its database's `system.views`.
+    /// Finds the view named `database.view` in the rows of its database's `system.views`.
     #[must_use]
     pub fn find(rows: &[KeyValue], namespace: &str) -> Option<View> {
         let (database, _) = namespace.split_once('.')?;
@@ -33,7 +33,7 @@ impl View {
         })
     }
 
-    /// Its documents are buckets of a time series, which the server unpacks.
+    /// Returns whether its documents are buckets of a time series, which the server unpacks.
     #[must_use]
     pub fn is_time_series(&self) -> bool {
         let collection = self.on.split_once('.').map(|(_, collection)| collection);

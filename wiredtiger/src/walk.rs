@@ -1,5 +1,5 @@
-//! Walking a tree level by level: [`TreeWalk::wanted`] names the blocks of the present level, whoever
-//! does the reading supplies them in any order, and the next level follows from them.
+//! Walking a tree level by level: [`TreeWalk::wanted`] names the blocks of the present level, the
+//! caller reads and supplies them in any order, and the next level follows from them.
 
 use std::collections::HashMap;
 
@@ -23,16 +23,16 @@ pub enum Visit {
 /// Key and value.
 pub type KeyValue = (Vec<u8>, Vec<u8>);
 
-/// No real tree is deeper; 5 levels span terabytes.
+/// The most levels. No real tree is deeper; 5 levels span terabytes.
 pub const MAX_DEPTH: u32 = 32;
-/// A walk takes 24 bytes per leaf (8 while it goes on, 16 in its result), so about 400 MB at the most;
-/// with leaves of 32 KiB this is a file of 512 GiB.
+/// The most leaves. A walk takes 24 bytes per leaf (8 while it goes on, 16 in its result), so about
+/// 400 MB at most; with leaves of 32 KiB this is a file of 512 GiB.
 pub const MAX_LEAVES: u64 = 16 << 20;
-/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more. Pages
-/// to read take some hundred bytes each.
+/// The most pages to read. Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred
+/// children or more. Pages to read take some hundred bytes each.
 pub const MAX_PAGES_READ: u64 = 1 << 20;
 
-/// A walk under way.
+/// A walk in progress.
 #[derive(Debug)]
 pub struct TreeWalk {
     format: BlockFormat,
@@ -44,21 +44,21 @@ pub struct TreeWalk {
     wanted: WantedBlocks,
     /// Where the wanted blocks belong, by offset.
     places: HashMap<u64, Place>,
-    /// Pages to read, so far.
+    /// Number of pages to read so far.
     pages: u64,
     leaves: u64,
-    /// Of some block only the first 64 bytes have been checked, so what it points at may be stale.
+    /// Only the first 64 bytes of some block have been checked, so what it points at may be stale.
     partly_checked: bool,
-    /// Of the wanted pages; the root's is 1.
+    /// Level of the wanted pages; the root's is 1.
     level: u32,
-    /// Levels known to exist.
+    /// Number of levels known to exist.
     depth: u32,
 }
 
 #[derive(Debug)]
 enum Piece {
     Page(BlockAddress, Expected),
-    /// An internal page that has been supplied, and its children, once; never nested.
+    /// A supplied internal page and its children, until the next level begins; never nested.
     Children(BlockAddress, Vec<Piece>),
     /// An internal page whose children follow.
     Internal(BlockAddress),
@@ -68,7 +68,7 @@ enum Piece {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// The root is not told apart by whoever points at it.
+    /// The root: the pointer to it does not say of what kind it is.
     Root,
     Internal,
     Leaf(LeafKind),
@@ -82,8 +82,8 @@ enum Place {
 }
 
 impl TreeWalk {
-    /// Starts at `root`. `file_bytes` is the file's size as the checkpoint knows it; no block may
-    /// lie beyond. An error if the root does.
+    /// Starts a walk at `root`. `file_bytes` is the file's size according to the checkpoint; no
+    /// block may lie beyond it. Fails if the root does.
     pub fn new(
         root: BlockAddress,
         format: BlockFormat,
@@ -109,16 +109,16 @@ impl TreeWalk {
         Ok(walk)
     }
 
-    /// The blocks of the present level that have not been supplied yet, ascending by offset. Empty
-    /// when the walk is complete.
+    /// Returns the blocks of the present level that have not been supplied yet, ascending by
+    /// offset. Empty when the walk is complete.
     #[must_use]
     pub fn wanted(&self) -> &[BlockAddress] {
         self.wanted.remaining()
     }
 
-    /// Hands over the bytes of a wanted block: as many as there were to read. When the last one of
-    /// a level has come, [`TreeWalk::wanted`] names the next level. After an error the walk is of no
-    /// more use.
+    /// Supplies the bytes of a wanted block, as many as there were to read. When the last block of
+    /// a level has been supplied, [`TreeWalk::wanted`] names the next level. After an error the
+    /// walk can no longer be used.
     pub fn supply(&mut self, address: &BlockAddress, bytes: &[u8]) -> Result<(), BlockError> {
         let place = self.places.get(&address.offset).copied();
         let place = place.filter(|_| self.wanted.contains(address));
@@ -146,12 +146,12 @@ impl TreeWalk {
         }
     }
 
-    /// The tree, once nothing is wanted any more.
+    /// Returns the tree, once nothing is wanted any more.
     pub fn finish(self) -> Result<Tree, BlockError> {
         self.result().map(|(tree, _)| tree)
     }
 
-    /// The rows in key order of a walk that visits them, once nothing is wanted any more.
+    /// Returns the rows, in key order, of a walk that visits them, once nothing is wanted any more.
     pub fn rows(self) -> Result<Vec<KeyValue>, BlockError> {
         self.result().map(|(_, rows)| rows)
     }
@@ -187,7 +187,7 @@ impl TreeWalk {
                         leaves_before: tree.leaves.len() as u64,
                     });
                 }
-                // None is left: with the last page of a level, children take their places.
+                // None remain: after the last page of a level, children take their places.
                 Piece::Children(..) => {}
             }
         }
@@ -303,7 +303,7 @@ impl TreeWalk {
         Ok(())
     }
 
-    /// Puts the supplied pages' children in their place and looks what has become known to exist.
+    /// Puts the supplied pages' children in their place and finds what is now known to exist.
     fn want_next_level(&mut self) -> Result<(), BlockError> {
         self.level += 1;
         let mut pieces = Vec::with_capacity(self.pieces.len());

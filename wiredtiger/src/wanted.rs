@@ -1,12 +1,12 @@
-//! The blocks that somebody else is to read.
+//! The blocks that the caller is to read.
 
 use crate::tree::BlockAddress;
 
-/// Blocks ascending by offset, of which those that have been supplied go.
+/// Blocks in ascending order of offset, without those that have been supplied.
 #[derive(Debug, Default)]
 pub(crate) struct WantedBlocks {
     blocks: Vec<BlockAddress>,
-    /// So many from the front are done with.
+    /// Number of blocks at the front that have been supplied.
     supplied: usize,
 }
 
@@ -27,12 +27,12 @@ impl WantedBlocks {
         self.remaining().binary_search(address).is_ok()
     }
 
-    /// False if it was not wanted.
+    /// Removes a block. Returns false if it was not wanted.
     pub(crate) fn take(&mut self, address: &BlockAddress) -> bool {
         let Ok(at) = self.remaining().binary_search(address) else {
             return false;
         };
-        // They come nearly in order, so this moves next to nothing.
+        // Blocks come nearly in order, so this moves next to nothing.
         self.blocks[self.supplied..=self.supplied + at].rotate_right(1);
         self.supplied += 1;
         true

@@ -1,4 +1,4 @@
-//! What can go wrong with a workload.
+//! Defines the errors of a workload.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum WorkloadError {
     ForeignDatabase {
         name: String,
         count: usize,
-        /// Some of them.
+        /// Names of some of them.
         collections: String,
     },
     #[error("{name} cannot be used: {why}; nothing was changed; name another database")]

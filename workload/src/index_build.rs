@@ -1,4 +1,4 @@
-//! Building an index on an existing collection, timed.
+//! Builds an index on an existing collection, and times it.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use seekscope_server::{Namespace, Server};
 
 use crate::WorkloadError;
 
-/// Compound indexes have at most this many fields (server limit).
+/// Most fields of a compound index (server limit).
 const FIELDS_MAX: usize = 32;
 
 /// A key pattern such as `{"i": 1}`; the order of fields matters and is kept.
@@ -16,7 +16,7 @@ const FIELDS_MAX: usize = 32;
 pub struct IndexKeys(Document);
 
 impl IndexKeys {
-    /// From JSON text. Values are numbers (direction) or strings (`"hashed"`, `"text"`, `"2dsphere"`).
+    /// Parses JSON text. Values are numbers (direction) or strings (`"hashed"`, `"text"`, `"2dsphere"`).
     pub fn parse(json: &str) -> Result<Self, WorkloadError> {
         let bad = |why: &str| WorkloadError::BadKeys {
             given: json.chars().take(200).collect(),
@@ -41,12 +41,12 @@ impl IndexKeys {
         Ok(Self(keys))
     }
 
-    /// The pattern as a command takes it.
+    /// Returns the pattern for a command.
     pub fn document(&self) -> &Document {
         &self.0
     }
 
-    /// The pattern as compact JSON text.
+    /// Returns the pattern as compact JSON text.
     pub fn to_json(&self) -> String {
         let field = |(name, value): (&String, &Bson)| {
             let value = match value {
@@ -58,7 +58,7 @@ impl IndexKeys {
         serde_json::Value::Object(self.0.iter().map(field).collect()).to_string()
     }
 
-    /// The name that mongosh would give, e.g. `i_1`.
+    /// Returns the name that mongosh would give, e.g. `i_1`.
     pub fn default_name(&self) -> String {
         let parts = self.0.iter().map(|(name, value)| match value {
             Bson::String(text) => format!("{name}_{text}"),
@@ -71,17 +71,17 @@ impl IndexKeys {
 fn direction(value: &serde_json::Value) -> Option<Bson> {
     match value {
         serde_json::Value::String(kind) if !kind.is_empty() => Some(Bson::String(kind.clone())),
-        // mongosh sends 1.0 for 1; every other number means a direction too, but nobody means it.
+        // mongosh sends 1.0 for 1; every other number means a direction too, but nobody intends that.
         serde_json::Value::Number(n) if n.as_f64() == Some(1.0) => Some(Bson::Int32(1)),
         serde_json::Value::Number(n) if n.as_f64() == Some(-1.0) => Some(Bson::Int32(-1)),
         _ => None,
     }
 }
 
-/// An index that can be built: checked, but nothing done yet.
+/// An index that can be built: checked, but not yet built.
 ///
-/// Checking and building are apart because checking reads: some servers count documents by
-/// scanning them, which would warm the caches that a measured build must find cold.
+/// Checking and building are separate because checking reads: some servers count documents by scanning them,
+/// which would warm the caches that a measured build must find cold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexPlan {
     pub namespace: Namespace,
@@ -92,7 +92,7 @@ pub struct IndexPlan {
 }
 
 impl IndexPlan {
-    /// Checks that the collection holds documents and has no index of that name.
+    /// Checks that the collection holds documents and has no index with that name.
     pub async fn check(
         server: &Server,
         namespace: &Namespace,
@@ -129,9 +129,9 @@ impl IndexPlan {
         })
     }
 
-    /// Builds the index and waits for its end; sends nothing but `createIndexes`. The server may
-    /// be another connection than the one that checked, e.g. after a restart. Dropping the future
-    /// stops the waiting; the server may finish the build, and [`drop_index`] undoes it.
+    /// Builds the index and waits until it is complete; sends nothing but `createIndexes`. The server may be
+    /// another connection than the one that checked, e.g. after a restart. Dropping the future stops the
+    /// waiting; the server may finish the build, and [`drop_index`] undoes it.
     pub async fn build(&self, server: &Server) -> Result<IndexBuild, WorkloadError> {
         let command = doc! {
             "createIndexes": self.namespace.collection(),
@@ -149,7 +149,7 @@ impl IndexPlan {
     }
 }
 
-/// Drops the index; one that does not exist is an error.
+/// Drops the index; returns an error if it does not exist.
 pub async fn drop_index(
     server: &Server,
     namespace: &Namespace,

@@ -1,8 +1,8 @@
-//! Work that seekscope gives a server: loading a known data set, ageing it by random updates, and
-//! building an index.
+//! Provides the work that seekscope gives a server: loading a known data set, ageing it by random updates,
+//! and building an index.
 //!
-//! Everything runs inside the futures it hands out: no task is spawned, so dropping a future ends
-//! the work on our side (a command already sent may still be finished by the server).
+//! Everything runs inside the returned futures: no task is spawned, so dropping a future ends the work on our
+//! side (the server may still finish a command that was already sent).
 //!
 //! Read [`sdu`] first (the data), then [`mod@load`], [`mod@update`] and [`index_build`].
 
@@ -30,5 +30,5 @@ pub use sdu::{Sdu, SduOptions};
 pub use update::{UpdateOptions, UpdateReport, update};
 pub use verification::{ExpectedData, VerificationOptions, verify};
 
-/// Told how many documents are done so far; called from the polling thread, so it must be quick.
+/// Receives the number of documents done so far; called from the polling thread, so it must be quick.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Send + Sync);

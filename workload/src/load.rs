@@ -1,4 +1,4 @@
-//! Inserting documents that are pure functions of their number.
+//! Inserts documents that are pure functions of their number.
 
 use std::time::Instant;
 
@@ -13,17 +13,17 @@ use crate::{Progress, WorkloadError};
 
 /// A data set: its documents have the `_id`s 0, 1, … (int64).
 pub trait Documents: Sync {
-    /// Document `number` as loaded.
+    /// Returns document `number` as loaded.
     fn document(&self, number: u64) -> RawDocumentBuf;
 
-    /// Is this document `number`, as loaded or after updates of ours?
+    /// Is this document `number`, as loaded or after our updates?
     fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool;
 }
 
 /// How to load.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
-    /// Documents 0 to this number, exclusive.
+    /// Number of documents; they are numbered from 0.
     pub documents: u64,
     /// Documents per insert command, 1 to 10,000.
     pub batch_documents: u64,
@@ -33,8 +33,8 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// Batches of 100 documents (about 300 kB) by one writer: larger ones were seen to starve
-    /// secantusd-rs when its cache is small.
+    /// Returns options with batches of 100 documents (about 300 kB) by one writer: larger ones were seen to
+    /// starve secantusd-rs when its cache is small.
     pub fn new(documents: u64) -> Self {
         Self {
             documents,
@@ -44,22 +44,22 @@ impl LoadOptions {
     }
 }
 
-/// What was loaded.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadReport {
     /// Documents inserted.
     pub documents: u64,
     /// BSON bytes of all documents sent.
     pub bytes: u64,
-    /// Documents that the server refused.
+    /// Number of documents that the server rejected.
     pub errors: u64,
     /// The first error, without credentials.
     pub first_error: Option<String>,
     pub elapsed_ns: u64,
 }
 
-/// Inserts the documents `0..options.documents`. A collection that this load wrote before (its
-/// document 0 is ours, updated or not) is dropped first; one with anything else in it is refused.
+/// Inserts the documents `0..options.documents`. A collection that this load wrote before (its document 0 is
+/// ours, updated or not) is dropped first; one with anything else in it is refused.
 pub async fn load(
     server: &Server,
     namespace: &Namespace,
@@ -98,7 +98,7 @@ pub async fn load(
     Ok(report)
 }
 
-/// An acknowledgement of one member is enough for made-up data, whatever the connection string says.
+/// Acknowledgement by one member is enough for made-up data, whatever the connection string says.
 fn collection(server: &Server, namespace: &Namespace) -> Collection<RawDocumentBuf> {
     let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
     let options = CollectionOptions::builder().write_concern(concern).build();
@@ -161,7 +161,7 @@ async fn insert(
     Ok(report)
 }
 
-/// How many documents of a batch were refused one by one; `None` if the whole command failed.
+/// Returns how many documents of a batch were rejected individually; `None` if the whole command failed.
 fn refused(error: &Error) -> Option<u64> {
     match error.kind.as_ref() {
         ErrorKind::InsertMany(failure) => {

@@ -1,13 +1,13 @@
-//! Benchmarks write to a database of their own, and say so in it.
+//! Manages a database that benchmarks own, and that records this itself.
 //!
-//! Before the first document of a data set is written, an entry in the collection [`OWNER`] tells what
-//! it is and which collections it is made of. A database that holds a document in anything which no entry
-//! lists is refused. Entries also keep what a later run must know of the data, such as the number of the
-//! next insert.
+//! Before the first document of a data set is written, an entry in the collection [`OWNER`] records what it
+//! is and which collections it consists of. A database that holds a document in anything that no entry lists
+//! is refused. Entries also store what a later run must know of the data, such as the number of the next
+//! insert.
 //!
-//! An empty collection may have been prepared for a load: sharded, for example. It is taken as it is. Only
-//! what entries list and seekscope made is ever dropped; what was prepared, and what is sharded by now, is
-//! emptied instead, for to drop it would undo what its owner decided.
+//! An empty collection may have been prepared for a load, e.g. sharded. It is used as it is. Only what
+//! entries list and seekscope created is ever dropped; a collection that was prepared, or is sharded by now,
+//! is emptied instead, because dropping it would undo what its owner decided.
 
 use std::collections::BTreeMap;
 
@@ -20,35 +20,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::WorkloadError;
 
-/// Where benchmarks write, unless told otherwise.
+/// The default database of benchmarks.
 pub const DEFAULT_DATABASE: &str = "seekscope_bench";
 /// The collection of entries, in the database itself.
 pub const OWNER: &str = "seekscope_owner";
 
-/// Databases of the server itself.
+/// Databases that belong to the server itself.
 const RESERVED: [&str; 3] = ["admin", "local", "config"];
-/// Is the database of that name the server's own? No benchmark may write there.
+/// Is the database with that name the server's own? No benchmark may write there.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Names of foreign collections that an error shows.
+/// Number of foreign collections' names that an error shows.
 const NAMES_SHOWN: usize = 5;
-/// No database of ours has more.
+/// Most entries that are read; no database of ours has more.
 const ENTRIES_MAX: i64 = 1_000;
 
-/// What a data set is: an entry of [`OWNER`].
+/// The description of a data set: an entry of [`OWNER`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSet {
     /// Unique in the database, e.g. "ycsb", "sysbench-mongodb", "index lab".
     #[serde(rename = "_id")]
     pub name: String,
-    /// The collections that it is made of; no other data set may have them.
+    /// The collections that it consists of; no other data set may have them.
     pub collections: Vec<String>,
-    /// Those of them that were there, empty, before the first load: they are emptied and never dropped.
+    /// Those of them that existed, empty, before the first load: they are emptied and never dropped.
     #[serde(default)]
     pub prepared: Vec<String>,
-    /// What makes its documents: the edition of the workload, and every setting that changes them.
+    /// What determines its documents: the edition of the workload, and every setting that changes them.
     pub edition: String,
     pub settings: BTreeMap<String, String>,
     pub records: u64,
@@ -57,12 +57,12 @@ pub struct DataSet {
     pub next_insert: u64,
     /// Were all records loaded?
     pub loaded: bool,
-    /// The seekscope that made it.
+    /// The version of seekscope that made it.
     pub made_by: String,
 }
 
 impl DataSet {
-    /// One that is yet to be loaded.
+    /// Returns a data set that is yet to be loaded.
     pub fn new(
         name: &str,
         collections: Vec<String>,
@@ -84,7 +84,7 @@ impl DataSet {
         }
     }
 
-    /// Would the same documents be loaded? The state of the data does not count.
+    /// Would the same documents be loaded? The state of the data is ignored.
     pub fn is_same_data(&self, other: &Self) -> bool {
         let made_of = |d: &Self| {
             let mut collections = d.collections.clone();
@@ -102,7 +102,7 @@ impl DataSet {
     }
 }
 
-/// A database in which everything is ours.
+/// A database that is entirely ours.
 #[derive(Debug)]
 pub struct OwnedDatabase {
     server: Server,
@@ -148,7 +148,7 @@ impl OwnedDatabase {
         &self.name
     }
 
-    /// What is in it.
+    /// Returns the data sets in it.
     pub fn data_sets(&self) -> &[DataSet] {
         &self.data_sets
     }
@@ -157,7 +157,7 @@ impl OwnedDatabase {
         self.data_sets.iter().find(|d| d.name == name)
     }
 
-    /// Writes a data set's entry, over an earlier one of that name. To be called before its first
+    /// Writes a data set's entry, replacing any earlier one with that name. Call this before its first
     /// document is written; its collections must be new, empty, or belong to the earlier one.
     pub async fn record(&mut self, mut data_set: DataSet) -> Result<(), WorkloadError> {
         let refused = |collection: &str, why: &str| WorkloadError::Database {
@@ -200,12 +200,12 @@ impl OwnedDatabase {
         Ok(())
     }
 
-    /// Notes that all records are there.
+    /// Records that all documents are loaded.
     pub async fn set_loaded(&mut self, name: &str) -> Result<(), WorkloadError> {
         self.change(name, doc! { "$set": { "loaded": true } }).await
     }
 
-    /// Notes how far inserts came. Several clients may do so; the highest number holds.
+    /// Records how far inserts have got. Several clients may do so; the highest number holds.
     pub async fn advance(&mut self, name: &str, next_insert: u64) -> Result<(), WorkloadError> {
         let next_insert = i64::try_from(next_insert).unwrap_or(i64::MAX);
         self.change(name, doc! { "$max": { "next_insert": next_insert } })
@@ -221,13 +221,13 @@ impl OwnedDatabase {
         Ok(())
     }
 
-    /// Drops a data set's collections, or empties them where they must stay (see the module), then drops its
+    /// Drops a data set's collections, or empties them if they must stay (see the module), then drops its
     /// entry; with the last one the database is gone, if nothing had to stay.
     pub async fn drop_data_set(&mut self, name: &str) -> Result<(), WorkloadError> {
         let Some(data_set) = self.data_set(name).cloned() else {
             return Ok(());
         };
-        // From here on it is no data to measure on, however far this comes.
+        // From here on it is unfit for measurements, however far this gets.
         self.change(name, doc! { "$set": { "loaded": false } })
             .await?;
         let failed = |error| self.server.error("drop", &error);
@@ -266,7 +266,7 @@ impl OwnedDatabase {
         Ok(())
     }
 
-    /// What a connection string says of write concern is for the benchmark; entries are acknowledged.
+    /// The connection string's write concern is for the benchmark; entries are always acknowledged.
     fn entries(&self) -> Collection<DataSet> {
         self.server
             .database(&self.name)
@@ -296,7 +296,7 @@ impl OwnedDatabase {
         Ok(names.map_err(|error| self.server.error("listCollections", &error))?)
     }
 
-    /// Is it a collection, not a view, and without any document? The primary says so.
+    /// Is it a collection, not a view, and without any document? The primary answers.
     async fn is_empty(&self, collection: &str) -> Result<bool, WorkloadError> {
         let filter = doc! { "name": collection };
         let listed = doc! { "listCollections": 1, "filter": filter, "nameOnly": true };
@@ -309,20 +309,20 @@ impl OwnedDatabase {
         Ok(self.first_of(one).await?.is_none())
     }
 
-    /// The first document of a command's answer.
+    /// Returns the first document of a command's answer.
     async fn first_of(&self, command: Document) -> Result<Option<Document>, WorkloadError> {
         let reply = self.server.command(&self.name, command).await?;
         Ok(first_batch(&reply).next().cloned())
     }
 
-    /// As a mongos says it; no other server does.
+    /// Is it sharded? Only a mongos reports this.
     async fn is_sharded(&self, collection: &str) -> Result<bool, WorkloadError> {
         let stats = doc! { "collStats": collection };
         let stats = self.server.command(&self.name, stats).await?;
         Ok(stats.get("sharded").and_then(Bson::as_bool) == Some(true))
     }
 
-    /// Is the collection listed, or did the server make it beside one that is?
+    /// Is the collection listed, or did the server create it beside one that is?
     fn is_ours(&self, collection: &str) -> bool {
         let listed = |name: &str| {
             let mut all = self.data_sets.iter().flat_map(|d| &d.collections);
@@ -334,7 +334,7 @@ impl OwnedDatabase {
     }
 }
 
-/// By one member, whatever the connection string says of write concern.
+/// Requires acknowledgement by one member, whatever the connection string's write concern.
 fn acknowledged() -> CollectionOptions {
     let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
     CollectionOptions::builder().write_concern(concern).build()

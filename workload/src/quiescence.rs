@@ -1,5 +1,5 @@
-//! Waiting until a server has finished what earlier work left it: later work should not pay for it, and
-//! until then files are smaller, and less is written, than the work comes to.
+//! Waits until a server has finished the consequences of earlier work: later work should not pay for them,
+//! and until then files are smaller, and less is written, than the work requires.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,26 @@ use seekscope_server::process::io_between;
 use seekscope_server::{ProcFs, Server, ServerError};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Looks in a row at which the server must be quiet.
+/// Number of consecutive checks at which the server must be quiet.
 const QUIET_LOOKS: u32 = 3;
-/// A quiet server uses less of one processor, and writes less, between two looks.
+/// Share of one processor below which a server is quiet; it must also write little between two checks.
 const QUIET_CPU_SHARE: f64 = 0.1;
 const QUIET_WRITE_BYTES: u64 = 1 << 20;
 
-/// Has the server bring everything to its files, and returns when it is there. Of a router all shards do.
+/// Makes the server write everything to its files, and returns when that is done. Through a router all shards
+/// do so.
 pub async fn checkpoint(server: &Server) -> Result<(), ServerError> {
     server.command("admin", doc! { "fsync": 1 }).await.map(drop)
 }
 
-/// Why no checkpoint ended the work.
+/// Why the work did not end with a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCheckpoint {
     #[error(transparent)]
     Failed(#[from] ServerError),
     #[error("the checkpoint took longer than {} s", .0.as_secs())]
     TooLong(Duration),
-    /// It was not asked for: of several clients, each would disturb what the others measure.
+    /// None was requested: with several clients, each would disturb the others' measurements.
     #[error(
         "several clients are at work, and a checkpoint for one would be in what the others measure"
     )]
@@ -37,7 +38,7 @@ pub enum NoCheckpoint {
 }
 
 impl NoCheckpoint {
-    /// What is not known of the work.
+    /// Returns what is not known of the work.
     pub fn limitation(&self) -> Limitation {
         Limitation {
             what: "what the data take, and what the server wrote for them, is not known".into(),
@@ -62,10 +63,10 @@ impl NoCheckpoint {
     }
 }
 
-/// Asks for a checkpoint and waits until the server is quiet: its process where it can be seen, else
-/// the changed bytes in its cache. A limitation says if it never was within `limit`.
+/// Requests a checkpoint and waits until the server is quiet: its process if visible, else the changed bytes
+/// in its cache. Returns a limitation if it never was within `limit`.
 pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Option<Limitation> {
-    // Where it is refused the server's own checkpoint comes within a minute.
+    // If it is refused, the server's own checkpoint comes within a minute.
     let _ = checkpoint(server).await;
     let start = Instant::now();
     let mut before = look(server, pid).await;
@@ -90,7 +91,7 @@ pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Opti
     })
 }
 
-/// What tells whether a server is at work.
+/// Signs of whether a server is at work.
 #[derive(Debug, Clone, PartialEq)]
 enum Look {
     Process(ProcessIo),
@@ -121,7 +122,7 @@ fn dirty_bytes(status: &Document) -> Option<f64> {
         .or_else(|| bytes.as_i32().map(f64::from))
 }
 
-/// Nothing known counts as quiet: the looks are then a short pause.
+/// Without data the server counts as quiet: the checks are then a short pause.
 fn is_quiet(before: &Look, now: &Look) -> bool {
     match (before, now) {
         (Look::Process(before), Look::Process(now)) => {

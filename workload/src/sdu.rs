@@ -1,5 +1,5 @@
-//! The SDU documents: a data set in which every byte is a pure function of a seed, the document's
-//! number and its revision, so that any part of it can be made again and checked.
+//! Generates the SDU documents: a data set in which every byte is a pure function of a seed, the document's
+//! number and its revision, so that any part of it can be regenerated and checked.
 //!
 //! `{_id: number, i: int32, d: date, s1: string, s2: string, a: [1 to 4 strings]}`, between 1 and
 //! 6 KiB, 3 KiB on average. `i` and `d` are random, so an index on them has an order of its own.
@@ -17,7 +17,8 @@ pub const MAX_BYTES: usize = 6144;
 const FIRST_DATE_MS: i64 = 1_420_070_400_000;
 const DATE_SPAN_MS: u64 = 10 * 365 * 86_400_000;
 const ARRAY_STRING_BYTES: usize = 16;
-/// Compressors look back at least this far, and find a repeated piece of this length at once.
+/// Length within which a piece repeats: compressors look back at least this far, and find the repetition at
+/// once.
 const CHUNK_BYTES: usize = 256;
 
 /// BSON element types (bsonspec.org).
@@ -27,11 +28,11 @@ const DATE: u8 = 0x09;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-/// What the documents are like.
+/// Options for the documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SduOptions {
     pub seed: u64,
-    /// Share of each string's bytes that repeat, 0 (incompressible) to 1.
+    /// Share of each string's bytes that are repetitions, 0 (incompressible) to 1.
     pub compressibility: f64,
 }
 
@@ -49,7 +50,7 @@ impl Default for SduOptions {
 #[derive(Debug, Clone)]
 pub struct Sdu {
     seed: u64,
-    /// Of each chunk, how many bytes are random; the rest repeats.
+    /// Number of random bytes in each chunk; the rest repeats.
     random_bytes: usize,
     filler: [u8; CHUNK_BYTES],
 }
@@ -82,12 +83,12 @@ impl Sdu {
         }
     }
 
-    /// Document `number` as loaded.
+    /// Returns document `number` as loaded.
     pub fn document(&self, number: u64) -> RawDocumentBuf {
         self.revised_document(number, 0)
     }
 
-    /// Document `number` after `revision` updates.
+    /// Returns document `number` after `revision` updates.
     pub fn revised_document(&self, number: u64, revision: u64) -> RawDocumentBuf {
         let mut buffer = Vec::with_capacity(MAX_BYTES);
         self.append_document(number, revision, &mut buffer);
@@ -103,7 +104,7 @@ impl Sdu {
             && ["_id", "i", "d", "a"].into_iter().all(same)
     }
 
-    /// The document's BSON at the end of `buffer`.
+    /// Appends the document's BSON to `buffer`.
     pub fn append_document(&self, number: u64, revision: u64, buffer: &mut Vec<u8>) {
         let start = begin(buffer);
         let mut shape = self.shape(number);
@@ -126,7 +127,7 @@ impl Sdu {
         end(buffer, start);
     }
 
-    /// `{s1: …, s2: …}` of a revision, for a `$set`: as long as every other revision of them.
+    /// Returns `{s1: …, s2: …}` of a revision, for a `$set`: as long as in every other revision.
     pub fn revised_strings(&self, number: u64, revision: u64) -> RawDocumentBuf {
         let mut buffer = Vec::with_capacity(MAX_BYTES);
         let start = begin(&mut buffer);
@@ -146,7 +147,7 @@ impl Sdu {
 
     fn shape(&self, number: u64) -> Shape {
         let mut random = SplitMix64::new(mixed(self.seed.rotate_left(17) ^ mixed(number)));
-        // Only its mean matters: u^1.5 on [0, 1) has the mean 2/5, which makes 3 KiB of 1 to 6 KiB.
+        // Only its mean matters: u^1.5 on [0, 1) has the mean 2/5, which gives 3 KiB of 1 to 6 KiB.
         let u = random.unit_f64();
         #[expect(
             clippy::cast_possible_truncation,
@@ -172,10 +173,10 @@ impl Sdu {
         }
     }
 
-    /// Random text, and in each chunk a piece that is the same everywhere.
+    /// Fills with random text, and in each chunk a piece that is the same everywhere.
     fn fill_text(&self, text: &mut [u8], random: &mut SplitMix64) {
         for chunk in text.chunks_mut(CHUNK_BYTES) {
-            // A last, short chunk keeps the share.
+            // A last, short chunk has the same share.
             let random_bytes = self.random_bytes * chunk.len() / CHUNK_BYTES;
             let (unique, repeated) = chunk.split_at_mut(random_bytes);
             fill_random(unique, random);
@@ -194,7 +195,7 @@ impl Documents for Sdu {
     }
 }
 
-/// Record numbers are `_id`s, so the order of insertion is the order of keys.
+/// Returns the `_id`: it is the record number, so the order of insertion is key order.
 pub(crate) fn id(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -204,7 +205,8 @@ pub(crate) fn mixed(value: u64) -> u64 {
     SplitMix64::new(value).next_u64()
 }
 
-/// Printable ASCII without quotation marks, eight characters per number drawn: 64 values from '0' on.
+/// Fills with printable ASCII without quotation marks, eight characters per number drawn: 64 values from '0'
+/// on.
 pub(crate) fn fill_random(bytes: &mut [u8], random: &mut SplitMix64) {
     let mut draw =
         || ((random.next_u64() & 0x3F3F_3F3F_3F3F_3F3F) + 0x3030_3030_3030_3030).to_le_bytes();
@@ -333,7 +335,7 @@ mod tests {
                 compressibility,
             });
             let mut encoder =
-                flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+                flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
             let mut bytes = Vec::new();
             (0..300).for_each(|n| sdu.append_document(n, 0, &mut bytes));
             encoder.write_all(&bytes).unwrap();
@@ -345,7 +347,7 @@ mod tests {
             ratios.windows(2).all(|pair| pair[1] < pair[0] - 0.1),
             "{ratios:?}"
         );
-        // Six random bits of eight: what an entropy coder leaves of them.
+        // Six random bits of eight, which is what an entropy coder leaves.
         assert!(ratios[0] < 0.8 && ratios[4] < 0.1, "{ratios:?}");
     }
 

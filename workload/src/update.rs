@@ -1,5 +1,5 @@
-//! Ageing a collection: random updates that keep every document's size, so that a server that
-//! never overwrites pages in place writes the changed ones elsewhere and key order is lost.
+//! Ages a collection: random updates that keep every document's size, so that a server that never overwrites
+//! pages in place writes the changed ones elsewhere and key order is lost.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{Progress, WorkloadError};
 /// Which documents to update and how.
 #[derive(Debug, Clone)]
 pub struct UpdateOptions {
-    /// Documents in the collection (numbers 0 to this, exclusive).
+    /// Number of documents in the collection; they are numbered from 0.
     pub documents: u64,
     /// Share of them to update, 0 to 1; each at most once.
     pub share: f64,
@@ -28,7 +28,7 @@ pub struct UpdateOptions {
 }
 
 impl UpdateOptions {
-    /// Batches of 100 updates by two writers.
+    /// Returns options with batches of 100 updates by two writers.
     pub fn new(documents: u64, share: f64, seed: u64) -> Self {
         Self {
             documents,
@@ -41,14 +41,14 @@ impl UpdateOptions {
     }
 }
 
-/// What was updated.
+/// The result of the updates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UpdateReport {
     /// Documents changed.
     pub documents: u64,
     /// Documents that were not found.
     pub missing: u64,
-    /// Updates that the server refused.
+    /// Number of updates that the server rejected.
     pub errors: u64,
     /// The first error, without credentials.
     pub first_error: Option<String>,
@@ -98,7 +98,7 @@ pub async fn update(
     }
 }
 
-/// The driver has no bulk update for servers before 8.0, the `update` command has.
+/// Sends the `update` command: the driver has no bulk update for servers before 8.0.
 async fn send(
     server: &Server,
     namespace: &Namespace,

@@ -1,7 +1,7 @@
-//! Are acknowledged writes there afterwards? Every document is counted, and a sample is read back and
-//! compared.
+//! Checks that acknowledged writes are there afterwards: every document is counted, and a sample is read back
+//! and compared.
 //!
-//! A workload says what it expects ([`ExpectedData`], one for each collection); [`verify`] asks the
+//! A workload states what it expects ([`ExpectedData`], one for each collection); [`verify`] asks the
 //! primary, whatever members the connection string reads from.
 
 use std::collections::HashMap;
@@ -17,22 +17,22 @@ use seekscope_stats::SplitMix64;
 
 use crate::WorkloadError;
 
-/// Keys asked for by one query.
+/// Most keys in one query.
 const KEYS_PER_QUERY: usize = 500;
 
 /// What a collection should hold after a run.
 pub trait ExpectedData: Send + Sync {
-    /// Its name.
+    /// Returns its name.
     fn collection(&self) -> &str;
 
-    /// Documents that were acknowledged and must be there; `None` where the workload cannot know, and
-    /// then they are not counted.
+    /// Returns the number of documents that were acknowledged and must exist; `None` if the workload cannot
+    /// know, in which case they are not counted.
     fn expected_count(&self) -> Option<u64>;
 
-    /// The `_id` of a document that must be there, drawn anew each time; `None` where there is none.
+    /// Returns the `_id` of a document that must exist, drawn each time; `None` if there is none.
     fn sample(&self, random: &mut SplitMix64) -> Option<Bson>;
 
-    /// Is this a document that the workload may have left under that `_id`?
+    /// Could the workload have left this document under that `_id`?
     fn matches(&self, id: &Bson, document: &RawDocument) -> bool;
 }
 
@@ -41,14 +41,14 @@ pub trait ExpectedData: Send + Sync {
 pub struct VerificationOptions {
     /// Documents to read back from each collection; those drawn twice are read once.
     pub samples: u64,
-    /// Of the draws.
+    /// Seed of the draws.
     pub seed: u64,
     /// Writes whose answer never came.
     pub in_doubt: u64,
 }
 
-/// Counts the documents that acknowledged writes must have left, and reads a sample of them back. The figures are sums
-/// over all collections.
+/// Counts the documents that acknowledged writes must have left, and reads a sample of them back. The figures
+/// are sums over all collections.
 pub async fn verify(
     server: &Server,
     database: &str,
@@ -86,7 +86,7 @@ fn primary(server: &Server, database: &str, collection: &str) -> Collection<RawD
         .collection_with_options(collection, options)
 }
 
-/// By a scan of the `_id` index: the count that servers keep may be wrong after a crash, and counts
+/// Counts by a scan of the `_id` index: the count that servers keep may be wrong after a crash, and includes
 /// orphaned documents of sharded collections.
 async fn count_exactly(
     server: &Server,
@@ -97,7 +97,7 @@ async fn count_exactly(
     Ok(counted.map_err(|error| server.error("count", &error))?)
 }
 
-/// Distinct keys by what identifies them.
+/// Draws distinct keys, by what identifies them.
 fn draw(data: &dyn ExpectedData, samples: u64, random: &mut SplitMix64) -> HashMap<Vec<u8>, Bson> {
     let keys = (0..samples).map_while(|_| data.sample(random));
     keys.map(|id| (identity_of(&id), id)).collect()
@@ -134,7 +134,7 @@ fn identity_of(id: &Bson) -> Vec<u8> {
     id.map_or_else(|_| Vec::new(), |id| identity_of_raw(id.as_raw_bson_ref()))
 }
 
-/// Servers take numbers of different types for the same `_id` if they are equal.
+/// Returns a key's identity: servers treat equal numbers of different types as the same `_id`.
 fn identity_of_raw(id: RawBsonRef<'_>) -> Vec<u8> {
     let id = match id {
         RawBsonRef::Int32(n) => RawBsonRef::Int64(n.into()),

@@ -1,4 +1,4 @@
-//! Giving up a run whose figures nobody wants any more: its requests end, and nothing else is waited for.
+//! Abandons a run whose figures are no longer wanted: its requests end, and nothing else is waited for.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use tokio::sync::watch;
 
-/// Clones share the one decision.
+/// The decision to abandon a run. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Abandonment {
     decided: Arc<watch::Sender<bool>>,
 }
 
-/// What an abandoned run ends with.
+/// The error of an abandoned run.
 #[derive(Debug, thiserror::Error)]
 #[error("the run was abandoned")]
 pub struct Abandoned;
@@ -26,12 +26,12 @@ impl Default for Abandonment {
 }
 
 impl Abandonment {
-    /// From now on nothing is wanted of the run.
+    /// Abandons the run.
     pub fn decide(&self) {
         self.decided.send_replace(true);
     }
 
-    /// An error once it is decided.
+    /// Returns an error once the run is abandoned.
     pub fn check(&self) -> Result<()> {
         match *self.decided.borrow() {
             true => Err(Abandoned.into()),
@@ -39,13 +39,13 @@ impl Abandonment {
         }
     }
 
-    /// Waits for the decision.
+    /// Waits until the run is abandoned.
     pub async fn decided(&self) {
-        // The sender is our own.
+        // Cannot fail: `self` holds the sender.
         let _ = self.decided.subscribe().wait_for(|decided| *decided).await;
     }
 
-    /// What the work comes to; dropped, and an error, where the run is abandoned first.
+    /// Returns the result of `work`. If the run is abandoned first, drops `work` and returns an error.
     pub async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
@@ -64,12 +64,12 @@ mod tests {
         let abandonment = Abandonment::default();
         let done = abandonment.or(async { Ok(5) }).await;
         assert_eq!(done.unwrap(), 5);
-        // A checkpoint that never ends, abandoned meanwhile by another who looks on.
+        // A checkpoint that never ends, abandoned by an observer.
         let onlooker = abandonment.clone();
         let hangs = abandonment.or(std::future::pending::<Result<()>>());
         let (waited, ()) = tokio::join!(hangs, async move { onlooker.decide() });
         assert!(waited.unwrap_err().is::<Abandoned>());
-        // Nothing is begun either.
+        // Nothing new is started either.
         assert!(abandonment.check().unwrap_err().is::<Abandoned>());
         let late = abandonment.or(async { Ok(5) }).await;
         assert!(late.unwrap_err().is::<Abandoned>());

@@ -1,4 +1,4 @@
-//! Which client sends a benchmark's operations.
+//! Chooses the client that sends a benchmark's operations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::target::is_cassandra;
 use crate::args::ClientName;
 use crate::exit::Usage;
 
-/// A client, and why it was chosen.
+/// A client and the reason it was chosen.
 #[derive(Debug, Clone)]
 pub struct Chosen {
     pub spec: ClientSpec,
@@ -24,12 +24,12 @@ impl Chosen {
     }
 }
 
-/// As in results and arguments.
+/// Returns the client's name as used in results and arguments.
 pub fn name_of(kind: ClientKind) -> &'static str {
     kind.into()
 }
 
-/// What was typed, as the client's room calls it.
+/// Converts the command-line choice to the client crate's type.
 pub fn wanted(name: ClientName) -> Wanted {
     match name {
         ClientName::Raw => Wanted::Raw,
@@ -38,7 +38,7 @@ pub fn wanted(name: ClientName) -> Wanted {
     }
 }
 
-/// By the connection string; nothing is connected yet.
+/// Chooses a client by the connection string; connects to nothing yet.
 pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Chosen> {
     if is_cassandra(uri) {
         return cassandra(uri, database, wanted);

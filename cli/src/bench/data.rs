@@ -1,5 +1,5 @@
-//! The data that a benchmark loads or finds: whose they are, whether they are those that are wanted,
-//! and whether acknowledged writes are in them.
+//! The data that a benchmark loads or finds: who owns it, whether it is the data that is wanted, and whether it
+//! holds the acknowledged writes.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::exit::Usage;
 const SAMPLES: u64 = 1000;
 const BARRIER_POLL: Duration = Duration::from_millis(200);
 
-/// Makes room for a load: drops an earlier data set of that name, or empties its collections where they must
-/// stay, and writes the entry of the new one.
-/// One of several clients drops nothing that the others may have begun.
+/// Prepares for a load: drops an earlier data set of that name, or empties its collections where they must
+/// stay, and writes the entry of the new one. One of several clients drops nothing, as the others may have
+/// begun.
 pub async fn begin_load(
     target: &Target,
     database: &str,
@@ -44,7 +44,7 @@ pub async fn begin_load(
     owned.record(wanted.clone()).await
 }
 
-/// A load in which something failed is nothing to measure on.
+/// Returns an error if anything failed in a load: its data is not fit for measurements.
 pub fn ensure_complete(stage: &mut Stage, done: &StepDone) -> Result<()> {
     let failure = stage
         .step_at(done.index)
@@ -59,13 +59,13 @@ pub fn ensure_complete(stage: &mut Stage, done: &StepDone) -> Result<()> {
     }
 }
 
-/// Notes that everything is loaded.
+/// Records that everything is loaded.
 pub async fn end_load(target: &Target, database: &str, name: &str) -> Result<()> {
     let mut owned = Owned::open(target, database).await?;
     owned.set_loaded(name).await
 }
 
-/// The data set that a run is to work on, if it is there and the right one.
+/// Returns the data set that a run is to work on; an error if it is missing or not the one wanted.
 pub async fn find_loaded(target: &Target, database: &str, wanted: &DataSet) -> Result<DataSet> {
     let owned = Owned::open(target, database).await?;
     let refused = |why: &str| {
@@ -85,7 +85,7 @@ pub async fn find_loaded(target: &Target, database: &str, wanted: &DataSet) -> R
     Ok(found.clone())
 }
 
-/// What in the settings is different, for people.
+/// Describes the differences between the settings, for people.
 fn difference(found: &DataSet, wanted: &DataSet) -> String {
     let mut differences = Vec::new();
     if found.records != wanted.records {
@@ -105,7 +105,7 @@ fn difference(found: &DataSet, wanted: &DataSet) -> String {
     differences.join(", ")
 }
 
-/// Notes how far the inserts of a run came.
+/// Records how far the inserts of a run came.
 pub async fn advance(target: &Target, database: &str, name: &str, next: u64) -> Result<()> {
     let mut owned = Owned::open(target, database).await?;
     owned.advance(name, next).await
@@ -117,7 +117,7 @@ pub async fn drop_data(target: &Target, database: &str, name: &str) -> Result<()
     owned.drop_data_set(name).await
 }
 
-/// Counts and re-reads what a step left, and puts the result into its record.
+/// Counts and reads back the documents that a step left, and puts the result into its record.
 pub async fn verify_step(
     stage: &mut Stage,
     target: &Target,
@@ -145,7 +145,8 @@ pub async fn verify_step(
     stage.session.save()
 }
 
-/// Waits until a collection holds so many documents: the other clients have loaded their parts.
+/// Waits until a collection holds that many documents, that is, until the other clients have loaded their
+/// parts.
 pub async fn await_documents(
     stage: &Stage,
     target: &Target,
@@ -177,7 +178,7 @@ pub async fn await_documents(
     stage.asking(waiting).await
 }
 
-/// How many documents the server says there are.
+/// Returns the server's count of documents.
 pub async fn count(target: &Target, database: &str, collection: &str) -> Result<u64> {
     let owned = Owned::open(target, database).await?;
     owned.count(collection).await

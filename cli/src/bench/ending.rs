@@ -1,4 +1,4 @@
-//! How a benchmark ends: which outcome its records stand for, and which exit code.
+//! Decides how a benchmark ends: the outcome of its records and the exit code.
 
 use anyhow::{Result, bail};
 use seekscope_run::units::format_count;
@@ -10,18 +10,18 @@ use crate::args::OutputArgs;
 use crate::ending;
 use crate::exit::{Inconsistent, ThresholdMissed};
 
-/// What the user allows and demands.
+/// What the user allows and requires.
 #[derive(Debug, Clone, Default)]
 pub struct Demands {
     pub allow_errors: bool,
-    /// Failures that the workload itself brings about, as (operation, name of the failure): they are
-    /// counted and shown, and do not make the run a failure.
+    /// Failures that the workload itself causes, as (operation, name of the failure): they are counted and
+    /// shown, but do not fail the run.
     pub expected_failures: &'static [(&'static str, &'static str)],
-    /// Where the objective was missed, in words.
+    /// The objectives that were missed, in words.
     pub missed: Vec<String>,
 }
 
-/// Judges a run whose work came to its end. The gravest comes first.
+/// Judges a run whose work completed. The gravest problem is reported first.
 pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Result<()> {
     let steps = &measurement.steps;
     let faults = [
@@ -52,7 +52,7 @@ pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Result<()> {
     Ok(())
 }
 
-/// Probes of a search go beyond what can be done on purpose.
+/// Returns why a step is invalid, if any is. Probes of a search are skipped: they exceed the limits on purpose.
 fn invalid(steps: &[BenchStep]) -> Option<String> {
     let measured = || steps.iter().filter(|step| step.kind != "probe");
     let first = measured().find(|step| !step.invalid.is_empty())?;
@@ -84,7 +84,7 @@ fn unverified(step: &BenchStep) -> Option<String> {
     ))
 }
 
-/// Indexes that are not whole, and ways of storing samples that lost some.
+/// Reports indexes that are incomplete, and ways of storing samples that lost some.
 fn wrong(measurement: &BenchMeasurement) -> Option<String> {
     let build = measurement
         .index_builds
@@ -117,7 +117,7 @@ fn nothing_succeeded(step: &BenchStep) -> Option<String> {
 
 type FailureCount = (String, String, u64, String);
 
-/// What failed in the steps but probes, without what the workload brings about itself.
+/// Returns the failures of all steps but probes, without those that the workload itself causes.
 fn unexpected<'a>(
     steps: &'a [BenchStep],
     demands: &Demands,
@@ -141,7 +141,7 @@ fn first_failure(steps: &[BenchStep], demands: &Demands) -> String {
 }
 
 impl Stage {
-    /// Ends the run: outcome, report, tables. Returns what the command ends with.
+    /// Ends the run: sets the outcome, writes the report and prints the tables. Returns the command's result.
     pub fn end(
         mut self,
         worked: Result<()>,
@@ -157,7 +157,7 @@ impl Stage {
     }
 }
 
-/// The server went away while it worked.
+/// Adds to an error that the server was lost during a step.
 pub fn server_gone(step: &str, error: anyhow::Error) -> anyhow::Error {
     error.context(format!("the server was lost during {step}"))
 }
@@ -246,7 +246,7 @@ mod tests {
             },
         );
         assert_eq!(outcome, Outcome::Ok);
-        // Failures of everything are failures, whatever is allowed.
+        // A run in which everything failed has failed, whatever is allowed.
         assert_eq!(judged(step(0, 9), &lenient).0, Outcome::Failed);
         let mut invalid = step(5, 2);
         invalid.invalid.push("late".into());

@@ -1,4 +1,4 @@
-//! The figures of a step from its records: what was done after the warm-up, how often, how fast.
+//! Computes a step's figures from its records: what was done after the warm-up, how often and how fast.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::args::WarmUpName;
 /// Intervals of the log begin at whole milliseconds.
 const LOG_RESOLUTION: Duration = Duration::from_millis(1);
 const ALPHA: f64 = 0.05;
-/// Of a second's operations more than this share have failed, and more than usual, if it was an outage.
+/// A second with a larger share of failed operations than this, and larger than usual, counts as an outage.
 const FAILED_SHARE_MAX: f64 = 0.01;
 const FAILED_TIMES_MAX: f64 = 2.0;
-/// An outage lasts for so many seconds in a row.
+/// Consecutive seconds that make an outage.
 const OUTAGE_S: u32 = 5;
 
-/// What of a step counts.
+/// The part of a step that counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// The first second that counts: index into the seconds.
+    /// Index of the first second that counts.
     pub first: usize,
     pub warm_up_ended_ns: Option<u64>,
     pub steady: Option<Steady>,
-    /// What looks like a warm-up counts all the same, for an outage followed.
+    /// An outage followed, so what looks like a warm-up counts all the same.
     pub has_outage: bool,
 }
 
-/// Finds where the warm-up ends, and whether what follows is steady. `is_open`: throughput is given, so
-/// that service time has to tell.
+/// Finds where the warm-up ends, and whether what follows is steady. `is_open`: the throughput is given, so the
+/// service time is judged instead.
 pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> Measured {
     let whole = whole_seconds(seconds);
     let series = series(whole, is_open);
@@ -64,9 +64,9 @@ pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> 
     }
 }
 
-/// Did much fail after what the rule would cut, or was nothing done for a while after there had been work? To the
-/// rule the good seconds before look like a warm-up: they are what is farthest from the rest. What fails while
-/// warming up is of the warm-up, and so is what fails as often then as later.
+/// Returns whether many operations failed after the cut that the rule would make, or none completed for a while
+/// once work had begun. To the rule, the good seconds before an outage look like a warm-up, as they differ most
+/// from the rest. Failures during the warm-up belong to it, and so do later ones that are no more frequent.
 fn has_outage(seconds: &[SecondTotals], cut: usize) -> bool {
     let (before, after) = seconds.split_at(cut.min(seconds.len()));
     let shares: Vec<f64> = before.iter().map(failed_share).collect();
@@ -74,12 +74,12 @@ fn has_outage(seconds: &[SecondTotals], cut: usize) -> bool {
     let limit = FAILED_SHARE_MAX.max(FAILED_TIMES_MAX * usual);
     let is_silent = |second: &SecondTotals| sum(second, |o| o.done) == 0;
     let is_failing = |second: &SecondTotals| is_silent(second) || failed_share(second) > limit;
-    // Of a server that hangs, what is under way has not failed yet.
+    // When a server hangs, operations in flight have not failed yet.
     let from_work = seconds.iter().skip_while(|second| is_silent(second));
     lasts(after.iter(), is_failing) || lasts(from_work, is_silent)
 }
 
-/// Is it so for an outage's length?
+/// Returns whether the condition holds for the length of an outage.
 fn lasts<'a>(
     seconds: impl IntoIterator<Item = &'a SecondTotals>,
     is_so: impl Fn(&SecondTotals) -> bool,
@@ -100,7 +100,7 @@ fn sum(second: &SecondTotals, of: fn(&OperationTotals) -> u64) -> u64 {
     second.operations.iter().map(of).sum()
 }
 
-/// Without the last one, which is seldom a whole second.
+/// Returns the seconds without the last one if it is cut short, as it usually is.
 fn whole_seconds(seconds: &[SecondTotals]) -> &[SecondTotals] {
     match seconds {
         [whole @ .., last] if last.duration_ns < 900_000_000 => whole,
@@ -126,7 +126,7 @@ fn series(seconds: &[SecondTotals], is_open: bool) -> Vec<f64> {
     seconds.iter().map(value).collect()
 }
 
-/// Something is always left to measure.
+/// Returns the index of the first second after `time`; at least one second is always left to measure.
 fn first_after(seconds: &[SecondTotals], time: Duration) -> usize {
     let Some(start) = seconds.first() else {
         return 0;
@@ -159,7 +159,7 @@ fn steady(series: &[f64], what: &str, never_settled: bool) -> Option<Steady> {
     })
 }
 
-/// The distributions of a step's seconds that count, by tag.
+/// Returns the latency distributions over a step's seconds that count, by tag.
 pub fn histograms(
     directory: &RunDirectory,
     latencies_position: u64,
@@ -171,7 +171,7 @@ pub fn histograms(
     directory.latency_histograms_where(latencies_position, |interval| interval.start >= from)
 }
 
-/// The figures of each operation that was seen, over the seconds that count.
+/// Returns the figures of each operation that occurred, over the seconds that count.
 pub fn operations(
     step: &str,
     kinds: &[Operation],
@@ -213,14 +213,14 @@ fn interval(seconds: &[SecondTotals], count: impl Fn(&SecondTotals) -> u64) -> O
     Some((low.max(0.0), high))
 }
 
-/// Transactions that ended well.
+/// Rate of transactions that ended well.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Throughput {
     pub per_s: f64,
     pub interval: Option<(f64, f64)>,
 }
 
-/// Over the seconds that count.
+/// Computes the throughput over the seconds that count.
 pub fn throughput(seconds: &[SecondTotals]) -> Throughput {
     let done = |second: &SecondTotals| second.transactions;
     let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
@@ -231,8 +231,8 @@ pub fn throughput(seconds: &[SecondTotals]) -> Throughput {
     }
 }
 
-/// Requests that were answered or failed. Transactions only sum up requests that are counted by
-/// themselves, where there are any.
+/// Counts requests that were answered or failed. Transactions are left out where their requests are counted
+/// individually.
 pub fn requests(kinds: &[Operation], seconds: &[SecondTotals]) -> u64 {
     let all_are_transactions = kinds.iter().all(|kind| kind.is_transaction);
     let is_counted = |kind: &Operation| all_are_transactions || !kind.is_transaction;
@@ -246,7 +246,7 @@ pub fn requests(kinds: &[Operation], seconds: &[SecondTotals]) -> u64 {
     seconds.iter().map(of_second).sum()
 }
 
-/// p99 over all operations together: of response time in an open loop, else of service time. ns.
+/// Returns the p99 over all operations together, ns: of response time in an open loop, else of service time.
 pub fn p99_of_all(operations: &[OperationResult]) -> u64 {
     let p99 = |o: &OperationResult| o.response.as_ref().unwrap_or(&o.service).p99_ns;
     operations.iter().map(p99).max().unwrap_or(0)
@@ -308,10 +308,10 @@ mod tests {
             second.errors = 0;
         }
         assert_eq!(cut(&hangs), 0, "one that hangs");
-        // It came back: what is before the outage counts, too.
+        // The server came back, so the part before the outage counts too.
         done.extend([1000; 40]);
         assert_eq!(cut(&seconds(&done)), 0);
-        // A slow first operation is no outage.
+        // A slow first operation is not an outage.
         let mut late = vec![0; 10];
         late.extend([1000; 60]);
         let mut late = seconds(&late);
@@ -331,12 +331,12 @@ mod tests {
         }
         let warmed = measured(&found, WarmUpName::Auto, false);
         assert_eq!((warmed.first, warmed.has_outage), (5, false));
-        // Nor is what the workload fails by from first to last.
+        // Nor are failures of the workload that occur throughout.
         for second in &mut found {
             second.operations[0].errors = second.operations[0].done / 20;
         }
         assert_eq!(measured(&found, WarmUpName::Auto, false).first, 5);
-        // What fails later only, and lasts, is one; it is said that nothing was cut.
+        // Lasting failures that only start later are an outage, and it is reported that nothing was cut.
         let mut done = vec![1000; 10];
         done.extend([400; 50]);
         let mut broken = seconds(&done);

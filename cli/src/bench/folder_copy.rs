@@ -1,12 +1,12 @@
-//! A folder of data copied: in no time where the filesystem can share blocks, else byte by byte.
+//! Copies a folder of data: instantly where the filesystem can share blocks, else byte by byte.
 
 use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Copies regular files and folders below `from` into `to`, which is made. A socket or link is an error:
-/// servers' data have none.
+/// Copies regular files and folders below `from` into `to`, which is created. A socket or link is an error: a
+/// server's data has none.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let entries = fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
@@ -33,7 +33,7 @@ fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
     });
     match shared {
         Ok(()) => Ok(()),
-        // Most filesystems cannot.
+        // Most filesystems cannot share blocks.
         Err(_) => fs::copy(from, to).map(|_| ()),
     }
 }

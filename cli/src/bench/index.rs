@@ -28,14 +28,14 @@ use crate::environment::Environment;
 use crate::exit::Usage;
 use crate::progress::Step;
 
-/// Of its entry in the database.
+/// Name of the data set's entry in the database.
 const DATA_SET: &str = "index lab";
 const COLLECTION: &str = "index_lab";
 /// How long a server may take to become quiet before a build.
 const QUIET_LIMIT: Duration = Duration::from_secs(120);
-/// How often it is looked whether other load has begun.
+/// How often to check whether the other load has begun.
 const LOOK: Duration = Duration::from_millis(20);
-/// An operation that waits for a build longer than this has failed.
+/// An operation that waits longer than this for a build counts as failed.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 const FAILURES_MAX: u64 = 10_000;
 
@@ -82,7 +82,7 @@ fn chosen_kinds(documents: &IndexedDocuments, names: &[String]) -> Result<Vec<&'
     names.iter().map(find).collect()
 }
 
-/// The command under way.
+/// The running command.
 struct Bench<'a> {
     args: &'a IndexArgs,
     documents: IndexedDocuments,
@@ -122,7 +122,7 @@ impl Bench<'_> {
         let lab = interruption.or(self.prepare(stage, &target)).await?;
         let limit = self.limit_memory(stage, &target).await;
         let built = self.build_all(stage, &target, &lab).await;
-        // Also after an interruption: it is the server's own setting.
+        // Also after an interruption: this is the server's own setting.
         if let Some(limit) = limit
             && let Err(error) = limit.restore().await
         {
@@ -140,7 +140,7 @@ impl Bench<'_> {
         variants::close(stage, vec![target], args.keep).await
     }
 
-    /// Loads the documents and waits until the server has done with them.
+    /// Loads the documents and waits until the server has finished with them.
     async fn prepare(&self, stage: &mut Stage, target: &Target) -> Result<IndexLab> {
         let (database, docs) = (&self.args.target.database, self.args.docs);
         let collections = vec![COLLECTION.to_string()];
@@ -189,7 +189,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Kinds take turns, so that what drifts on the machine meets all alike.
+    /// Builds all indexes. The kinds take turns, so that drift on the machine affects all of them alike.
     async fn build_all(&self, stage: &mut Stage, target: &Target, lab: &IndexLab) -> Result<()> {
         let interruption = stage.interruption.clone();
         for repetition in 1..=self.args.repeats {
@@ -216,7 +216,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Builds while other load runs, as a step of its own.
+    /// Builds an index while another load runs, as a separate step.
     async fn build_beside(
         &self,
         stage: &mut Stage,
@@ -231,7 +231,7 @@ impl Bench<'_> {
         let plan = self.foreground(lab, kind, repetition, per_s, &stop, &seconds);
         let has_ended = AtomicBool::new(false);
         let building = async {
-            // Before a step the server writes a checkpoint, which takes its time.
+            // The server writes a checkpoint before a step, which takes a while.
             if !has_begun(&seconds, &has_ended).await {
                 return Ok(None);
             }
@@ -294,7 +294,7 @@ impl Bench<'_> {
                 failures_in_a_row_max: Some(FAILURES_MAX),
             },
             arrivals: Arrivals::Constant { per_s },
-            // What the build does to others is not to be left out.
+            // The effect of the build on the load must not be left out.
             warm_up: WarmUpName::None,
             expected: None,
             stop: Some(Arc::clone(stop)),
@@ -303,7 +303,7 @@ impl Bench<'_> {
     }
 }
 
-/// Waits for the first second of a load; `false` if that ended before.
+/// Waits for the first second of a load; returns `false` if the load ended before.
 async fn has_begun(seconds: &Mutex<Vec<Second>>, has_ended: &AtomicBool) -> bool {
     let is_empty = || {
         let seconds = seconds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -318,7 +318,7 @@ async fn has_begun(seconds: &Mutex<Vec<Second>>, has_ended: &AtomicBool) -> bool
     true
 }
 
-/// Shows how far the server says that it is.
+/// Shows the progress that the server reports.
 fn tell(step: &Step, progress: BuildProgress) {
     let elapsed = format_ns(u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX));
     step.note(match progress.total {
@@ -354,7 +354,7 @@ mod tests {
             seconds.lock().unwrap().push(first);
         });
         assert!(begun);
-        // A load that could not begin is not waited for.
+        // A load that could not begin must not be waited for.
         seconds.lock().unwrap().clear();
         has_ended.store(true, Ordering::Relaxed);
         assert!(!has_begun(&seconds, &has_ended).await);

@@ -1,4 +1,4 @@
-//! `seekscope bench`: what a server can do. Read [`stage`] first: every verb works on it.
+//! `seekscope bench`: measures what a server can do. Read [`stage`] first: every verb builds on it.
 
 mod abandonment;
 mod client_choice;

@@ -1,4 +1,4 @@
-//! Does a step meet what the user promises to others?
+//! Checks whether a step meets the user's service-level objective.
 
 use hdrhistogram::Histogram;
 use seekscope_run::BenchStep;
@@ -6,7 +6,8 @@ use seekscope_run::units::format_ns;
 
 use crate::args::Slo;
 
-/// What is missed, in words; empty if everything is met. `response`: of all requests, ns.
+/// Returns the limits that were missed, in words; empty if all are met. `response`: response times of all
+/// requests, ns.
 pub fn misses(slo: &Slo, step: &BenchStep, response: &Histogram<u64>) -> Vec<String> {
     let mut missed = Vec::new();
     for limit in &slo.limits {

@@ -1,4 +1,4 @@
-//! What a benchmark writes to and says so in: a database of MongoDB, or a keyspace of Cassandra.
+//! What a benchmark writes to and marks as its own: a MongoDB database or a Cassandra keyspace.
 
 use anyhow::Result;
 use seekscope_cassandra::OwnedKeyspace;
@@ -79,7 +79,8 @@ impl Owned {
         })
     }
 
-    /// Documents, by the server's own count where it keeps one; 0 where there is no such collection.
+    /// Returns the number of documents, by the server's own count where it keeps one; 0 if there is no such
+    /// collection.
     pub async fn count(&self, collection: &str) -> Result<u64> {
         Ok(match self {
             Self::Database(server, database) => server.count(database.name(), collection).await?,

@@ -1,4 +1,4 @@
-//! A server of our own with the settings that a benchmark asks for.
+//! Private servers with the settings that a benchmark asks for.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::environment::Environment;
 
 const CACHE_BYTES: u64 = 1 << 30;
 
-/// How a server in the workspace is started, with the command line's settings and `more` after them.
+/// Returns the options for starting a server in the workspace: the command line's settings, followed by `more`.
 pub fn options(
     args: &BenchTargetArgs,
     more: &[(String, String)],
@@ -37,12 +37,12 @@ pub fn options(
     Ok(options)
 }
 
-/// Its processes and files vanish when it is dropped.
+/// A private server. Its processes and files vanish when it is dropped.
 #[derive(Debug)]
 pub struct BenchServer(PrivateServer);
 
 impl BenchServer {
-    /// Starts one below `parent` with the command line's settings, and `more` after them.
+    /// Starts a server below `parent` with the command line's settings, followed by `more`.
     pub async fn start(
         args: &BenchTargetArgs,
         more: &[(String, String)],
@@ -56,17 +56,17 @@ impl BenchServer {
         Ok(Self(server))
     }
 
-    /// Connection string; `None` while it is stopped.
+    /// Returns the connection string; `None` while the server is stopped.
     pub fn uri(&self) -> Option<String> {
         self.0.running().map(LocalServer::uri)
     }
 
-    /// Where its data are.
+    /// Returns the server's data directory.
     pub fn data_directory(&self) -> &Path {
         self.0.data_directory()
     }
 
-    /// Stops it with a last checkpoint; says so if it did not end as it should.
+    /// Stops the server with a final checkpoint; returns a limitation if it did not end properly.
     pub async fn stop(&mut self) -> Result<Option<Limitation>> {
         let stopped = self.0.stop().await?;
         let unclean = stopped.filter(|stopped| *stopped != Stopped::Clean);
@@ -77,7 +77,8 @@ impl BenchServer {
         }))
     }
 
-    /// Sets its data aside, once it is stopped: it begins with none. They are in the folder returned.
+    /// Sets the data of the stopped server aside, so that it starts with none. Returns the folder that holds
+    /// them.
     pub fn set_data_aside(&mut self, name: &str) -> Result<PathBuf> {
         let aside = self.0.workspace.path().join(name);
         let data = self.data_directory();
@@ -86,8 +87,7 @@ impl BenchServer {
         Ok(aside)
     }
 
-    /// Gives it a copy of data that were set aside, once it is stopped, none of it in the page cache.
-    /// Blocks.
+    /// Gives the stopped server a copy of data that was set aside, none of it in the page cache. Blocks.
     pub fn restore_data(&self, aside: &Path) -> Result<CacheState> {
         let data = self.data_directory();
         let removed = self.0.remove_data();
@@ -97,7 +97,7 @@ impl BenchServer {
         Ok(page_cache::evict(data)?.state())
     }
 
-    /// Starts it with these settings instead of those that it had; it must be stopped.
+    /// Starts the stopped server with these settings instead of its former ones.
     pub async fn start_as(
         &mut self,
         args: &BenchTargetArgs,
@@ -109,7 +109,7 @@ impl BenchServer {
         Ok(())
     }
 
-    /// Starts it anew with none of its files in the page cache.
+    /// Restarts the server with none of its files in the page cache.
     pub async fn restart_cold(&mut self) -> Result<CacheState> {
         self.stop().await?;
         let evicted = page_cache::evict(self.data_directory())?;
@@ -117,7 +117,7 @@ impl BenchServer {
         Ok(evicted.state())
     }
 
-    /// Leaves the data in place; says where. To be called once it is stopped.
+    /// Keeps the data in place and returns where it is. Call this once the server is stopped.
     pub fn keep(self) -> PathBuf {
         self.0.keep()
     }

@@ -1,5 +1,5 @@
-//! A workload whose data are loaded once and which is then run again and again: for those who compare
-//! what it does under different settings.
+//! Workloads whose data is loaded once and which are then run repeatedly, to compare what they do under
+//! different settings.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ enum Typed {
 }
 
 impl Repeatable {
-    /// `name`: `ycsb:LETTER`, `ycsb`, `sysbench`, or a file or name that `bench run` takes. `options`: as after
-    /// `seekscope bench …`. `duration`: of a run, where neither says.
+    /// Parses a workload. `name`: `ycsb:LETTER`, `ycsb`, `sysbench`, or a file or name that `bench run` takes.
+    /// `options`: as after `seekscope bench …`. `duration`: length of a run, if neither says.
     pub fn parse(
         name: &str,
         options: &[String],
@@ -74,7 +74,7 @@ impl Repeatable {
         Ok(workload)
     }
 
-    /// What says which server, and how often, is not the workload's to say.
+    /// Refuses options that name the server or how often to run: these are not up to the workload.
     fn check(&self) -> Result<()> {
         let (target, send): (&BenchTargetArgs, Option<&SendArgs>) = match self {
             Self::Ycsb(args) => (&args.target, Some(&args.send)),
@@ -88,7 +88,7 @@ impl Repeatable {
                        or --clients: they say what is sent";
             return Err(Usage(why.into()).into());
         }
-        // Whatever else is wrong with it is said before anything is made.
+        // Other mistakes are reported before anything is created.
         match self {
             Self::Ycsb(args) => ycsb::check_repeatable(args),
             Self::Sysbench(args) => sysbench::check_repeatable(args),
@@ -96,7 +96,7 @@ impl Repeatable {
         }
     }
 
-    /// Names of workload and database for the record.
+    /// Returns the names of workload and database for the record.
     pub fn measurement(&self) -> BenchMeasurement {
         let (workload, edition, database) = match self {
             Self::Ycsb(args) => ("ycsb", "", &args.target.database),
@@ -111,7 +111,7 @@ impl Repeatable {
         }
     }
 
-    /// Drops what an earlier load left, and loads. `name` is unique in the run.
+    /// Drops what an earlier load left, and loads the data. `name` is unique in the run.
     pub async fn load(&self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
         match self {
             Self::Ycsb(args) => ycsb::load_once(args, stage, target, name).await,
@@ -120,8 +120,8 @@ impl Repeatable {
         }
     }
 
-    /// Runs it on loaded data. What its roles came to, where there are several. A watched one that is abandoned
-    /// ends in an error, without waiting for anything but its requests.
+    /// Runs the workload on loaded data. Returns the results of its roles, of which there may be several. A
+    /// watched run that is abandoned ends in an error, without waiting for anything but its requests.
     pub async fn run(
         &self,
         stage: &mut Stage,
@@ -157,7 +157,7 @@ impl Repeatable {
         }
     }
 
-    /// How long a run is, where that is known before.
+    /// Returns the length of a run, if it is known in advance.
     pub fn duration(&self) -> Option<Duration> {
         match self {
             Self::Ycsb(args) => args.send.duration,

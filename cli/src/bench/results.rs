@@ -1,5 +1,5 @@
-//! What a benchmark's records say, derived anew from the run directory each time: by `bench` at its end
-//! and by `report` later.
+//! What a benchmark's records say, derived from the run directory each time: by `bench` at its end and by
+//! `report` later.
 
 use anyhow::{Context, Result};
 use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal, variants_compared};
@@ -13,7 +13,7 @@ use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// What is printed on stdout unless JSON is wanted.
+/// What to print on stdout unless JSON is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     Tables,
@@ -21,12 +21,12 @@ pub enum Show {
     YcsbLines,
 }
 
-/// Prints the tables, or JSON, of a run, and writes its page.
+/// Prints tables or JSON of a run, and writes its page.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     Results::derive(session)?.show(session, args, progress, Show::Tables)
 }
 
-/// A benchmark's records, with the page that was made of them.
+/// A benchmark's records and the page made from them.
 pub struct Results {
     records: BenchRecords,
 }
@@ -56,7 +56,7 @@ impl Results {
         }
     }
 
-    /// Prints tables, YCSB's lines or JSON. What cannot be believed says so in its first line.
+    /// Prints tables, YCSB's lines or JSON. Unreliable results say so in their first line.
     pub fn show(
         &self,
         session: &Session,
@@ -65,7 +65,7 @@ impl Results {
         show: Show,
     ) -> Result<()> {
         let document = &session.document;
-        // `bench` and `merge`, which makes one run of several.
+        // `bench`, or `merge`, which makes one run of several.
         let json = |run_dir: &str| {
             output::print_json(&RunOutput::of(&document.command, document, run_dir))
         };
@@ -79,7 +79,7 @@ impl Results {
     }
 }
 
-/// The first line of a run that is not what was asked for.
+/// Returns the first line for a run that did not go as asked.
 fn warning(document: &RunDocument) -> String {
     let word = match document.outcome {
         Outcome::Ok => return String::new(),

@@ -1,5 +1,5 @@
-//! A workload run as often as asked for: once, by several servers in turn, or again and again in search
-//! of the highest rate.
+//! Runs a workload as often as asked: once, on several servers in turn, or repeatedly in search of the highest
+//! rate.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use super::target::Target;
 use super::variants;
 use crate::args::{BenchTargetArgs, SendArgs, Slo, VersusArgs};
 
-/// One stretch of a workload that is to be run.
+/// One stretch of a workload to be run.
 #[derive(Debug, Clone)]
 pub struct Stretch {
     /// Unique in the run.
@@ -24,30 +24,30 @@ pub struct Stretch {
     pub pace: Pace,
     pub repetition: u32,
     pub duration: Option<Duration>,
-    /// Of the operations, where the data do not depend on it [`None`: the command line's].
+    /// Seed of the operations, where the data does not depend on it; `None`: the command line's seed.
     pub seed: Option<u64>,
     pub watch: Option<Watch>,
 }
 
-/// For a caller that looks on and may end a stretch early.
+/// Lets a caller observe a stretch and end it early.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// To end it where its figures are no longer wanted.
+    /// Ends the stretch when its figures are no longer wanted.
     pub abandonment: Abandonment,
-    /// What was measured so far, of each step in it.
+    /// The seconds measured so far, for each step of the stretch.
     pub steps: Arc<Mutex<Vec<KeptSeconds>>>,
 }
 
-/// The seconds of a step, while they come.
+/// The seconds of a step, as they come.
 #[derive(Debug, Clone)]
 pub struct KeptSeconds {
-    /// Names of its operations, in the order of those of its seconds.
+    /// Names of the operations, in the order used in the seconds.
     pub operations: Vec<String>,
     pub seconds: Arc<Mutex<Vec<Second>>>,
 }
 
 impl Watch {
-    /// Where the seconds of a step with this workload are put to be watched.
+    /// Returns where the seconds of a step with this workload are to be stored for watching.
     pub fn keep(&self, workload: &dyn Workload) -> Arc<Mutex<Vec<Second>>> {
         let operations = workload.operations().iter();
         let kept = KeptSeconds {
@@ -61,19 +61,19 @@ impl Watch {
     }
 }
 
-/// By whose schedule.
+/// The schedule of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// The command line's.
+    /// The schedule of the command line.
     AsAsked,
-    /// A probe's: a closed loop.
+    /// A probe in a closed loop.
     Closed,
-    /// A probe's: transactions per second.
+    /// A probe at this rate, transactions per second.
     Rate(f64),
 }
 
 impl Stretch {
-    /// A step whose seconds are kept as this stretch's are.
+    /// Returns the step's plan with its seconds kept if this stretch is watched.
     pub fn watched(&self, plan: StepPlan) -> StepPlan {
         match &self.watch {
             Some(watch) => StepPlan {
@@ -84,7 +84,7 @@ impl Stretch {
         }
     }
 
-    /// As [`super::stage::StepPlan::kind`].
+    /// Returns the kind of step; see [`super::stage::StepPlan::kind`].
     pub fn kind(&self) -> &'static str {
         match self.pace {
             Pace::AsAsked => "run",
@@ -93,9 +93,9 @@ impl Stretch {
     }
 }
 
-/// What can be run again and again.
+/// A workload that can be run repeatedly.
 pub trait Repeated {
-    /// Runs it once; its step is in the run.
+    /// Runs it once and adds its step to the run.
     fn run(
         &mut self,
         stage: &mut Stage,
@@ -104,10 +104,10 @@ pub trait Repeated {
     ) -> impl Future<Output = Result<StepDone>>;
 }
 
-/// How often, and what is demanded.
+/// How often to run, and what is required.
 #[derive(Debug)]
 pub struct Rounds {
-    /// Names of steps begin with it.
+    /// Prefix of the names of steps.
     pub name: String,
     repetitions: u32,
     cold: bool,
@@ -135,7 +135,7 @@ impl Rounds {
         }
     }
 
-    /// Runs all of it. Returns where the objective was missed, in words.
+    /// Runs all rounds. Returns the objectives that were missed, in words.
     pub async fn run(
         &self,
         stage: &mut Stage,
@@ -225,7 +225,7 @@ impl Rounds {
             confirmed_step,
         } = search.finish(slo);
         let steps = stage.measurement().steps.iter_mut();
-        // The step that confirmed the answer is what the run measured.
+        // The step that confirmed the answer is the run's result.
         for step in steps.filter(|step| Some(&step.name) == confirmed_step.as_ref()) {
             step.kind = "run".into();
         }

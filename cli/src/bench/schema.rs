@@ -1,4 +1,4 @@
-//! `seekscope bench schema`: ways of storing the same samples, each on a server of its own.
+//! `seekscope bench schema`: compares ways of storing the same samples, each on a separate server.
 
 use std::path::Path;
 
@@ -20,9 +20,9 @@ use crate::args::{BUCKET_SAMPLES, EmulatedDisk, SchemaArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
 
-/// Of its entry in the database.
+/// Name of the data set's entry in the database.
 const DATA_SET: &str = "schema lab";
-/// About what a sample takes as a document of its own, with its index entry.
+/// Approximate size of a sample stored as a document of its own, with its index entry.
 const SAMPLE_BYTES: u64 = 150;
 const CACHE_BYTES_MIN: u64 = 32 << 20;
 
@@ -40,7 +40,7 @@ pub async fn run(
     stage.end(worked, &Demands::default(), &args.keep.output, Show::Tables)
 }
 
-/// What is to be measured.
+/// What to measure.
 struct Lab<'a> {
     args: &'a SchemaArgs,
     samples: Samples,
@@ -103,7 +103,7 @@ impl<'a> Lab<'a> {
         u64::from(self.samples.series()) * self.samples.slots()
     }
 
-    /// A cache that holds everything would hide what grows.
+    /// Returns the size of the server's cache. A cache that holds everything would hide what grows.
     fn cache_bytes(&self) -> u64 {
         let quarter = self.sample_count() * SAMPLE_BYTES / 4;
         self.args
@@ -222,7 +222,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// The lab makes each collection anew, and drops it.
+/// Refuses collections prepared by the user: the lab creates each collection and drops it.
 async fn refuse_prepared(owned: &mut OwnedDatabase) -> Result<()> {
     let lab = owned.data_set(DATA_SET);
     let Some(name) = lab.and_then(|lab| lab.prepared.first().cloned()) else {
@@ -246,7 +246,7 @@ fn title(variant: &Variant) -> String {
     format!("{}{filled}, {}", variant.name(), variant.index_json())
 }
 
-/// Data that the server's cache holds do not show what becomes of inserts when it no longer does.
+/// Reports data that fits in the server's cache: it does not show how inserts fare once it no longer does.
 fn fits_the_cache(shapes: &[SchemaShape], cache_bytes: u64) -> Option<Limitation> {
     let largest = shapes
         .iter()

@@ -1,7 +1,7 @@
-//! The highest rate that meets an objective: first what a closed loop does, then open loops from an
-//! eighth of that on, doubling until one fails, then halving the distance; the answer must hold for a
-//! longer step. A host is seldom quiet, so a rate fails only if it fails twice, and a probe whose client was
-//! late tells nothing. Decides only; somebody else runs the probes.
+//! Searches for the highest rate that meets an objective. A closed loop is measured first; then open loops
+//! start at an eighth of its rate and double until one fails; then the distance is halved. The answer must hold
+//! for a longer step. A host is seldom quiet, so a rate fails only if it fails twice, and a probe whose client
+//! was late tells nothing. This module only decides; the caller runs the probes.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use super::validity::{Fault, late_client};
 use crate::args::Slo;
 
 const FACTOR: f64 = 2.0;
-/// Of what a closed loop reaches.
+/// The first rate, as a share of what a closed loop reaches.
 const FIRST_SHARE: f64 = 0.125;
-/// Passing and failing rates this close to one another are the answer.
+/// The search ends when passing and failing rates are within this factor.
 const RESOLUTION: f64 = 1.05;
 const PROBES_MAX: usize = 60;
 const CONFIRM_TIME: Duration = Duration::from_secs(30);
-/// Of the confirming step's length.
+/// Length of a probe, as a share of the confirming step's length.
 const PROBE_SHARE: f64 = 1.0 / 6.0;
 const PROBE_TIME_MIN: Duration = Duration::from_secs(2);
-/// So many verdicts of one kind settle a rate; one that is met at once needs no second.
+/// Verdicts of one kind that settle a rate; a rate that is met at once needs no second one.
 const VERDICTS_MIN: usize = 2;
-/// After so many probes of one rate whose client was late it is given up.
+/// A rate is given up after this many probes whose client was late.
 const LATE_MAX: usize = 3;
-/// A rate that did not hold is lowered by so much and tried again, so often.
+/// Factor by which a rate that did not hold is lowered before it is tried again, and the number of such tries.
 const STEP_BACK: f64 = 0.92;
 const CONFIRMATIONS_MAX: u32 = 3;
 
@@ -38,29 +38,29 @@ const CONFIRMATIONS_MAX: u32 = 3;
 pub struct Probe {
     /// Unique in the search.
     pub name: String,
-    /// `None`: a closed loop.
+    /// Rate of operations; `None`: a closed loop.
     pub per_s: Option<f64>,
     pub duration: Duration,
     is_confirming: bool,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Searched {
     pub saturation: Saturation,
-    /// The step that is the answer.
+    /// The step that confirmed the answer.
     pub confirmed_step: Option<String>,
 }
 
-/// What a probe came to.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Probed<'a> {
     pub step: &'a BenchStep,
     pub response: &'a Histogram<u64>,
     pub faults: &'a [Fault],
-    /// The client, not the server, limited it.
+    /// Whether the client, not the server, limited the rate.
     pub is_client_bound: bool,
-    /// Of this host, where that is known.
+    /// Share of this host's CPUs used by others, if known.
     pub others_cpu_share: Option<f64>,
 }
 
@@ -70,13 +70,13 @@ pub struct Search {
     confirm_time: Duration,
     probes: usize,
     closed_per_s: Option<f64>,
-    /// The highest rate that passed, and those that did not, with what was found instead.
+    /// The highest rate that passed; the rates that did not, with their verdicts.
     passed: Option<f64>,
     beyond: Vec<(f64, Verdict)>,
-    /// What the probes of the rate under way have said, and the last of them.
+    /// The verdicts on the current rate, and the probe to be repeated.
     verdicts: Vec<Verdict>,
     repeated: Option<Probe>,
-    /// Begun.
+    /// Number of confirming steps begun.
     confirming: u32,
     confirmations: Vec<Confirmation>,
     confirmed: Option<(f64, String)>,
@@ -85,7 +85,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// `confirm_time`: length of the confirming step.
+    /// Begins a search. `confirm_time`: length of the confirming step.
     pub fn new(confirm_time: Option<Duration>) -> Self {
         Self {
             confirm_time: confirm_time.unwrap_or(CONFIRM_TIME),
@@ -103,7 +103,7 @@ impl Search {
         }
     }
 
-    /// What to run next; `None` when there is an answer, or none will be found.
+    /// Returns the next probe to run; `None` when there is an answer, or none will be found.
     pub fn next(&mut self) -> Option<Probe> {
         if self.confirmed.is_some() || self.probes >= PROBES_MAX {
             return None;
@@ -121,7 +121,7 @@ impl Search {
         match (self.passed, self.ceiling()) {
             _ if closed_per_s <= 0.0 => None,
             (None, None) => Some(self.probe(Some(closed_per_s * FIRST_SHARE), probe_time)),
-            // Even the first was too much: down to what is hardly a load.
+            // Even the first rate was too high: go down to almost no load.
             (None, Some(failed)) if failed > 1.0 && failed > closed_per_s * 1e-3 => {
                 Some(self.probe(Some(failed / FACTOR), probe_time))
             }
@@ -143,7 +143,7 @@ impl Search {
         }
     }
 
-    /// No higher rate is worth a probe.
+    /// Returns the rate above which no probe is worthwhile.
     fn ceiling(&self) -> Option<f64> {
         self.beyond.iter().map(|(per_s, _)| *per_s).reduce(f64::min)
     }
@@ -158,7 +158,7 @@ impl Search {
         }
     }
 
-    /// What the probe came to. Passed: every limit is met, and the schedule was kept.
+    /// Records the result of a probe. It passes if every limit is met and the schedule was kept.
     pub fn note(&mut self, probe: &Probe, probed: Probed<'_>, slo: &Slo) {
         let Probed { step, response, .. } = probed;
         let Some(per_s) = probe.per_s else {
@@ -170,7 +170,7 @@ impl Search {
             (a, b) => a.or(b),
         };
         let mut missed = misses(slo, step, response);
-        // How late the client was is in the response time, which has met its limit.
+        // The client's lateness is part of the response time, which met its limit.
         let others = probed.faults.iter();
         let others = others.filter(|fault| !matches!(fault, Fault::ClientLate(_)));
         missed.extend(others.map(Fault::to_string));
@@ -216,7 +216,7 @@ impl Search {
         }
     }
 
-    /// The latest point, for people.
+    /// Returns the latest point as a line for people.
     pub fn last_line(&self) -> String {
         match (self.points.last(), self.closed_per_s) {
             (Some(point), _) => format!(
@@ -237,7 +237,7 @@ impl Search {
         }
     }
 
-    /// The curve, by rate, and the answer.
+    /// Returns the curve, sorted by rate, and the answer.
     pub fn finish(mut self, slo: &Slo) -> Searched {
         self.points
             .sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
@@ -247,7 +247,7 @@ impl Search {
             .as_ref()
             .map(|(per_s, _)| *per_s)
             .or(self.passed);
-        // What longer steps found of the maximum itself, or of less, is no limit above it.
+        // What longer steps found at or below the maximum is not a limit above it.
         let lowest_above = |wanted: Verdict| {
             let of_kind = self.beyond.iter().filter(|(_, found)| *found == wanted);
             let above = of_kind.filter(|(per_s, _)| maximum_per_s.is_none_or(|max| *per_s > max));
@@ -269,7 +269,7 @@ impl Search {
     }
 }
 
-/// What the probes of one rate say together; `None`: another is needed.
+/// Returns the combined verdict of the probes at one rate; `None` if another probe is needed.
 fn settled(verdicts: &[Verdict]) -> Option<Verdict> {
     let count = |wanted: Verdict| verdicts.iter().filter(|v| **v == wanted).count();
     let (met, missed) = (count(Verdict::Met), count(Verdict::Missed));

@@ -1,5 +1,5 @@
-//! How operations are sent, from the command line: jobs for the engine, and the part of this process
-//! where several do one job together.
+//! How operations are sent, from the command line: jobs for the engine, and this process's part where several
+//! processes do one job together.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::args::{ArrivalsName, SendArgs, StartAt, WarmUpName};
 use crate::exit::Usage;
 
 const IN_FLIGHT: usize = 8;
-/// So many failures in a row, and for each operation in flight, mean that nothing will succeed.
+/// Consecutive failures, in total and per operation in flight, after which nothing is expected to succeed.
 const FAILURES_IN_A_ROW: u64 = 1000;
 const FAILURES_FOR_EACH: u64 = 20;
-/// A start that lies further back is a mistake.
+/// A start time further in the past is a mistake.
 const START_LATE_MAX: Duration = Duration::from_secs(5);
-/// Of a file of arrival times.
+/// Size limit of a file of arrival times.
 const REPLAY_BYTES_MAX: u64 = 1 << 30;
 
-/// What the workload says where the command line does not.
+/// The workload's values where the command line gives none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Defaults {
     pub in_flight: Option<usize>,
@@ -40,13 +40,13 @@ pub struct Sending {
     pub client: Wanted,
     pub warm_up: WarmUpName,
     timeout: Duration,
-    /// This process's place among several: its number from 0, and of how many.
+    /// This process's number among several, from 0, and their count.
     pub slice: (u32, u32),
     start_at_ns: Option<u64>,
 }
 
 impl Sending {
-    /// Rates are those of all clients together.
+    /// Reads the arguments. Rates are those of all clients together.
     pub fn new(args: &SendArgs, defaults: Defaults) -> Result<Self> {
         let in_flight = args
             .in_flight
@@ -69,14 +69,14 @@ impl Sending {
         })
     }
 
-    /// This process's part of a number of operations; the first clients do what does not divide.
+    /// Returns this process's share of a number of operations; the first clients take the remainder.
     fn share(&self, count: u64) -> u64 {
         let (index, of) = (u64::from(self.slice.0), u64::from(self.slice.1));
         count / of + u64::from(index < count % of)
     }
 
-    /// A stretch's job, with its schedule as results name it. `operations`: of all clients, where the
-    /// command line or the workload says; probes end by their time alone.
+    /// Returns a stretch's job, and its schedule as named in results. `operations`: those of all clients, if
+    /// the command line or the workload says; probes end by time alone.
     pub fn job_of(
         &mut self,
         stretch: &Stretch,
@@ -96,14 +96,14 @@ impl Sending {
             }
             Pace::Rate(per_s) => {
                 let mut job = self.run_job(None, stretch.duration);
-                // As the arrivals of many independent users.
+                // Like the arrivals of many independent users.
                 job.schedule = ScheduleKind::Poisson { per_s, seed };
                 (job, Arrivals::Poisson { per_s })
             }
         }
     }
 
-    /// Everything as fast as the server takes it.
+    /// Returns a job that loads as fast as the server allows.
     pub fn load_job(&mut self, in_flight: usize, retries: Retries) -> Job {
         Job {
             schedule: ScheduleKind::Closed,
@@ -116,7 +116,7 @@ impl Sending {
         }
     }
 
-    /// Until so many operations of this process or so much time.
+    /// Returns a job that ends after this process's number of operations or after a time.
     fn run_job(&mut self, transactions: Option<u64>, duration: Option<Duration>) -> Job {
         Job {
             schedule: self.schedule.clone(),
@@ -125,7 +125,7 @@ impl Sending {
             transactions,
             duration,
             timeout: self.timeout,
-            // Only the first stretch of work waits for the moment.
+            // Only the first stretch waits for the start time.
             start_at_ns: self.start_at_ns.take(),
             retries: Retries::default(),
             failures_in_a_row_max: Some(
@@ -193,7 +193,7 @@ fn schedule(
     })
 }
 
-/// One time in seconds since the start a line, in any order; several clients take turns.
+/// Reads arrival times: one per line, in seconds since the start, in any order. Several clients take turns.
 fn replayed(file: &Path, slice: (u32, u32)) -> Result<Arc<[u64]>> {
     let bytes =
         std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -219,7 +219,7 @@ fn replayed(file: &Path, slice: (u32, u32)) -> Result<Arc<[u64]>> {
     Ok(own)
 }
 
-/// Ascending, ns; the error is the number of the line that is none.
+/// Returns the times in ascending order, ns; the error is the number of the first invalid line.
 fn offsets_of(text: &str) -> Result<Vec<u64>, usize> {
     let mut offsets = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -228,7 +228,7 @@ fn offsets_of(text: &str) -> Result<Vec<u64>, usize> {
             continue;
         }
         let seconds: f64 = line.parse().map_err(|_| i + 1)?;
-        // A year.
+        // Up to a year.
         if !(0.0..=31_622_400.0).contains(&seconds) {
             return Err(i + 1);
         }
@@ -239,7 +239,7 @@ fn offsets_of(text: &str) -> Result<Vec<u64>, usize> {
     Ok(offsets)
 }
 
-/// On the clock that the engine waits by.
+/// Converts a start time to the clock that the engine waits by, ns.
 fn start_ns(start: StartAt) -> Result<u64> {
     let now = ClockOffset::now();
     let wait_ns = match start {

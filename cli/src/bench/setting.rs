@@ -1,5 +1,5 @@
-//! Settings of a local server by name: the same names for each server program, so that a comparison
-//! reads the same on both.
+//! Settings of a local server by name: the same names for each server program, so that a comparison reads alike
+//! for both.
 
 use anyhow::Result;
 use seekscope_run::units::parse_bytes;
@@ -7,7 +7,7 @@ use seekscope_server::{LocalServerOptions, ServerKind};
 
 use crate::exit::Usage;
 
-/// Names that both programs know, and what each calls them.
+/// Names that both programs know, and the option of each.
 const OPTIONS: [(&str, &str, &str); 2] = [
     (
         "block_compressor",
@@ -16,9 +16,9 @@ const OPTIONS: [(&str, &str, &str); 2] = [
     ),
     ("checkpoint_seconds", "--syncdelay", "--checkpoint-seconds"),
 ];
-/// Before keys of WiredTiger's own configuration.
+/// Prefix of keys of WiredTiger's own configuration.
 const ENGINE_PREFIX: &str = "wt.";
-/// Options of secantusd-rs with a value, and flags that are there or not.
+/// secantusd-rs options with a value, and flags without one.
 const SECANTUSD_OPTIONS: [(&str, &str); 2] = [
     ("write_tickets", "--write-tickets"),
     ("log_file_max", "--log-file-max"),
@@ -30,8 +30,8 @@ const SECANTUSD_FLAGS: [(&str, &str); 4] = [
     ("oplog_async", "--oplog-async"),
 ];
 
-/// Changes how the server is started. Unknown names go to mongod as parameters; secantusd-rs has none,
-/// so there they are refused.
+/// Applies a setting to the server's start options. Unknown names go to mongod as parameters; secantusd-rs has
+/// none, so there they are refused.
 pub fn apply(options: &mut LocalServerOptions, name: &str, value: &str) -> Result<()> {
     if name == "cache_size" {
         options.cache_bytes = parse_bytes(value).map_err(|e| Usage(e.to_string()))?;
@@ -50,7 +50,7 @@ pub fn apply(options: &mut LocalServerOptions, name: &str, value: &str) -> Resul
     Ok(())
 }
 
-/// A key of WiredTiger's own configuration. Of two that are the same it takes the last.
+/// Adds a key of WiredTiger's own configuration. If a key is repeated, WiredTiger takes the last.
 fn engine(options: &mut LocalServerOptions, key: &str, value: &str) -> Result<()> {
     let is_plain = |text: &str| {
         !text.is_empty() && (text.chars()).all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))

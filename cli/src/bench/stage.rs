@@ -1,5 +1,5 @@
-//! Where every kind of benchmark works: a run directory, and steps that each run a workload against a
-//! target and leave their records and figures in it.
+//! The basis of every kind of benchmark: a run directory, and steps that each run a workload against a target
+//! and leave their records and figures in it.
 //!
 //! ```text
 //! let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
@@ -31,16 +31,16 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// A benchmark under way: its run directory, and the records of its steps.
+/// A running benchmark: its run directory and the records of its steps.
 pub struct Stage {
     pub session: Session,
     pub progress: Progress,
     pub interruption: Interruption,
-    /// Of the run under way, by a caller that looks on: steps and all that belongs to them end at once then.
+    /// Lets an observing caller abandon the current run: steps and all that belongs to them then end at once.
     pub abandonment: Abandonment,
 }
 
-/// What a step is to do.
+/// The plan of a step.
 #[derive(Debug, Clone)]
 pub struct StepPlan {
     /// Unique in the run.
@@ -53,46 +53,46 @@ pub struct StepPlan {
     pub repetition: u32,
     pub workload: Arc<dyn Workload>,
     pub database: String,
-    /// Those that it touches: their size is recorded.
+    /// The collections it touches; their size is recorded.
     pub collections: Vec<String>,
     pub client: Wanted,
     pub job: Job,
-    /// `job.schedule` as results name it.
+    /// `job.schedule` in its form for results.
     pub arrivals: Arrivals,
     pub warm_up: WarmUpName,
-    /// Operations that will be done, for the progress, where that is known.
+    /// Number of operations to be done, for progress, if known.
     pub expected: Option<u64>,
-    /// Raised by the caller to end the step early, beside a signal.
+    /// Set by the caller to end the step early; a signal ends it too.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Where the caller wants the seconds too.
+    /// Where to store the seconds for the caller as well.
     pub keep_seconds: Option<Arc<Mutex<Vec<Second>>>>,
 }
 
-/// A step among others that run at the same time.
+/// One of several steps that run at the same time.
 #[derive(Debug, Clone)]
 pub struct AtOnce {
     pub plan: StepPlan,
-    /// Ends when all others have ended.
+    /// Ends when all other steps have ended.
     pub background: bool,
 }
 
-/// What a step came to, beside its record.
+/// The result of a step, apart from its record.
 #[derive(Debug)]
 pub struct StepDone {
-    /// Its place in [`BenchMeasurement::steps`].
+    /// Its index in [`BenchMeasurement::steps`].
     pub index: usize,
     pub ended: Ended,
-    /// Response times of all requests after the warm-up, ns; in a closed loop service times.
+    /// Response times of all requests after the warm-up, ns; service times in a closed loop.
     pub response: Histogram<u64>,
-    /// The client, not the server, limited it.
+    /// Whether the client, not the server, limited the rate.
     pub is_client_bound: bool,
-    /// Why it must not be believed.
+    /// Why the step is unreliable.
     pub faults: Vec<Fault>,
 }
 
 impl Stage {
-    /// Makes the run directory. To be called on the runtime, before anything that a signal would
-    /// leave behind.
+    /// Creates the run directory. Call this on the runtime, before creating anything that a signal would leave
+    /// behind.
     pub fn begin(
         keep: &KeepArgs,
         arguments: Vec<String>,
@@ -104,7 +104,7 @@ impl Stage {
         })
     }
 
-    /// [`Self::begin`] of another command; `describe` says what it is about.
+    /// As [`Self::begin`], for another command; `describe` says what the run is about.
     pub fn begin_as(
         command: &str,
         out: Option<&Path>,
@@ -125,17 +125,17 @@ impl Stage {
         })
     }
 
-    /// The record that the run is about.
+    /// Returns the record that the run is about.
     pub fn measurement(&mut self) -> &mut BenchMeasurement {
         self.session.document.bench.get_or_insert_default()
     }
 
-    /// A step's record.
+    /// Returns a step's record.
     pub fn step_at(&mut self, index: usize) -> Option<&mut BenchStep> {
         self.measurement().steps.get_mut(index)
     }
 
-    /// Notes what the target is. The first one is the run's.
+    /// Records what the target is. The first one is the run's.
     pub fn note_target(&mut self, target: &Target) -> Result<()> {
         let document = &mut self.session.document;
         if document.target.is_none() {
@@ -148,7 +148,7 @@ impl Stage {
         self.session.save()
     }
 
-    /// Runs the workload and records what it did. An error where the work could not begin or a signal
+    /// Runs the workload and records what it did. Returns an error if the work could not begin or a signal
     /// came; what was measured by then is in the run.
     pub async fn step(&mut self, target: &Target, plan: StepPlan) -> Result<StepDone> {
         let done = self
@@ -166,8 +166,8 @@ impl Stage {
             .ok_or_else(|| ClientError::Stopped.into())
     }
 
-    /// Runs several workloads at the same time, each a step of its own; `None` for one in the background
-    /// that the others left no time to begin. What the server and this process used is that of all.
+    /// Runs several workloads at the same time, each as a separate step; `None` for one in the background that
+    /// the others left no time to begin. Server and process usage are those of all steps together.
     pub async fn at_once(
         &mut self,
         target: &Target,
@@ -241,7 +241,7 @@ impl Stage {
         Ok(all)
     }
 
-    /// What is seen of the server where a step ends, and where the checkpoint after it does.
+    /// Observes the server at the end of a step and after the checkpoint that follows.
     async fn after(&self, target: &Target, plan: &StepPlan) -> Around {
         let mut after = Around::ended(target);
         let _step = self.progress.step("waiting for the server's checkpoint");
@@ -249,12 +249,12 @@ impl Stage {
             after.settle(target, plan, self.is_shared()).await;
             Ok(())
         };
-        // Where it is not waited for, what it would have told is not known.
+        // If the wait is cut short, the checkpoint's figures are unknown.
         let _ = self.asking(settled).await;
         after
     }
 
-    /// A step's record from what was recorded.
+    /// Makes a step's record from what was recorded.
     fn conclude(
         &mut self,
         target: &Target,
@@ -288,14 +288,14 @@ impl Stage {
         })
     }
 
-    /// Do several clients work on the server, of which this is one?
+    /// Returns whether this is one of several clients on the server.
     fn is_shared(&self) -> bool {
         let bench = self.session.document.bench.as_ref();
         let clients = bench.and_then(|bench| bench.client_number);
         clients.is_some_and(|(_, count)| count > 1)
     }
 
-    /// Counters of server and host, once a second until dropped.
+    /// Samples counters of server and host once a second until dropped.
     fn start_sampling(&self, target: &Target) -> Result<JoinSet<()>> {
         let device = self
             .session
@@ -307,14 +307,14 @@ impl Stage {
         for mut sampler in target.samplers(device.as_deref()) {
             let mut writer = self.session.directory.counter_writer()?;
             sampling.spawn(async move {
-                // A run directory that cannot be written is noticed by those who write what was measured.
+                // A run directory that cannot be written is noticed by the step recorders.
                 let _ = sampler.every_second(|samples| writer.write(samples)).await;
             });
         }
         Ok(sampling)
     }
 
-    /// The blocking work on threads of its own.
+    /// Runs the blocking work on separate threads.
     async fn work(
         &self,
         chosen: &Chosen,
@@ -366,12 +366,13 @@ impl Stage {
         }
     }
 
-    /// Work that a signal may drop, or whoever abandons the run: questions to a server, which may hang.
+    /// Runs work, such as queries to a server that may hang, until it ends, a signal comes or the run is
+    /// abandoned.
     pub async fn asking<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.interruption.or(self.abandonment.or(work)).await
     }
 
-    /// Says something that the run could not do.
+    /// Records something that the run could not do.
     pub fn limit(&mut self, limitation: Limitation) {
         self.session.limit(limitation);
     }

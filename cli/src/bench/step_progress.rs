@@ -1,4 +1,4 @@
-//! What is shown of a step while it goes on.
+//! Shows the progress of a running step.
 
 use seekscope_client::Second;
 use seekscope_run::LatencySummary;
@@ -7,7 +7,7 @@ use seekscope_run::units::{format_count, format_ns};
 use super::stage::AtOnce;
 use crate::progress::{Progress, Step};
 
-/// For steps that run at the same time.
+/// Returns a progress bar for steps that run at the same time.
 pub fn bar(progress: Progress, plans: &[AtOnce]) -> Step {
     let names: Vec<&str> = plans.iter().map(|a| a.plan.name.as_str()).collect();
     let total: Option<u64> = plans
@@ -20,7 +20,7 @@ pub fn bar(progress: Progress, plans: &[AtOnce]) -> Step {
     }
 }
 
-/// The second's rate and p99 beside the step's name.
+/// Shows the second's rate and p99 beside the step's name.
 pub fn show(bar: &Step, second: &Second, done: &mut u64) {
     let this_second: u64 = second.operations.iter().map(|o| o.done).sum();
     *done += this_second;

@@ -1,5 +1,5 @@
-//! What a step leaves in the run directory while it goes on: a row and a distribution for each second
-//! and operation, and the client's own state among the counters.
+//! What a running step writes to the run directory: a row and a distribution for each second and operation, and
+//! the client's own state among the counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use seekscope_run::{
 pub struct SecondTotals {
     pub t_ns: u64,
     pub duration_ns: u64,
-    /// One for each operation of the workload, in its order.
+    /// One entry per operation of the workload, in its order.
     pub operations: Vec<OperationTotals>,
     /// Transactions that ended well.
     pub transactions: u64,
@@ -32,11 +32,11 @@ pub struct OperationTotals {
     pub errors: u64,
     pub documents: u64,
     pub bytes: u64,
-    /// Median of service time, ns; 0 without any.
+    /// Median service time, ns; 0 if there were no operations.
     pub service_p50_ns: u64,
 }
 
-/// Takes the seconds of one step.
+/// Records the seconds of one step.
 pub struct StepRecorder {
     step: String,
     operations: Vec<Operation>,
@@ -47,7 +47,7 @@ pub struct StepRecorder {
     pub latencies_position: u64,
     pub seconds: Vec<SecondTotals>,
     pub lag: Histogram<u64>,
-    /// The first thing that could not be written; nothing is recorded after it.
+    /// The first write error; nothing is recorded after it.
     pub failure: Option<RunError>,
 }
 
@@ -79,7 +79,7 @@ impl StepRecorder {
             return;
         }
         self.seconds.push(totals(second));
-        // Values beyond an hour are kept as an hour.
+        // Values above an hour are recorded as an hour.
         for value in second.lag.iter_recorded() {
             let at = value.value_iterated_to();
             self.lag.saturating_record_n(at, value.count_at_value());
@@ -171,7 +171,7 @@ fn totals(second: &Second) -> SecondTotals {
     }
 }
 
-/// The generator's state, and errors by name, which intervals only count.
+/// Returns the generator's state, and errors by name, which intervals only count.
 fn client_state(second: &Second, operations: &[Operation]) -> Vec<CounterSample> {
     let t_ns = second.t_ns.saturating_add(second.duration_ns);
     let sample = |name: String, value: f64| CounterSample {

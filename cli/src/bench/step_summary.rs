@@ -1,4 +1,4 @@
-//! A step's record from what was recorded of it, and from what the server said before and after.
+//! Makes a step's record from what was recorded and from what the server reported before and after.
 
 use std::fs;
 
@@ -20,24 +20,24 @@ use super::target::Target;
 use super::validity::{self, Fault, Judged};
 use crate::args::WarmUpName;
 
-/// What can be seen of the server from outside before a step, or after it. A checkpoint stands at either end:
-/// what the server still has to write for a step is the step's, and no other's.
+/// What can be observed of the server before or after a step. There is a checkpoint at both ends, so that what
+/// the server still has to write for a step is counted for that step and no other.
 #[derive(Debug, Default)]
 pub struct Around {
-    /// Where the step begins or ends.
+    /// Server usage at the start or end of the step.
     used: Option<ServerUse>,
-    /// The server is on another host, so nothing that this one does is its work.
+    /// The server is on another host, so no work of this host is the server's.
     is_elsewhere: bool,
     host: CpuTimes,
-    /// Where the checkpoint has ended; `None` if there was none.
+    /// Server usage at the end of the checkpoint; `None` if there was none.
     settled: Option<ServerUse>,
     storage: Option<StorageFacts>,
-    /// Why the last two are not known.
+    /// Why the two fields above are unknown.
     pub limitation: Option<Limitation>,
 }
 
 impl Around {
-    /// To be taken last before a step. `is_shared`: as [`Self::settle`].
+    /// Observes the server before a step; must come last. `is_shared`: see [`Self::settle`].
     pub async fn before(target: &Target, plan: &StepPlan, is_shared: bool) -> Self {
         let mut settled = Self::default();
         settled.settle(target, plan, is_shared).await;
@@ -55,7 +55,7 @@ impl Around {
         }
     }
 
-    /// To be taken first after a step; the checkpoint is still to come.
+    /// Observes the server after a step; must come first. The checkpoint is still to come.
     pub fn ended(target: &Target) -> Self {
         Self {
             used: target.server_use(),
@@ -65,7 +65,8 @@ impl Around {
         }
     }
 
-    /// Has the server write a checkpoint. `is_shared`: with other clients, in whose measurement it would be.
+    /// Makes the server write a checkpoint. `is_shared`: other clients use the server, and the checkpoint would
+    /// disturb their measurement.
     pub async fn settle(&mut self, target: &Target, plan: &StepPlan, is_shared: bool) {
         let settled = match is_shared {
             true => Err(NoCheckpoint::Shared),
@@ -81,11 +82,11 @@ impl Around {
     }
 }
 
-/// A step's record with what does not belong into it.
+/// A step's record, and results that do not belong in it.
 pub struct SummedUp {
     pub step: BenchStep,
     pub response: Histogram<u64>,
-    /// The client, not the server, limited it.
+    /// Whether the client, not the server, limited the rate.
     pub is_client_bound: bool,
     pub faults: Vec<Fault>,
     pub limitations: Vec<Limitation>,
@@ -102,7 +103,7 @@ pub fn summed_up(
 ) -> Result<SummedUp> {
     let is_open = !matches!(plan.job.schedule, ScheduleKind::Closed);
     let warm_up = match plan.kind {
-        // Every record is loaded once: nothing can be left out.
+        // Every record is loaded once, so nothing can be left out.
         "load" => WarmUpName::None,
         _ => plan.warm_up,
     };
@@ -171,7 +172,7 @@ pub fn summed_up(
     })
 }
 
-/// Of single requests: those of transactions are among them.
+/// Returns whether the tag is of single requests; those within transactions count.
 fn is_of_requests(
     tag: &str,
     step: &str,
@@ -187,7 +188,7 @@ fn is_of_requests(
         return false;
     };
     let is_single = kinds.iter().any(|k| k.name == name && !k.is_transaction);
-    // A workload of transactions alone has no others.
+    // A workload of transactions alone has no other requests.
     let all_are_transactions = kinds.iter().all(|k| k.is_transaction);
     is_response == is_open && (is_single || all_are_transactions)
 }
@@ -232,7 +233,7 @@ fn client_bound(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Op
     })
 }
 
-/// The server's own figures between the two moments.
+/// Adds the server's own figures between the two moments.
 pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
     step.storage_before.clone_from(&before.storage);
     step.storage_after.clone_from(&after.storage);
@@ -252,7 +253,8 @@ pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
     step.server_write_bytes = settled.and_then(|used| used.write_bytes);
 }
 
-/// `VmHWM` of this process: proc_pid_status(5). 0 where it cannot be read.
+/// Returns this process's peak resident memory, `VmHWM` of proc_pid_status(5), in bytes; 0 if it cannot be
+/// read.
 fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -264,7 +266,7 @@ fn peak_rss_bytes() -> u64 {
 mod tests {
     use super::*;
 
-    /// A step in which this host's processors were busy for five seconds, one of them for the client.
+    /// A step during which this host's CPUs were busy for five seconds, one of them for the client.
     fn others_cpu_ns(is_elsewhere: bool) -> Option<u64> {
         let at = |busy_s: u64| Around {
             is_elsewhere,
@@ -286,7 +288,7 @@ mod tests {
     #[test]
     fn what_others_used_is_known_without_a_server_on_this_host() {
         assert_eq!(others_cpu_ns(true), Some(4_000_000_000));
-        // One that cannot be seen would be among the others.
+        // A server that cannot be observed would be counted among the others.
         assert_eq!(others_cpu_ns(false), None);
     }
 }

@@ -147,7 +147,7 @@ struct FailureSummary<'a> {
 }
 
 impl<'a> BenchSummary<'a> {
-    /// That of a record. `variants`: where several servers or settings took turns.
+    /// Makes the summary of a record. `variants`: set where several servers or settings took turns.
     pub fn of(measurement: &'a BenchMeasurement, variants: Option<&'a BenchComparison>) -> Self {
         let main = main_steps(measurement);
         let last = main.last();
@@ -258,7 +258,8 @@ fn operations(step: &BenchStep) -> impl Iterator<Item = OperationSummary<'_>> {
     operations.map(move |operation| OperationSummary::of(step, operation))
 }
 
-/// A step whose figures may be believed. Probes of a search are meant to find where they may not.
+/// Returns whether a step's figures are reliable. Probes of a search are exempt: they are meant to find where
+/// figures stop being reliable.
 fn is_valid(step: &BenchStep) -> bool {
     let verified = step.verification.as_ref().is_none_or(|v| v.holds());
     step.kind == "probe" || (step.invalid.is_empty() && verified)
@@ -288,7 +289,7 @@ fn cpu_us_per_op(steps: &[&BenchStep], cpu_ns: impl Fn(&BenchStep) -> Option<u64
         .map(|ns| ns as f64 / 1e3 / requests as f64)
 }
 
-/// Bytes that the server wrote for each byte of data that was added, over the steps that added any.
+/// Returns the bytes that the server wrote per byte of data added, over the steps that added any.
 fn write_amplification(measurement: &BenchMeasurement) -> Option<f64> {
     let (added, written) = measurement
         .steps

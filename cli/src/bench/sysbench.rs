@@ -26,11 +26,11 @@ use crate::environment::Environment;
 use crate::exit::Usage;
 
 const WORKLOAD: &str = "sysbench-mongodb";
-/// A local server is for a look, not for ten million documents.
+/// A local server is for a quick look, not for ten million documents.
 const LOCAL_DOCUMENTS: u32 = 100_000;
 const LOCAL_DURATION: Duration = Duration::from_secs(30);
-/// Its last two commands delete a document and insert it again. Two transactions that have chosen the
-/// same document collide there, as in the original, which skips the rest of the transaction as here.
+/// The last two commands of a transaction delete a document and insert it again. Two transactions that chose
+/// the same document collide there; as in the original, the rest of the transaction is skipped.
 const COLLISION: [(&str, &str); 2] = [("insert", "DuplicateKey"), ("transaction", "DuplicateKey")];
 
 /// Runs the command.
@@ -66,12 +66,12 @@ pub async fn run(
     stage.end(worked, &bench.demands, &args.keep.output, Show::Tables)
 }
 
-/// Refuses what cannot be run at all.
+/// Refuses a workload that cannot be run at all.
 pub fn check_repeatable(args: &SysbenchArgs) -> Result<()> {
     Sysbench::new(args).map(|_| ())
 }
 
-/// Loads for runs to come.
+/// Loads the data for later runs.
 pub async fn load_once(
     args: &SysbenchArgs,
     stage: &mut Stage,
@@ -81,7 +81,7 @@ pub async fn load_once(
     Sysbench::new(args)?.load(stage, target, name).await
 }
 
-/// One stretch on loaded data.
+/// Runs one stretch on loaded data.
 pub async fn run_once(
     args: &SysbenchArgs,
     stage: &mut Stage,
@@ -116,7 +116,7 @@ fn settings(args: &SysbenchArgs) -> Result<SysbenchSettings> {
     Ok(settings)
 }
 
-/// The command under way.
+/// The running command.
 struct Sysbench<'a> {
     args: &'a SysbenchArgs,
     settings: SysbenchSettings,
@@ -176,7 +176,7 @@ impl<'a> Sysbench<'a> {
         self.args.send.duration.or((!is_counted).then_some(default))
     }
 
-    /// Indexes, then documents, as the original.
+    /// Creates the indexes, then the documents, like the original.
     async fn load(&mut self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
         let database = self.args.target.database.clone();
         let wanted = self.data_set();
@@ -188,7 +188,7 @@ impl<'a> Sysbench<'a> {
         let indexes = Arc::new(SysbenchIndexes::new(&self.settings));
         let documents = Arc::new(SysbenchLoad::new(&self.settings));
         let mut last = None;
-        // With "load" it is "indexes", as in the original's output.
+        // The "load" in the name becomes "indexes", as in the original's output.
         let indexes_name = name.replace("load", "indexes");
         let parts: [(&str, Arc<dyn Workload>, usize, u32); 2] = [
             (&indexes_name, indexes, 1, self.settings.collections),
@@ -241,7 +241,7 @@ impl<'a> Sysbench<'a> {
     }
 
     fn data_set(&self) -> DataSet {
-        // The data do not depend on the seed of the run.
+        // The data does not depend on the seed of the run.
         let records = u64::from(self.settings.documents);
         let mut data_set =
             DataSet::new(WORKLOAD, self.collections(), "sysbench-mongodb", records, 0);
@@ -292,7 +292,7 @@ impl Repeated for Sysbench<'_> {
             ..self.step_plan(Arc::new(run.clone()), job)
         };
         let done = stage.step(target, stretch.watched(plan)).await?;
-        // Where others write too, or a run was broken off, nobody knows the count.
+        // If others write too, or a run was broken off, the count is unknown.
         if self.sending.slice.1 == 1 && done.ended.reason != EndReason::Failing {
             self.verify(stage, target, &done, Some(&run)).await?;
         }

@@ -1,4 +1,4 @@
-//! The server that a benchmark works on: somebody's, by its connection string, or one of our own.
+//! The server that a benchmark works on: an existing one, by its connection string, or a private one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,33 +23,33 @@ use crate::environment::Environment;
 use crate::exit::Usage;
 use crate::session::Session;
 
-/// A server that is stopped or frozen must not stop us.
+/// A server that is stopped or frozen must not block the run.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// A checkpoint of a large cache on a slow disk takes its time.
+/// A checkpoint of a large cache on a slow disk takes a while.
 const CHECKPOINT_LIMIT: Duration = Duration::from_secs(600);
 
-/// What is asked beside the measured requests.
+/// The server for queries beside the measured requests.
 #[derive(Debug)]
 enum Peer {
     MongoDb(Server),
-    /// Without the keyspace that a command names.
+    /// Without a keyspace named by a command.
     Cassandra(CqlTarget),
 }
 
-/// A server that answers.
+/// A server that responds.
 #[derive(Debug)]
 pub struct Target {
-    /// Which of several, e.g. "zlib"; empty where there is one.
+    /// Name among several, e.g. "zlib"; empty if there is only one.
     pub variant: String,
-    /// With credentials: for clients only.
+    /// Connection string with credentials: for clients only.
     pub uri: String,
     peer: Peer,
     pub facts: TargetFacts,
-    /// It is on another host than this process; `false` also where nobody can tell.
+    /// Whether it is on another host than this process; `false` if that is unknown.
     pub is_elsewhere: bool,
-    /// What it would not say about itself.
+    /// What the server would not reveal about itself.
     pub missing: Vec<Limitation>,
-    /// Who does the work, where it is a router.
+    /// The members that do the work, if the server is a router.
     routed: Option<Routed>,
     local: Option<BenchServer>,
 }
@@ -60,7 +60,7 @@ impl Target {
         Self::new(uri.into(), variant, pid, None).await
     }
 
-    /// Starts a local server with these settings beside the command line's.
+    /// Starts a local server with these settings in addition to the command line's.
     pub async fn start_local(
         args: &BenchTargetArgs,
         variant: &str,
@@ -92,7 +92,7 @@ impl Target {
         let mut missing = known.missing;
         let routed = Routed::find(&server).await;
         facts.pid = match &routed {
-            // What a router uses is not what the work costs.
+            // A router's own usage is not the cost of the work.
             Some(_) => None,
             None => pid.or(facts.pid),
         };
@@ -113,7 +113,7 @@ impl Target {
         })
     }
 
-    /// What speaks MongoDB's protocol; an error for Cassandra.
+    /// Returns the MongoDB server; an error for Cassandra.
     pub fn server(&self) -> Result<&Server> {
         match &self.peer {
             Peer::MongoDb(server) => Ok(server),
@@ -123,7 +123,7 @@ impl Target {
         }
     }
 
-    /// Is it the server that another connection string leads to?
+    /// Returns whether the other target is the same server.
     pub async fn is_same_server(&self, other: &Self) -> bool {
         if let (Peer::MongoDb(a), Peer::MongoDb(b)) = (&self.peer, &other.peer) {
             let (a, b) = tokio::join!(a.identity(), b.identity());
@@ -134,7 +134,7 @@ impl Target {
         self.facts.pid.is_some() && self.facts.pid == other.facts.pid
     }
 
-    /// The cluster and its keyspace, if it is Cassandra: the connection string's, else this.
+    /// Returns the cluster if the target is Cassandra, with the connection string's keyspace or else this one.
     pub fn cassandra(&self, keyspace: &str) -> Result<Option<CqlTarget>> {
         match &self.peer {
             Peer::MongoDb(_) => Ok(None),
@@ -142,8 +142,8 @@ impl Target {
         }
     }
 
-    /// Counters of its process, its host and, where it has such, of its own; of a router those of its
-    /// shards, each under its own name as the router's are under the router's.
+    /// Returns samplers for the counters of the process, the host and, if it has any, the server itself; for a
+    /// router also those of its shards, each under its own name.
     pub fn samplers(&self, device: Option<&str>) -> Vec<Sampler> {
         let (proc_fs, pid) = (ProcFs::host(), self.facts.pid);
         let of_host = || Sampler::of_host(&proc_fs, pid, device);
@@ -161,8 +161,8 @@ impl Target {
         }
     }
 
-    /// A step's name, unique in the run where `what` is: with the variant and the repetition where
-    /// there are several.
+    /// Returns a step's name, which is unique in the run if `what` is. Includes the variant and the repetition
+    /// if there are several.
     pub fn step_name(&self, what: &str, repetition: u32, repetitions: u32) -> String {
         let mut name = what.to_string();
         if !self.variant.is_empty() {
@@ -174,12 +174,12 @@ impl Target {
         }
     }
 
-    /// What its process has used so far; `None` where that cannot be seen.
+    /// Returns what the server's process has used so far; `None` if it cannot be observed.
     pub fn server_use(&self) -> Option<ServerUse> {
         ServerUse::read(&ProcFs::host(), self.facts.pid?)
     }
 
-    /// What the collections take, from the server's statistics; `None` where it tells nothing.
+    /// Returns the size of the collections from the server's statistics; `None` if it reports none.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
         let asked = storage_facts(self.server().ok()?, database, &names);
@@ -187,18 +187,18 @@ impl Target {
         Some(facts)
     }
 
-    /// Has it bring everything to its files, and waits for that.
+    /// Makes the server write everything to its files, and waits for that.
     pub async fn checkpoint(&self) -> Result<(), NoCheckpoint> {
         let Peer::MongoDb(server) = &self.peer else {
             return Err(NoCheckpoint::NotOffered);
         };
-        // A server that hangs would not be waited for in vain for long.
+        // A hanging server must not be waited for that long.
         self.ping_mongodb(server).await?;
         let asked = timeout(CHECKPOINT_LIMIT, checkpoint(server)).await;
         Ok(asked.map_err(|_| NoCheckpoint::TooLong(CHECKPOINT_LIMIT))??)
     }
 
-    /// Does it still answer?
+    /// Checks that the server still responds.
     pub async fn ping(&self) -> Result<()> {
         match &self.peer {
             Peer::MongoDb(server) => Ok(self.ping_mongodb(server).await?),
@@ -223,13 +223,13 @@ impl Target {
         }
     }
 
-    /// The disk under its data, where that is on this host.
+    /// Returns the disk under its data, if that is on this host.
     pub fn device(&self) -> Option<DeviceFacts> {
         let folder = self.facts.dbpath.as_deref()?;
         DeviceFacts::of_path(Path::new("/"), Path::new(folder)).ok()
     }
 
-    /// Restarts our own server with cold files. What could not be made cold is said.
+    /// Restarts the private server with cold files. Returns a limitation if they could not be made cold.
     pub async fn make_cold(&mut self) -> Result<Option<Limitation>> {
         let Some(local) = &mut self.local else {
             return Ok(None);
@@ -239,7 +239,7 @@ impl Target {
         Ok(not_cold(state))
     }
 
-    /// Stops our own server, if it runs, and sets its data aside under this name; says where.
+    /// Stops the private server if it runs, and sets its data aside under this name. Returns where they are.
     pub async fn set_data_aside(&mut self, name: &str) -> Result<Option<PathBuf>> {
         let Some(local) = &mut self.local else {
             return Ok(None);
@@ -248,8 +248,8 @@ impl Target {
         local.set_data_aside(name).map(Some)
     }
 
-    /// Starts our own server anew with these settings, on a cold copy of data that were set aside, or
-    /// without data. What could not be made cold is said.
+    /// Restarts the private server with these settings, on a cold copy of data that was set aside, or without
+    /// data. Returns a limitation if the copy could not be made cold.
     pub async fn start_as(
         &mut self,
         args: &BenchTargetArgs,
@@ -267,7 +267,8 @@ impl Target {
         Ok(state.and_then(not_cold))
     }
 
-    /// After a restart by others: its process may be another, and connections are new.
+    /// Updates the target after others restarted the server: its process may have changed, and connections are
+    /// new.
     pub async fn refresh(&mut self) -> Result<()> {
         if let Peer::MongoDb(server) = &self.peer {
             let server = server.another().await?;
@@ -279,7 +280,7 @@ impl Target {
         Ok(())
     }
 
-    /// Connects to our own server where it listens now.
+    /// Reconnects to the private server where it listens now.
     async fn find_again(&mut self) -> Result<()> {
         self.uri = (self.local.as_ref())
             .and_then(BenchServer::uri)
@@ -290,12 +291,12 @@ impl Target {
         Ok(())
     }
 
-    /// Stops our own server; keeps its data and says where if asked to. Somebody's is left alone.
+    /// Stops the private server; keeps its data and says where if asked to. Another server is left alone.
     pub async fn close(self, keep: bool) -> Result<Closed> {
         let Some(mut local) = self.local else {
             return Ok(Closed::default());
         };
-        // Only a server that has ended has brought everything to its files.
+        // Only a server that has ended has written everything to its files.
         let limitation = local.stop().await?;
         Ok(Closed {
             limitation,
@@ -316,7 +317,7 @@ fn not_cold(state: CacheState) -> Option<Limitation> {
     }
 }
 
-/// Is it Cassandra's connection string?
+/// Returns whether this is a Cassandra connection string.
 pub fn is_cassandra(uri: &str) -> bool {
     uri.starts_with(seekscope_cassandra::target::SCHEME)
 }
@@ -338,7 +339,7 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
     };
     Ok(Target {
         variant: variant.into(),
-        // Of its other nodes nothing is known.
+        // Nothing is known of its other nodes.
         is_elsewhere: false,
         uri,
         peer: Peer::Cassandra(target),
@@ -369,12 +370,12 @@ fn shards_do_the_work(router: &TargetFacts, is_counted: bool) -> Limitation {
     }
 }
 
-/// What is left of a target.
+/// What is left of a closed target.
 #[derive(Debug, Default)]
 pub struct Closed {
-    /// The data of our own server.
+    /// The kept data of a private server.
     pub kept: Option<PathBuf>,
     pub limitation: Option<Limitation>,
-    /// What its tables take on the disk.
+    /// Size of its tables on disk.
     pub directory_bytes: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! May the figures of a step be believed? In an open loop the client must have kept to its schedule,
-//! or latency and throughput describe the client.
+//! Judges whether a step's figures are reliable. In an open loop the client must have kept to its schedule, or
+//! latency and throughput describe the client.
 
 use std::fmt;
 
@@ -9,16 +9,17 @@ use seekscope_run::units::format_ns;
 
 use super::step_recorder::SecondTotals;
 
-/// Of the operations that were due, so many must have been started.
+/// Minimum share of due operations that must have been started.
 pub const ACHIEVED_SHARE_MIN: f64 = 0.99;
-/// A generator that is late by more than this share of the response time, which counts it, for one operation
-/// in a hundred is what was measured. So little of it disturbs nobody all the same.
+/// If the client is late by more than this share of the response time, which includes the lateness, for one
+/// operation in a hundred, then the client is what was measured. Lateness up to `LAG_NS_MAX` is tolerated all
+/// the same.
 const LAG_SHARE_MAX: f64 = 0.5;
 const LAG_NS_MAX: u64 = 10_000_000;
-/// A client that uses more of its threads' time had nothing left.
+/// A client that uses a larger share of its threads' time has no capacity left.
 const CPU_SHARE_MAX: f64 = 0.9;
 
-/// What is judged.
+/// The data that is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     pub job: &'a Job,
@@ -29,10 +30,10 @@ pub struct Judged<'a> {
     pub response_p99_ns: u64,
 }
 
-/// Why a step must not be believed, for people.
+/// Why a step is unreliable, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// What was due was not begun, be it for the server's sake or the client's.
+    /// Due operations were not begun, whether because of the server or the client.
     Behind(String),
     /// The client itself was late.
     ClientLate(String),
@@ -46,10 +47,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why the step must not be believed; empty if it may.
+/// Returns why the step is unreliable; empty if it is reliable.
 pub fn faults(judged: &Judged<'_>) -> Vec<Fault> {
     let is_closed = matches!(judged.job.schedule, ScheduleKind::Closed);
-    // Of work that was broken off it is not known what would have become of its backlog.
+    // If work was broken off, it is unknown what would have become of its backlog.
     if is_closed || judged.ended.reason == EndReason::Stopped {
         return Vec::new();
     }
@@ -61,11 +62,11 @@ pub fn faults(judged: &Judged<'_>) -> Vec<Fault> {
     found.into_iter().flatten().collect()
 }
 
-/// Operations due and those begun, per second.
+/// Returns the rates of operations due and begun, per second.
 pub fn offered_and_begun(job: &Job, ended: &Ended) -> (f64, f64) {
     let elapsed_s = seconds_of(ended);
     let due = match due_time_s(job, ended) {
-        // Due at an end that lies before the real one.
+        // Due at an end that comes before the real one.
         Some(due_s) => ended.transactions as f64 / due_s.min(elapsed_s),
         None => (ended.transactions + ended.backlog) as f64 / elapsed_s,
     };
@@ -76,7 +77,7 @@ fn seconds_of(ended: &Ended) -> f64 {
     (ended.ended_ns.saturating_sub(ended.started_ns).max(1)) as f64 / 1e9
 }
 
-/// When the last of a counted number of operations was due, s; `None` where time ended the work.
+/// Returns when the last of a fixed number of operations was due, s; `None` if time ended the work.
 fn due_time_s(job: &Job, ended: &Ended) -> Option<f64> {
     if ended.reason != EndReason::Done {
         return None;
@@ -94,7 +95,7 @@ fn due_time_s(job: &Job, ended: &Ended) -> Option<f64> {
             let growing = over_s * mean;
             match count > growing {
                 true => over_s + (count - growing) / to_per_s,
-                // Where the rate's integral reaches the count.
+                // Where the integral of the rate reaches the count.
                 false => ramp_time_s(count, *from_per_s, (to_per_s - from_per_s) / over_s),
             }
         }
@@ -119,7 +120,7 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
             ended.transactions as f64 / due.max(1) as f64
         }
         Some(due_s) => {
-            // The last operation may take its time, and chance moves its arrival.
+            // The last operation may take a while, and its arrival is random.
             let slack_s = judged.response_p99_ns as f64 / 1e9;
             let chance = match job.schedule {
                 ScheduleKind::Poisson { .. } => 3.0 / (ended.transactions.max(1) as f64).sqrt(),
@@ -139,7 +140,7 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
     })
 }
 
-/// Waiting operations that become more and more: a rate just above what the server can do.
+/// Reports a growing number of waiting operations: the rate is just above what the server can do.
 fn growing_backlog(judged: &Judged<'_>) -> Option<String> {
     let backlog: Vec<f64> = judged.seconds.iter().map(|s| s.backlog as f64).collect();
     let half = backlog
@@ -157,7 +158,7 @@ fn growing_backlog(judged: &Judged<'_>) -> Option<String> {
     })
 }
 
-/// Least squares, per value.
+/// Returns the least-squares slope, per value.
 fn slope(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let (mean, middle) = (values.iter().sum::<f64>() / n, (n - 1.0) / 2.0);
@@ -176,7 +177,7 @@ fn lag(judged: &Judged<'_>) -> Option<String> {
         .then(|| format!("{late} although it had a free connection: its host is too busy"))
 }
 
-/// How late the client itself was, if that is much of what was measured.
+/// Reports the client's own lateness if it is a large part of what was measured.
 fn late(lag: &LatencySummary, response_p99_ns: u64) -> Option<String> {
     let is_late = lag.p99_ns as f64 > response_p99_ns as f64 * LAG_SHARE_MAX;
     is_late.then(|| {
@@ -187,7 +188,7 @@ fn late(lag: &LatencySummary, response_p99_ns: u64) -> Option<String> {
     })
 }
 
-/// Why a response time that is too long may be the client's doing, however little it was late.
+/// Returns why a long response time may be due to the client, however slightly it was late.
 pub fn late_client(
     lag: &LatencySummary,
     response_p99_ns: u64,
@@ -199,7 +200,7 @@ pub fn late_client(
     }
 }
 
-/// The share of its threads' time that the client used, if it had nothing left: then the client, not
+/// Returns the share of its threads' time that the client used if it had no capacity left: then the client, not
 /// the server, limited the throughput.
 pub fn client_bottleneck(job: &Job, seconds: &[SecondTotals]) -> Option<f64> {
     let cpu_ns: u64 = seconds.iter().map(|s| s.client_cpu_ns).sum();
@@ -275,7 +276,7 @@ mod tests {
         let behind = judge(&open, &ended(10, 9000, 1000, EndReason::Time), &[], 0);
         let said = behind[0].to_string();
         assert!(said.starts_with("90.0 % of the target"), "{said}");
-        // A counted number that took twice its time leaves no backlog.
+        // A fixed number of operations that took twice its time leaves no backlog.
         let late = judge(&open, &ended(20, 10_000, 0, EndReason::Done), &[], 0);
         let said = late[0].to_string();
         assert!(said.contains("1000/s were due, 500/s"), "{said}");
@@ -309,7 +310,7 @@ mod tests {
             matches!(faults.as_slice(), [Fault::ClientLate(_)]),
             "{faults:?}"
         );
-        // So little does not make figures invalid; a limit of 10 ms may have been missed for its sake.
+        // This little does not invalidate figures, but may have caused a limit of 10 ms to be missed.
         assert!(judge(&open, &done, &[], 6_000_000).is_empty());
         let lag = |p99_ns| LatencySummary {
             p99_ns,

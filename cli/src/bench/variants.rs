@@ -1,4 +1,4 @@
-//! One server, or several that are measured in turn.
+//! Opens one server, or several that are measured in turn.
 
 use anyhow::Result;
 use seekscope_run::BenchMeasurement;
@@ -10,7 +10,7 @@ use crate::args::{BenchTargetArgs, VersusArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
 
-/// Opens what the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`].
+/// Opens the servers that the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`].
 pub async fn open(
     stage: &mut Stage,
     uri: Option<&str>,
@@ -72,7 +72,7 @@ async fn targets(
     }
 }
 
-/// Host and port, or numbers where these are the same.
+/// Names the two servers by host and port, or by number if these are the same.
 fn names_of(uris: [&str; 2]) -> [String; 2] {
     let hosts = uris.map(|uri| {
         let shown = redact_uri(uri);
@@ -90,8 +90,8 @@ fn names_of(uris: [&str; 2]) -> [String; 2] {
     }
 }
 
-/// Whose turn it is, and which repetition: each repetition has all variants, every second one in the
-/// opposite order (ABBA), so that what drifts on the machine meets all alike.
+/// Returns the order of turns as (variant, repetition): each repetition has all variants, every second one in
+/// the opposite order (ABBA), so that drift on the machine affects all of them alike.
 pub fn order(variants: usize, repetitions: u32) -> Vec<(usize, u32)> {
     let turn = |repetition: u32| {
         let place = move |i: usize| match repetition % 2 {
@@ -103,7 +103,7 @@ pub fn order(variants: usize, repetitions: u32) -> Vec<(usize, u32)> {
     (1..=repetitions).flat_map(turn).collect()
 }
 
-/// Closes all of them; keeps the data of local servers if asked to.
+/// Closes all targets; keeps the data of local servers if asked to.
 pub async fn close(stage: &mut Stage, targets: Vec<Target>, keep: bool) -> Result<()> {
     for target in targets {
         let variant = target.variant.clone();
@@ -120,7 +120,7 @@ pub async fn close(stage: &mut Stage, targets: Vec<Target>, keep: bool) -> Resul
     Ok(())
 }
 
-/// What the data took at the end is what they took after each step that left as many documents.
+/// Records the final size of the data for each step that left the same number of documents.
 fn note_size(measurement: &mut BenchMeasurement, variant: &str, directory_bytes: Option<u64>) {
     let steps = || {
         measurement

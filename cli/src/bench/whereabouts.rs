@@ -1,5 +1,5 @@
-//! Is a server on another host than this process? Then nothing that this host does is its work. Where nobody can
-//! tell, it is not said to be.
+//! Finds out whether a server is on another host than this process, in which case none of this host's activity
+//! is its work. If that is unknown, the server is not reported as remote.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
@@ -11,10 +11,11 @@ use seekscope_server::examination::Routed;
 use seekscope_server::tcp_listener::is_this_host;
 use tokio::time::timeout;
 
-/// For asking who belongs to the set, and for looking up names.
+/// Time limit for asking for the set's members and looking up names.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Of a set, or a router with its shards: are all of them elsewhere?
+/// Returns whether the server and all members of its set, or a router and all of its shards, are on other
+/// hosts.
 pub async fn is_elsewhere(server: &Server, routed: Option<&Routed>) -> bool {
     let mut hosts: Vec<String> = server.addresses().iter().map(|a| a.0.clone()).collect();
     let members = match routed {
@@ -36,7 +37,7 @@ fn host_of(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
-/// A name that leads to no address tells nothing.
+/// Returns whether a host is remote. A name without an address tells nothing.
 fn is_remote(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let addresses: Vec<IpAddr> = match (bare, 0).to_socket_addrs() {
@@ -53,7 +54,7 @@ fn is_remote(host: &str) -> bool {
         && !(addresses.iter()).any(|address| is_beside(*address, &routes, is_bridge))
 }
 
-/// Does a bridge of this host lead to it? Then it may be a container here.
+/// Returns whether a bridge of this host leads to the address: then it may be a local container.
 fn is_beside(address: IpAddr, routes: &str, is_bridge: impl Fn(&str) -> bool) -> bool {
     let IpAddr::V4(address) = address else {
         return false;
@@ -72,7 +73,7 @@ fn is_beside(address: IpAddr, routes: &str, is_bridge: impl Fn(&str) -> bool) ->
     })
 }
 
-/// The kernel prints addresses as 32-bit words in the machine's byte order.
+/// Parses an address; the kernel prints addresses as 32-bit words in the machine's byte order.
 fn network(hex: &str) -> Option<u32> {
     let word = u32::from_str_radix(hex, 16).ok()?;
     Some(u32::from(Ipv4Addr::from(word.to_ne_bytes())))
@@ -87,7 +88,7 @@ mod tests {
         for host in ["127.0.0.1", "localhost", "[::1]", "no such name"] {
             assert!(!is_remote(host), "{host}");
         }
-        // TEST-NET-1: nobody's.
+        // TEST-NET-1, which nobody uses.
         assert!(is_remote("192.0.2.7"));
         assert_eq!(host_of("db1:27018"), "db1");
         assert_eq!(host_of("[::1]:27018"), "[::1]");

@@ -1,5 +1,4 @@
-//! The lines that YCSB prints at its end, of every step, one after another, as if YCSB had been run
-//! once for each.
+//! The lines that YCSB prints at its end, for every step in turn, as if YCSB had been run once for each.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +9,12 @@ use seekscope_run::{
 };
 use seekscope_workload::ycsb::text_output::{YcsbFigures, YcsbOperation, ycsb_output};
 
-/// YCSB's own, in per cent.
+/// YCSB's own percentiles, in per cent.
 const PERCENTILES: [f64; 3] = [50.0, 95.0, 99.0];
 const PAIR: &str = "READ-MODIFY-WRITE";
 const PARTS: [&str; 2] = ["READ", "UPDATE"];
 
-/// Times are those of the whole step, warm-up included, as in YCSB.
+/// Returns YCSB's lines for all steps. Times are those of the whole step, warm-up included, as in YCSB.
 pub fn lines(directory: &RunDirectory, document: &RunDocument) -> Result<String, RunError> {
     let histograms = directory.latency_histograms()?;
     let steps = document.bench.iter().flat_map(|b| &b.steps);
@@ -49,7 +48,7 @@ fn lines_of(step: &BenchStep, histograms: &BTreeMap<String, Histogram<u64>>) -> 
     })
 }
 
-/// What is printed of an operation, and the tag of its times.
+/// Returns the names under which an operation is printed, with the tags of their times.
 fn names(step: &BenchStep, operation: &OperationResult) -> Vec<(String, String)> {
     let name = &operation.name;
     let mut names = vec![(name.clone(), tag_of(&step.name, name))];
@@ -69,7 +68,8 @@ fn errors(step: &BenchStep, name: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// How many count towards the throughput: of a read-modify-write's parts, those that stood alone.
+/// Returns how many operations count towards the throughput; parts of a read-modify-write count only if done
+/// alone.
 fn counts(step: &BenchStep, name: &str, histograms: &BTreeMap<String, Histogram<u64>>) -> u64 {
     let done = |name: &str| {
         histograms

@@ -1,4 +1,4 @@
-//! The bundle itself: the records of a run without what can be derived from them, packed.
+//! Makes the bundle itself: the records of a run, without what can be derived from them, packed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,9 +19,9 @@ use super::stripping;
 use crate::exit::Usage;
 use crate::session::limit;
 
-/// Good enough: most of the bytes are compressed already.
+/// A moderate level: most of the bytes are already compressed.
 const ZSTD_LEVEL: i32 = 9;
-/// What is tried before giving up on the size.
+/// Number of attempts to meet the size limit.
 const TRIES: usize = 4;
 /// Compressed sizes are not exactly proportional to rows.
 const SAFETY: f64 = 0.9;
@@ -29,7 +29,7 @@ const EVENTS: &str = "io.parquet";
 const THREADS: &str = "threads.parquet";
 const LEAVES: &str = "layout.parquet";
 
-/// How it is packed.
+/// The compression of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
     Zstd,
@@ -37,7 +37,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// By the file's name. A file that exists is not replaced.
+    /// Chooses the packing by the file's name. An existing file is not replaced.
     pub fn of(out: &Path) -> Result<Self, Usage> {
         let name = out.to_string_lossy();
         if out.exists() {
@@ -51,16 +51,16 @@ impl Packing {
     }
 }
 
-/// What is to be made.
+/// The bundle to be made.
 pub struct Bundle {
     pub out: PathBuf,
     pub packing: Packing,
     pub max_bytes: u64,
-    /// Names are hashed with it. `None`: they stay.
+    /// Salt for hashing names; `None`: names are kept.
     pub salt: Option<Salt>,
 }
 
-/// What was made.
+/// The size and contents of the bundle made.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Made {
     pub bytes: u64,
@@ -70,23 +70,23 @@ pub struct Made {
     pub leaves_kept: u64,
 }
 
-/// How much of the records that grow with time is kept.
+/// How many of the records that grow with time are kept.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
-    /// The first so many.
+    /// Number of events kept, from the first.
     events: u64,
     leaves: bool,
 }
 
 impl Bundle {
-    /// Makes it. It has its name once it is whole; when asked to stop, nothing stays.
+    /// Makes the bundle, which gets its name once it is complete. When asked to stop, leaves nothing behind.
     pub fn make(
         &self,
         directory: &RunDirectory,
         mut document: RunDocument,
         stop: &AtomicBool,
     ) -> Result<Made> {
-        // Derived anew by whoever opens it.
+        // Whoever opens the bundle derives these again.
         document.findings.clear();
         document.summary = serde_json::Value::Null;
         let redaction = self.redaction(directory, &mut document)?;
@@ -100,7 +100,7 @@ impl Bundle {
             leaves: true,
         };
         for _ in 0..TRIES {
-            // Gone before the next one: a try is as large as the run.
+            // Removed before the next try: each one is as large as the run.
             let work = tempfile::tempdir_in(parent)
                 .with_context(|| format!("cannot write in {}", parent.display()))?;
             let folder = work.path().join("run");
@@ -133,7 +133,7 @@ impl Bundle {
         .into())
     }
 
-    /// What replaces the names, after the document has lost what cannot be replaced.
+    /// Returns what replaces the names, and strips from the document what cannot be replaced.
     fn redaction(&self, directory: &RunDirectory, document: &mut RunDocument) -> Result<Redaction> {
         let Some(salt) = &self.salt else {
             return Ok(Redaction::none());
@@ -162,7 +162,7 @@ fn tar_of<W: Write>(folder: &Path, into: W, stop: &AtomicBool) -> Result<W> {
     let mut names: Vec<PathBuf> = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<_>>()?;
-    // The document first: whoever lists the bundle sees at once what it is.
+    // The document comes first, so that a listing of the bundle shows at once what it is.
     names.sort_by_key(|path| (!path.ends_with("run.json"), path.clone()));
     for path in names {
         if let Some(name) = path.file_name() {
@@ -172,7 +172,7 @@ fn tar_of<W: Write>(folder: &Path, into: W, stop: &AtomicBool) -> Result<W> {
     Ok(tar.into_inner()?.into_inner())
 }
 
-/// Fewer events in proportion to what is too much; without any left, no leaves.
+/// Keeps fewer events in proportion to the excess; once none are left, drops the leaves.
 fn less(kept: Kept, bytes: u64, max_bytes: u64, events_file: &Path) -> Kept {
     let events_bytes = fs::metadata(events_file).map_or(0, |m| m.len());
     let others = bytes.saturating_sub(events_bytes);
@@ -202,17 +202,17 @@ fn counts(directory: &RunDirectory, stop: &AtomicBool) -> Result<(u64, u64)> {
     Ok((events, leaves))
 }
 
-/// The records of a run, on their way into a bundle.
+/// The records of a run, to be written into a bundle.
 struct Records<'a> {
     from: &'a RunDirectory,
-    /// Of the run.
+    /// Number of events of the run.
     events: u64,
     kept: Kept,
     stop: &'a AtomicBool,
 }
 
 impl Records<'_> {
-    /// A run directory in `folder` with what is kept.
+    /// Writes a run directory with what is kept into `folder`.
     fn write(&self, folder: &Path, document: &RunDocument, redaction: &Redaction) -> Result<()> {
         let mut document = document.clone();
         let to = RunDirectory::create(folder, &document)?;
@@ -220,7 +220,7 @@ impl Records<'_> {
             let last_ns = self.write_events(&to)?;
             shorten(&mut document, last_ns, self.kept.events, self.events);
         } else {
-            // No name is in them, and all of them are kept.
+            // They contain no names, and all of them are kept.
             self.copy(EVENTS, folder)?;
             self.copy(THREADS, folder)?;
         }
@@ -251,7 +251,8 @@ impl Records<'_> {
         Ok(())
     }
 
-    /// The first events in the order in which they were recorded; when the last of them began.
+    /// Writes the first events in the order in which they were recorded; returns when the last of them began,
+    /// ns.
     fn write_events(&self, to: &RunDirectory) -> Result<u64> {
         let mut writer = to.io_writer()?;
         for thread in self.from.threads()? {
@@ -275,8 +276,7 @@ impl Records<'_> {
     }
 }
 
-/// The observed stretch ends with the last event that is kept, so that what is said of a second stays
-/// true.
+/// Ends the observed time with the last event that is kept, so that what is said of a second remains true.
 fn shorten(document: &mut RunDocument, last_ns: u64, kept: u64, of: u64) {
     if let Some(phase) = document.phases.first_mut() {
         phase.ended_ns = phase
@@ -296,13 +296,13 @@ fn shorten(document: &mut RunDocument, last_ns: u64, kept: u64, of: u64) {
     limit(document, limitation);
 }
 
-/// Never replaces what exists.
+/// Moves the bundle into place; never replaces an existing file.
 fn put_in_place(packed: &Path, out: &Path) -> Result<()> {
     let here = rustix::fs::CWD;
     fs::hard_link(packed, out)
         .or_else(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Err(error),
-            // Filesystems without hard links.
+            // For filesystems without hard links.
             _ => Ok(rustix::fs::renameat_with(
                 here,
                 packed,
@@ -334,7 +334,7 @@ mod tests {
                 file_id: 1,
                 op: IoOp::Read,
                 flags: IoFlags(0),
-                // Hard to compress.
+                // Values that are hard to compress.
                 offset: Some(t_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20),
                 length: 4096,
                 latency_ns: t_ns,

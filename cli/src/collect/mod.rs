@@ -1,8 +1,8 @@
-//! `seekscope collect`: one compact file of all that somebody else needs to judge a server.
+//! `seekscope collect`: makes one compact file of all that others need to judge a server.
 //!
-//! `bundle` makes the file: a run directory of its own, without what can be derived, packed. `names`
-//! finds the names that a run holds and `redaction` replaces them; `stripping` takes away what may hold any.
-//! `opening` unpacks. `stopping` ends both at a signal, with nothing left behind.
+//! `bundle` makes the file: a separate run directory without what can be derived, packed. `names` finds the
+//! names in a run and `redaction` replaces them; `stripping` removes what may hold any. `opening` unpacks.
+//! `stopping` ends both at a signal, leaving nothing behind.
 
 mod bundle;
 mod names;
@@ -75,12 +75,13 @@ pub async fn run(
         Target::Server(uri) => {
             let asked = Asked::new(uri, &args.examine)?;
             let whom = Whom::Server(&asked);
-            // Before examining begins, whose own handler would swallow a signal at its very end.
+            // Before the examination, whose own handler would swallow a signal at its very end.
             let interruption = Interruption::listen();
             let (mut session, measured) =
                 examine(&whom, None, environment, arguments, progress).await?;
             if !session.document.phases.is_empty() {
-                // The run is a doctor's, and has its page; what is bundled is concluded anew where it is opened.
+                // The run is of the kind that `doctor` makes, with its page; whoever opens the bundle draws the
+                // conclusions again.
                 Conclusion::derive(&mut session, None)?;
                 let report = session.directory.report_path();
                 progress.say(format!("Report: {}", report.display()));

@@ -1,12 +1,11 @@
-//! Which names a run holds that tell whose it is: of databases, collections, indexes, fields, hosts,
-//! folders.
+//! Finds the identifying names in a run: of databases, collections, indexes, fields, hosts and folders.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use seekscope_run::{FileRecord, MemberRecord, Phase, RunDocument};
 
-/// Names that everybody's server has; hashing them would hide what is going on.
+/// Names that every server has; hashing them would hide what is going on.
 const COMMON: [&str; 46] = [
     "admin",
     "config",
@@ -56,7 +55,7 @@ const COMMON: [&str; 46] = [
     "mongod.log",
 ];
 
-/// Files that every server on WiredTiger has, and the tables that they hold.
+/// Files that every server with WiredTiger has, and the tables in them.
 const OF_THE_ENGINE: [&str; 17] = [
     "WiredTiger",
     "WiredTiger.wt",
@@ -76,7 +75,7 @@ const OF_THE_ENGINE: [&str; 17] = [
     "secantus_index_entries.wt",
     "metrics.interim",
 ];
-/// Beginnings of such names, which counters or dates end.
+/// Prefixes of such names, which end in counters or dates.
 const NUMBERED: [&str; 8] = [
     "WiredTigerLog.",
     "WiredTigerPreplog.",
@@ -87,7 +86,7 @@ const NUMBERED: [&str; 8] = [
     "secantus_documents_sh",
     "metrics.",
 ];
-/// What a key pattern says of a field.
+/// Values of a field in a key pattern.
 const KINDS_OF_KEYS: [&str; 6] = [
     "text",
     "hashed",
@@ -96,14 +95,14 @@ const KINDS_OF_KEYS: [&str; 6] = [
     "geoHaystack",
     "columnstore",
 ];
-/// Options of a connection string with names in them.
+/// Options of a connection string that contain names.
 const URI_NAMES: [&str; 3] = ["replicaSet", "authSource", "appName"];
-/// What stands around a name in a sentence or a setting.
+/// Characters around a name in a sentence or a setting.
 const MARKS: [char; 15] = [
     ' ', '\n', '\t', ',', ';', '"', '\'', '`', '(', ')', '[', ']', '{', '}', '=',
 ];
 
-/// Returns the names in a run that tell whose it is.
+/// Returns the identifying names in a run.
 pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
     let mut names = Names::default();
     names.examination(document);
@@ -147,7 +146,7 @@ pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
 struct Names(BTreeSet<String>);
 
 impl Names {
-    /// Numbers tell nothing of anybody.
+    /// Adds a name. Numbers identify nobody and are skipped.
     fn add(&mut self, name: &str) {
         let tells = name.chars().any(char::is_alphabetic);
         if tells && !COMMON.contains(&name) {
@@ -216,7 +215,7 @@ impl Names {
         filters.for_each(|filter| self.places(filter));
     }
 
-    /// The database, the collection, and the parts between its dots.
+    /// Adds the database, the collection, and the parts between its dots.
     fn namespace(&mut self, namespace: &str) {
         if is_of_the_engine(namespace) {
             return;
@@ -227,7 +226,7 @@ impl Names {
         collection.split('.').for_each(|part| self.add(part));
     }
 
-    /// Of a file that several share: "a.x, a.y/index and 3 more".
+    /// Adds the names of a file that several share: "a.x, a.y/index and 3 more".
     fn joined(&mut self, text: &str) {
         let shortened = text.rsplit_once(" and ").filter(|(_, more)| {
             let count = more.strip_suffix(" more");
@@ -244,8 +243,8 @@ impl Names {
         }
     }
 
-    /// Of a key pattern in JSON or a plan such as `IXSCAN { a: 1 }`: what stands before a colon. A name
-    /// may have commas in it.
+    /// Adds the fields of a key pattern in JSON, or of a plan such as `IXSCAN { a: 1 }`: what comes before a
+    /// colon. A name may contain commas.
     fn fields(&mut self, text: &str) {
         let parts: Vec<&str> = text.split(':').collect();
         for before in parts.iter().take(parts.len().saturating_sub(1)) {
@@ -259,7 +258,7 @@ impl Names {
         }
     }
 
-    /// The name, and the parts between its dots.
+    /// Adds the name, and the parts between its dots.
     fn field(&mut self, name: &str) {
         self.add(name);
         name.split('.').for_each(|part| self.add(part));
@@ -272,10 +271,10 @@ impl Names {
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.parse::<std::net::IpAddr>().is_ok() && !COMMON.contains(&host) {
-            // A number tells whose it is, where it is an address.
+            // A number identifies its owner if it is an address.
             self.0.insert(host.to_string());
         }
-        // Drivers show hosts in small letters.
+        // Drivers show hosts in lower case.
         for host in [host, &host.to_lowercase()] {
             self.add(host);
             if let Some((first, _)) = host.split_once('.') {
@@ -284,7 +283,7 @@ impl Names {
         }
     }
 
-    /// Credentials are not in it.
+    /// Adds the names in a connection string, which holds no credentials.
     fn uri(&mut self, uri: &str) {
         let Some((_, rest)) = uri.split_once("://") else {
             return;
@@ -302,7 +301,7 @@ impl Names {
         }
     }
 
-    /// Folders and files, but for those that every server has.
+    /// Adds folders and files, except those that every server has.
     fn path(&mut self, path: &str) {
         let path = Path::new(path);
         let file = path.file_name();
@@ -316,13 +315,13 @@ impl Names {
         }
     }
 
-    /// Paths among other words.
+    /// Adds the paths among other words.
     fn places(&mut self, text: &str) {
         let words = text.split(MARKS).filter(|word| word.contains('/'));
         words.for_each(|word| self.path(word));
     }
 
-    /// Paths in a sentence, where a stroke stands between words, too. The kernel's own are everybody's.
+    /// Adds the paths in a sentence, where a slash may also separate words. The kernel's own paths are skipped.
     fn sentence(&mut self, text: &str) {
         for word in text.split(MARKS) {
             let word = word.trim_end_matches(['.', ':']);
@@ -336,7 +335,7 @@ impl Names {
         }
     }
 
-    /// `host:port` in the words of an error.
+    /// Adds the `host:port` in an error message.
     fn addresses(&mut self, text: &str) {
         for word in text.split(MARKS) {
             let word = word.trim_end_matches(['.', ':']);
@@ -347,7 +346,7 @@ impl Names {
         }
     }
 
-    /// What was typed: it may be said again elsewhere.
+    /// Adds names in the arguments, which may be repeated elsewhere.
     fn arguments(&mut self, arguments: &[String]) {
         let mut option = "";
         for text in arguments {
@@ -374,7 +373,7 @@ impl Names {
         }
     }
 
-    /// Of a setting: what is no number and names a place, a host or a set.
+    /// Adds names in a setting's value: paths, hosts and sets, but no numbers.
     fn value(&mut self, name: &str, value: &str) {
         let name = name.to_ascii_lowercase();
         let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
@@ -392,7 +391,7 @@ impl Names {
     }
 }
 
-/// A name that every server's files have, and nothing but that.
+/// Returns whether the name is one of a file that every server has, and nothing else.
 fn is_of_the_engine(name: &str) -> bool {
     let counts = |c: char| c.is_ascii_digit() || "-.:TZ".contains(c);
     let is_numbered = NUMBERED.iter().any(|beginning| {

@@ -1,4 +1,4 @@
-//! Unpacking a bundle that somebody sent: hostile until checked.
+//! Unpacks a bundle from others, which is treated as hostile until checked.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use crate::exit::Usage;
 use crate::interruption::Interruption;
 use crate::trace::disk_is_full;
 
-/// What a bundle may hold; nothing else is unpacked.
+/// Files that a bundle may contain; nothing else is unpacked.
 const FILES: [&str; 6] = [
     "run.json",
     "io.parquet",
@@ -23,16 +23,16 @@ const FILES: [&str; 6] = [
     "server.parquet",
     "layout.parquet",
 ];
-/// What unpacks to more is none of ours.
+/// A bundle that unpacks to more than this is not one of ours.
 const TOTAL_BYTES_MAX: u64 = 16 << 30;
-/// The document is read into memory.
+/// Limits the document, which is read into memory.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
-/// Between looks at the room that is left on the disk.
+/// Bytes written between checks of the free space on the disk.
 const STRETCH_BYTES: u64 = 64 << 20;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Does the file look like one, by its first bytes?
+/// Returns whether the file looks like a bundle, by its first bytes.
 pub fn is_bundle(path: &Path) -> bool {
     path.is_file()
         && first_bytes(path)
@@ -45,8 +45,8 @@ fn first_bytes(path: &Path) -> io::Result<[u8; 4]> {
     Ok(bytes)
 }
 
-/// Unpacks a bundle into a folder that it makes. The folder is there once all of it is unpacked; a bundle
-/// that is refused or interrupted leaves nothing.
+/// Unpacks a bundle into a folder that it creates. The folder appears once all of it is unpacked; a bundle that
+/// is refused or interrupted leaves nothing.
 pub async fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
     let (bundle, folder) = (bundle.to_path_buf(), folder.to_path_buf());
     until_signal(Interruption::listen(), move |stop| {
@@ -61,7 +61,7 @@ fn unpack_until(bundle: &Path, folder: &Path, most: u64, stop: &AtomicBool) -> R
     if exists && fs::read_dir(folder)?.next().is_some() {
         return Err(Usage(format!("{} is not empty", folder.display())).into());
     }
-    // On the folder's own filesystem: it may be one that is mounted there.
+    // On the folder's own filesystem, which may be mounted there.
     let beside = match folder.parent() {
         _ if exists => folder,
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -69,7 +69,7 @@ fn unpack_until(bundle: &Path, folder: &Path, most: u64, stop: &AtomicBool) -> R
     };
     fs::create_dir_all(beside)?;
     let work = tempfile::tempdir_in(beside)?;
-    // With the rights of any other run, which a temporary folder does not have.
+    // With the permissions of any other run, which a temporary folder does not have.
     let unpacked = work.path().join("run");
     fs::create_dir(&unpacked)?;
     let file = File::open(bundle)?;
@@ -82,7 +82,7 @@ fn unpack_until(bundle: &Path, folder: &Path, most: u64, stop: &AtomicBool) -> R
     }
     let (document, others): (Vec<&str>, Vec<&str>) =
         FILES.iter().partition(|name| **name == "run.json");
-    // Without its document it is no run yet.
+    // The document comes last: without it this is not a run yet.
     for name in others.into_iter().chain(document) {
         let from = unpacked.join(name);
         if from.exists() {
@@ -106,8 +106,8 @@ fn unpack_entries(
     folder: &Path,
     stop: &AtomicBool,
 ) -> Result<()> {
-    // Raw: long names and other extensions would be read into memory however large they are. Ours need
-    // none, and are refused as what they are.
+    // Raw: long names and other extensions would be read into memory however large they are. Our bundles need
+    // none, and such entries are refused for what they are.
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
@@ -119,7 +119,7 @@ fn unpack_entries(
             return Err(Usage(format!("{name} in it is too large")).into());
         }
         let to = folder.join(name);
-        // Of each name one, and so no more of them than there are names.
+        // At most one file per name, which limits their number too.
         if to.exists() {
             return Err(no_bundle(&format!("it holds two of {name}")));
         }
@@ -163,7 +163,7 @@ mod tests {
         header
     }
 
-    /// A bundle in `folder` with these files.
+    /// Writes a bundle with these files into `folder`.
     fn bundle(folder: &Path, files: &[(&str, &[u8])]) -> PathBuf {
         let mut tar = tar::Builder::new(Vec::new());
         for (name, bytes) in files {
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_long_name_is_refused_unread() {
         let folder = tempfile::tempdir().unwrap();
-        // Says that it is longer than any memory, and is not.
+        // Claims to be longer than any memory, but is not.
         let mut long = header("././@LongLink", 1 << 50);
         long.set_entry_type(tar::EntryType::GNULongName);
         long.set_cksum();

@@ -1,4 +1,4 @@
-//! Names replaced by salted hashes, the same name by the same hash everywhere in a bundle.
+//! Replaces names with salted hashes: the same name has the same hash everywhere in a bundle.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 use super::names::names;
 use super::stripping::without_uri_options;
 
-/// Of each hash: enough that no two of a run's names meet.
+/// Length of a hash: enough that no two of a run's names collide.
 const HASH_BYTES: usize = 5;
-/// Parts of the document that hold names. Everything else is numbers and words of ours.
+/// Parts of the document that contain names. The rest is numbers and words of ours.
 const PARTS: [&str; 9] = [
     "arguments",
     "outcome_reason",
@@ -24,7 +24,7 @@ const PARTS: [&str; 9] = [
     "examination",
     "findings",
 ];
-/// Fields with words of ours: a collection may be named like one of them.
+/// Fields with words of ours, which may also be names of collections.
 const OWN_WORDS: [&str; 14] = [
     "state",
     "deployment",
@@ -41,22 +41,22 @@ const OWN_WORDS: [&str; 14] = [
     "variant",
     "backend",
 ];
-/// Lists of settings, whose names are the server's.
+/// Lists of settings, whose names come from the server.
 const SETTINGS: [&str; 2] = ["options", "parameters"];
 
-/// Replaces names by hashes.
+/// Replaces names with hashes.
 pub struct Redaction {
-    /// Name → hash, the longest name first. `None`: names stay.
+    /// Name → hash, the longest name first. `None`: names are kept.
     hashes: Option<Vec<(String, String)>>,
 }
 
 impl Redaction {
-    /// Leaves everything as it is.
+    /// Returns a redaction that changes nothing.
     pub fn none() -> Self {
         Self { hashes: None }
     }
 
-    /// For the names of a run.
+    /// Returns a redaction for the names of a run.
     pub fn hashing(document: &RunDocument, files: &[FileRecord], salt: &[u8]) -> Self {
         let hash = |name: String| {
             let hash = Sha256::new()
@@ -79,7 +79,7 @@ impl Redaction {
         }
     }
 
-    /// Replaces names wherever they stand as words of their own.
+    /// Replaces names wherever they occur as separate words.
     fn text(&self, text: &str) -> String {
         let Some(hashes) = &self.hashes else {
             return text.to_string();
@@ -104,7 +104,7 @@ impl Redaction {
         out
     }
 
-    /// The document, where anything is replaced at all.
+    /// Redacts the document, if anything is replaced at all.
     pub fn document(&self, document: &mut RunDocument) -> Result<()> {
         if self.hashes.is_none() {
             return Ok(());
@@ -126,7 +126,7 @@ impl Redaction {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     let own = OWN_WORDS.contains(&name.as_str()) || (is_setting && name == "name");
-                    // Only words are spared, not what lies below a field of the same name.
+                    // Only words are spared, not the contents of a field of the same name.
                     if !(own && value.is_string()) {
                         self.value(value, SETTINGS.contains(&name.as_str()));
                     }
@@ -143,7 +143,7 @@ impl Redaction {
         }
     }
 
-    /// Other members' counters bear their names.
+    /// Redacts counters of other members, whose sources contain their names.
     pub fn counter(&self, sample: &mut CounterSample) {
         if sample.source.contains('@') {
             sample.source = self.text(&sample.source);
@@ -151,7 +151,7 @@ impl Redaction {
     }
 }
 
-/// Whether `text` begins with the name as a word of its own.
+/// Returns whether `text` begins with the name as a separate word.
 fn begins(text: &str, name: &str) -> bool {
     let after = text.strip_prefix(name);
     after.is_some_and(|after| !after.starts_with(is_of_word))
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// A set that only `hello` names, in a limitation and nowhere else.
+    /// A set that only `hello` names, and that otherwise occurs in a limitation alone.
     #[test]
     fn the_set_is_hashed_where_only_a_limitation_tells_it() {
         let mut document = RunDocument::begin("doctor", Vec::new());

@@ -1,4 +1,4 @@
-//! What hashes of names begin with, so that names cannot be guessed and tried.
+//! The salt that precedes names when they are hashed, so that they cannot be found by guessing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,8 +13,8 @@ const BYTES: usize = 16;
 
 pub type Salt = [u8; BYTES];
 
-/// Drawn anew and kept nowhere; where a file is named, kept there, for its owner only, and taken from there
-/// the next time.
+/// Returns a salt. Without a file it is new each time and kept nowhere; otherwise it is read from the file,
+/// which is created if missing, readable by its owner only.
 pub fn salt(file: Option<&Path>) -> Result<Salt> {
     let Some(path) = file else {
         return draw();
@@ -39,7 +39,7 @@ pub fn salt(file: Option<&Path>) -> Result<Salt> {
     }
 }
 
-/// `None`: the file is none of ours.
+/// Reads the salt; `None` if the file is not one of ours.
 fn read(file: File) -> io::Result<Option<Salt>> {
     let mut bytes = Vec::new();
     file.take(BYTES as u64 + 1).read_to_end(&mut bytes)?;

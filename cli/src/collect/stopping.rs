@@ -1,4 +1,4 @@
-//! Work that a signal ends: it fails at the next write, and what it had made until then goes.
+//! Runs work that a signal ends: it fails at the next write, and what it created until then is removed.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::exit::Interrupted;
 use crate::interruption::Interruption;
 
-/// Does the work on a thread of its own. From its end on a signal ends the process at once.
+/// Runs the work on a separate thread. Once it has ended, a signal ends the process at once.
 pub async fn until_signal<T: Send + 'static>(
     interruption: Interruption,
     work: impl FnOnce(&AtomicBool) -> Result<T> + Send + 'static,
@@ -17,13 +17,13 @@ pub async fn until_signal<T: Send + 'static>(
     interruption.end_at_once();
     let result = worked.context("the work broke off unexpectedly; please report this")?;
     match signal {
-        // What was whole already when the signal came is kept.
+        // A result that was complete when the signal came is kept.
         Some(name) => result.map_err(|_| Interrupted(name).into()),
         None => result,
     }
 }
 
-/// Fails once it was asked to stop.
+/// Returns an error once asked to stop.
 pub fn go_on(stop: &AtomicBool) -> io::Result<()> {
     match stop.load(Ordering::Relaxed) {
         true => Err(io::Error::other(Interrupted("a signal"))),
@@ -31,7 +31,7 @@ pub fn go_on(stop: &AtomicBool) -> io::Result<()> {
     }
 }
 
-/// A writer that fails once it was asked to stop.
+/// A writer that fails once asked to stop.
 pub struct Stoppable<'a, W> {
     inner: W,
     stop: &'a AtomicBool,

@@ -1,17 +1,17 @@
-//! What goes from a document whose names are hashed: texts that can hold any name, and that nobody needs
-//! who opens the bundle.
+//! Removes from a document whose names are hashed the texts that can contain any name and that nobody who opens
+//! the bundle needs.
 
 use seekscope_run::{RunDocument, RunKind, TargetFacts};
 
 use crate::exit::Usage;
 
 const HIDDEN: &str = "...";
-/// Settings whose values are filters of the user.
+/// Settings whose values are filters written by the user.
 const FILTERS: [&str; 1] = ["operationProfiling.filter"];
-/// Texts that long may have been cut when they were recorded.
+/// Texts of this length may have been cut when they were recorded.
 const CUT_CHARS: usize = 300;
 
-/// Refuses runs of commands whose records hold names that are not looked for.
+/// Refuses runs of commands whose records contain names that are not searched for.
 pub fn check(document: &RunDocument) -> Result<(), Usage> {
     match document.kind() {
         Some(RunKind::Doctor | RunKind::Layout | RunKind::Trace) => Ok(()),
@@ -24,7 +24,7 @@ pub fn check(document: &RunDocument) -> Result<(), Usage> {
     }
 }
 
-/// Removes what may hold names and is not needed by whoever opens the bundle.
+/// Removes what may contain names and is not needed by whoever opens the bundle.
 pub fn strip(document: &mut RunDocument) {
     hide_values(&document.command, &mut document.arguments);
     document.target.iter_mut().for_each(strip_target);
@@ -39,12 +39,12 @@ pub fn strip(document: &mut RunDocument) {
         return;
     };
     examination.redacted = true;
-    // Its folder, and names of things that are gone since.
+    // It names a folder, and things that no longer exist.
     examination.since = None;
-    // Is concluded anew wherever the run is opened.
+    // It is concluded again wherever the run is opened.
     examination.disk_opinion = None;
     if let Some(disk) = &mut examination.disk {
-        // Instead of a run's folder.
+        // In place of a run's folder.
         let words = if disk.measured {
             "an earlier survey"
         } else {
@@ -70,7 +70,7 @@ fn strip_target(target: &mut TargetFacts) {
     target.uri = without_uri_options(&target.uri);
 }
 
-/// Leaves the command and the names of options.
+/// Hides the arguments, except the command and the names of options.
 fn hide_values(command: &str, arguments: &mut [String]) {
     let is_command = |word: &String| word == command || word == "collect";
     let commands = usize::from(arguments.first().is_some_and(is_command));
@@ -93,15 +93,15 @@ fn hide_values(command: &str, arguments: &mut [String]) {
     }
 }
 
-/// Ends a key pattern or plan that was cut where it was recorded with its last whole field: half a name
-/// is not found as one.
+/// Shortens a key pattern or plan that was cut when recorded to its last whole field: half a name would not be
+/// recognized as a name.
 fn cut(text: &mut String) {
     let count = |mark| text.matches(mark).count();
     let ended = text.ends_with('}') || text.chars().count() < CUT_CHARS;
     if count('{') == count('}') && ended {
         return;
     }
-    // Not the last comma: the name may have some.
+    // Not the last comma, which may be part of the name.
     let at = match text.rfind(':') {
         Some(colon) => text[colon..].find(',').map_or(text.len(), |at| colon + at),
         None => text.find('{').unwrap_or_default(),
@@ -110,7 +110,7 @@ fn cut(text: &mut String) {
     text.push_str(HIDDEN);
 }
 
-/// A text whose connection strings end before their options.
+/// Returns the text with the options removed from its connection strings.
 pub fn without_uri_options(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

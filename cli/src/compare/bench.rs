@@ -1,4 +1,4 @@
-//! Benchmarks side by side: the same work on different servers, or with different settings.
+//! Compares benchmarks: the same work on different servers, or with different settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,8 @@ use crate::exit::Usage;
 use crate::output;
 use crate::progress::Progress;
 
-/// Settings that say what the data are; runs that differ in one of them did different work. Compared
-/// without regard to case, `-` and `_`.
+/// Settings that determine the data; runs that differ in one of them did different work. Compared without
+/// regard to case, `-` and `_`.
 const DATA_SETTINGS: [&str; 14] = [
     "recordcount",
     "records",
@@ -38,7 +38,7 @@ const DATA_SETTINGS: [&str; 14] = [
     "era",
 ];
 
-/// Prints all of them beside one another, or as JSON.
+/// Prints the runs side by side, or as JSON.
 pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
     let measured = measurements(runs)?;
     if runs.len() > SIDES_MAX {
@@ -100,7 +100,7 @@ fn label(directory: &RunDirectory, document: &RunDocument) -> String {
     format!("{}{server}", directory.path().display())
 }
 
-/// What makes it other work than the first run's.
+/// Returns the reasons why a run did different work from the first.
 fn different_work(measured: &[&BenchMeasurement]) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, values: Vec<String>| {
@@ -128,7 +128,7 @@ fn different_work(measured: &[&BenchMeasurement]) -> Vec<String> {
     found
 }
 
-/// Each setting that is not the same everywhere, with its value in each run.
+/// Returns each setting that differs between runs, with its value in each run.
 fn differing_settings(measured: &[&BenchMeasurement]) -> BTreeMap<String, Vec<Option<String>>> {
     let names: BTreeSet<&String> = measured.iter().flat_map(|m| m.settings.keys()).collect();
     let values = |name: &String| -> Vec<Option<String>> {

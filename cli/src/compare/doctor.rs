@@ -1,4 +1,4 @@
-//! Two examinations: which findings are gone, new, better or worse, and whether predictions came true.
+//! Compares two examinations: which findings are gone, new, better or worse, and whether predictions came true.
 
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::args::CompareArgs;
 use crate::doctor::{Conclusion, Earlier};
 use crate::output;
 
-/// Prints what changed from the first to the second, or JSON. Nothing is written to either.
+/// Prints what changed from the first run to the second, or JSON. Writes nothing to either.
 pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     let (earlier, _) = concluded(first)?;
     let (later, document) = concluded(second)?;

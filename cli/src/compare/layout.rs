@@ -1,4 +1,4 @@
-//! Two layouts: files matched by namespace and index, and how many leaves moved between them.
+//! Compares two layouts: files matched by namespace and index, and how many leaves moved between them.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::progress::Progress;
 
 type Leaves = HashMap<u32, Vec<Leaf>>;
 
-/// Prints both beside one another, or as JSON.
+/// Prints both side by side, or as JSON.
 pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     let pairs = pairs(first, second, args)?;
     if args.output.json {
@@ -40,7 +40,7 @@ fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<
         layout_of(&first.1, &args.first)?,
         layout_of(&second.1, &args.second)?,
     );
-    // What one of them was not asked for is not missing there.
+    // A file that one run was not asked for is not missing there.
     let partial = !before.named.is_empty() || !after.named.is_empty();
     let (before, after) = (&before.files, &after.files);
     let leaves = (
@@ -67,12 +67,12 @@ fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<
     if partial {
         pairs.retain(|pair| pair.first.is_some() && pair.second.is_some());
     }
-    // What is in both first, by how much a scan's time changed.
+    // Files in both runs come first, by the change in their scan time.
     pairs.sort_by(|a, b| change_s(b).total_cmp(&change_s(a)));
     Ok(pairs)
 }
 
-/// Members of a replica set give their files different names.
+/// Returns the key by which files are matched: members of a replica set use different file names.
 fn key(file: &LayoutFile) -> (&str, Option<&str>) {
     match &file.namespace {
         Some(namespace) => (namespace, file.index.as_deref()),
@@ -88,12 +88,13 @@ fn change_s(pair: &PairedFiles<'_>) -> f64 {
     }
 }
 
-/// Leaves of another file, as another member's, were never moved to where they are.
+/// Counts the leaves that moved; `None` for different files, such as another member's, whose leaves never
+/// moved.
 fn moved(first: (&Leaves, &LayoutFile), second: (&Leaves, &LayoutFile)) -> Option<u64> {
     if first.1.file != second.1.file || first.1.leaf_pages == 0 || second.1.leaf_pages == 0 {
         return None;
     }
-    // None are there where the run was killed before it had written them.
+    // A run that was killed before it had written its leaves has none.
     let before = first.0.get(&first.1.file_id)?;
     let after = second.0.get(&second.1.file_id)?;
     Some(LeafChanges::between(before, after).new_places())

@@ -96,7 +96,7 @@ fn measure(
         seekscope_disk::end_process_on_bus_error();
     }
     if !job.facts.direct && job.facts.engine != EngineKind::Null {
-        // What a job on the page cache reads must come from the disk at first.
+        // The first reads of a job that uses the page cache must come from the disk.
         file.evict()?;
     }
     let name = name(&job);
@@ -119,7 +119,8 @@ fn measure(
     })
 }
 
-/// A disk of 4 KiB blocks takes no smaller ones; the kernel would call that an invalid argument.
+/// Refuses blocks that are too small, such as on a disk of 4 KiB blocks; the kernel would only say "invalid
+/// argument".
 fn check_alignment(job: &Job, session: &Session) -> Result<()> {
     let measurement = session.document.disk.as_ref();
     let alignment_bytes = measurement.map_or(0, |m| m.direct.alignment_bytes);
@@ -174,8 +175,8 @@ fn check_thresholds(args: &JobArgs, measurement: Option<&DiskMeasurement>) -> Re
     }
 }
 
-/// The 99th percentile of reads or writes, whichever is longer; the longest latency where there are
-/// too few to speak of percentiles. `None` without any.
+/// Returns the 99th percentile of reads or writes, whichever is longer, or the longest latency if there are too
+/// few for percentiles. `None` if there are none.
 fn slowest(outcome: &JobOutcome) -> Option<Duration> {
     let of = |latency: &LatencySummary| match latency.count {
         0 => None,

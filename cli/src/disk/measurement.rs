@@ -1,5 +1,5 @@
-//! One measurement from its beginning to its end, whichever way it ends: the part that the survey
-//! and the single job share.
+//! Runs one measurement from beginning to end, however it ends: the part shared by the survey and the single
+//! job.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -18,18 +18,17 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// How the measuring itself ended, when it did not fail.
+/// How a measurement that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ended {
     Complete,
     Interrupted,
-    /// It ended itself for the sake of others: some task of the host waited for I/O for this share
-    /// of the time.
+    /// It stopped itself to spare others: some task of the host waited for I/O for this share of the time.
     HeldBack(f64),
 }
 
-/// Runs `measure` on a thread of its own until it ends or a signal stops it, writes everything to
-/// the run directory, and shows it. The session is given back.
+/// Runs `measure` on a separate thread until it ends or a signal stops it, writes everything to the run
+/// directory, and shows it. Returns the session.
 pub async fn run(
     args: &DiskTargetArgs,
     target: DiskTarget,
@@ -87,7 +86,7 @@ pub async fn run(
             measured.unwrap_or(Ok(Ended::Complete))
         }
     };
-    // As a part of another command, that command goes on listening.
+    // As part of another command, which goes on handling signals.
     if signal.is_none() && args.shown {
         interruption.end_at_once();
     }
@@ -118,18 +117,18 @@ fn finish(
     Ok(session)
 }
 
-/// The session was lost with its thread; its directory has what was measured.
+/// Reopens the run: the session was lost with its thread, but its directory has what was measured.
 fn reopened(run: &Path) -> Result<Session> {
     let (directory, document) = RunDirectory::open(run)?;
     Ok(Session::reopen(directory, document))
 }
 
-/// Prints tables, or JSON, of a run, and writes its page.
+/// Prints tables or JSON of a run, and writes its page.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     Results::derive(session)?.show(session, args, progress)
 }
 
-/// Why a measurement ended itself.
+/// Explains why a measurement stopped itself.
 pub fn held_back(pressure: f64) -> String {
     format!(
         "ended early for the sake of others: tasks on this host waited for I/O for {:.0} % of the last seconds",
@@ -137,15 +136,15 @@ pub fn held_back(pressure: f64) -> String {
     )
 }
 
-/// What exists is only read, and the null engine makes no I/O.
+/// An existing file is only read, and the null engine does no I/O.
 fn writes_nothing(measurement: &DiskMeasurement) -> bool {
     let mut jobs = measurement.steps.iter().flat_map(|step| &step.jobs);
     let mut null_only = || jobs.all(|outcome| outcome.job.engine == EngineKind::Null);
     measurement.existing_file.is_some() || (!measurement.steps.is_empty() && null_only())
 }
 
-/// What the process had the disk write, by the kernel's own count: all of it in files of ours, the
-/// run's own records (some 100 KiB) among them.
+/// Records what the process had the disk write, by the kernel's own count: all of it in files of ours,
+/// including the run's own records (some 100 KiB).
 fn note_written(session: &mut Session, before: Option<ProcessDeviceIo>) {
     let now = ProcessDeviceIo::read(Path::new("/"));
     if let (Some(measurement), Some(before), Some(now)) = (&mut session.document.disk, before, now)

@@ -1,4 +1,5 @@
-//! `seekscope disk`: what a disk can do for a database; a single job; predictions from the model.
+//! `seekscope disk`: measures what a disk can do for a database, runs a single job, and predicts from the
+//! model.
 
 mod job;
 mod measurement;

@@ -1,4 +1,4 @@
-//! `seekscope disk predict`: what a trace or an order of blocks costs on a disk that was measured.
+//! `seekscope disk predict`: predicts the cost of a trace or an order of blocks on a measured disk.
 
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -17,15 +17,15 @@ use crate::args::PredictArgs;
 use crate::exit::Usage;
 use crate::output;
 
-/// Synthetic orders are lists in memory.
+/// Limits synthetic orders, which are lists in memory.
 const BLOCKS_MAX: u64 = 50_000_000;
 
-/// What is predicted, and what is known of how long it took elsewhere.
+/// What is predicted, and how long it took elsewhere, if known.
 struct Work {
     accesses: Vec<Access>,
     file_bytes: Vec<(u32, u64)>,
     notes: Vec<String>,
-    /// Of a trace: from its first call to the end of its last, where it was recorded.
+    /// Time from a trace's first call to the end of its last, where it was recorded.
     recorded_ns: Option<u64>,
     about: String,
 }
@@ -239,7 +239,8 @@ impl<'a> PredictSummary<'a> {
     }
 }
 
-/// Names come from the runs, which may be foreign: control characters are shown, not obeyed.
+/// Formats the prediction as text. Names come from the runs, which may be foreign: control characters are
+/// shown, not obeyed.
 fn text(
     model: &DeviceModel,
     work: &Work,

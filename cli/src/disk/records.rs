@@ -1,4 +1,4 @@
-//! What a measurement leaves in the run directory while it goes on, and what it shows meanwhile.
+//! What a running measurement writes to the run directory and shows.
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ pub struct Records<'a> {
     latencies: LatencyLogWriter,
     progress: Progress,
     bar: Option<Step>,
-    /// Each second of the step under way is a line (single jobs).
+    /// Show each second of the current step as a line (single jobs).
     pub line_per_second: bool,
-    /// The run directory could not be written: kept until the step ends.
+    /// A failure to write to the run directory, kept until the step ends.
     failure: Option<seekscope_run::RunError>,
 }
 
 impl<'a> Records<'a> {
-    /// Into the run; its document must hold a disk measurement.
+    /// Writes into the run, whose document must contain a disk measurement.
     pub fn new(
         directory: &'a RunDirectory,
         document: &'a mut RunDocument,
@@ -75,7 +75,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// "read", and "write (burst)" for jobs that only accompany the one the step is about.
+/// Returns "read", or "write (burst)" for jobs that only accompany the step's main job.
 fn operation_name(second: &Second<'_>) -> String {
     match second.job {
         0 => second.operation.name().into(),
@@ -83,7 +83,7 @@ fn operation_name(second: &Second<'_>) -> String {
     }
 }
 
-/// A count or bytes of a second, per second.
+/// Converts a second's count or bytes to a rate per second.
 fn per_s(count: u64, second: &Second<'_>) -> u64 {
     let per_s = u128::from(count) * 1_000_000_000 / u128::from(second.duration_ns.max(1));
     u64::try_from(per_s).unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! What a disk run's records say, derived anew from the run directory each time: by `disk` at its
-//! end and by `report` later.
+//! What a disk run's records say, derived from the run directory each time: by `disk` at its end and by
+//! `report` later.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::output::{self, DiskRunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// The model must be right to this share for the survey's own orders, or the run says so.
+/// Largest relative error of the model for the survey's own orders; beyond it the run reports a limitation.
 const PREDICTION_ERROR_MAX: f64 = 0.25;
 
 /// The latencies, seconds and predictions of a disk run.
@@ -33,7 +33,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Reads the records, makes the model, fills in the summary, writes `report.html`.
+    /// Reads the records, makes the model, fills in the summary and writes `report.html`.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let predictions = make_model(session);
         let results = Self {
@@ -66,7 +66,7 @@ impl Results {
         }
     }
 
-    /// Prints tables, or JSON, on stdout.
+    /// Prints tables or JSON on stdout.
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         let document = &session.document;
         let json = |run_dir: &str| {
@@ -78,7 +78,7 @@ impl Results {
     }
 }
 
-/// The distributions of the run by the report's keys.
+/// Returns the distributions of the run by the report's keys.
 fn histograms(directory: &RunDirectory) -> Result<BTreeMap<String, Histogram<u64>>> {
     let by_tag = directory.latency_histograms()?;
     let keyed = by_tag.into_iter().filter_map(|(tag, histogram)| {
@@ -89,7 +89,7 @@ fn histograms(directory: &RunDirectory) -> Result<BTreeMap<String, Histogram<u64
 }
 
 fn second(interval: Interval) -> SecondPoint {
-    // With a schedule, what a caller would have waited.
+    // With a schedule, the latency that a caller would have seen.
     let latency = interval.response.unwrap_or(interval.latency);
     SecondPoint {
         step: interval.step,
@@ -102,7 +102,7 @@ fn second(interval: Interval) -> SecondPoint {
     }
 }
 
-/// Fits the model to a survey's steps and tries it on the orders that were measured.
+/// Fits the model to a survey's steps and tests it on the measured orders.
 fn make_model(session: &mut Session) -> Vec<OrderPrediction> {
     let document = &mut session.document;
     let (Some(measurement), Some(device)) = (&mut document.disk, &document.device) else {
@@ -143,7 +143,7 @@ fn order_predictions(measurement: &DiskMeasurement, model: &DeviceModel) -> Vec<
         .collect()
 }
 
-/// The same number of blocks in the same order, from a cold cache.
+/// Predicts the same number of blocks in the same order, from a cold cache.
 fn order_prediction(
     measurement: &DiskMeasurement,
     model: &DeviceModel,
@@ -200,7 +200,7 @@ fn note_bad_predictions(session: &mut Session, predictions: &[OrderPrediction]) 
     }
 }
 
-/// Opens the run of a survey for its model.
+/// Opens a survey's run for its model.
 pub fn load_model(
     run: &Path,
 ) -> Result<(DeviceModel, DiskMeasurement, seekscope_run::RunDocument)> {

@@ -128,7 +128,7 @@ struct Figures<'a> {
 }
 
 impl<'a> DiskSummary<'a> {
-    /// That of a record.
+    /// Makes the summary of a record.
     pub fn of(measurement: &'a DiskMeasurement, predictions: &'a [OrderPrediction]) -> Self {
         let common = CommonSummary::of(measurement);
         if measurement.profile != "job" {
@@ -161,7 +161,7 @@ impl<'a> CommonSummary<'a> {
     }
 }
 
-/// Direct I/O goes around the page cache here, and a single job used it.
+/// Returns whether direct I/O bypasses the page cache here and, for a single job, was used.
 fn is_direct(measurement: &DiskMeasurement) -> bool {
     let asked_for = |step: &DiskStep| step.main().is_some_and(|main| main.job.direct);
     let single =
@@ -191,7 +191,7 @@ impl<'a> SurveySummary<'a> {
 }
 
 impl<'a> StepSummary<'a> {
-    /// Each step has a job that it is about.
+    /// Returns the figures of the step's main job, which every step has.
     fn of(step: &'a DiskStep) -> Option<Self> {
         let main = step.main()?;
         Some(Self {

@@ -1,4 +1,4 @@
-//! `seekscope disk DIR`: the whole survey.
+//! `seekscope disk DIR`: runs the whole survey.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -18,15 +18,15 @@ use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// A tenth of a second for each question, and the file.
+/// Time for a tenth of a second per question, and for the file.
 const BUDGET_MIN: Duration = Duration::from_secs(10);
 /// Room for 128 requests of every size.
 const FILE_BYTES_MIN: u64 = 16 << 20;
 const BUDGET_QUICK: Duration = Duration::from_secs(90);
-/// Part of the budget that filling the file may take.
+/// Share of the budget that filling the file may take.
 const FILL_SHARE: f64 = 0.17;
 
-/// Runs the command. The session is given back.
+/// Runs the command. Returns the session.
 pub async fn run(
     args: &SurveyArgs,
     environment: &Environment,
@@ -74,7 +74,7 @@ pub async fn run(
     .await
 }
 
-/// Refuses what a survey can say nothing of, before anything is made.
+/// Refuses what a survey cannot measure, before anything is created.
 fn check(args: &SurveyArgs, target: &DiskTarget) -> Result<()> {
     if target.file_bytes() < FILE_BYTES_MIN {
         let why = format!(
@@ -95,7 +95,7 @@ fn check(args: &SurveyArgs, target: &DiskTarget) -> Result<()> {
     }
 }
 
-/// io_uring where this process may use it.
+/// Chooses io_uring if this process may use it.
 fn engine(asked: Option<SurveyEngine>) -> (EngineKind, Option<Limitation>) {
     match (asked, uring_is_available()) {
         (Some(SurveyEngine::Sync), _) => (EngineKind::Sync, None),

@@ -1,4 +1,4 @@
-//! Where it is measured: checks before anything is written, the file, and what lies around it.
+//! Where a disk is measured: checks before anything is written, the file, and its surroundings.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use crate::environment::Environment;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Beside a database: so much and no more, and only while the host does not suffer.
+/// Limits beside a database: never more than this, and only while the host does not suffer.
 pub const LIMITS_BESIDE_DATABASE: RateLimits = RateLimits {
     requests_per_s: 200.0,
     bytes_per_s: 20e6,
@@ -31,7 +31,7 @@ const FILE_BYTES_BESIDE_DATABASE: u64 = 256 << 20;
 /// Smaller files fit into the caches of disks and controllers.
 const FILE_BYTES_MIN: u64 = 64 << 20;
 
-/// What was asked for, and found out before anything was written.
+/// What was asked for and what was found out before anything was written.
 #[derive(Debug)]
 pub struct DiskTarget {
     directory: PathBuf,
@@ -40,13 +40,13 @@ pub struct DiskTarget {
     beside_database: bool,
     seed: u64,
     device: DeviceFacts,
-    /// The job makes no I/O: nothing needs to be written.
+    /// The job does no I/O, so nothing needs to be written.
     without_contents: bool,
 }
 
 impl DiskTarget {
-    /// Refuses what cannot or should not be measured. Nothing has been made yet.
-    /// `extra_bytes` are needed beside the file.
+    /// Refuses what cannot or should not be measured. Nothing has been created yet. `extra_bytes` are needed in
+    /// addition to the file.
     pub fn check(directory: &Path, args: &DiskTargetArgs, extra_bytes: u64) -> Result<Self> {
         let existing = match &args.read_existing {
             Some(path) => Some(TestFile::open_existing(path)?),
@@ -83,12 +83,12 @@ impl DiskTarget {
         })
     }
 
-    /// Size of the file, as far as it is known before it is filled.
+    /// Returns the file's size, as far as it is known before filling.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// What no job may exceed.
+    /// Returns the limits that no job may exceed.
     pub fn limits(&self) -> Option<RateLimits> {
         self.beside_database.then_some(LIMITS_BESIDE_DATABASE)
     }
@@ -102,7 +102,7 @@ impl DiskTarget {
         Ok(job.check(self.file_bytes)?)
     }
 
-    /// Notes in the run what is known of it.
+    /// Records in the run what is known of the target.
     pub fn describe(&self, session: &mut Session) {
         let host = HostFacts::read(Path::new("/"));
         let root = Path::new("/");
@@ -128,7 +128,7 @@ impl DiskTarget {
         session.document.disk = Some(measurement);
     }
 
-    /// What will be written, said before it is.
+    /// Returns a description of what will be written, for printing beforehand.
     pub fn announcement(&self, writes_more: &str) -> String {
         match &self.existing {
             Some(file) => format!(
@@ -145,8 +145,8 @@ impl DiskTarget {
         }
     }
 
-    /// The file, made and filled if it is ours, and what is known of it noted in the run. `until`
-    /// bounds the time of filling; `direct` says that direct I/O will be asked for.
+    /// Returns the file, created and filled if it is ours, and records what is known of it in the run. `until`
+    /// limits the time for filling; `direct` says that direct I/O will be used.
     pub fn file(
         self,
         session: &mut Session,
@@ -179,7 +179,7 @@ impl DiskTarget {
         cancel: &AtomicBool,
     ) -> Result<TestFile> {
         if direct {
-            // Refused direct I/O is found out before anything is written.
+            // Detect that direct I/O is refused before anything is written.
             TestFile::create_empty(&self.directory)?.open(true)?;
         }
         let size = format_bytes(self.file_bytes);
@@ -228,17 +228,17 @@ fn file_bytes(directory: &Path, args: &DiskTargetArgs, extra_bytes: u64) -> Resu
         true => FILE_BYTES_BESIDE_DATABASE,
         false => FILE_BYTES,
     };
-    // Half of what may be used: the journal steps write too, and so do others.
+    // Half of what may be used: the journal steps and others write too.
     let bytes = wanted.min(safety::spare_bytes(directory)? / 2);
     let bytes = bytes / FILE_BYTES_MIN * FILE_BYTES_MIN;
     safety::check_space(directory, bytes.max(FILE_BYTES_MIN) + extra_bytes)?;
     Ok(bytes.max(FILE_BYTES_MIN))
 }
 
-/// This process on a slow disk, as long as it lives.
+/// Keeps this process on an emulated slow disk while it exists.
 pub struct Emulation {
     slow_disk: SlowDisk,
-    /// Holds the lease by which a killed run is cleaned up.
+    /// Holds the lease by which leftovers of a killed run are removed.
     _workspace: Workspace,
 }
 
@@ -272,7 +272,7 @@ impl Emulation {
         }))
     }
 
-    /// What is emulated.
+    /// Returns the emulated disk.
     pub fn disk(&self) -> Disk {
         self.slow_disk.disk()
     }

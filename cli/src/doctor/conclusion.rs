@@ -1,4 +1,4 @@
-//! What the records of a run come to, derived anew from the run directory each time: by `doctor` at its
+//! Draws the conclusions from a run's records, derived from the run directory each time: by `doctor` at its
 //! end, by `doctor RUN` and `report` later, so that all agree.
 
 use anyhow::{Context, Result};
@@ -44,7 +44,7 @@ pub struct ExaminedSummary<'a> {
     trace: Option<TraceSummary<'a>>,
 }
 
-/// What the records of a run come to.
+/// The conclusions from a run's records.
 pub struct Conclusion {
     trace: Option<TraceAnalysis>,
     counters: Counters,
@@ -52,7 +52,7 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// Reads the records, fills in findings and summary, saves them, writes `report.html`.
+    /// Reads the records, fills in findings and summary, saves them and writes `report.html`.
     pub fn derive(session: &mut Session, since: Option<&Earlier>) -> Result<Self> {
         let conclusion = Self::of(&session.directory, &mut session.document)?;
         if let Some(earlier) = since {
@@ -69,7 +69,7 @@ impl Conclusion {
         Ok(conclusion)
     }
 
-    /// Concludes without writing anything. An abandoned phase is closed in the document.
+    /// Draws conclusions without writing anything. Closes an abandoned phase in the document.
     pub fn of(directory: &RunDirectory, document: &mut RunDocument) -> Result<Self> {
         let trace = match document.phases.is_empty() {
             true => None,
@@ -108,7 +108,7 @@ impl Conclusion {
         })
     }
 
-    /// Neither the server nor its host told anything that could be concluded from.
+    /// Returns whether neither the server nor its host provided anything to draw conclusions from.
     pub fn is_blind(&self, document: &RunDocument) -> bool {
         let sources = self.counters.sources();
         let told = ["serverStatus", "process", "diskstats", "cgroup"];
@@ -167,7 +167,7 @@ impl Conclusion {
     }
 }
 
-/// Who used the disk: a second pass over the events.
+/// Finds who used the disk, in a second pass over the events.
 fn device_use(directory: &RunDirectory, trace: &TraceAnalysis) -> Result<DeviceUse> {
     let mut finder = DeviceUseFinder::new(trace);
     directory

@@ -1,7 +1,7 @@
-//! `doctor` without a target: the whole story on a private server and generated documents.
+//! `doctor` without a target: demonstrates an examination on a private server with generated documents.
 //!
-//! The examination is that of any server, while it builds the same index on two collections. What is built
-//! after it, again or on the plain disk, is timed only.
+//! The examination is that of any server, while the same index is built on two collections. Later builds,
+//! repeated or on the plain disk, are only timed.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::session::Session;
 
 const DATABASE: &str = "sdu";
 const VARIANTS: [&str; 2] = ["fresh", "aged"];
-/// The index that is built: its field is the first of every document.
+/// Keys of the index that is built: the first field of every document.
 const INDEX_KEYS: &str = r#"{"i":1}"#;
 /// Share of `aged` that is updated at random after loading.
 const UPDATED_SHARE: f64 = 0.1;
@@ -37,11 +37,11 @@ struct Demo<'a> {
     args: &'a DemoArgs,
     progress: Progress,
     server: PrivateServer,
-    /// Checked after loading, one per variant in the order of [`VARIANTS`].
+    /// Checked after loading; one per variant in the order of [`VARIANTS`].
     plans: Vec<IndexPlan>,
 }
 
-/// Runs it. However it ends, so does the server, and its data are removed.
+/// Runs the demonstration. However it ends, the server ends too and its data is removed.
 pub async fn run(
     session: &mut Session,
     args: &DemoArgs,
@@ -93,7 +93,7 @@ impl<'a> Demo<'a> {
         })
     }
 
-    /// The emulated disk first: if time runs short, the telling half is there.
+    /// Returns the disks, the emulated one first: if time runs short, the more revealing half is done.
     fn disks(&self) -> Vec<Disk> {
         let emulated = self.server.slow_disk.as_ref().map(SlowDisk::disk);
         emulated.into_iter().chain([Disk::Plain]).collect()
@@ -109,13 +109,13 @@ impl<'a> Demo<'a> {
     async fn start_on(&mut self, disk: &Disk) -> Result<String> {
         let uri = self.start().await?;
         if disk.is_emulated() {
-            // Only now: starting up is not what is measured.
+            // Only now: the server's start is not to be measured.
             self.server.slow_down(true)?;
         }
         Ok(uri)
     }
 
-    /// Stops the server with a last checkpoint, so that the next start finds all data in its files.
+    /// Stops the server with a final checkpoint, so that the next start finds all data in its files.
     async fn stop(&mut self, session: &mut Session) -> Result<()> {
         let stopped = self.server.stop().await?;
         if let Some(stopped) = stopped.filter(|stopped| *stopped != Stopped::Clean) {
@@ -166,7 +166,7 @@ impl<'a> Demo<'a> {
         complete("inserts", report.errors, report.first_error)
     }
 
-    /// Random updates are what parts key order from disk order in real life.
+    /// Ages the collection: random updates are what separates key order from disk order in practice.
     async fn age(&self, server: &Server, sdu: &Sdu) -> Result<()> {
         let namespace = namespace("aged")?;
         let options = UpdateOptions::new(self.args.docs, UPDATED_SHARE, self.args.seed);
@@ -185,7 +185,7 @@ impl<'a> Demo<'a> {
         )
     }
 
-    /// The index on both collections, with everything that an examination looks at.
+    /// Builds the index on both collections, observing everything that an examination does.
     async fn examine(
         &mut self,
         session: &mut Session,
@@ -216,8 +216,8 @@ impl<'a> Demo<'a> {
         Builds::ours(plans, disk, self.server.data_directory().into())
     }
 
-    /// Further builds, variants taking turns so that both see the same noise; each by a server just started,
-    /// whose own cache holds nothing.
+    /// Times further builds. Variants take turns so that both see the same noise; each build has a freshly
+    /// started server whose cache is empty.
     async fn time(&mut self, session: &mut Session) -> Result<()> {
         for (number, disk) in self.disks().into_iter().enumerate() {
             let examined = u32::from(number == 0);
@@ -236,7 +236,7 @@ impl<'a> Demo<'a> {
     }
 
     fn finish(self) -> Result<()> {
-        // First what the user wants to keep: the rest may fail.
+        // First what the user wants to keep, as the rest may fail.
         if self.args.keep_data {
             let kept = self.server.workspace.keep();
             let text = format!("The local server's data is kept in {}", kept.display());
@@ -247,7 +247,7 @@ impl<'a> Demo<'a> {
     }
 }
 
-/// Both collections must hold the same documents, or comparing them means nothing.
+/// Checks that nothing failed: unless both collections hold the same documents, comparing them is meaningless.
 fn complete(what: &str, failed: u64, first_error: Option<String>) -> Result<()> {
     anyhow::ensure!(
         failed == 0,
@@ -274,7 +274,7 @@ fn check_space(device: &DeviceFacts, args: &DemoArgs) -> Result<()> {
     Ok(())
 }
 
-/// Two collections, each with its journal, and the holes that updates leave.
+/// Returns the space needed for two collections, each with its journal, and for the holes that updates leave.
 fn bytes_wanted(args: &DemoArgs) -> u64 {
     args.docs * DOCUMENT_BYTES * 4
 }
@@ -295,7 +295,7 @@ fn emulate(
         workspace.unique_name(),
     ) {
         Ok(slow_disk) => Ok(Some(slow_disk)),
-        // Asked for by name, so not having it is a failure.
+        // The emulated disk was asked for explicitly, so its absence is a failure.
         Err(error) if args.emulate_disk.is_some() => Err(error.into()),
         Err(error) => {
             session.limit(Limitation {

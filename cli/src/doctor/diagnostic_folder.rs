@@ -1,4 +1,4 @@
-//! `doctor FOLDER` of a server's diagnostic files (FTDC): its counters become a run, without trace.
+//! `doctor FOLDER` of a server's diagnostic files (FTDC): turns their counters into a run without a trace.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::measurement::observed;
 use crate::exit::Usage;
 use crate::session::Session;
 
-/// The newest stretch: what a sick server's owner is asked about.
+/// The most recent part, as a sick server's owner asks about that.
 const HISTORY: Duration = Duration::from_secs(3_600);
-/// One in two seconds of it.
+/// Limits the points to one every two seconds.
 const POINTS_MAX: usize = 1_800;
-/// As the sampler calls what the same counters are when it asks for them itself.
+/// The sampler's name for these counters when it queries them itself.
 const SOURCE: &str = "serverStatus";
 
-/// The folder with the files, if `path` is one, or a data directory with one.
+/// Returns the folder with the files, if `path` is one or is a data directory that contains one.
 pub fn find(path: &Path) -> Option<PathBuf> {
     let candidates = [path.to_path_buf(), path.join("diagnostic.data")];
     candidates.into_iter().find(|folder| has_metrics(folder))
@@ -31,10 +31,10 @@ fn has_metrics(folder: &Path) -> bool {
         .any(|name| name.to_string_lossy().starts_with("metrics."))
 }
 
-/// Makes a run of them.
+/// Makes a run of the files.
 pub fn run_of(folder: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
-    // Such a run's clock is wall-clock time, and it is when the files end: they may be older than this
-    // host's start, or come from elsewhere.
+    // Such a run uses wall-clock time and is dated to the end of the files: they may be older than this host's
+    // start, or come from another host.
     let newest_ns = newest_realtime_ns(folder).map_err(|error| Usage(error.to_string()))?;
     let now_ns = newest_ns.unwrap_or_else(|| ClockOffset::now().realtime_ns);
     let clock = ClockOffset {

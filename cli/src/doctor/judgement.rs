@@ -1,4 +1,4 @@
-//! What is made of findings: compared with an earlier run's, and with limits that the user set.
+//! Judges findings: against an earlier run's, and against limits that the user set.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::conclusion::Conclusion;
 use crate::args::JudgeArgs;
 use crate::exit::{ThresholdMissed, Usage};
 
-/// An earlier run, with what it comes to by today's detectors.
+/// An earlier run, with the conclusions of today's detectors.
 pub struct Earlier {
     name: String,
     document: RunDocument,
@@ -19,7 +19,7 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Reads it; nothing is written there.
+    /// Reads the run; writes nothing there.
     pub fn load(run: &Path) -> Result<Self> {
         let (directory, mut document) = RunDirectory::open(run)?;
         if document.examination.is_none() {
@@ -34,7 +34,7 @@ impl Earlier {
         Ok(Self::of(directory.path(), document, diagnosis))
     }
 
-    /// Of a run that was concluded from.
+    /// Makes one from a run and its conclusions.
     pub fn of(run: &Path, document: RunDocument, diagnosis: Diagnosis) -> Self {
         let name = run.file_name().unwrap_or_default();
         Self {
@@ -44,7 +44,7 @@ impl Earlier {
         }
     }
 
-    /// What changed since.
+    /// Returns what changed since.
     pub fn compare(&self, document: &RunDocument, diagnosis: &Diagnosis) -> EarlierRun {
         EarlierRun {
             run: self.name.clone(),
@@ -63,7 +63,7 @@ impl Earlier {
     }
 }
 
-/// What the command line asks for, checked before anything is measured.
+/// The user's criteria, checked before anything is measured.
 pub struct Judgement {
     since: Option<Earlier>,
     limits: Vec<Threshold>,
@@ -84,7 +84,7 @@ impl Judgement {
         self.since.as_ref()
     }
 
-    /// An error that ends the command with its own exit code where a limit was breached.
+    /// Returns an error with its own exit code if a limit was breached.
     pub fn judge(&self, diagnosis: &Diagnosis) -> Result<()> {
         let breaches = breached(&self.limits, diagnosis);
         match breaches.is_empty() {

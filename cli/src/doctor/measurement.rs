@@ -1,4 +1,4 @@
-//! A stretch of time during which the server's I/O is recorded.
+//! A period during which the server's I/O is recorded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +18,8 @@ use seekscope_trace::{
 use crate::session::{OpenPhase, Session};
 
 /// Loads the programs that record a process's read and write calls, syncs, rings, and the requests for its
-/// files. What the kernel does not let us follow is a limitation. Page faults and libaio are left out: the
-/// database maps no data files and submits nothing to libaio, and following them costs everybody.
+/// files. What the kernel does not support becomes a limitation. Page faults and libaio are left out: the
+/// database maps no data files and does not use libaio, and tracing them costs everybody.
 pub fn attach(pid: u32) -> Result<LiveSource, TraceError> {
     LiveSource::attach(&TraceOptions {
         kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
@@ -28,7 +28,7 @@ pub fn attach(pid: u32) -> Result<LiveSource, TraceError> {
     })
 }
 
-/// The stretch of time in which a server is watched.
+/// Returns a phase for a server that is watched.
 pub fn observed(activity: String, namespace: Option<&Namespace>, disk: Disk) -> Phase {
     Phase {
         name: "observed".into(),
@@ -44,15 +44,15 @@ pub fn observed(activity: String, namespace: Option<&Namespace>, disk: Disk) -> 
     }
 }
 
-/// What is said of caches that nobody emptied.
+/// Describes caches that nobody emptied.
 pub fn as_found() -> CacheState {
     CacheState::AsFound {
         why: "caches of a server that is not ours are left alone; reads that hit them cost a cold server more".into(),
     }
 }
 
-/// Recording from [`Measurement::begin`] until it is dropped, also by an interruption. Either way
-/// the phase, with what was measured so far, is then in the session.
+/// A recording that runs from [`Measurement::begin`] until it is dropped, even by an interruption. Either way
+/// the phase is then in the session, with what was measured so far.
 pub struct Measurement {
     recording: Option<Recording>,
     events: Arc<AtomicU64>,
@@ -62,9 +62,9 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Starts recording process `pid` with what was attached beforehand, which takes the kernel a while;
-    /// `None` where nothing is to be traced. Where tracing is impossible the session's limitations say why,
-    /// and the counters of `/proc` are still taken.
+    /// Starts recording process `pid` with a source attached beforehand, as that takes the kernel a while;
+    /// `None` if nothing is to be traced. If tracing is impossible, the session's limitations say why, and the
+    /// counters of `/proc` are still taken.
     pub fn begin(
         session: &mut Session,
         pid: Option<u32>,
@@ -99,13 +99,13 @@ impl Measurement {
         })
     }
 
-    /// Events recorded so far; `None` where nothing is traced.
+    /// Returns the number of events recorded so far; `None` if nothing is traced.
     pub fn events(&self) -> Option<u64> {
         self.recording.as_ref()?;
         Some(self.events.load(Ordering::Relaxed))
     }
 
-    /// The recording has ended by itself, which it does only on an error.
+    /// Returns whether the recording ended by itself, which happens only on an error.
     pub fn has_failed(&self) -> bool {
         self.recording.as_ref().is_some_and(Recording::has_failed)
     }
@@ -141,7 +141,7 @@ impl Drop for Measurement {
     }
 }
 
-/// What this kernel does not let us follow stands in the run.
+/// Records in the run what this kernel does not let us trace.
 fn note_refused(session: &mut Session, source: &LiveSource) {
     for group in source.refused() {
         session.limit(Limitation {

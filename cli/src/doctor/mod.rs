@@ -1,8 +1,8 @@
 //! `seekscope doctor`: gather, conclude, report.
 //!
-//! `examine` watches a server and leaves its records in the run directory, `demo` one of our own;
-//! `conclusion` derives all that is said from the records of any run, `recorded` of those that were brought
-//! here, `judgement` holds findings against an earlier run's and a user's limits.
+//! `examine` watches a server and leaves its records in the run directory, `demo` does so with a private one;
+//! `conclusion` derives all statements from the records of any run, `recorded` from those brought here, and
+//! `judgement` compares findings with an earlier run's and with a user's limits.
 
 pub mod conclusion;
 mod demo;
@@ -31,7 +31,7 @@ use crate::output;
 use crate::progress::Progress;
 use judgement::Judgement;
 
-/// What the command is to be done to.
+/// The target of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
     Server(&'a str),
@@ -40,7 +40,7 @@ pub enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// A connection string, or something that exists.
+    /// Parses a target: a connection string, or a path that exists.
     pub fn of(text: &'a str) -> Result<Self, Usage> {
         if text.contains("://") {
             return Ok(Self::Server(text));
@@ -49,7 +49,7 @@ impl<'a> Target<'a> {
         if path.exists() {
             return Ok(Self::Recorded(path));
         }
-        // A connection string without its beginning, which may hold a password.
+        // A connection string without its beginning, which may contain a password.
         if text.contains([':', '@']) {
             return Ok(Self::Server(text));
         }
@@ -59,7 +59,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Of the server's release, where one is named.
+/// Prints the role with the privileges needed, for the server's release if one is named.
 async fn print_role(target: Option<Target<'_>>) -> Result<()> {
     let version = match target {
         None => None,

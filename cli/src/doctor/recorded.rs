@@ -1,4 +1,4 @@
-//! `doctor RUN`: concludes from records alone, on any host, without server or rights.
+//! `doctor RUN`: draws conclusions from records alone, on any host, without a server or privileges.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     judgement.judge(conclusion.diagnosis())
 }
 
-/// A run as it is, or one made of what was named.
+/// Opens a run as it is, or makes one from what was named.
 async fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
     if is_bundle(path) {
         let folder = run_folder("doctor", out);

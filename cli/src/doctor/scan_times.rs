@@ -1,8 +1,8 @@
-//! What scans of the walked files take on the disk that the whole run shows.
+//! Predicts how long scans of the walked files take on the disk as the whole run shows it.
 //!
-//! The files are walked while the server is watched, and what the disk does for the server is known only
-//! afterwards: its limits may have been reached, its latencies seen. So seconds that were predicted for
-//! another disk than that of the run's opinion are predicted anew, from the recorded leaves.
+//! The files are walked while the server is watched, but what the disk does for the server is known only
+//! afterwards: its limits may have been reached, its latencies observed. So times that were predicted for a
+//! disk other than the run's final opinion are predicted again, from the recorded leaves.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use seekscope_run::{
 };
 use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
 
-/// Requests that the disk got for each page of a file, by the file's id, where scans of it were seen.
+/// Requests that the disk received per page of a file, by file id, where scans of it were observed.
 pub type SeenRequests = HashMap<u32, f64>;
 
-/// Of the walked files.
+/// Returns the observed requests of the walked files.
 pub fn seen_requests(evidence: &Evidence<'_>) -> SeenRequests {
     let layout = evidence.document.layout.iter();
     let files = layout.flat_map(|layout| &layout.files);
@@ -29,7 +29,7 @@ pub fn seen_requests(evidence: &Evidence<'_>) -> SeenRequests {
     seen.collect()
 }
 
-/// Leaves the run's opinion and its layout in agreement.
+/// Brings the layout's predictions into line with the run's opinion of the disk.
 pub fn predict(
     directory: &RunDirectory,
     document: &mut RunDocument,
@@ -61,7 +61,7 @@ pub fn predict(
     Ok(())
 }
 
-/// Takes leaves file by file, as they were written, and holds those of one file.
+/// Takes leaves file by file, as they were written, holding those of one file at a time.
 struct Files<'a> {
     layout: &'a mut LayoutMeasurement,
     model: &'a DeviceModel,
@@ -107,9 +107,10 @@ impl Files<'_> {
     }
 }
 
-/// A page that is in memory in part takes several requests, and which parts the kernel has given up no
-/// simulation tells. Where scans were seen to need more requests than was predicted, they need them the
-/// next time, too, and no more of them are served per second than the limit lets through.
+/// Raises a prediction to the observed number of requests. A page that is partly in memory takes several
+/// requests, and no simulation tells which parts the kernel has given up. Scans that were seen to need more
+/// requests than predicted will need them again, and no more of them are served per second than the limit
+/// allows.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -122,13 +123,13 @@ fn take_as_many(scan: &mut PredictedScan, requests: f64, model: &DeviceModel) {
     let seconds = requests / limit.per_s;
     if seconds > scan.now_s {
         scan.device_requests = scan.device_requests.max(requests as u64);
-        // What the range allows for is kept.
+        // The width of the range is kept.
         scan.now_high_s *= seconds / scan.now_s.max(1e-9);
         scan.now_s = seconds;
     }
 }
 
-/// Of an unknown one, what MongoDB uses unless it is told otherwise.
+/// Returns the file's compressor; if unknown, MongoDB's default.
 fn compressor(file: &LayoutFile) -> Compressor {
     let known = [
         Compressor::None,
@@ -141,7 +142,7 @@ fn compressor(file: &LayoutFile) -> Compressor {
     named.unwrap_or(Compressor::Snappy)
 }
 
-/// By what order would save, the most first.
+/// Sorts files by what order would save, the largest saving first.
 fn sort(files: &mut [LayoutFile]) {
     files.sort_by(|a, b| b.scan_saved_s().total_cmp(&a.scan_saved_s()));
 }
@@ -201,7 +202,7 @@ mod tests {
         let mut writer = directory.leaf_writer().unwrap();
         for file_id in [7, 8] {
             for ordinal in 0..LEAVES {
-                // One in an order that nothing guesses, and one in the order of the file.
+                // One file in an order that nothing guesses, and one in file order.
                 let step = if file_id == 7 { 619 } else { 1 };
                 let place = ordinal * step % LEAVES;
                 writer
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(layout.files[0].file_id, 7, "the most to gain first");
         let scan = layout.files[0].predicted_scan.clone().unwrap();
         assert!((12.5..15.0).contains(&scan.now_s), "{scan:?}");
-        // Nothing changes the second time, whatever stands there.
+        // The second time nothing changes, whatever the prediction is.
         document.layout.as_mut().unwrap().files[0].predicted_scan = None;
         predict(&directory, &mut document, &HashMap::new()).unwrap();
         assert_eq!(document.layout.unwrap().files[0].predicted_scan, None);

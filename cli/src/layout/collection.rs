@@ -1,4 +1,5 @@
-//! The layout of one collection and its indexes, for commands that need it beside their own work.
+//! Measures the layout of one collection and its indexes, for commands that need it in addition to their own
+//! work.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +14,7 @@ use super::record::Recorder;
 use super::scan_disk::ScanDisk;
 use crate::exit::message_of;
 
-/// Gentle on disks, and soon done on SSDs.
+/// Gentle on hard disks, yet quick on SSDs.
 const PARALLEL_READS: usize = 8;
 
 /// The layout of one collection and its indexes. The collection's own file comes first.
@@ -23,8 +24,8 @@ pub struct CollectionLayout {
 }
 
 impl CollectionLayout {
-    /// Walks the files in the data directory at `path`, as of their newest checkpoint. `names` is what
-    /// the server says of its files; it matters where the directory does not tell.
+    /// Walks the files in the data directory at `path`, as of their newest checkpoint. `names` is what the
+    /// server says of its files; it matters if the directory does not tell.
     pub fn measure(
         path: &Path,
         names: &FileMap,
@@ -58,14 +59,14 @@ impl CollectionLayout {
         Ok(Self { layout })
     }
 
-    /// The collection's own file, if it has figures.
+    /// Returns the collection's own file, if it has figures.
     pub fn documents(&self) -> Option<&LayoutFile> {
         let first = self.layout.files.first()?;
         first.not_measured.is_none().then_some(first)
     }
 }
 
-/// The collection's file, then those of its indexes; a table that several share stands once.
+/// Returns the collection's file, then those of its indexes; a table that several share is listed once.
 fn files_of<'a>(
     directory: &'a DataDirectory,
     names: &FileMap,

@@ -1,4 +1,4 @@
-//! Where the data is: from what was typed to an open data directory and the files that are meant.
+//! Finds the data: from the command line to an open data directory and the files that are meant.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,14 @@ use crate::progress::Progress;
 pub struct DataLocation {
     pub path: PathBuf,
     pub target: Option<TargetFacts>,
-    /// Which file holds which collections, where the directory itself does not tell.
+    /// Which file holds which collections, if the directory itself does not tell.
     pub names: FileMap,
     pub limitations: Vec<Limitation>,
 }
 
 impl DataLocation {
-    /// Asks the server for its data directory where a connection string or a process was named.
+    /// Finds the data: asks the server for its data directory if `place` is a connection string, else takes it
+    /// as a path.
     pub async fn find(place: &str, pid: Option<u32>, progress: Progress) -> Result<Self> {
         if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
             return match pid {
@@ -43,7 +44,7 @@ impl DataLocation {
         Self::of_server(&Server::connect(place).await?, pid).await
     }
 
-    /// The same of a server that is connected.
+    /// Finds the data of a connected server.
     pub async fn of_server(server: &Server, pid: Option<u32>) -> Result<Self> {
         refuse_router(server).await?;
         let proc_fs = ProcFs::host();
@@ -65,7 +66,7 @@ impl DataLocation {
     }
 }
 
-/// The server's data directory as this process can open it.
+/// Returns the server's data directory as accessible to this process.
 fn data_path(target: &TargetFacts, missing: &[Limitation], shown: &str) -> Result<PathBuf> {
     let why = |about: &str| {
         let matching = missing.iter().find(|m| m.what.contains(about));
@@ -98,14 +99,14 @@ fn data_path(target: &TargetFacts, missing: &[Limitation], shown: &str) -> Resul
     seen_from_here(pid, dbpath)
 }
 
-/// A folder of the process as this process can open it: a server in a container has a root of its own.
+/// Converts a folder of the process to a path for this process: a server in a container has its own root.
 pub fn seen_from_here(pid: u32, dbpath: &Path) -> Result<PathBuf> {
     let root = PathBuf::from(format!("/proc/{pid}/root/"));
     let identity = |path: &Path| path.metadata().map(|m| (m.dev(), m.ino()));
     match (identity(&root), identity(Path::new("/"))) {
         (Ok(theirs), Ok(ours)) if theirs == ours => Ok(dbpath.into()),
         (Ok(_), _) => Ok(root.join(dbpath.strip_prefix("/").unwrap_or(dbpath))),
-        // Its files may be readable although its root is not.
+        // Its files may be readable even if its root is not.
         (Err(_), _) if dbpath.is_dir() => Ok(dbpath.into()),
         (Err(error), _) => Err(NotPermitted(format!(
             "{}: {error}; run as root, or grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
@@ -115,13 +116,13 @@ pub fn seen_from_here(pid: u32, dbpath: &Path) -> Result<PathBuf> {
     }
 }
 
-/// What was opened.
+/// The opened data.
 pub enum OpenData {
     Directory {
         directory: Box<DataDirectory>,
-        /// Names of files, in the order in which they were asked for; empty: all.
+        /// File names in the order in which they were asked for; empty: all.
         wanted: Vec<String>,
-        /// What was asked for, in the words of the asker.
+        /// What was asked for, as it was typed.
         named: Vec<String>,
         names: FileMap,
     },
@@ -165,7 +166,8 @@ impl OpenData {
     }
 }
 
-/// The file of that name; where the directory does not know it, the server may. A view has none.
+/// Returns the file with that name; asks the server's names if the directory does not know it. A view has no
+/// file.
 pub fn find_file(
     directory: &DataDirectory,
     name: &str,

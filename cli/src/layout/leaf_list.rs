@@ -13,11 +13,11 @@ use crate::args::LayoutArgs;
 use crate::exit::Usage;
 use crate::output;
 
-/// Lines that are printed at once.
+/// Number of lines printed at once.
 const LINES: usize = 10_000;
 
-/// Prints `[offset, length]` of each leaf in key order, as the tree lists them: leaves that a
-/// truncation deleted are among them.
+/// Prints `[offset, length]` of each leaf in key order, as the tree lists them, including leaves that a
+/// truncation deleted.
 pub fn print(args: &LayoutArgs, location: &DataLocation, stop: &AtomicBool) -> Result<()> {
     let options = walk_options(args, stop, false);
     let tree = match OpenData::open(args, location, stop)? {

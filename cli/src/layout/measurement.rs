@@ -1,4 +1,4 @@
-//! Walks the files, one after the other, and leaves their records in the run.
+//! Walks the files one after the other and writes their records into the run.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -29,10 +29,10 @@ use crate::exit::message_of;
 use crate::progress::Progress;
 use crate::session::{Session, limit};
 
-/// What was found so far is saved this often: a killed run keeps it.
+/// How often results are saved, so that a killed run keeps them.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
-/// How files are read.
+/// Returns the options for reading files.
 pub fn walk_options<'a>(
     args: &LayoutArgs,
     stop: &'a AtomicBool,
@@ -56,7 +56,7 @@ pub struct Measurement<'a> {
 }
 
 impl<'a> Measurement<'a> {
-    /// Nothing is read yet.
+    /// Prepares the measurement; nothing is read yet.
     pub fn new(
         args: &'a LayoutArgs,
         data: OpenData,
@@ -80,8 +80,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Leaves the records in the session, as far as it gets. The first file that could not be read
-    /// is the error; the others are measured all the same.
+    /// Stores the records in the session, as far as it gets. The first file that could not be read is the
+    /// error; the others are measured all the same.
     pub fn run(self, session: &mut Session) -> Result<()> {
         match &self.data {
             OpenData::Lone(path) => self.lone(path, session),
@@ -156,7 +156,7 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    /// Returns the leaves by file where they will be needed again.
+    /// Measures the tables. Returns the leaves by file if they will be needed again.
     fn tables(
         &self,
         session: &mut Session,
@@ -234,7 +234,7 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// What the directory says of itself.
+/// Records what the directory says of itself.
 fn describe(document: &mut RunDocument, directory: &DataDirectory) {
     for error in &directory.unreadable_names {
         let limitation = Limitation {
@@ -251,7 +251,7 @@ fn describe(document: &mut RunDocument, directory: &DataDirectory) {
         .clone_from(&directory.wiredtiger_version);
 }
 
-/// In words for a table of files.
+/// Returns the error in words for a table of files.
 fn why(error: &LayoutError, state: DataState) -> String {
     match (error, state) {
         (LayoutError::NotInMetadata { .. }, DataState::Live) => {
@@ -267,7 +267,8 @@ fn why(error: &LayoutError, state: DataState) -> String {
     }
 }
 
-/// What is encrypted or too new is left out of an overview; by name it was asked for.
+/// Returns whether an error is a failure. Encrypted or too new files are left out of an overview, but not if
+/// they were named.
 fn counts_as_failure(error: &LayoutError, named: bool) -> bool {
     match error {
         LayoutError::NotInMetadata { .. } => false,
@@ -276,7 +277,7 @@ fn counts_as_failure(error: &LayoutError, named: bool) -> bool {
     }
 }
 
-/// A record without figures. Where tables have only their own names, the server may know better.
+/// Returns a record without figures. If the tables have only their own names, the server may know better ones.
 pub fn named_file(
     file_id: u32,
     table: &TableFile,
@@ -318,7 +319,7 @@ pub fn write_leaves(writer: &mut LeafWriter<'_>, file_id: u32, leaves: &[Leaf]) 
     Ok(())
 }
 
-/// The file's row in `files.parquet`.
+/// Returns the file's row in `files.parquet`.
 pub fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
     let path: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let metadata = path.metadata().ok();
@@ -343,7 +344,7 @@ pub fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
     }
 }
 
-/// For errors that end a watch but not the run.
+/// Records errors that end a watch but not the run.
 pub fn note_failure(document: &mut RunDocument, what: &str, error: &anyhow::Error) {
     let limitation = Limitation {
         what: what.into(),

@@ -1,7 +1,7 @@
-//! `seekscope layout`: how the leaf pages of collections and indexes lie, and what that costs a scan.
+//! `seekscope layout`: shows the order of the leaf pages of collections and indexes, and its cost to a scan.
 //!
 //! `data_location` finds the files, `measurement` walks them and fills in the records, `watch` follows
-//! checkpoints; `results` says what the records mean.
+//! checkpoints; `results` interprets the records.
 
 mod collection;
 mod data_location;
@@ -69,7 +69,7 @@ pub async fn run(
 
 const BROKE_OFF: &str = "the work broke off unexpectedly; please report this";
 
-/// Says which signal it was.
+/// Replaces an interruption with one that names the signal.
 fn interrupted_by(result: Result<()>, signal: Option<&'static str>) -> Result<()> {
     result.map_err(|error| match signal {
         Some(name) if is_interruption(&error) => Interrupted(name).into(),
@@ -81,7 +81,7 @@ fn is_interruption(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>() || matches!(error.downcast_ref(), Some(LayoutError::Interrupted))
 }
 
-/// Everything after it is known where to look: nothing is made before the data could be opened.
+/// Measures once the location is known; nothing is created before the data could be opened.
 fn measure(
     args: &LayoutArgs,
     location: DataLocation,
@@ -115,10 +115,10 @@ fn measure(
     })
 }
 
-/// What kept files from being read, where others were.
+/// Reason if some files could not be read, but others were.
 const BROKEN_OFF: &str = "not all files could be read";
 
-/// Prints tables, or JSON, of a run, and writes its page.
+/// Prints tables or JSON of a run, and writes its page.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     Results::derive(session)?.show(session, args, progress)
 }

@@ -1,4 +1,4 @@
-//! From a walked file to its record: order, prediction, places on the device, decay.
+//! Turns a walked file into its record: order, prediction, positions on the device, decay.
 
 use std::path::Path;
 
@@ -12,20 +12,20 @@ use seekscope_wiredtiger::{Extent, Leaf};
 use super::scan_disk::ScanDisk;
 use super::since::Since;
 
-/// With fewer broken pairs the places on the device make no difference.
+/// With a smaller share of broken pairs, positions on the device make no difference.
 const BROKEN_PAIRS_MIN: f64 = 0.02;
 
 /// What figures are made with.
 pub struct Recorder {
     pub disk: ScanDisk,
-    /// Of the host, which caches pages in it.
+    /// Memory of the host, which caches pages.
     pub memory_bytes: u64,
     pub updates_per_hour: Option<f64>,
     pub since: Option<Since>,
 }
 
 impl Recorder {
-    /// Fills in what a walk over the file at `path` found. `file` has its names already.
+    /// Fills in the results of a walk over the file at `path`. `file` already has its names.
     pub fn fill(&self, file: &mut LayoutFile, walked: &WalkedFile, path: &Path) {
         count(file, walked);
         let leaves = &walked.tree.leaves;
@@ -40,7 +40,7 @@ impl Recorder {
             idle_is_paged_out: HostFacts::pages_out_idle_memory(Path::new("/")),
             ..ScanOptions::with_memory(self.memory_bytes)
         };
-        // Nothing has a place yet where the file was written a moment ago.
+        // A file that was just written may have no position on the device yet.
         if let Some(map) = map.as_ref().filter(|map| !map.extents().is_empty()) {
             let mut extents = map.summary(leaves, WINDOW_BYTES);
             if extents.broken_pairs_share > BROKEN_PAIRS_MIN {
@@ -57,7 +57,7 @@ impl Recorder {
     fn decay(&self, file: &LayoutFile, leaves: &[Leaf]) -> Option<OrderDecay> {
         let order = file.order.as_ref()?;
         if let Some(updates) = self.updates_per_hour {
-            // Updates of documents touch an index only where they change its keys.
+            // Updates of documents touch an index only if they change its keys.
             return file.index.is_none().then(|| {
                 let basis = format!("--updates-per-hour {updates}");
                 from_update_rate(order.contiguous_share, file.leaf_pages, updates, basis)
@@ -70,7 +70,7 @@ impl Recorder {
     }
 }
 
-/// Where in the file its free space lies.
+/// Records where in the file its free space is.
 fn place_free_space(file: &mut LayoutFile, free: &[Extent]) {
     let tenth = file.file_bytes / 10;
     let before = |end: u64| {
@@ -85,7 +85,7 @@ fn place_free_space(file: &mut LayoutFile, free: &[Extent]) {
     file.free_at_end_bytes = Some(last.map_or(0, |hole| hole.bytes));
 }
 
-/// What is there, by kind.
+/// Counts the pages by kind.
 fn count(file: &mut LayoutFile, walked: &WalkedFile) {
     let tree = &walked.tree;
     let read = || scanned(&tree.leaves);

@@ -1,5 +1,5 @@
-//! What a layout run's records say, derived anew from the run directory each time: by `layout` at its
-//! end and by `report` later.
+//! What a layout run's records say, derived from the run directory each time: by `layout` at its end and by
+//! `report` later.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,13 @@ use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Of the strip in the terminal, which with its margin fits 80 characters.
+/// Width of the strip in the terminal, which fits 80 characters with its margin.
 const STRIP_COLUMNS: usize = 64;
 const STRIP_ROWS: usize = 12;
-/// Files whose strip is drawn; the page shows more.
+/// Number of files whose strip is drawn; the page shows more.
 const STRIPS: usize = 6;
 
-/// Findings; more would be no advice.
+/// Maximum number of findings; more would not be useful advice.
 const FINDINGS_MAX: usize = 10;
 
 /// What the run's records say, and drawings of the files that gain most from order, by file id.
@@ -33,7 +33,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Reads the records, fills in findings and summary, writes `report.html`.
+    /// Reads the records, fills in findings and summary and writes `report.html`.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let mut strips = HashMap::new();
         if let Some(layout) = &session.document.layout {
@@ -69,7 +69,7 @@ impl Results {
         })
     }
 
-    /// Prints tables, or JSON, on stdout.
+    /// Prints tables or JSON on stdout.
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         let text = |width| {
             let options = TerminalOptions {

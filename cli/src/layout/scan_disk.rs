@@ -1,5 +1,5 @@
-//! Which disk scans are predicted for: one that was measured, or the typical one that the data's
-//! disk looks most like.
+//! Chooses the disk that scans are predicted for: one that was measured, or the typical one that the data's
+//! disk resembles most.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::exit::Usage;
 /// The disk that scans are predicted for.
 pub struct ScanDisk {
     pub model: DeviceModel,
-    /// Under the data, where that could be found out.
+    /// The device under the data, if it could be determined.
     pub device: Option<DeviceFacts>,
     pub measured: bool,
 }
 
 impl ScanDisk {
-    /// For data below `path`.
+    /// Chooses a disk for data below `path`.
     pub fn choose(args: &ScanDiskArgs, path: &Path) -> Result<Self> {
         let device = DeviceFacts::of_path(Path::new("/"), path).ok();
         if let Some(run) = &args.disk_run {
@@ -37,7 +37,7 @@ impl ScanDisk {
         let typical = typical_disks::by_name(name)
             .ok_or_else(|| Usage(format!("there is no typical disk {name}")))?;
         let mut model = typical.model;
-        // The one thing that is known of the real one, and matters much.
+        // The only thing known of the real disk, and an important one.
         let read_ahead_kib = device.as_ref().and_then(|device| device.read_ahead_kib);
         if let Some(bytes) = read_ahead_kib.and_then(|kib| kib.checked_mul(1024)) {
             model.read_ahead_bytes = bytes;
@@ -50,7 +50,7 @@ impl ScanDisk {
     }
 }
 
-/// Virtual disks mostly claim to be rotational, whatever lies behind them.
+/// Returns the most similar typical disk. Virtual disks mostly claim to be rotational, whatever is behind them.
 fn looks_like(device: Option<&DeviceFacts>) -> &'static str {
     let Some(device) = device else { return "ssd" };
     let disk = device.disk.as_deref().unwrap_or_default();

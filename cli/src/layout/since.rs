@@ -1,4 +1,4 @@
-//! An earlier run of the same data, as the first of two snapshots.
+//! An earlier run on the same data, used as the first of two snapshots.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ pub struct Since {
     leaves: HashMap<u32, Vec<Leaf>>,
 }
 
-/// A file as it was.
+/// A file as it was in the earlier run.
 pub struct FormerFile<'a> {
     pub leaves: &'a [Leaf],
-    /// Unix time of its checkpoint, or of the run where that is not known.
+    /// Unix time of its checkpoint, or of the run if that is unknown.
     pub time_s: u64,
 }
 
@@ -36,7 +36,7 @@ impl Since {
         })
     }
 
-    /// The file of that name in it.
+    /// Returns the earlier run's file of that name.
     pub fn file(&self, file: &str) -> Option<FormerFile<'_>> {
         let layout = self.document.layout.as_ref()?;
         let former = layout.files.iter().find(|f| f.file == file)?;
@@ -54,7 +54,7 @@ impl Since {
     }
 }
 
-/// The leaves that a run holds of the files that are wanted, in one pass over all of them.
+/// Reads a run's leaves of the wanted files, in one pass over all of them.
 pub fn leaves_by_file(
     directory: &RunDirectory,
     wanted: impl Fn(u32) -> bool,
@@ -70,7 +70,7 @@ pub fn leaves_by_file(
     Ok(leaves)
 }
 
-/// The layout of a run, for commands that need one.
+/// Returns the layout of a run, for commands that need one.
 pub fn layout_of<'a>(document: &'a RunDocument, run: &Path) -> Result<&'a LayoutMeasurement> {
     document.layout.as_ref().ok_or_else(|| {
         Usage(format!(

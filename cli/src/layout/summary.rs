@@ -120,7 +120,7 @@ pub struct PredictedScanS {
 }
 
 impl<'a> LayoutSummary<'a> {
-    /// That of a record.
+    /// Makes the summary of a record.
     pub fn of(layout: &'a LayoutMeasurement) -> Self {
         Self {
             path: &layout.path,
@@ -137,7 +137,7 @@ impl<'a> LayoutSummary<'a> {
 }
 
 impl<'a> FileSummary<'a> {
-    /// That of a record.
+    /// Makes the summary of a record.
     pub fn of(file: &'a LayoutFile) -> Self {
         let order = file.order.as_ref();
         Self {

@@ -1,4 +1,4 @@
-//! `--watch`: each new checkpoint of a running server, as it comes.
+//! `--watch`: follows each new checkpoint of a running server.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::session::Session;
 
 /// How soon a signal is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
-/// Checkpoints whose share the course of a file shows.
+/// Number of checkpoints shown in the course of a file.
 const COURSE: usize = 24;
 
-/// One file that is watched.
+/// One watched file.
 struct Watched {
     file: String,
-    /// At the first checkpoint that was seen, and at the latest.
+    /// Snapshots at the first checkpoint that was seen and at the latest.
     first: Snapshot,
     latest: Snapshot,
     /// Sequential shares so far.
@@ -51,7 +51,7 @@ impl Snapshot {
         }
     }
 
-    /// By the server's clock, else by ours.
+    /// Returns the time between snapshots, s: by the server's clock, else by ours.
     fn seconds_since(&self, first: &Self) -> f64 {
         match (first.time_s, self.time_s) {
             (1.., 1..) => self.time_s.saturating_sub(first.time_s) as f64,
@@ -60,8 +60,8 @@ impl Snapshot {
     }
 }
 
-/// Follows the files of the directory at `path`, whose first walks were just made, until the time is
-/// over or a signal says so: both are an end as asked for.
+/// Follows the files of the directory at `path`, whose first walks were just made, until the time is up or a
+/// signal comes: both are a regular end.
 pub fn follow(
     measurement: &Measurement<'_>,
     session: &mut Session,
@@ -156,7 +156,7 @@ fn look_at_all(
     Ok(())
 }
 
-/// False when a signal came.
+/// Sleeps; returns false if a signal came.
 fn sleep(measurement: &Measurement<'_>, left: Option<Duration>) -> bool {
     let every = measurement.args.decay.every.max(SLEEP_MAX);
     let until = Instant::now() + left.map_or(every, |left| left.min(every));
@@ -182,7 +182,7 @@ fn look_again(
     t_ns: u64,
     started: Instant,
 ) -> Result<()> {
-    // Dropped meanwhile: what was seen of it stays.
+    // The file was dropped meanwhile: what was seen of it is kept.
     let Ok(table) = directory.find(&entry.file) else {
         return Ok(());
     };
@@ -252,7 +252,7 @@ fn moment_of(file: &LayoutFile, t_ns: u64, moved_leaf_pages: u64) -> LayoutMomen
     }
 }
 
-/// Records a moment and says it: a line on stdout, or on stderr where stdout is for JSON.
+/// Records a moment and prints it: a line on stdout, or on stderr if stdout is for JSON.
 fn note(
     measurement: &Measurement<'_>,
     session: &mut Session,
@@ -276,7 +276,7 @@ fn note(
     }
 }
 
-/// A character for each share, 0 to 1: eighths, or digits of tenths.
+/// Returns a character for each share, 0 to 1: eighths, or digits of tenths.
 fn course(shares: &[f64], unicode: bool) -> String {
     const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const TENTHS: [char; 10] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
@@ -288,7 +288,7 @@ fn course(shares: &[f64], unicode: bool) -> String {
     shares.iter().map(step).collect()
 }
 
-/// The decay that was seen, and the leaves as they are now.
+/// Records the observed decay, and the leaves as they are now.
 fn finish(session: &mut Session, watched: &HashMap<u32, Watched>) -> Result<()> {
     let layout = session.document.layout.get_or_insert_default();
     for file in &mut layout.files {

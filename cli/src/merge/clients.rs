@@ -1,4 +1,4 @@
-//! The runs that are to be merged, and whether they are parts of one job.
+//! The runs to be merged, and whether they are parts of one job.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ pub struct Client {
     pub directory: RunDirectory,
     pub document: RunDocument,
     pub bench: BenchMeasurement,
-    /// From 1, and of how many.
+    /// The client's number, from 1, and the number of clients.
     pub number: u32,
     pub count: u32,
 }
 
 impl Client {
-    /// A moment of this run on the merged run's monotonic clock, by way of the wall clocks.
+    /// Converts a moment of this run to the merged run's monotonic clock, by way of the wall clocks.
     pub fn on_clock(&self, t_ns: u64, merged: seekscope_run::ClockOffset) -> u64 {
         let own = self.document.started;
         let wall_ns = i128::from(t_ns) - i128::from(own.monotonic_ns) + i128::from(own.realtime_ns);
@@ -28,7 +28,7 @@ impl Client {
     }
 }
 
-/// Opens them, in the order of their numbers.
+/// Opens the runs, in the order of their numbers.
 pub fn open(runs: &[PathBuf]) -> Result<Vec<Client>> {
     let mut clients = Vec::new();
     for run in runs {
@@ -54,7 +54,7 @@ pub fn open(runs: &[PathBuf]) -> Result<Vec<Client>> {
     Ok(clients)
 }
 
-/// Refuses runs that are no parts of one job; the reason names the first difference.
+/// Refuses runs that are not parts of one job; the reason names the first difference.
 pub fn check_same_job(clients: &[Client]) -> Result<()> {
     let Some((first, others)) = clients.split_first() else {
         return Err(Usage("no runs to merge".into()).into());
@@ -78,7 +78,7 @@ pub fn check_same_job(clients: &[Client]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers of clients whose runs are not there.
+/// Returns the numbers of clients whose runs are missing.
 pub fn missing_numbers(clients: &[Client]) -> Vec<u32> {
     let count = clients.first().map_or(0, |client| client.count);
     let is_there = |number: &u32| clients.iter().any(|client| client.number == *number);
@@ -138,7 +138,7 @@ fn setting(a: &Client, b: &Client) -> Option<String> {
     ))
 }
 
-/// All that was begun must be the same steps; one that was broken off may lack the last ones.
+/// Compares the steps begun, which must be the same; a run that was broken off may lack the last ones.
 fn steps(a: &Client, b: &Client) -> Option<String> {
     let what = |step: &BenchStep| {
         let BenchStep {

@@ -1,23 +1,23 @@
-//! Did the clients start together, and do their clocks agree?
+//! Checks whether the clients started together and their clocks agree.
 
 use anyhow::Result;
 use seekscope_run::Limitation;
 
 use super::clients::Client;
 
-/// Further apart, seconds of one client are laid on the wrong seconds of another.
+/// If starts are further apart than this, seconds of one client are added to the wrong seconds of another.
 const APART_NS_MAX: u64 = 1_000_000_000;
 const CLOCKS_NS_MAX: f64 = 500e6;
 const UPTIME: &str = "uptimeMillis";
 
-/// What of a merged run is not to be relied on.
+/// Returns what is unreliable about a merged run.
 pub fn limitations(clients: &[Client]) -> Result<Vec<Limitation>> {
     let mut found: Vec<Limitation> = late_starts(clients).into_iter().collect();
     found.extend(clocks_apart(clients)?);
     Ok(found)
 }
 
-/// The step whose starts lie furthest apart.
+/// Finds the step whose starts are furthest apart.
 fn late_starts(clients: &[Client]) -> Option<Limitation> {
     let merged = clients.first()?.document.started;
     let spread = |index: usize| {
@@ -43,8 +43,8 @@ fn late_starts(clients: &[Client]) -> Option<Limitation> {
     })
 }
 
-/// Every client has asked the server for how long it has been up; from that and its own clock follows
-/// when the server started, which is the same moment for all.
+/// Compares the clients' clocks. Each client asked the server for its uptime; with the client's own clock this
+/// gives the server's start time, which is the same moment for all.
 fn clocks_apart(clients: &[Client]) -> Result<Option<Limitation>> {
     let mut starts_ms: Vec<(u32, f64)> = Vec::new();
     for client in clients {
@@ -58,7 +58,7 @@ fn clocks_apart(clients: &[Client]) -> Result<Option<Limitation>> {
                 (started.realtime_ns as f64 + since_start_ns) / 1e6 - c.value
             })
             .collect();
-        // The quickest answer is the one that is delayed least.
+        // The fastest answer is the least delayed.
         starts.sort_by(f64::total_cmp);
         if let Some(least) = starts.first() {
             starts_ms.push((client.number, *least));

@@ -1,6 +1,6 @@
-//! `seekscope merge`: the runs of clients that did one job together become one run.
+//! `seekscope merge`: merges the runs of clients that did one job together into one run.
 //!
-//! Clocks are brought together by wall-clock time; counts and distributions are added exactly.
+//! Clocks are aligned by wall-clock time; counts and distributions are added exactly.
 
 mod clients;
 mod clocks;
@@ -40,7 +40,7 @@ pub fn run(args: &MergeArgs, arguments: Vec<String>) -> Result<()> {
     })
 }
 
-/// The merged run begins when the first client did, by its clocks.
+/// Begins the merged run, which starts when the first client did, by its clocks.
 fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Session> {
     let Some(first) = clients
         .iter()
@@ -92,8 +92,8 @@ fn measurement(
     })
 }
 
-/// Each client reads back samples of what it wrote, and knows nothing of the others: a document that is missing
-/// outside the samples is seen by nobody.
+/// Each client reads back samples of what it wrote and knows nothing of the others: a document that is missing
+/// outside of the samples goes unnoticed.
 fn uncounted(measurement: &BenchMeasurement) -> Option<Limitation> {
     let is_counted = |step: &BenchStep| {
         let verification = step.verification.as_ref();
@@ -114,7 +114,7 @@ fn uncounted(measurement: &BenchMeasurement) -> Option<Limitation> {
     })
 }
 
-/// How the worst of all ended; a client that is missing makes the whole partial.
+/// Returns the worst of all results; a missing client makes the whole run partial.
 fn worst(clients: &[Client]) -> Result<()> {
     let rank = |outcome: Outcome| match outcome {
         Outcome::Ok => 0,

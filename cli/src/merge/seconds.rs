@@ -1,7 +1,7 @@
-//! Seconds and distributions of several clients, added up.
+//! Adds up the seconds and distributions of several clients.
 //!
-//! A client's second counts in the second of the wall clock that holds its middle. Logs are read side
-//! by side, a second at a time, so that memory does not grow with the length of the runs.
+//! A client's second counts in the second of the wall clock that contains its midpoint. Logs are read side by
+//! side, one second at a time, so that memory use does not grow with the length of the runs.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -27,7 +27,7 @@ struct Counts {
     has_response: bool,
 }
 
-/// (second, step, operation).
+/// Second, step and operation.
 type Place = (u64, String, String);
 
 /// Writes `intervals.parquet` and `latency.hlog` of the merged run.
@@ -72,19 +72,19 @@ pub fn merge(clients: &[Client], out: &RunDirectory, merged: ClockOffset) -> Res
     Ok(())
 }
 
-/// Seconds since the merged run's start.
+/// Returns the second since the merged run's start that contains the interval's midpoint.
 fn second_of(t_ns: u64, duration_ns: u64, merged: ClockOffset) -> u64 {
     (t_ns.saturating_sub(merged.monotonic_ns) + duration_ns / 2) / SECOND_NS
 }
 
-/// A client's log and what comes next in it.
+/// A client's log and its next interval.
 struct Log<'a> {
     client: &'a Client,
     intervals: Peekable<LatencyIntervals>,
 }
 
 impl Log<'_> {
-    /// The second of the next interval; 0 for one that cannot be read, which is then told.
+    /// Returns the second of the next interval; 0 for one that cannot be read, so that the error is reported.
     fn next_second(&mut self, merged: ClockOffset) -> Option<u64> {
         let client = self.client;
         self.intervals.peek().map(|interval| match interval {
@@ -109,7 +109,7 @@ fn next_second(logs: &mut [Log<'_>], of_counts: Option<u64>, merged: ClockOffset
     of_logs.chain(of_counts).min()
 }
 
-/// Everything up to the end of the second, by tag.
+/// Adds up everything up to the end of the second, by tag.
 fn histograms_of(
     logs: &mut [Log<'_>],
     second: u64,
@@ -171,7 +171,7 @@ impl Writers {
     }
 }
 
-/// Counters of every client; those of the server and its host are the first client's, since all have
+/// Merges the counters of all clients; those of the server and its host are the first client's, as all have
 /// asked the same server.
 pub fn merge_counters(clients: &[Client], out: &RunDirectory, merged: ClockOffset) -> Result<()> {
     let mut writer = out.counter_writer()?;

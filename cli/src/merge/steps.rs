@@ -1,4 +1,4 @@
-//! The steps of several clients, added up.
+//! Adds up the steps of several clients.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const LOG_RESOLUTION: Duration = Duration::from_millis(1);
 
 type Histograms = BTreeMap<String, Histogram<u64>>;
 
-/// Every step that all clients have done.
+/// Merges every step that all clients have done.
 pub fn merge(clients: &[Client], merged: ClockOffset) -> Result<Vec<BenchStep>> {
     let histograms = histograms(clients)?;
     let count = clients
@@ -35,7 +35,7 @@ pub fn merge(clients: &[Client], merged: ClockOffset) -> Result<Vec<BenchStep>> 
     Ok((0..count).map(step).collect())
 }
 
-/// Each client's warm-up left out, as in its own figures.
+/// Adds up the distributions, without each client's warm-up, as in its own figures.
 fn histograms(clients: &[Client]) -> Result<Histograms> {
     let mut sums = Histograms::new();
     for client in clients {
@@ -124,9 +124,9 @@ fn merge_one(
         lag: lag.unwrap_or_default(),
         client_cpu_ns: sum(|s| s.client_cpu_ns),
         client_rss_bytes: sum(|s| s.client_rss_bytes),
-        // All clients have looked at the same server, at about the same time.
+        // All clients looked at the same server at about the same time.
         server_cpu_ns: most(|s| s.server_cpu_ns),
-        // To each of them the other clients are others.
+        // To each client the other clients count as others.
         others_cpu_ns: None,
         server_read_bytes: most(|s| s.server_read_bytes),
         server_write_bytes: most(|s| s.server_write_bytes),
@@ -152,7 +152,7 @@ fn steady(parts: &[(&Client, &BenchStep)]) -> Option<Steady> {
     })
 }
 
-/// In the order of the first client that has them.
+/// Merges the operations in the order of the first client that has them.
 fn operations(
     parts: &[(&Client, &BenchStep)],
     step: &str,
@@ -173,7 +173,7 @@ fn operations(
     }
     for sum in &mut sums {
         let summary = |tag: &str| histograms.get(tag).map(LatencySummary::of);
-        // Clients share the server: their seconds are no independent samples.
+        // Clients share the server, so their seconds are not independent samples.
         sum.per_s_interval = None;
         sum.service = summary(&tag_of(step, &sum.name)).unwrap_or_default();
         sum.response = summary(&response_tag_of(step, &sum.name));
@@ -194,7 +194,7 @@ fn failures(parts: &[(&Client, &BenchStep)]) -> Vec<(String, String, u64, String
     sums
 }
 
-/// Every client has read back what it wrote.
+/// Merges the verifications: every client has read back what it wrote.
 fn verification(parts: &[(&Client, &BenchStep)]) -> Option<Verification> {
     let each: Option<Vec<&Verification>> = parts
         .iter()
@@ -203,7 +203,7 @@ fn verification(parts: &[(&Client, &BenchStep)]) -> Option<Verification> {
     let each = each?;
     let sum = |field: fn(&Verification) -> u64| each.iter().map(|v| field(v)).sum();
     Some(Verification {
-        // Not known where one client did not count.
+        // Unknown if one client did not count.
         expected: each.iter().map(|v| v.expected).sum(),
         counted: each.iter().map(|v| v.counted).sum(),
         sampled: sum(|v| v.sampled),

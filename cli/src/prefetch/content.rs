@@ -1,20 +1,20 @@
-//! Prefetch in words.
+//! Describes a prefetch in words.
 
 use seekscope_report::page::{Block, OutcomeLine, Page, Section, disk_and_server, terminal};
 use seekscope_report::table::Table;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{PrefetchGain, PrefetchPace, PrefetchRecord, RunDocument};
 
-/// What of it is not known yet when it begins.
+/// What is not known yet when the prefetch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meanwhile {
-    /// The disk is tried.
+    /// The disk is tested.
     pub tries_disk: bool,
-    /// The tracer is attached, if it may be.
+    /// The tracer is attached, if permitted.
     pub attaches_tracer: bool,
 }
 
-/// What will be done, before it is done.
+/// Returns an announcement of what will be done.
 pub fn announcement(record: &PrefetchRecord, meanwhile: Meanwhile) -> String {
     let mut text = format!(
         "Reading ahead of scans of {} ({}): {} leaf pages, {}. Nothing is written.\n",
@@ -64,7 +64,7 @@ fn disk(record: &PrefetchRecord, meanwhile: Meanwhile) -> String {
     }
 }
 
-/// How the scan is followed from now on.
+/// Describes how the scan is followed from now on.
 pub fn followed(pace: PrefetchPace) -> String {
     let how = match pace {
         PrefetchPace::Traced => "by the server's reads of the file",
@@ -74,7 +74,7 @@ pub fn followed(pace: PrefetchPace) -> String {
     format!("the scan is followed {how}")
 }
 
-/// What came of it, as text, `width` characters wide.
+/// Returns the results as text, `width` characters wide.
 pub fn text(document: &RunDocument, record: &PrefetchRecord, width: u16) -> String {
     let mut blocks = vec![Block::Sentence(headline(record))];
     blocks.extend(gain_told(record).map(Block::Sentence));
@@ -82,7 +82,7 @@ pub fn text(document: &RunDocument, record: &PrefetchRecord, width: u16) -> Stri
     terminal::text(document, &blocks, width)
 }
 
-/// The same as a report.
+/// Returns the results as a report.
 pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
     let told = gain_told(record).map(Block::Sentence);
     let mut blocks: Vec<Block> = told.into_iter().collect();
@@ -122,7 +122,7 @@ fn headline(record: &PrefetchRecord) -> String {
     )
 }
 
-/// Why it could not help, or what it gained.
+/// Returns why it could not help, or what it gained.
 fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
     let cannot = record.cannot_help.iter();
     let mut told: Vec<String> = cannot

@@ -1,6 +1,6 @@
-//! `seekscope prefetch`: reading ahead of a scan, in disk order.
+//! `seekscope prefetch`: reads ahead of a scan, in disk order.
 //!
-//! `target` finds server, directory and file, `content` says what came of it.
+//! `target` finds server, directory and file; `content` describes the results.
 
 mod content;
 mod target;
@@ -35,7 +35,7 @@ pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let model = model(&args)?;
     let target = Target::find(&args, progress).await?;
-    // Before anything is made: what cannot be started should leave nothing behind.
+    // Before anything is created: a command that cannot be started should leave nothing behind.
     let command = args.command.as_deref().map(StartedCommand::start);
     let command = command.transpose()?;
     let mut session = Session::begin("prefetch", arguments, args.out.as_deref())?;
@@ -61,7 +61,7 @@ pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
     finish(session, output, progress, done, signal)
 }
 
-/// How the disk was chosen, and its model; `None`: it is tried.
+/// Returns the disk's model; `None` if the disk is to be tested.
 fn model(args: &PrefetchArgs) -> Result<Option<DeviceModel>> {
     if let Some(run) = &args.disk.disk_run {
         return Ok(Some(load_model(run)?.0));
@@ -74,7 +74,7 @@ fn model(args: &PrefetchArgs) -> Result<Option<DeviceModel>> {
     Ok(Some(typical.model))
 }
 
-/// All that is needed while it goes on.
+/// State needed while the prefetch runs.
 struct Work {
     args: PrefetchArgs,
     session: Session,
@@ -83,7 +83,7 @@ struct Work {
 }
 
 impl Work {
-    /// Reads ahead to the end; how the command ended, where there is one.
+    /// Reads ahead to the end; returns how the command ended, if there is one.
     fn ahead(
         &mut self,
         target: Target,
@@ -158,7 +158,7 @@ impl Work {
         }
     }
 
-    /// Where prefetch ended first, the command goes on alone.
+    /// Waits for the command, which goes on alone if prefetch ended first.
     fn wait_for_command(&mut self, stop: &AtomicBool) -> Option<ExitStatus> {
         let command = self.command.as_mut()?;
         loop {
@@ -184,7 +184,7 @@ fn note(step: &Step, status: &Status) {
     ));
 }
 
-/// Ends the run and shows it; what broke off has no figures worth showing.
+/// Ends the run and shows it; a run that broke off has no figures worth showing.
 fn finish(
     mut session: Session,
     args: OutputArgs,
@@ -205,7 +205,7 @@ fn finish(
     })
 }
 
-/// Writes the page of a finished run, and prints text, or JSON.
+/// Writes the page of a finished run, and prints text or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let (document, directory) = (&session.document, &session.directory);
     if let Some(record) = &document.prefetch {

@@ -1,4 +1,4 @@
-//! From what was typed to a server, its data directory, and the file that is meant.
+//! Finds the server, its data directory and the file that is meant, from the command line.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -12,13 +12,13 @@ use crate::args::PrefetchArgs;
 use crate::layout::{DataLocation, find_file};
 use crate::progress::Progress;
 
-/// A file that every server has open.
+/// A file that every server keeps open.
 const OPEN_WHILE_RUNNING: &str = "WiredTiger.wt";
 
 /// The file whose leaves are to be read ahead, and where it was found.
 pub struct Target {
     pub directory: PathBuf,
-    /// Relative to the directory.
+    /// Path relative to the directory.
     pub file: String,
     pub pid: Option<u32>,
     pub facts: Option<TargetFacts>,
@@ -27,7 +27,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Asks the server where a connection string was named; else looks who has the directory open.
+    /// Asks the server if a connection string was given; else looks for the process that has the directory
+    /// open.
     pub async fn find(args: &PrefetchArgs, progress: Progress) -> Result<Self> {
         let is_server = args.place.contains("://");
         let pid = args.pid.filter(|_| is_server);
@@ -52,7 +53,7 @@ impl Target {
     }
 }
 
-/// Some servers keep several collections in one file: all of it is read ahead.
+/// Reports that a server keeps several collections in one file, all of which is read ahead.
 fn shared_by(names: &FileMap, name: &str, file: &str) -> Option<Limitation> {
     let namespace: Namespace = name.parse().ok()?;
     let (_, known) = names.classify(Path::new(file));

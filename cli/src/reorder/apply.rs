@@ -1,4 +1,4 @@
-//! The doing: what is said before, the library's work, and the layout afterwards.
+//! Carries out a reordering: the announcement, the library's work, and the layout afterwards.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use super::{Reorder, measurement, writers};
 use crate::exit::{Elsewhere, Interrupted};
 use crate::session::Session;
 
-/// mongod takes one a minute.
+/// mongod takes a checkpoint every minute.
 const CHECKPOINT_LIMIT: Duration = Duration::from_secs(70);
 const TIME_STAMP_LAG: Duration = Duration::from_millis(10);
-/// Share of the time in which all tasks of the host wait for I/O that pauses the copy.
+/// The copy pauses above this share of time in which all tasks of the host wait for I/O.
 const IO_PRESSURE_MAX: f64 = 0.5;
 
 impl Reorder {
-    /// Rewrites it and measures again, after the plan has been made.
+    /// Rewrites the collection and measures it again, after the plan has been made.
     pub async fn apply(
         &self,
         session: &mut Session,
@@ -48,7 +48,7 @@ impl Reorder {
             .await
     }
 
-    /// A reordering that cannot be shown to win is refused unless it is forced.
+    /// Refuses a reordering without a predicted gain, unless it is forced.
     fn insist(&self, namespace: &Namespace, plan: &ReorderPlan) -> Result<(), Elsewhere> {
         if plan.verdict == ReorderVerdict::Worthwhile || self.args.force {
             return Ok(());
@@ -59,7 +59,7 @@ impl Reorder {
         )))
     }
 
-    /// Shared by what begins and what goes on.
+    /// Returns the request, for a new or a resumed reordering.
     pub fn request(
         &self,
         namespace: &Namespace,
@@ -83,7 +83,7 @@ impl Reorder {
         })
     }
 
-    /// Ready when a signal came.
+    /// Completes when a signal comes.
     pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
         let interruption = self.interruption.clone();
         let progress = self.progress;
@@ -95,7 +95,7 @@ impl Reorder {
         }
     }
 
-    /// Names the signal that stopped it.
+    /// Waits for the work; if it was stopped, the error names the signal.
     pub async fn until_stopped(
         &self,
         work: impl Future<Output = Result<Reordered, ReorderError>>,
@@ -109,7 +109,7 @@ impl Reorder {
         }
     }
 
-    /// Records the result and looks at the layout again, as of a checkpoint that has it.
+    /// Records the result and measures the layout again, as of a checkpoint that includes it.
     pub async fn note_done(
         &self,
         session: &mut Session,
@@ -155,7 +155,7 @@ impl Reorder {
     }
 }
 
-/// What the copy's order has lost by checkpoints that were not taken.
+/// Returns limitations for checkpoints that were not taken, which cost the copy some of its order.
 fn checkpoints_lacking(done: &Reordered) -> Vec<Limitation> {
     let mut lacking = Vec::new();
     if let Some(why) = &done.checkpoint_refused {
@@ -187,7 +187,8 @@ fn checkpoints_lacking(done: &Reordered) -> Vec<Limitation> {
     lacking
 }
 
-/// A private folder in the run for the keys of documents that change meanwhile; gone at the end.
+/// Returns a private folder in the run for the keys of documents that change meanwhile; it is removed at the
+/// end.
 pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
     let folder = session.directory.path();
     tempfile::Builder::new()
@@ -196,8 +197,8 @@ pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
         .with_context(|| format!("{}: no folder can be made there", folder.display()))
 }
 
-/// `fsync` without a lock flushes everything, which takes a checkpoint in mongod. Other servers may only
-/// say so: then their next one is waited for.
+/// Takes a checkpoint: `fsync` without a lock flushes everything, which in mongod is one. Other servers may
+/// only claim to, so their next checkpoint is waited for.
 pub async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
     let asked = SystemTime::now();
     seekscope_workload::checkpoint(server).await?;
@@ -206,7 +207,7 @@ pub async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
     };
     let end = Instant::now() + CHECKPOINT_LIMIT;
     while Instant::now() < end {
-        // Written anew by every checkpoint. Time stamps of files lag a little behind the clock.
+        // Rewritten by every checkpoint. Time stamps of files lag slightly behind the clock.
         let written = turtle.metadata()?.modified()?;
         if written + TIME_STAMP_LAG >= asked {
             return Ok(());

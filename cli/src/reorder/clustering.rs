@@ -1,7 +1,7 @@
-//! How far apart the neighbours of an index lie: the record ids of some stretches of it.
+//! Measures how far apart neighbours in an index are, by the record ids of some stretches of it.
 //!
-//! Record ids order a collection's file, so a document's share of the range of ids is its share of the
-//! leaves. The index alone is read for it where the server can do without the documents.
+//! Record ids order a collection's file, so a document's position in the range of ids is its position among the
+//! leaves. Only the index is read, if the server can do without the documents.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::Clustering;
 use seekscope_server::{Namespace, Server};
 
-/// Documents in a row, and how many such stretches.
+/// Number of consecutive documents in a stretch, and number of stretches.
 const STRETCH: i64 = 1000;
 const STRETCHES: i64 = 8;
 
-/// Looks at them. `leaf_pages` and `documents` are the collection's. `None` where the server does not tell
-/// record ids, or they are no numbers (clustered collections).
+/// Samples the stretches. `leaf_pages` and `documents` are the collection's. `None` if the server does not
+/// reveal record ids, or they are not numbers (clustered collections).
 pub async fn sample(
     server: &Server,
     namespace: &Namespace,
@@ -29,7 +29,7 @@ pub async fn sample(
         return Ok(None);
     };
     let mut stretches = Vec::new();
-    // Some servers number the documents of each answer instead.
+    // Some servers instead number the documents of each reply.
     if last > first {
         for start in starts(server, namespace, keys).await? {
             stretches.push(record_ids(server, namespace, keys, &start).await?);
@@ -44,7 +44,7 @@ pub async fn sample(
     Ok(collection.of_stretches(&stretches))
 }
 
-/// The collection's leaves, over which its record ids spread evenly.
+/// The collection's leaves; record ids are taken to be spread evenly over them.
 struct Leaves {
     first: i64,
     last: i64,
@@ -70,7 +70,7 @@ impl Leaves {
         })
     }
 
-    /// The leaf's number, as bits of a whole number.
+    /// Returns the leaf's number, as the bits of a whole number.
     fn leaf(&self, record_id: i64) -> u64 {
         let share = (record_id - self.first) as f64 / (self.last - self.first) as f64;
         let number = share.clamp(0.0, 1.0) * (self.leaf_pages - 1) as f64;
@@ -78,7 +78,7 @@ impl Leaves {
     }
 }
 
-/// The smallest (1) or largest (-1) record id.
+/// Returns the smallest (`direction` 1) or largest (-1) record id.
 async fn end_of_collection(
     server: &Server,
     namespace: &Namespace,
@@ -92,7 +92,7 @@ async fn end_of_collection(
     Ok(found.first().and_then(record_id))
 }
 
-/// Key values of random documents.
+/// Returns the key values of random documents.
 async fn starts(server: &Server, namespace: &Namespace, keys: &Document) -> Result<Vec<Document>> {
     let command = doc! {
         "aggregate": namespace.collection(), "pipeline": [{ "$sample": { "size": STRETCHES } }],
@@ -105,7 +105,7 @@ async fn starts(server: &Server, namespace: &Namespace, keys: &Document) -> Resu
         .collect())
 }
 
-/// The values that an index on `keys` has for a document; null where a field is missing.
+/// Returns the values that an index on `keys` has for a document; null for a missing field.
 fn key_of(document: &Document, keys: &Document) -> Document {
     let value = |path: &String| {
         let mut parts = path.split('.');
@@ -116,7 +116,7 @@ fn key_of(document: &Document, keys: &Document) -> Document {
     keys.keys().map(with_value).collect()
 }
 
-/// Of the documents that follow `start` in the index.
+/// Returns the record ids of the documents that follow `start` in the index.
 async fn record_ids(
     server: &Server,
     namespace: &Namespace,

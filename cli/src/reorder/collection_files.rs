@@ -1,4 +1,4 @@
-//! Where the collection's files are, and how they lie: now, and again after the rewriting.
+//! Finds the collection's files and their layout, now and again after the rewriting.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
 
-/// The data directory as seen from here; without a path where it cannot be read.
+/// The data directory as accessible to this process; without a path if it cannot be read.
 #[derive(Debug, Clone)]
 pub struct CollectionFiles {
     pub path: Option<PathBuf>,
@@ -22,8 +22,8 @@ pub struct CollectionFiles {
 }
 
 impl CollectionFiles {
-    /// Asks the server; `--dbpath` overrules it. What is missing is noted in the document, and no error:
-    /// collections can be reordered from afar.
+    /// Asks the server for the directory; `--dbpath` takes precedence. What is missing is noted in the document
+    /// and is not an error, as collections can be reordered remotely.
     pub async fn find(
         server: &Server,
         namespace: &Namespace,
@@ -58,7 +58,7 @@ impl CollectionFiles {
         }
     }
 
-    /// Asks again which file holds what: the swap changed it.
+    /// Asks again which file holds what, as the swap changed it.
     pub async fn ask_again(&mut self, server: &Server, namespace: &Namespace) {
         let (data, named) = (self.path.as_deref(), std::slice::from_ref(namespace));
         let names = FileNames::find(Some(server), data, named).await;
@@ -67,7 +67,7 @@ impl CollectionFiles {
         }
     }
 
-    /// Walks the files. `None` where they cannot be read, which is noted, or the work was stopped.
+    /// Walks the files. `None` if they cannot be read, which is noted, or if the work was stopped.
     pub async fn layout(
         &self,
         namespace: &Namespace,

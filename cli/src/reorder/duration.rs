@@ -1,25 +1,25 @@
-//! How long a rewriting will take, step by step: predicted from what a scan takes on this disk, and from rates
-//! that were measured elsewhere.
+//! Predicts how long each step of a rewriting will take, from the scan time on this disk and from rates
+//! measured elsewhere.
 
 use seekscope_run::{ReorderScan, ReorderTime, StorageFacts, WriteRate};
 
-/// The copy goes through a client: documents read, sent back and inserted, bytes per second. Assumed, not
-/// measured on this server; the time that it leads to is a rough one.
+/// Rate of the copy, which goes through a client: documents read, sent back and inserted, bytes per second.
+/// Assumed, not measured on this server; the resulting time is a rough one.
 const COPY_BYTES_PER_S: f64 = 50e6;
-/// The check only reads. Assumed too.
+/// Rate of the check, which only reads. Also assumed.
 const CHECK_BYTES_PER_S: f64 = 150e6;
-/// Taking a key from a document, sorting and writing it: 120,000 documents of 2.7 KB took a warm mongod
+/// Time to extract a key from a document, sort it and write it: 120,000 documents of 2.7 KB took a warm mongod
 /// 0.6 s.
 const INDEX_S_PER_DOCUMENT: f64 = 5e-6;
-/// Bringing over a change of others, and how much longer with each index beside that of `_id`: 3,100 changes
-/// of documents of 2.5 KB were brought over per second on a warm mongod 4.4 with seven of them, one of whose
-/// keys changed. Its processor time per change was 0.18 ms without, 0.22 ms with the seven, and 0.34 ms where
+/// Time to apply a change by others, and the additional time per index other than that of `_id`: 3,100 changes
+/// of documents of 2.5 KB were applied per second on a warm mongod 4.4 with seven such indexes, one of whose
+/// keys changed. Its processor time per change was 0.18 ms without them, 0.22 ms with the seven, and 0.34 ms if
 /// the keys of all seven changed.
 const CHANGE_S: f64 = 250e-6;
 const CHANGE_S_PER_INDEX: f64 = 10e-6;
 
-/// Where nobody writes meanwhile. Each step reads; the slower of the disk and the way of the documents counts.
-/// `max_rate`: bytes of documents that may be copied per second.
+/// Predicts the time if nobody writes meanwhile. Each step reads; the slower of the disk and the client's
+/// document rate determines its time. `max_rate`: bytes of documents that may be copied per second.
 pub fn alone(
     facts: &StorageFacts,
     indexes: u64,
@@ -28,12 +28,12 @@ pub fn alone(
 ) -> ReorderTime {
     let (bytes, documents) = (facts.data_bytes as f64, facts.documents as f64);
     let rate = max_rate.map_or(COPY_BYTES_PER_S, |max| COPY_BYTES_PER_S.min(max as f64));
-    // Following an index through a file that is not in its order reads a leaf for each document.
+    // Following an index through a file in a different order reads a leaf for each document.
     let read_s = scan.now_s;
     ReorderTime {
         copy_s: read_s.max(bytes / rate),
         check_s: scan.ordered_s.max(bytes / CHECK_BYTES_PER_S),
-        // One scan serves all indexes but `_id`'s, which the copy fills.
+        // One scan serves all indexes except `_id`'s, which the copy fills.
         indexes_s: match indexes.saturating_sub(1) {
             0 => 0.0,
             others => scan.ordered_s + others as f64 * documents * INDEX_S_PER_DOCUMENT,
@@ -43,7 +43,8 @@ pub fn alone(
     }
 }
 
-/// With what others write meanwhile, where that is known: the whole server's writes may all go elsewhere.
+/// Adds the time for what others write meanwhile, if that is known: writes counted for the whole server may all
+/// go elsewhere.
 pub fn with_catch_up(time: ReorderTime, writes: Option<&WriteRate>, indexes: u64) -> ReorderTime {
     let own = writes.filter(|writes| writes.of_collection);
     let catch_up_s = own.map(|own| catch_up_s(own.per_second(), time.total_s(), indexes));
@@ -54,7 +55,8 @@ pub fn with_catch_up(time: ReorderTime, writes: Option<&WriteRate>, indexes: u64
     }
 }
 
-/// Each round brings over what came during the one before. `None`: as much comes as is brought over.
+/// Returns the time to catch up; each round applies what came during the one before. `None` if changes come at
+/// least as fast as they are applied.
 fn catch_up_s(writes_per_s: f64, first_s: f64, indexes: u64) -> Option<f64> {
     let others = indexes.saturating_sub(1) as f64;
     let ratio = writes_per_s * (CHANGE_S + others * CHANGE_S_PER_INDEX);
@@ -87,7 +89,7 @@ mod tests {
         assert_eq!(told(1_000_000, false), (None, false));
         assert_eq!(told(0, true), (Some(0.0), false));
         assert_eq!(with_catch_up(alone.clone(), None, 8).catch_up_s, None);
-        // Half of what can be brought over: as long again as the first round.
+        // Half of the rate that can be applied: takes as long again as the first round.
         let half = 0.5 / (CHANGE_S + 2.0 * CHANGE_S_PER_INDEX);
         assert!((catch_up_s(half, 17.0, 3).unwrap() - 17.0).abs() < 1e-9);
         assert!(

@@ -1,5 +1,5 @@
-//! Whether a copy is worth the original's place. Changes that others make are written to new places in the
-//! copy too, and where they are many its order is lost before it is used.
+//! Judges whether a copy should replace the original. Changes by others are written to new places in the copy
+//! too, and if there are many, its order is lost before it is used.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,7 +14,7 @@ use super::collection_files::CollectionFiles;
 use crate::args::ScanDiskArgs;
 use crate::interruption::Interruption;
 
-/// Compares the leaves of both as of a checkpoint.
+/// Compares the leaves of the original and the copy as of a checkpoint.
 pub struct OrderJudge {
     server: Server,
     namespace: Namespace,
@@ -24,8 +24,8 @@ pub struct OrderJudge {
 }
 
 impl Reorder {
-    /// `None` where the files do not tell how the copy lies. Whether it is judged at all is the library's to
-    /// say, which knows what was recorded of it.
+    /// Returns a judge; `None` if the layout of the copy cannot be read. Whether the judge is used is up to the
+    /// library, which knows what was recorded of the copy.
     pub fn judge(&self, files: &CollectionFiles, namespace: &Namespace) -> Option<Box<dyn Judge>> {
         files.path.as_ref()?;
         Some(Box::new(OrderJudge {
@@ -39,10 +39,10 @@ impl Reorder {
 }
 
 impl OrderJudge {
-    /// Share of the steps of a scan that are sequential; `None` where the files do not tell.
+    /// Returns the share of a scan's steps that are sequential; `None` if the files cannot be read.
     async fn sequential_share(&mut self, namespace: &Namespace) -> Option<f64> {
         self.files.ask_again(&self.server, namespace).await;
-        // What it lacks is noted with the other layouts of the run.
+        // Its limitations are noted with the other layouts of the run.
         let mut unused = RunDocument::begin("reorder", Vec::new());
         let layout = self
             .files
@@ -53,7 +53,7 @@ impl OrderJudge {
 }
 
 impl Judge for OrderJudge {
-    /// What cannot be told is no reason to give up a copy.
+    /// Accepts a copy that cannot be judged.
     fn judge<'a>(
         &'a mut self,
         copy: &'a Namespace,

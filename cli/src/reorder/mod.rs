@@ -1,9 +1,9 @@
-//! `seekscope reorder`: a collection rewritten in scan order, or in that of an index; the plan of it,
-//! the doing, and what is left after an interruption.
+//! `seekscope reorder`: rewrites a collection in scan order or in that of an index. Contains the plan, its
+//! execution, and the recovery after an interruption.
 //!
-//! `plan` predicts from the layout (`collection_files`), the server's statistics and its writes, how long it takes in
-//! `duration`; `apply` has the library do it and looks again, `judge` before it swaps; `recovery` resumes and
-//! rolls back; `results` shows what the records say.
+//! `plan` predicts from the layout (`collection_files`), the server's statistics and its writes, with times
+//! from `duration`; `apply` lets the library do the work and measures again, and `judge` decides before the
+//! swap; `recovery` resumes and rolls back; `results` shows what the records say.
 
 mod apply;
 mod clustering;
@@ -82,7 +82,7 @@ pub async fn run(
     }
 }
 
-/// The command under way.
+/// The running command.
 struct Reorder {
     args: ReorderArgs,
     server: Server,
@@ -103,7 +103,7 @@ impl Reorder {
         self.finish(session, worked)
     }
 
-    /// Nothing is made before it is known that the collection can be reordered at all.
+    /// Refuses collections that cannot be reordered, before anything is created.
     async fn refuse(&self, namespace: &Namespace) -> Result<()> {
         let definition = async { Ok(Definition::read(&self.server, namespace).await?) };
         let definition = self.interruption.or(definition).await?;
@@ -164,7 +164,7 @@ impl Reorder {
         self.interruption.or(async { Ok(found.await) }).await
     }
 
-    /// Ends the run and shows it, whichever way it went.
+    /// Ends the run and shows it, whatever the result.
     fn finish(&self, mut session: Session, worked: Result<()>) -> Result<()> {
         ending::end(&mut session, worked, self.progress, |session| {
             show(session, &self.args.output, self.progress)
@@ -172,7 +172,7 @@ impl Reorder {
     }
 }
 
-/// The record of this command, which `begin` made.
+/// Returns this command's record, which `begin` made.
 fn measurement(document: &mut RunDocument) -> &mut ReorderMeasurement {
     document.reorder.get_or_insert_default()
 }

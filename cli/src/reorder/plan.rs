@@ -1,5 +1,4 @@
-//! What a rewriting would gain, how long that would last, and what it takes: predicted, nothing is
-//! changed.
+//! Predicts what a rewriting would gain, how long the gain would last, and what it takes. Changes nothing.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,28 +22,28 @@ use crate::layout::CollectionLayout;
 use crate::progress::Progress;
 use crate::session::limit;
 
-/// Order must save at least so much of a scan to be worth its price.
+/// Minimum share of a scan that order must save to be worth its price.
 const GAIN_SHARE_MIN: f64 = 0.1;
-/// What is cached to this share reads hardly anything from the disk.
+/// A file cached to this share is hardly read from the disk.
 const CACHED_SHARE_MIN: f64 = 0.95;
-/// Contiguous share of a collection that one writer filled in order: 0.976 to 0.980 were measured on
-/// WiredTiger 2.9.3 and 11.3.
+/// Contiguous share of a collection that one writer filled in order: 0.976 to 0.980 were measured on WiredTiger
+/// 2.9.3 and 11.3.
 const CONTIGUOUS_AFTER: f64 = 0.97;
-/// Must stay free, as the reordering itself insists on: a server whose disk is full dies.
+/// Space that must stay free, as the reordering itself requires: a server whose disk is full dies.
 const RESERVE_BYTES: u64 = 256 << 20;
 
-/// What is planned.
+/// The subject of the plan.
 pub struct Subject<'a> {
     pub server: &'a Server,
     pub namespace: &'a Namespace,
-    /// The keys of the index that decides the order; `None`: natural.
+    /// The keys of the index that decides the order; `None`: natural order.
     pub by: Option<&'a Document>,
     pub args: &'a ReorderArgs,
     pub progress: Progress,
 }
 
 impl Subject<'_> {
-    /// Makes it, from what the server tells and how the files lie.
+    /// Makes the plan, from the server's information and the layout of the files.
     pub async fn plan(
         &self,
         files: &CollectionFiles,
@@ -81,7 +80,7 @@ impl Subject<'_> {
             scan,
             ..ReorderPlan::default()
         };
-        // Alone nobody may write meanwhile.
+        // On a standalone server nobody may write meanwhile.
         let followed = plan.writes.clone().filter(|_| plan.blocking.replica_set);
         plan.time = plan.scan.as_ref().map(|scan| {
             let time = duration::alone(&facts, plan.indexes, scan, self.args.max_rate);
@@ -158,7 +157,7 @@ fn scan_of(file: &LayoutFile, own_name: &str) -> Option<ReorderScan> {
     })
 }
 
-/// Of the file. The kernel tells it only to those who may write the file.
+/// Returns the cached share of the file. The kernel reveals it only to those who may write the file.
 fn cached_share(directory: &Path, file: &LayoutFile) -> Option<f64> {
     let path = directory.join(&file.file);
     access(&path, Access::WRITE_OK).ok()?;
@@ -185,8 +184,8 @@ fn lasts(writes: &WriteRate, leaf_pages: u64) -> OrderLasts {
     }
 }
 
-/// What others change while the copy is made is half in documents that are yet to be copied; everything
-/// after that is brought over, and moves leaves of the copy.
+/// Returns the contiguous share at the swap. Half of what others change during the copy is in documents that
+/// are yet to be copied; everything after that is applied to the copy and moves its leaves.
 fn share_at_swap(writes: &WriteRate, time: &ReorderTime, leaf_pages: u64) -> f64 {
     let moved_s = time.total_s() - time.copy_s / 2.0;
     let moves = writes.moves_per_hour() / 3600.0 * moved_s;
@@ -205,7 +204,7 @@ fn space(facts: &StorageFacts, path: Option<&Path>) -> ReorderSpace {
     }
 }
 
-/// For an index the leaves of its range queries decide, else the seconds of a scan.
+/// Returns the verdict: along an index the leaves of its range queries decide, else the seconds of a scan.
 fn verdict(plan: &ReorderPlan) -> ReorderVerdict {
     let gain_share = match (&plan.clustering, &plan.scan) {
         (Some(c), _) => 1.0 - c.leaves_per_1000_ordered / c.leaves_per_1000_now.max(1.0),
@@ -226,8 +225,9 @@ fn verdict(plan: &ReorderPlan) -> ReorderVerdict {
     }
 }
 
-/// Would the copy have no more order than there is now? Along an index documents stay neighbours whatever
-/// becomes of the leaves, and counts of the whole server are only the most that can be the collection's.
+/// Returns whether the copy would be no more ordered than the collection is now. Along an index documents stay
+/// neighbours whatever happens to the leaves, and counts of the whole server are only an upper limit for the
+/// collection.
 fn is_undone(plan: &ReorderPlan) -> bool {
     let own = plan
         .writes
@@ -290,7 +290,8 @@ mod tests {
             catch_up_s: Some(7.3),
             catch_up_never_ends: false,
         };
-        // Within 19.3 s 28,929 of 14,000 leaves: each is left in its place with a chance of 0.127.
+        // 28,929 moves within 19.3 s, in 14,000 leaves: each leaf stays in its place with a probability of
+        // 0.127.
         let share = share_at_swap(&writes, &time, 14_000);
         assert!((share - 0.0156).abs() < 0.001, "{share}");
         busy.lasts = Some(OrderLasts {

@@ -1,4 +1,4 @@
-//! What a reordering tells of itself, as steps and lines on stderr.
+//! Shows the progress of a reordering, as steps and lines on stderr.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use seekscope_run::units::{format_bytes, format_count};
 
 use crate::progress::{Progress, Step};
 
-/// The step under way is the line that is shown.
+/// The current step is the line that is shown.
 pub struct ProgressLines {
     progress: Progress,
     step: Mutex<Option<Step>>,
@@ -33,7 +33,7 @@ impl ProgressLines {
 impl Told for ProgressLines {
     fn step(&self, work: Work) {
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        // The former line goes before the new one comes.
+        // Remove the old line before the new one appears.
         drop(step.take());
         *step = Some(self.progress.step(work.to_string()));
     }
@@ -66,7 +66,7 @@ impl Told for ProgressLines {
     }
 }
 
-/// A round, and what is left where that is more than a moment.
+/// Describes a round, and what is left if that takes more than a moment.
 fn round_text(round: &CaughtUp) -> String {
     let left = match round.remaining_s() {
         _ if round.is_last() => String::new(),

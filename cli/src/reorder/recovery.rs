@@ -1,4 +1,4 @@
-//! `--resume` and `--rollback`: what an interrupted reordering left on the server.
+//! `--resume` and `--rollback`: handle what an interrupted reordering left on the server.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::{Reorder, measurement, writers};
 use crate::session::Session;
 
 impl Reorder {
-    /// Deals with that of one collection, or of all. Nothing pending is no failure.
+    /// Recovers one collection, or all. It is not a failure if nothing is pending.
     pub async fn recover(
         &self,
         namespace: Option<&Namespace>,
@@ -28,7 +28,7 @@ impl Reorder {
         let found = self.interruption.or(found).await?;
         let mut session = self.begin(task, &name, arguments)?;
         let worked = self.each(&mut session, found).await;
-        // Whoever stopped the writers may have been killed before it let them go on.
+        // Whoever stopped the writers may have been killed before resuming them.
         let unknown = |error: &anyhow::Error| {
             matches!(error.downcast_ref(), Some(ReorderError::SwapUnknown { .. }))
         };
@@ -79,7 +79,7 @@ impl Reorder {
         Ok(())
     }
 
-    /// Short, and the same once more if it was interrupted: signals wait.
+    /// Rolls back. This is short and can be repeated if interrupted, so signals are not handled.
     async fn roll_back(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
         let progress_lines = ProgressLines::new(self.progress);
         let rolled_back = rollback(&self.server, namespace, &progress_lines).await?;
@@ -96,7 +96,7 @@ impl Reorder {
     }
 }
 
-/// Sentences. `go_on_named`: it was said how writers go on.
+/// Returns sentences on what was found. `go_on_named`: the user named a command that resumes the writers.
 fn what_was_found(pending: &Pending, go_on_named: bool) -> Vec<String> {
     let blocked = match pending.writes_blocked {
         true => ", with the server's writes blocked",

@@ -102,7 +102,7 @@ struct TimeS {
 }
 
 impl<'a> ReorderSummary<'a> {
-    /// That of a record.
+    /// Makes the summary of a record.
     pub fn of(record: &'a ReorderMeasurement) -> Self {
         Self {
             namespace: &record.namespace,

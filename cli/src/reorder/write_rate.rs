@@ -1,4 +1,4 @@
-//! How much is written while the command watches: two samples of the server's counters.
+//! Measures how much is written while the command watches, from two samples of the server's counters.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::WriteRate;
 use seekscope_server::{Namespace, Server};
 
-/// Counts since the server started, from one source.
+/// Counts since the server's start, from one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Writes {
     inserts: u64,
@@ -14,7 +14,7 @@ struct Writes {
     removes: u64,
 }
 
-/// Watches for `time`. `None` where the server has no counters or does not let us see them, or `time` is 0.
+/// Watches for `time`. `None` if the server has no counters or does not let us read them, or if `time` is 0.
 pub async fn watch(server: &Server, namespace: &Namespace, time: Duration) -> Option<WriteRate> {
     if time.is_zero() {
         return None;
@@ -29,7 +29,7 @@ pub async fn watch(server: &Server, namespace: &Namespace, time: Duration) -> Op
         true => self::of_collection(server, namespace).await?,
         false => of_server(server).await?,
     };
-    // A server that was started anew counts from 0.
+    // The counters of a restarted server begin at 0.
     Some(WriteRate {
         watched_s: started.elapsed().as_secs_f64(),
         source: if of_collection { "top" } else { "serverStatus" }.into(),
@@ -40,7 +40,7 @@ pub async fn watch(server: &Server, namespace: &Namespace, time: Duration) -> Op
     })
 }
 
-/// `top`, which counts by collection.
+/// Reads `top`, which counts per collection.
 async fn of_collection(server: &Server, namespace: &Namespace) -> Option<Writes> {
     let reply = server.command("admin", doc! { "top": 1 }).await.ok()?;
     let totals = reply.get_document("totals").ok()?;
@@ -53,7 +53,7 @@ async fn of_collection(server: &Server, namespace: &Namespace) -> Option<Writes>
     })
 }
 
-/// `serverStatus`, which counts them all.
+/// Reads `serverStatus`, which counts all collections together.
 async fn of_server(server: &Server) -> Option<Writes> {
     let status = server
         .command("admin", doc! { "serverStatus": 1 })

@@ -1,5 +1,5 @@
-//! How writers are kept out for the last moment: what was asked for, what the server can do, and
-//! commands of the user.
+//! How writers are kept out at the final moment: what was asked for, what the server can do, and commands of
+//! the user.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::exit::Usage;
 
 type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
-/// What will be blocked, with what was asked for and what the server is.
+/// Returns what will be blocked, given the arguments and the server.
 pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
     let replica_set = server.hello().await.is_ok_and(|hello| hello.set.is_some());
     let writers = if args.quiesced {
@@ -34,7 +34,7 @@ pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
     }
 }
 
-/// As the reordering wants it.
+/// Converts the blocking to the form that the reordering uses.
 pub fn control(blocking: &ReorderBlocking, args: &WritersArgs) -> Result<Writers, Usage> {
     match (&args.pause_writers, &args.continue_writers) {
         _ if !blocking.replica_set && blocking.writers != WritersStop::Quiesced => Err(Usage(
@@ -60,7 +60,7 @@ pub fn control(blocking: &ReorderBlocking, args: &WritersArgs) -> Result<Writers
     }
 }
 
-/// Commands of the user. Their texts may hold secrets and are not shown.
+/// Commands of the user. Their text may contain secrets and is not shown.
 struct Commands {
     pause: String,
     go_on: String,
@@ -76,7 +76,7 @@ impl WriterControl for Commands {
     }
 }
 
-/// Lets writers go on, if it was said how. Does no harm where they were not stopped.
+/// Lets writers continue, if a command for that was given. Harmless if they were not stopped.
 pub async fn go_on(args: &WritersArgs) -> Result<()> {
     match &args.continue_writers {
         Some(command) => {
@@ -87,7 +87,7 @@ pub async fn go_on(args: &WritersArgs) -> Result<()> {
     }
 }
 
-/// In a process group of its own, so that Ctrl-C at the terminal does not end it halfway.
+/// Runs a command in its own process group, so that Ctrl-C at the terminal does not end it halfway.
 async fn run(option: &'static str, command: &str) -> Result<(), String> {
     let status = Command::new("sh")
         .args(["-c", command])

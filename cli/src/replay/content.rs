@@ -1,4 +1,4 @@
-//! What is shown of a replay: both sides under one another, what was left out, and the model's answer.
+//! Content of a replay's report: both sides one below the other, what was left out, and the model's prediction.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ use super::target::TargetKind;
 const COLUMNS: [&str; 10] = [
     "", "count", "errors", "bytes", "mean", "p50", "p90", "p99", "p99.9", "max",
 ];
-/// Distortions that change the figures here; `run.json` has the others.
+/// Distortions that affect the figures here; `run.json` has the others.
 const DISTORTING: [&str; 4] = [
     "tmpfs",
     "network-filesystem",
     "cgroup-io-limit",
     "memory-limit",
 ];
-/// Where there is no such number.
+/// Shown in place of a missing number.
 const NONE: &str = "–";
 const SQL: &str = "SELECT operation, (t_ns - min(t_ns) OVER ()) / 1e9 AS second, \
     (count - errors) * 1e9 / duration_ns AS per_s FROM 'intervals.parquet' ORDER BY t_ns;";
 
-/// For a terminal.
+/// Returns the content for a terminal.
 pub fn blocks(summary: &ReplaySummary) -> Vec<Block> {
     let mut blocks = vec![Block::Sentence(headline(summary))];
     blocks.push(Block::List(played(summary)));
@@ -40,7 +40,7 @@ pub fn blocks(summary: &ReplaySummary) -> Vec<Block> {
     blocks
 }
 
-/// The report; `histograms` are the latencies of both sides by the tag of the run's log.
+/// Returns the report; `histograms` are the latencies of both sides by the tag of the run's log.
 pub fn page(
     document: &RunDocument,
     summary: &ReplaySummary,
@@ -95,12 +95,12 @@ pub fn page(
     }
 }
 
-/// The same as text, `width` characters wide.
+/// Returns the same as text, `width` characters wide.
 pub fn text(document: &RunDocument, summary: &ReplaySummary, width: u16) -> String {
     page::terminal::text(document, &blocks(summary), width)
 }
 
-/// How long it took, against the recording.
+/// Returns the elapsed time, compared with the recording.
 fn headline(summary: &ReplaySummary) -> String {
     let outcome = &summary.outcome;
     let (recorded_ns, ns) = (outcome.recorded_elapsed_ns, outcome.elapsed_ns);
@@ -130,7 +130,7 @@ fn key_figures(summary: &ReplaySummary) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// What was played, on what, and how.
+/// Describes what was played, on what, and how.
 fn played(summary: &ReplaySummary) -> Vec<String> {
     let target = &summary.target;
     let on = match target.kind {
@@ -175,7 +175,7 @@ fn played(summary: &ReplaySummary) -> Vec<String> {
     ]
 }
 
-/// What must be known beside the numbers.
+/// Returns what must be known in addition to the numbers.
 fn notes(summary: &ReplaySummary) -> Vec<String> {
     let mut lines = page_cache(summary);
     lines.extend(left_out(summary));
@@ -257,7 +257,7 @@ fn ratios(of: &LatencyRatios) -> [String; 9] {
     [count, errors, bytes, mean, p50, p90, p99, p999, max]
 }
 
-/// "0.52", "1.4", "26"; a dash where there is nothing to compare with.
+/// Formats a ratio: "0.52", "1.4", "26"; a dash if there is nothing to compare with.
 fn ratio(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() => NONE.into(),
@@ -345,7 +345,7 @@ fn page_cache(summary: &ReplaySummary) -> Vec<String> {
     lines
 }
 
-/// What was not played, or not as it was recorded.
+/// Returns what was not played, or not as it was recorded.
 fn left_out(summary: &ReplaySummary) -> Vec<String> {
     let (skipped, adjusted) = (&summary.plan.skipped, &summary.plan.adjusted);
     let skips = [

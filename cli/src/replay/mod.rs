@@ -1,4 +1,4 @@
-//! `seekscope replay`: a recorded I/O pattern, played on another file or disk.
+//! `seekscope replay`: plays a recorded I/O pattern on another file or disk.
 
 mod content;
 mod prediction;
@@ -116,7 +116,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// Makes the target, plays, and leaves the figures in the session, however it ends.
+    /// Creates the target, plays, and stores the figures in the session, however the replay ends.
     fn play(mut self, session: &mut Session, cancel: &AtomicBool) -> Result<Ended> {
         let (file, target) =
             self.target
@@ -135,7 +135,7 @@ impl Replay {
             cancel,
         )?;
         let kept = records.finish();
-        // Who interrupts does not wait for a simulation.
+        // After an interruption, don't make the user wait for a simulation.
         let wanted = matches!(ended, Ended::Complete | Ended::TimeLimit);
         let predictor = self.predictor.filter(|_| wanted);
         let predict = |predictor: Predictor| predictor.predict(plan, target.bytes, speed);
@@ -189,7 +189,7 @@ fn finish(
     })
 }
 
-/// Writes the page of a run's records, and prints tables, or JSON.
+/// Writes the page of a run's records, and prints tables or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let document = &session.document;
     let summary = ReplaySummary::of(document)?;

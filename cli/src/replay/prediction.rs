@@ -1,4 +1,4 @@
-//! The device model's answer for the accesses that are played.
+//! The device model's prediction for the accesses that are played.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub struct Predicted {
     pub not_modelled: Vec<String>,
 }
 
-/// A model that was loaded.
+/// A loaded model.
 pub struct Predictor {
     run: String,
     model: DeviceModel,
@@ -39,7 +39,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// Opens the run of a survey.
+    /// Opens a survey's run.
     pub fn load(run: &Path) -> Result<Self> {
         let (model, _, document) = load_model(run)?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl Predictor {
     /// Predicts a plan on a cold target of `target_bytes`. `speed` is that of the replay.
     pub fn predict(&self, plan: &Plan, target_bytes: u64, speed: Option<f64>) -> Predicted {
         let mut options = PredictOptions::with_memory(self.memory_bytes);
-        // As `disk predict`: half of the measured host's memory.
+        // Half of the measured host's memory, as in `disk predict`.
         options.cache_bytes = self.memory_bytes / 2;
         options.idle_is_paged_out = HostFacts::pages_out_idle_memory(Path::new("/"));
         let mut accesses = plan.accesses();

@@ -1,5 +1,5 @@
-//! What a replay leaves in the run directory while it goes on: `intervals.parquet` has its seconds,
-//! `latency.hlog` the latencies of both sides.
+//! What a running replay writes to the run directory: `intervals.parquet` has its seconds, `latency.hlog` the
+//! latencies of both sides.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use seekscope_run::{Interval, IntervalWriter, LatencyLogWriter, LatencySummary, 
 use crate::progress::Step;
 use crate::session::Session;
 
-/// Steps of the run, by which its intervals and latencies are found again.
+/// Names of the run's steps, by which its intervals and latencies are found.
 const REPLAYED: &str = "replayed";
 const RECORDED: &str = "recorded";
-/// Latencies that count from the intended start.
+/// Name for latencies measured from the intended start.
 const RESPONSE: &str = "replayed from intended start";
 
-/// Writes the records of a replay while it goes on.
+/// Writes the records of a running replay.
 pub struct Records {
     intervals: IntervalWriter,
     latencies: LatencyLogWriter,
@@ -25,12 +25,12 @@ pub struct Records {
     began_ns: u64,
     played: u64,
     bar: Step,
-    /// The run directory could not be written: told at the end.
+    /// A failure to write to the run directory, reported at the end.
     failure: Option<RunError>,
 }
 
 impl Records {
-    /// Into the run; `bar` counts operations.
+    /// Writes into the run; `bar` counts operations.
     pub fn new(session: &Session, bar: Step) -> Result<Self> {
         Ok(Self {
             intervals: session.directory.interval_writer()?,
@@ -42,7 +42,7 @@ impl Records {
         })
     }
 
-    /// Takes a second in.
+    /// Records a second.
     pub fn second(&mut self, second: &ReplaySecond<'_>) {
         self.played += second.service.len() + second.errors;
         self.bar.at(self.played);
@@ -80,7 +80,7 @@ impl Records {
             .map_or(Ok(()), |response| log(RESPONSE, response))
     }
 
-    /// Whether all of it could be kept.
+    /// Returns an error if not everything could be written.
     pub fn finish(self) -> Result<(), RunError> {
         self.failure.map_or(Ok(()), Err)
     }

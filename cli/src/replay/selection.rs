@@ -1,4 +1,4 @@
-//! What is played: the events of the chosen files and phase of a run.
+//! Selects what is played: the events of the chosen files and phase of a run.
 
 use std::path::Path;
 
@@ -27,9 +27,9 @@ pub struct PlayedFile {
 /// The files and the phase of a recording that are played.
 pub struct Selection {
     directory: RunDirectory,
-    /// Only events that began in this phase.
+    /// Only events that began in this phase are played.
     phase: Option<Phase>,
-    /// Of the run that was recorded, for people.
+    /// Description of the recorded run, for people.
     pub about: String,
     pub files: Vec<PlayedFile>,
     pub regions: Regions,
@@ -37,7 +37,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Opens the run and looks through its events once.
+    /// Opens the run and reads through its events once.
     pub fn read(args: &ReplayArgs) -> Result<Self> {
         let (directory, document) = RunDirectory::open(&args.run)?;
         let phase = args.phase.as_deref();
@@ -91,7 +91,7 @@ impl Selection {
         })
     }
 
-    /// Looks through the events again and makes the plan for a target of `target_bytes`.
+    /// Reads through the events again and makes the plan for a target of `target_bytes`.
     pub fn plan(&self, target_bytes: u64, writes: bool) -> Result<Plan> {
         let mut planner = Planner::new(&self.regions, target_bytes, writes);
         self.directory.for_each_event(|event| {
@@ -116,13 +116,13 @@ impl Selection {
         Ok(plan)
     }
 
-    /// "/data/a.wt", or "/data/a.wt and 3 more files".
+    /// Returns the files in words: "/data/a.wt", or "/data/a.wt and 3 more files".
     fn files_in_words(&self) -> String {
         files_in_words(&self.files)
     }
 }
 
-/// "/data/a.wt", or "/data/a.wt and 3 more files".
+/// Returns the files in words: "/data/a.wt", or "/data/a.wt and 3 more files".
 pub fn files_in_words(files: &[PlayedFile]) -> String {
     match files {
         [] => "no file".into(),
@@ -161,7 +161,7 @@ fn played(file_id: u32, totals: Option<&FileTotals>, records: &[FileRecord]) -> 
     }
 }
 
-/// The ids of the files that are to be played, in the order of their regions.
+/// Returns the ids of the files to be played, in the order of their regions.
 fn chosen(
     wanted: &[String],
     recording: &Recording,
@@ -193,8 +193,8 @@ fn chosen(
     Ok(ids)
 }
 
-/// By path, by name, by what it holds, or by id. A file that was replaced while it was recorded has several
-/// ids.
+/// Finds a file by path, by name, by what it holds, or by id. A file that was replaced during the recording has
+/// several ids.
 fn find_file(name: &str, ids: &[u32], records: &[FileRecord]) -> Result<Vec<u32>> {
     let with_events = || {
         records

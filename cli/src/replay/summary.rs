@@ -47,7 +47,7 @@ pub struct ReplaySummary {
 }
 
 impl ReplaySummary {
-    /// That of a run.
+    /// Makes the summary of a run.
     pub fn of(document: &RunDocument) -> Result<Self> {
         if document.summary.is_null() {
             let why = document.outcome_reason.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What it is played on: looked at before anything is written, then made.
+//! The target of a replay: examined before anything is written, then created.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// What was just touched may take more than one try.
+/// Limits the attempts: evicting recently used pages may take more than one.
 const EVICTIONS_MAX: usize = 20;
-/// Direct I/O where the filesystem does not say what it needs.
+/// Alignment for direct I/O if the filesystem does not report one.
 const ALIGNMENT_BYTES: u64 = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub struct Target {
     kind: TargetKind,
     path: PathBuf,
     directory: PathBuf,
-    /// Played on, or copied.
+    /// The existing file that is played on or copied.
     existing: Option<TestFile>,
     bytes: u64,
     device: DeviceFacts,
@@ -68,8 +68,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Refuses what cannot or should not be played on. Nothing has been made yet.
-    /// `recorded_bytes` is what a file that is created must hold.
+    /// Refuses what cannot or should not be played on. Nothing has been created yet. `recorded_bytes` is the
+    /// size that a created file must have.
     pub fn check(args: &ReplayArgs, recorded_bytes: u64) -> Result<Self> {
         let asked = &args.target;
         let existing = asked.file.as_deref().or(asked.copy_of.as_deref());
@@ -125,17 +125,17 @@ impl Target {
         })
     }
 
-    /// Size of the file that is played on.
+    /// Returns the size of the file that is played on.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// It is ours and may be written.
+    /// Returns whether the file is ours and may be written.
     pub fn may_be_written(&self) -> bool {
         self.kind != TargetKind::File
     }
 
-    /// Refuses direct I/O where there is none, before anything is written.
+    /// Refuses direct I/O if it is unavailable, before anything is written.
     pub fn check_direct(&self, caching: Caching, plan: &Plan) -> Result<()> {
         if asks_for_direct(caching, plan) {
             match (&self.existing, self.kind) {
@@ -146,7 +146,7 @@ impl Target {
         Ok(())
     }
 
-    /// What will be done, said before it is.
+    /// Returns an announcement of what will be done.
     pub fn announcement(&self) -> String {
         let size = format_bytes(self.bytes);
         match self.kind {
@@ -166,13 +166,13 @@ impl Target {
         }
     }
 
-    /// Notes host and disk in the run.
+    /// Records host and disk in the run.
     pub fn describe(&self, session: &mut Session) {
         session.document.host = Some(HostFacts::read(Path::new("/")));
         session.document.device = Some(self.device.clone());
     }
 
-    /// Makes the file if it is ours, settles which operations are direct, and evicts its pages.
+    /// Creates the file if it is ours, decides which operations use direct I/O, and evicts its pages.
     pub fn prepare(
         self,
         caching: Caching,
@@ -251,8 +251,7 @@ fn resolved(path: &Path) -> Result<PathBuf> {
     resolved.with_context(|| format!("cannot examine {}", path.display()))
 }
 
-/// Evicts the file's pages unless `warm`. Returns how much of it is cached then, where that can be
-/// known.
+/// Evicts the file's pages unless `warm`. Returns how many bytes are cached afterwards, if that can be known.
 fn cooled(file: &TestFile, warm: bool) -> Result<Option<u64>> {
     let resident = || {
         let known = may_look(file);
@@ -269,8 +268,8 @@ fn cooled(file: &TestFile, warm: bool) -> Result<Option<u64>> {
     Ok(resident())
 }
 
-/// The kernel tells the truth about cached pages to those who own the file or may write it
-/// (mincore(2)).
+/// Returns whether this process may see cached pages: the kernel reports them correctly to those who own the
+/// file or may write it (mincore(2)).
 fn may_look(file: &TestFile) -> bool {
     let user = rustix::process::geteuid();
     let owned = || {

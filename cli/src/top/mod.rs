@@ -1,7 +1,7 @@
-//! `seekscope top`: who uses the disk right now, until the reader has seen enough.
+//! `seekscope top`: shows who is using the disk, until the reader has seen enough.
 //!
-//! `watch` finds the server and counts, `names` says which file is which collection, `screen` and
-//! `printing` show.
+//! `watch` finds the server and counts, `names` maps files to collections, `screen` and `printing` show the
+//! results.
 
 mod names;
 mod printing;
@@ -24,7 +24,7 @@ use printing::Printer;
 use screen::{SharedFrame, TopView};
 use watch::Watch;
 
-/// How often a server that has gone is looked for again.
+/// How often to look for a server that has gone.
 const LOOK_FOR_IT: Duration = Duration::from_secs(5);
 
 /// Runs the command.
@@ -33,7 +33,7 @@ pub async fn run(args: &TopArgs) -> Result<()> {
     tokio::select! {
         biased;
         signal = interruption.first() => match args.count {
-            // That is how it is ended where no number was asked for.
+            // The regular end if no number of frames was asked for.
             None => Ok(()),
             Some(_) => Err(Interrupted(signal).into()),
         },
@@ -65,7 +65,7 @@ async fn show(args: &TopArgs) -> Result<()> {
     Ok(())
 }
 
-/// A second in which the host was too busy is left out, not made up for.
+/// Returns the ticks. Those missed because the host was too busy are skipped, not made up for.
 fn ticks(every: Duration) -> tokio::time::Interval {
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -76,7 +76,7 @@ async fn print(args: &TopArgs, watch: &mut Watch, width: u16) -> Result<()> {
     let mut printer = Printer::new(args, width);
     let count = if args.once { Some(1) } else { args.count };
     let mut ticks = ticks(args.every);
-    // Rates need two moments.
+    // Rates need two readings.
     watch.frame().await;
     let mut printed = 0;
     while count.is_none_or(|count| printed < count) {
@@ -96,7 +96,7 @@ fn gone(watch: &Watch) -> Elsewhere {
     Elsewhere(format!("{} has ended", watch.subject()))
 }
 
-/// A server that is restarted gets another process: waits for it, and begins anew.
+/// Waits for a server to come back as another process after a restart, and starts over.
 async fn find_again(
     args: &TopArgs,
     ended: Watch,

@@ -1,4 +1,4 @@
-//! Which file is which collection or index, for a view that goes on while collections come and go.
+//! Maps files to collections and indexes for a long-running view, while collections come and go.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use seekscope_server::{FileMap, Server};
 use crate::file_names::FileNames;
 use crate::session::name_file;
 
-/// New collections are asked for no more often.
+/// Minimum time between queries for new collections.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// Clones share what is known; one is asked by the thread that collects events.
+/// The known names, shared by clones; the thread that collects events uses one.
 #[derive(Clone, Default)]
 pub struct KnownNames(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
     map: FileMap,
-    /// A table was seen that nobody could name.
+    /// A table was seen whose name is unknown.
     is_lacking: bool,
     asked: Option<Instant>,
 }
@@ -33,7 +33,7 @@ impl KnownNames {
         known.is_lacking |= is_table && file.namespace.is_none();
     }
 
-    /// Learns the names.
+    /// Queries the names. Returns a limitation if some are missing.
     pub async fn ask(&self, server: Option<&Server>, dbpath: Option<&Path>) -> Option<Limitation> {
         let names = FileNames::find(server, dbpath, &[]).await;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl KnownNames {
         names.limitation
     }
 
-    /// Is it time to ask again, because there are tables without names?
+    /// Returns whether to query again because there are tables without names.
     pub fn want_asking(&self) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.is_lacking && known.asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN)

@@ -1,4 +1,4 @@
-//! Frames on stdout, as text or as a line of JSON each.
+//! Prints frames on stdout, as text or as one line of JSON each.
 
 use std::io::{ErrorKind, Write, stdout};
 
@@ -27,7 +27,7 @@ impl Printer {
         }
     }
 
-    /// Prints a frame at once; false if nobody reads it any more.
+    /// Prints a frame at once; returns false if nobody is reading any more.
     pub fn print(&mut self, frame: &TopFrame) -> Result<bool> {
         let text = if self.as_json {
             serde_json::to_string(&TopOutput::of(frame, self.order, self.files))? + "\n"

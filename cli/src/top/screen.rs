@@ -1,4 +1,4 @@
-//! The terminal: the newest frame, and the reader's keys.
+//! The terminal view: the newest frame, and the reader's keys.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +31,7 @@ impl SharedFrame {
     }
 }
 
-/// What is on the screen.
+/// The view on the screen.
 pub struct TopView {
     newest: SharedFrame,
     shown: TopFrame,

@@ -1,4 +1,4 @@
-//! What is watched, and how much of it can be: the server, its process, its files, its disk.
+//! Watches the server, its process, its files and its disk, as far as possible.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::exit::Usage;
 use crate::member_role::MemberRole;
 use crate::trace::{SharedWindow, Tee, lock};
 
-/// Everything that is watched. Dropping it takes the programs out of the kernel.
+/// Everything that is watched. Dropping it removes the programs from the kernel.
 pub struct Watch {
     subject: String,
     server: Option<Server>,
@@ -38,7 +38,7 @@ pub struct Watch {
     started_ns: u64,
 }
 
-/// Who was named.
+/// The server or process that was named.
 struct Subject {
     name: String,
     server: Option<Server>,
@@ -69,13 +69,13 @@ impl Subject {
         }
     }
 
-    /// A process that was named is believed.
+    /// Examines a server. A process that was named is trusted.
     async fn of_server(server: Server, pid: Option<u32>, proc_fs: &ProcFs) -> Result<Self> {
         let ServerFacts {
             target,
             mut missing,
         } = server.facts(proc_fs).await;
-        // Of another host's server the path means nothing here.
+        // The path of a server on another host means nothing here.
         let is_here = |(host, _): &(String, u16)| is_this_host(host);
         let here = target.pid.is_some() || server.addresses().iter().any(is_here);
         let mut dbpath = target.dbpath.filter(|_| here).map(PathBuf::from);
@@ -100,7 +100,7 @@ struct Trace {
 }
 
 impl Watch {
-    /// Finds the server and begins to count. What is not permitted is left out and listed.
+    /// Finds the server and starts counting. What is not permitted is left out and listed.
     ///
     /// # Errors
     /// No server answers, or there is no such process.
@@ -143,7 +143,7 @@ impl Watch {
         &self.subject
     }
 
-    /// Of a server on another host nothing is known but its answers.
+    /// Returns whether the process is alive; true if it is unknown, as on another host.
     pub fn is_alive(&self) -> bool {
         let process = self.process.as_ref();
         process.is_none_or(|process| ProcFs::host().is_alive(process))
@@ -160,7 +160,7 @@ impl Watch {
         }
     }
 
-    /// `Err`: why not, and what to do.
+    /// Starts the trace; `Err` holds the reason why not and the remedy.
     async fn try_trace(&mut self, args: &TopArgs) -> Result<Trace, (String, String)> {
         if args.no_trace {
             return Err(("--no-trace".into(), String::new()));
@@ -213,7 +213,7 @@ impl Watch {
         }
     }
 
-    /// A primary with others beside it: they could be watched instead.
+    /// Returns whether this is a primary with other members, which could be watched instead.
     async fn must_be_spared(&self) -> bool {
         let Some(server) = &self.server else {
             return false;
@@ -222,7 +222,7 @@ impl Watch {
         role.unwrap_or_default().others_may_depend_on_it()
     }
 
-    /// Counts once more, and says how things are.
+    /// Counts again and returns the current state.
     pub async fn frame(&mut self) -> TopFrame {
         self.vitals.push(self.sampler.sample().await);
         self.end_failed_trace();
@@ -246,7 +246,7 @@ impl Watch {
         }
     }
 
-    /// A trace that broke off is told of; the counters go on.
+    /// Reports a trace that broke off; the counters go on.
     fn end_failed_trace(&mut self) {
         let Some(trace) = self.trace.take_if(|trace| trace.recording.has_failed()) else {
             return;
@@ -261,7 +261,7 @@ impl Watch {
     }
 }
 
-/// The window has counted it: nothing is kept.
+/// Discards events, as the window has already counted them.
 struct Discard;
 
 impl EventSink for Discard {

@@ -1,4 +1,4 @@
-//! From what was typed to what the tracer is told.
+//! Translates the arguments to the tracer's options.
 
 use std::io::IsTerminal;
 
@@ -9,7 +9,7 @@ use seekscope_trace::{BackendChoice, Filter, Group, RequestScope, Sampling, Trac
 use crate::args::{BackendName, OpName, RecordArgs};
 use crate::exit::Usage;
 
-/// What clap cannot judge.
+/// Checks what clap cannot.
 pub fn check(args: &RecordArgs) -> Result<()> {
     if args.mode.live && !std::io::stderr().is_terminal() {
         let why = "--live draws on the terminal, and stderr is none";
@@ -58,7 +58,7 @@ pub fn apply(args: &RecordArgs, options: &mut TraceOptions) {
     };
 }
 
-/// Kinds of system calls.
+/// Returns the kinds of system calls.
 fn kinds(ops: &[OpName]) -> Vec<IoKind> {
     let all = [
         (OpName::Read, IoKind::Read),

@@ -1,4 +1,4 @@
-//! `seekscope trace --aggregate`: totals per file, fetched from the kernel now and then.
+//! `seekscope trace --aggregate`: totals per file, fetched from the kernel periodically.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ struct Counting {
     source: LiveSource,
     files: IoWriter,
     rows: TotalsWriter,
-    /// As of the end of the last interval, which began at `since_ns`.
+    /// Totals at the end of the last interval, when the current one began (`since_ns`).
     before: HashMap<(u32, IoOp), RawTotals>,
     since_ns: u64,
 }
@@ -60,9 +60,9 @@ pub async fn count(
 }
 
 impl Counting {
-    /// Writes down what was counted since the last time.
+    /// Records what was counted since the last time.
     fn end_interval(&mut self) -> Result<()> {
-        // Processes that join a group, and files' names, are learnt here.
+        // This picks up processes that join a group and the names of files.
         self.source.drain(&mut self.files)?;
         let now_ns = monotonic_ns();
         for counted in self.source.totals(&mut self.files)? {
@@ -84,7 +84,7 @@ impl Counting {
     }
 }
 
-/// What was added since `before`.
+/// Returns what was added since `before`.
 fn difference(now: &RawTotals, before: Option<&RawTotals>) -> FileTotals {
     let since =
         |figure: fn(&RawTotals) -> u64| figure(now).saturating_sub(before.map_or(0, figure));

@@ -1,4 +1,4 @@
-//! `seekscope trace export`: a run's events for another tool.
+//! `seekscope trace export`: writes a run's events for another tool.
 
 use std::collections::HashSet;
 use std::fs::Permissions;
@@ -45,7 +45,7 @@ struct ExportSummary {
     left_out: u64,
 }
 
-/// Runs the command. `stop` ends it early, and nothing is left behind.
+/// Runs the command. `stop` ends it early, leaving nothing behind.
 pub fn run(args: &ExportArgs, stop: &AtomicBool) -> Result<()> {
     check_destination(args)?;
     let (directory, _) = RunDirectory::open(&args.run)?;
@@ -91,7 +91,7 @@ pub fn run(args: &ExportArgs, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Before a long run is read for nothing.
+/// Checks the destination before a long run is read in vain.
 fn check_destination(args: &ExportArgs) -> Result<()> {
     let refuse = |text: String| Err(Usage(text).into());
     if args.to_stdout() {
@@ -115,7 +115,7 @@ fn check_destination(args: &ExportArgs) -> Result<()> {
     }
 }
 
-/// Numbers of the files named; `None` for all.
+/// Returns the ids of the named files; `None` for all.
 fn wanted_files(names: &[String], files: &[FileRecord]) -> Result<Option<HashSet<u32>>> {
     if names.is_empty() {
         return Ok(None);
@@ -134,8 +134,7 @@ fn wanted_files(names: &[String], files: &[FileRecord]) -> Result<Option<HashSet
     Ok(Some(wanted))
 }
 
-/// Under another name until it is whole. What is dropped before that is removed. `None` when it was
-/// stopped.
+/// Writes under another name until the file is complete; an incomplete file is removed. `None` if stopped.
 fn write_file(
     args: &ExportArgs,
     directory: &RunDirectory,
@@ -150,7 +149,7 @@ fn write_file(
     };
     let file = tempfile::Builder::new()
         .prefix(".seekscope-export-")
-        // As any new file; the process's mask applies.
+        // As for any new file; the process's umask applies.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(parent)
         .with_context(|| format!("cannot write to {}", parent.display()))?;
@@ -202,11 +201,11 @@ fn write_text(
     pass_events(directory, wanted, writer, stop)
 }
 
-/// What went where.
+/// What was written and what was not.
 struct Counts {
-    /// On the files wanted.
+    /// Events on the wanted files.
     events: u64,
-    /// Of them, those that the format cannot hold.
+    /// Those of them that the format cannot represent.
     left_out: u64,
 }
 
@@ -228,7 +227,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Returns how many events were left out.
+    /// Finishes the file. Returns the number of events left out.
     fn finish(self) -> Result<u64> {
         match self {
             Self::Fio(writer) => return Ok(writer.finish()?),
@@ -240,7 +239,8 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-/// The first failure ends the writing, not the reading, which cannot be ended from within.
+/// Passes the events to the writer. The first failure ends the writing, but not the reading, which cannot be
+/// ended from within.
 fn pass_events<W: Write>(
     directory: &RunDirectory,
     wanted: Option<&HashSet<u32>>,

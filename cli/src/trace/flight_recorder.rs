@@ -1,5 +1,4 @@
-//! `seekscope trace --ring`: the last seconds are held in memory and written down when something
-//! happens.
+//! `seekscope trace --ring`: keeps the last seconds in memory and writes them down when something happens.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,19 +8,18 @@ use std::time::Duration;
 use seekscope_run::{FileRecord, IoEvent, ThreadRecord};
 use seekscope_trace::{EventSink, SinkError};
 
-/// What the recorder and those who steer it share.
+/// State shared by the recorder and those who control it.
 #[derive(Debug, Default)]
 pub struct FlightState {
     /// Write down what is held, at the next drain.
     pub dump: AtomicBool,
-    /// How often that was done.
+    /// Number of times that was done.
     pub dumps: AtomicU64,
-    /// Events that gave way to newer ones.
+    /// Number of events displaced by newer ones.
     pub overwritten: AtomicU64,
-    /// Events in memory.
+    /// Number of events in memory.
     pub held: AtomicU64,
-    /// Of the events that gave way, those that were younger than the time asked for: the memory
-    /// was too small.
+    /// Number of displaced events that were younger than the time asked for: the memory was too small.
     pub too_young: AtomicU64,
 }
 

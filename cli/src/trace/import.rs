@@ -1,4 +1,4 @@
-//! `seekscope trace import`: a run made of a trace that another tool recorded.
+//! `seekscope trace import`: makes a run from a trace that another tool recorded.
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
@@ -21,7 +21,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Runs the command. `stop` ends it early; the run then holds what was read until then.
+/// Runs the command. `stop` ends it early; the run then contains what was read by then.
 pub fn run(args: &ImportArgs, arguments: Vec<String>, stop: &AtomicBool) -> Result<()> {
     let mut text = open(&args.file)?;
     let mut beginning = Vec::new();
@@ -45,7 +45,7 @@ pub fn run(args: &ImportArgs, arguments: Vec<String>, stop: &AtomicBool) -> Resu
     };
     close(&mut session, &mut phase, format, &summary)?;
     end(&mut session, &ended)?;
-    // Whoever sent a signal says so.
+    // Otherwise the caller that handles the signal says so.
     if !stopped(&ended) {
         ended?;
     }
@@ -100,7 +100,7 @@ fn phase_of(args: &ImportArgs, format: Format) -> Phase {
     }
 }
 
-/// The phase covers all events; the run lies where they lie in time.
+/// Closes the phase, which covers all events; the run is dated to their time.
 fn close(
     session: &mut Session,
     phase: &mut Phase,
@@ -140,7 +140,7 @@ fn end(session: &mut Session, ended: &Result<()>) -> Result<()> {
         Err(error) => (Outcome::Failed, Some(message_of(error))),
     };
     session.end(outcome, reason)?;
-    // The run ended when the recording did, on the clock of the recording.
+    // The run ended with the recording, on the recording's clock.
     session.document.ended_ns = session.document.phases.first().map(|p| p.ended_ns);
     session.save()
 }

@@ -10,27 +10,27 @@ use seekscope_trace::{EventSink, SinkError};
 
 use crate::live_terminal::View;
 
-/// Events passed on to the window at a time.
+/// Number of events passed to the window at a time.
 const BATCH: usize = 4096;
 
-/// What the recording fills and the terminal shows.
+/// The window that the recording fills and the terminal shows.
 pub type SharedWindow = Arc<Mutex<LiveWindow>>;
 
-/// Says what a file is to the database, where that is known.
+/// Adds a file's role in the database, if known.
 pub type NameFile = Box<dyn FnMut(&mut FileRecord) + Send>;
 
-/// A window of a trace that begins now.
+/// Returns a window for a trace that begins now.
 pub fn new_window() -> SharedWindow {
     Arc::new(Mutex::new(LiveWindow::new(monotonic_ns())))
 }
 
-/// A panic while drawing must not end the recording.
+/// Locks the window. A panic while drawing must not end the recording.
 pub fn lock(window: &SharedWindow) -> MutexGuard<'_, LiveWindow> {
     window.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes everything on to `inner`, and shows it to a window, many events at a time so that the
-/// lock costs nothing noticeable.
+/// Passes everything on to `inner` and to a window, many events at a time so that the lock costs nothing
+/// noticeable.
 pub struct Tee<S> {
     inner: S,
     window: SharedWindow,
@@ -39,7 +39,7 @@ pub struct Tee<S> {
 }
 
 impl<S: EventSink> Tee<S> {
-    /// The window gets files with the names that `name` gives them.
+    /// Wraps `inner`. The window gets files with the names that `name` gives them.
     pub fn new(inner: S, window: SharedWindow, name: NameFile) -> Self {
         let waiting = Vec::with_capacity(BATCH);
         Self {

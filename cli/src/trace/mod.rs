@@ -1,4 +1,4 @@
-//! `seekscope trace`: recording, and traces of other tools in and out.
+//! `seekscope trace`: records traces, and imports and exports those of other tools.
 
 mod choices;
 mod counting;
@@ -33,7 +33,7 @@ pub async fn run(args: TraceArgs, arguments: Vec<String>) -> Result<()> {
         Some(TraceVerb::Import(args)) => {
             until_signal(move |stop| import::run(&args, arguments, stop)).await
         }
-        // Nothing has to be put away, and a reader that is slow must not hold a signal up.
+        // There is nothing to clean up, and a slow reader must not delay a signal.
         Some(TraceVerb::Export(args)) if args.to_stdout() => {
             export::run(&args, &AtomicBool::new(false))
         }
@@ -41,8 +41,8 @@ pub async fn run(args: TraceArgs, arguments: Vec<String>) -> Result<()> {
     }
 }
 
-/// Does work that asks now and then whether to stop. After a signal it is waited for, so that it
-/// can put away what it has begun; a second signal ends the process.
+/// Runs work that periodically checks whether to stop. After a signal it is waited for, so that it can clean
+/// up; a second signal ends the process.
 async fn until_signal(work: impl FnOnce(&AtomicBool) -> Result<()> + Send + 'static) -> Result<()> {
     let (done, signal) = Interruption::listen().cancelling(work).await;
     done.context("the work broke off")??;

@@ -1,4 +1,4 @@
-//! Recording: from the command line to a finished run.
+//! Recording, from the command line to a finished run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
 use crate::session::{Session, name_file};
 
-/// How soon the end of the processes, or of the time, is noticed.
+/// How soon the end of the processes or of the time is noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// A trace must not fill the disk that it is about.
+/// Minimum free space: a trace must not fill the disk that it is about.
 const FREE_BYTES_MIN: u64 = 512 << 20;
 const WHAT: &str = "trace";
 
 /// Why a recording ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// The time was over, the processes have ended, or Ctrl-C came where nothing else ends it.
+    /// The time was up, the processes ended, or Ctrl-C came and nothing else would end it.
     AsAsked,
-    /// A signal came before the time was over.
+    /// A signal came before the time was up.
     Interrupted(&'static str),
     /// Recording could not go on.
     Early(String),
@@ -58,7 +58,7 @@ pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
         (Ended::Early(why), None) => Err(BrokenOff(why).into()),
         (Ended::AsAsked, None) => Ok(()),
     });
-    // Even where a live view had the terminal until now.
+    // Also after a live view, which had the terminal until now.
     let progress = Progress::new(args.output.quiet);
     ending::end(&mut session, worked, progress, |session| {
         show(session, &args.output, progress)
@@ -102,7 +102,7 @@ async fn record(
     session.document.phases = vec![phase];
     traced.learn_names(session).await;
     if let Some(command) = &mut traced.command {
-        // Its own end, where the time was over first.
+        // Ends it if the time was up first.
         command.end();
         if let Some(complaint) = command.complaint() {
             progress.say(complaint);
@@ -128,7 +128,7 @@ fn phase_of(traced: &Traced) -> Phase {
     }
 }
 
-/// What will be done, before it is done.
+/// Returns an announcement of what will be done.
 fn announcement(args: &RecordArgs, traced: &Traced, source: &LiveSource) -> String {
     let until = match args.duration {
         Some(time) => format!("for {time:?}; Ctrl-C ends it early"),
@@ -147,7 +147,7 @@ fn announcement(args: &RecordArgs, traced: &Traced, source: &LiveSource) -> Stri
     text
 }
 
-/// What was asked for and cannot be followed on this kernel stands in the run.
+/// Records in the run what was asked for and cannot be traced on this kernel.
 fn note_uncovered(session: &mut Session, args: &RecordArgs, source: &LiveSource) {
     for group in source.coverage().iter().filter(|group| !group.covered) {
         session.limit(Limitation {
@@ -213,7 +213,7 @@ async fn follow(
     Ok((waited?, facts))
 }
 
-/// Waits for whatever comes first: the time, the end of the processes, a signal, a failure.
+/// Waits for whatever comes first: the time, the end of the processes, a signal, or a failure.
 async fn wait(
     args: &RecordArgs,
     session: &Session,
@@ -222,7 +222,7 @@ async fn wait(
     recording: &Recording,
     flight: Option<&FlightState>,
 ) -> Result<Ended> {
-    // Without a handler the signal would end us.
+    // Without a handler the signal would end this process.
     let mut dump = flight
         .map(|_| signal(SignalKind::user_defined1()))
         .transpose()?;
@@ -245,7 +245,7 @@ async fn wait(
     }
 }
 
-/// A signal is how a trace without an end is ended.
+/// Returns how a signal ends the recording: a trace without a duration ends that way as asked.
 pub fn by_signal(args: &RecordArgs, signal: &'static str) -> Ended {
     match args.duration {
         None => Ended::AsAsked,
@@ -253,7 +253,7 @@ pub fn by_signal(args: &RecordArgs, signal: &'static str) -> Ended {
     }
 }
 
-/// Until the time is over, the processes have ended, the disk is nearly full, or `failed`.
+/// Waits until the time is up, the processes have ended, the disk is nearly full, or `failed` returns true.
 pub async fn until_over(
     args: &RecordArgs,
     session: &Session,
@@ -280,7 +280,7 @@ pub async fn until_over(
     }
 }
 
-/// Why recording cannot go on, once the disk under the run is nearly full.
+/// Returns why recording cannot go on, once the disk that holds the run is nearly full.
 pub fn disk_is_full(run: &Path) -> Option<String> {
     let space = rustix::fs::statvfs(run).ok()?;
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
@@ -294,7 +294,7 @@ pub fn disk_is_full(run: &Path) -> Option<String> {
     })
 }
 
-/// A flight recorder's events that gave way were seen and handed over, but not written.
+/// Records a flight recorder's displaced events: they were seen and handed over, but not written.
 fn note_flight(session: &mut Session, facts: &mut TraceFacts, flight: &FlightState) {
     facts.overwritten = flight.overwritten.load(Ordering::Relaxed);
     facts.written = facts.written.saturating_sub(facts.overwritten);

@@ -1,5 +1,5 @@
-//! What a trace's records say, derived anew from the run directory each time: by `trace` and
-//! `trace import` at their end and by `report` later.
+//! What a trace's records say, derived from the run directory each time: by `trace` and `trace import` at their
+//! end and by `report` later.
 
 use anyhow::{Context, Result};
 use seekscope_pattern::{AnalysisOptions, TraceAnalyser, TraceAnalysis};
@@ -13,8 +13,8 @@ use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::{Session, limit, no_trailer, truncated_trace};
 
-/// Analyses the finished run, fills in the summary, writes `run.json` and `report.html`, and prints tables, or
-/// JSON, on stdout.
+/// Analyses the finished run, fills in the summary, writes `run.json` and `report.html`, and prints tables or
+/// JSON on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let (directory, document) = (&session.directory, &mut session.document);
     let analysis = analyse(directory)?;
@@ -40,7 +40,7 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
 
 const READING: &str = "while reading the events of the run";
 
-/// The events are passed on, never held: there may be more of them than memory.
+/// Analyses the run. Events are streamed, never held: there may be more of them than memory.
 pub fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
     let totals = directory.totals()?;
     if !totals.is_empty() {
@@ -53,7 +53,7 @@ pub fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
     Ok(analyser.finish(&directory.files()?, &directory.threads()?))
 }
 
-/// A killed run left its phase open: it ends with its last event, and has no trailer.
+/// Closes the phase that a killed run left open: it ends with its last event, and has no trailer.
 pub fn close_abandoned_phase(document: &mut RunDocument, analysis: &TraceAnalysis) {
     let open = document.phases.iter_mut().find(|phase| phase.ended_ns == 0);
     let Some(phase) = open else { return };

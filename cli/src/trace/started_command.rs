@@ -1,4 +1,4 @@
-//! A command that is started in order to be traced: it waits until the trace has begun.
+//! A command that is started in order to be traced, and waits until the trace has begun.
 
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitIdOptions, WaitOptions, kill_process, waitpid};
 
-/// Stops itself, and becomes the user's command once it is continued.
+/// Stops itself, and becomes the user's command once continued.
 const WAIT_THEN_RUN: &str = "kill -STOP $$; exec sh -c \"$1\"";
 const POLL: Duration = Duration::from_millis(5);
 /// How long it may take to stop.
@@ -14,17 +14,17 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// How long the command may take to end when asked to.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// The command's process. Dropping it ends it.
+/// The command's process. Dropping it ends the process.
 pub struct StartedCommand {
     text: String,
     child: Child,
-    /// SIGTERM was sent, because the time was over.
+    /// SIGTERM was sent because the time was up.
     was_ended: bool,
 }
 
 impl StartedCommand {
-    /// Starts `text` with `sh -c`; it has not run yet when this returns. Its output goes where ours
-    /// goes, but to stderr, so that stdout stays ours.
+    /// Starts `text` with `sh -c`; the command has not run yet when this returns. Its output goes to stderr, so
+    /// that stdout stays ours.
     pub fn start(text: &str) -> Result<Self> {
         let child = Command::new("sh")
             .args(["-c", WAIT_THEN_RUN, "sh", text])
@@ -71,18 +71,18 @@ impl StartedCommand {
         &self.text
     }
 
-    /// Lets it run.
+    /// Lets the command run.
     pub fn go_on(&self) -> Result<()> {
         kill_process(self.handle()?, Signal::CONT)
             .context("cannot continue the command to be traced")
     }
 
-    /// How it ended; `None` while it runs.
+    /// Returns how it ended; `None` while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Asks it to end, waits a while, and then ends it.
+    /// Asks the command to end, waits a while, and then kills it.
     pub fn end(&mut self) {
         let Ok(pid) = self.handle() else { return };
         if self.ended().is_some() {
@@ -103,7 +103,7 @@ impl StartedCommand {
         let _ = waitpid(Some(pid), WaitOptions::empty());
     }
 
-    /// What is to be said of a command that failed by itself.
+    /// Returns a message if the command failed by itself.
     pub fn complaint(&mut self) -> Option<String> {
         let status = self.ended()?;
         (!status.success() && !self.was_ended)

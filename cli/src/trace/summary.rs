@@ -163,7 +163,7 @@ struct FlushesSummary {
 }
 
 impl<'a> TraceSummary<'a> {
-    /// That of a phase.
+    /// Makes the summary of a phase.
     pub fn of(phase: Option<&'a Phase>, analysis: &'a TraceAnalysis) -> Self {
         let trace = phase.and_then(|phase| phase.trace.as_ref());
         // Without a trailer these are unknown, which is not zero.
@@ -217,7 +217,7 @@ impl QueueDepthSummary {
 }
 
 impl<'a> FileSummary<'a> {
-    /// Of disks nothing is known without `requests` in the trace.
+    /// Makes the summary of a file. Without `requests` in the trace, nothing is known of disks.
     fn of(file: &'a FileTrace, requests: bool) -> Self {
         let pattern = file.reads.pattern.as_ref().or(file.writes.pattern.as_ref());
         let outcome = &file.latency_by_outcome;

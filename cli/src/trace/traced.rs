@@ -1,4 +1,4 @@
-//! The processes whose I/O is recorded: from what was typed to processes.
+//! Finds the processes whose I/O is recorded, from the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,24 +18,24 @@ use crate::layout::seen_from_here;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Where control groups are mounted, the second by systemd beside groups of the first version.
+/// Where control groups are mounted; the second is systemd's, beside groups of version 1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"];
 /// Units are not nested deeper than this (user@1000.service/app.slice/…).
 const UNIT_DEPTH_MAX: usize = 6;
 
-/// The processes to be followed.
+/// The processes to be traced.
 pub struct Traced {
     pub followed: Followed,
-    /// For people: "process 4711 (mongod)".
+    /// Description for people: "process 4711 (mongod)".
     pub name: String,
     /// Named processes; a trace ends with the last of them. Empty for a control group.
     pub processes: Vec<ProcessIdentity>,
-    /// The command that was started for this, stopped until [`StartedCommand::go_on`].
+    /// The command that was started for the trace, stopped until [`StartedCommand::go_on`].
     pub command: Option<StartedCommand>,
     named_by: Option<NamedBy>,
 }
 
-/// Who knows which file is which collection.
+/// The server that knows which file is which collection.
 struct NamedBy {
     server: Server,
     data: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl NamedBy {
 }
 
 impl Traced {
-    /// Finds the processes; with a target it also learns which file is which collection.
+    /// Finds the processes; with a target, also learns which file is which collection.
     pub async fn find(args: &WhoArgs, session: &mut Session, progress: Progress) -> Result<Self> {
         if let Some(uri) = &args.target {
             let _step = progress.step("connecting");
@@ -117,7 +117,7 @@ impl Traced {
         })
     }
 
-    /// Collections come while a trace goes on: asks for their names at its end, too.
+    /// Queries the names at the end too, as collections may be created during a trace.
     pub async fn learn_names(&self, session: &mut Session) {
         if let Some(named_by) = &self.named_by {
             let newer = named_by.names().await.map;
@@ -125,7 +125,7 @@ impl Traced {
         }
     }
 
-    /// Is anyone of them left who could do I/O?
+    /// Returns whether any of the processes is left that could do I/O.
     pub fn is_alive(&self) -> bool {
         match &self.followed {
             Followed::Cgroup(folder) => folder.exists(),
@@ -136,7 +136,7 @@ impl Traced {
         }
     }
 
-    /// The process whose counters accompany the trace, if there is one.
+    /// Returns the process whose counters accompany the trace, if there is exactly one.
     pub fn only_process(&self) -> Option<u32> {
         match self.followed {
             Followed::Process(pid) => Some(pid),
@@ -152,7 +152,7 @@ fn process_name(pid: u32) -> String {
     }
 }
 
-/// The process behind a connection string.
+/// Returns the process behind a connection string.
 async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     let server = Server::connect(uri).await?;
     refuse_router(&server).await?;
@@ -179,7 +179,7 @@ async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     let data = dbpath.and_then(|path| seen_from_here(pid, &path).ok());
     let named_by = NamedBy { server, data };
     let names = named_by.names().await;
-    // Roles are told by the files' names in any case.
+    // Roles are known from the files' names in any case.
     session.file_map = Some(names.map);
     names.limitation.into_iter().for_each(|l| session.limit(l));
     let name = format!("the server {} ({})", redact_uri(uri), process_name(pid));
@@ -190,7 +190,7 @@ async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     })
 }
 
-/// A group by its folder, or by its path from where groups are mounted.
+/// Returns a group's folder, given the folder itself or its path below the mount point.
 fn group_folder(path: &Path) -> Result<PathBuf> {
     let below = |root: &&str| Path::new(root).join(path.strip_prefix("/").unwrap_or(path));
     std::iter::once(path.to_path_buf())
@@ -211,7 +211,7 @@ fn is_group(folder: &Path) -> bool {
     folder.join("cgroup.procs").is_file()
 }
 
-/// The group that systemd made for a unit, which bears its name.
+/// Returns the group that systemd made for a unit, which has the unit's name.
 fn unit_folder(unit: &str) -> Result<PathBuf> {
     let name = if unit.contains('.') {
         unit.to_string()

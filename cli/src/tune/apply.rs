@@ -1,4 +1,4 @@
-//! `tune apply`: the recommended change made on a server for good, or undone.
+//! `tune apply`: makes the recommended change on a server permanently, or undoes it.
 
 use anyhow::Result;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
@@ -14,7 +14,7 @@ use crate::exit::{Inconsistent, Usage};
 use crate::output;
 use crate::progress::Progress;
 
-/// Runs it.
+/// Runs the command.
 pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> {
     let (directory, document) = RunDirectory::open(&args.run)?;
     let Some(record) = document.tune else {
@@ -73,7 +73,7 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
     ))
 }
 
-/// The knobs that the change changes.
+/// Returns the knobs that the change affects.
 fn changed(file: KnobFile, recommended: &KnobValues) -> Vec<KnobEntry> {
     let entries = file.knobs.into_iter();
     let differs = |entry: &KnobEntry| {
@@ -126,14 +126,14 @@ async fn set(
     match applier.apply(&Configuration(wanted)).await {
         Ok(_) => Ok(()),
         Err(error) => {
-            // Half a change is none that was measured.
+            // Half of a change was never measured.
             put_back(progress, &mut applier).await;
             Err(error.into())
         }
     }
 }
 
-/// What of it does not outlive the server's next start.
+/// Explains which part of the change does not survive a restart of the server.
 fn lasting(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
     let at_run_time = |entry: &&KnobEntry| {
         matches!(

@@ -1,4 +1,4 @@
-//! Where trials happen: a private server, somebody's, or nothing that seekscope knows of.
+//! Where trials happen: on a private server, on somebody's, or without a server that seekscope knows of.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::progress::Progress;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unfit(pub String);
 
-/// What a fallible step of a trial comes to: an error only where the session cannot go on.
+/// The result of a fallible step of a trial: an error only if the session cannot go on.
 pub type Fit<T> = Result<Result<T, Unfit>>;
 
-/// The place where trials happen, with the load that is put on it.
+/// The place where trials happen, with the means of setting its knobs.
 pub struct Arena<'a> {
     pub place: Place<'a>,
     /// The knobs, with how each is set.
     pub entries: Vec<KnobEntry>,
-    /// A shell command before each run.
+    /// A shell command to run before each run.
     pub prepare: Option<String>,
 }
 
-/// One of them.
+/// The kinds of places.
 pub enum Place<'a> {
     Local(Box<LocalArena<'a>>),
     Server(Box<ServerArena>),
@@ -39,7 +39,7 @@ pub enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// The server, where there is one and it runs.
+    /// Returns the server, if there is one and it is running.
     pub fn target(&self) -> Option<&Target> {
         match self {
             Self::Local(local) => local.target(),
@@ -48,8 +48,8 @@ impl Place<'_> {
         }
     }
 
-    /// Writes down what everything is set to, and puts back what an earlier part of the session left
-    /// changed; loads the data of somebody's server.
+    /// Saves all original settings and restores what an earlier part of the session left changed; loads the
+    /// data on somebody's server.
     pub async fn make_ready(
         &mut self,
         stage: &mut Stage,
@@ -76,7 +76,7 @@ impl Place<'_> {
 }
 
 impl Arena<'_> {
-    /// Puts the setting in place and makes everything ready for a run.
+    /// Applies the setting and prepares everything for a run.
     pub async fn prepare(
         &mut self,
         stage: &mut Stage,
@@ -106,8 +106,8 @@ impl Arena<'_> {
         }
     }
 
-    /// Takes the setting back at once, ahead of whatever is run next. A private server needs nothing: its
-    /// next run is of another process.
+    /// Restores the original setting at once, before the next run. A private server needs nothing: its next run
+    /// uses another process.
     pub async fn withdraw(&mut self, stage: &Stage) -> Result<()> {
         match &mut self.place {
             Place::Local(_) | Place::Nowhere(None) => Ok(()),
@@ -116,12 +116,12 @@ impl Arena<'_> {
         }
     }
 
-    /// The server, where there is one and it runs.
+    /// Returns the server, if there is one and it is running.
     pub fn target(&self) -> Option<&Target> {
         self.place.target()
     }
 
-    /// Variables for commands: knobs that are set so, the server, the seed.
+    /// Returns the variables for commands: knobs that are set that way, the server, the seed.
     pub fn environment(&self, values: &Configuration, seed: u64) -> BTreeMap<String, String> {
         let mut environment = BTreeMap::from([("SEEKSCOPE_SEED".into(), seed.to_string())]);
         if let Some(target) = self.target() {
@@ -137,7 +137,7 @@ impl Arena<'_> {
         environment
     }
 
-    /// Puts everything back. Whether every setting is as it was; `None` if none was changed.
+    /// Restores everything. Returns whether every setting is as it was; `None` if none was changed.
     pub async fn close(self, progress: Progress) -> Result<Option<bool>> {
         match self.place {
             Place::Local(local) => local.close().await.map(|()| None),
@@ -150,7 +150,7 @@ impl Arena<'_> {
     }
 }
 
-/// What a server of our own is started with.
+/// Returns the options with which a private server is started.
 fn start_options(
     entries: &[KnobEntry],
     values: &Configuration,

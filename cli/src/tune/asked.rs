@@ -1,4 +1,4 @@
-//! What a session is asked to measure, checked before anything is started.
+//! What a session is to measure, checked before anything is started.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::args::TuneMeasuredArgs;
 use crate::bench::Repeatable;
 use crate::exit::Usage;
 
-/// A run of a workload, unless something else is asked for.
+/// Default length of a workload's run.
 const TRIAL_FOR: Duration = Duration::from_secs(20);
 
 /// What is measured, checked.
@@ -45,7 +45,7 @@ impl Asked {
 }
 
 impl Load {
-    /// How long a run takes, and what makes it longer or says so.
+    /// Returns how long a run takes, and which option makes it longer or states its length.
     pub fn runs(&self) -> Runs<'static> {
         match self {
             Self::Command { takes, .. } => Runs {

@@ -10,7 +10,7 @@ use super::arena::{Fit, Unfit};
 use super::metric::Figures;
 use crate::bench::Stage;
 
-/// Emptying caches and the like.
+/// Time limit for emptying caches and the like.
 const PREPARE_LIMIT: Duration = Duration::from_secs(600);
 /// How many bytes of an error are shown.
 const SHOWN_BYTES: usize = 400;
@@ -19,12 +19,12 @@ const SHOWN_BYTES: usize = 400;
 #[derive(Debug)]
 pub enum Ran {
     Done(Figures),
-    /// It failed, hung, or printed nothing of use: why.
+    /// It failed, hung, or printed nothing useful, with the reason.
     Failed(String),
 }
 
-/// Runs it with these variables in its environment, and reads the figures that are wanted: `seconds`
-/// always, `output`, and `json:/…` of what it prints. Dropping the future kills it and what it started.
+/// Runs the command with these environment variables, and reads the wanted figures: `seconds` always, `output`,
+/// and `json:/…` from what it prints. Dropping the future kills the command and what it started.
 pub async fn run(
     command: &str,
     environment: &BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub async fn run(
     Ok(Ran::Done(figures))
 }
 
-/// The user's preparation of a run: nothing is read of it.
+/// Runs the user's preparation for a run; its output is not read.
 pub async fn prepare(
     stage: &Stage,
     command: &str,
@@ -79,7 +79,7 @@ pub async fn prepare(
     })
 }
 
-/// A figure that stands in what was printed; `None` for others.
+/// Reads a figure from the output; `None` for figures of another kind.
 fn read(name: &str, stdout: &str) -> Option<Result<f64, String>> {
     match name.strip_prefix("json:") {
         Some(pointer) => Some(from_json(stdout, pointer)),
@@ -88,7 +88,7 @@ fn read(name: &str, stdout: &str) -> Option<Result<f64, String>> {
     }
 }
 
-/// Whole output as JSON, or its last line that is.
+/// Reads a figure from the whole output as JSON, or from the last line that is JSON.
 fn from_json(stdout: &str, pointer: &str) -> Result<f64, String> {
     let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     let document = parse(stdout)

@@ -1,4 +1,4 @@
-//! What a session is, as it stands in its run directory: enough to carry it on.
+//! The definition of a session as stored in its run directory: enough to resume it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,18 +17,18 @@ use crate::exit::Usage;
 
 const FILE: &str = "tune.json";
 const SCHEMA: &str = "seekscope/tune-session/1";
-/// In a command they may stand beside a password.
+/// Words that may come before a password in a command.
 const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
-/// In place of such a command.
+/// Shown in place of such a command.
 const HIDDEN: &str = "...";
-/// What messages call it.
+/// Name of the connection string in messages.
 const URI: &str = "the connection string";
 const RESTART: &str = "--restart-command";
-/// Ours is a few thousand bytes.
+/// A real definition is a few thousand bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// The definition of a session, without secrets: a connection string's user and password are not kept, nor those in
-/// commands.
+/// The definition of a session, without secrets: neither a connection string's user and password nor those in
+/// commands are kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Definition {
     pub schema: String,
@@ -42,13 +42,14 @@ pub struct Definition {
     pub knobs: String,
     /// Knobs of the catalogue that are not tuned, and why.
     pub left_out: Vec<(String, String)>,
-    /// What people should know of the knobs that are tuned.
+    /// What people should know about the tuned knobs.
     #[serde(default)]
     pub cautions: Vec<(String, String)>,
-    /// Texts of WiredTiger's that the server was started with, by their path in its configuration file.
+    /// WiredTiger configuration texts that the server was started with, by their path in its configuration
+    /// file.
     pub configured: BTreeMap<String, String>,
     pub plan: Plan,
-    /// Which texts held secrets, and must be given again.
+    /// Names of the texts that contained secrets and must be given again.
     #[serde(default)]
     secret: Vec<String>,
 }
@@ -76,7 +77,7 @@ impl Definition {
         }
     }
 
-    /// Writes it for a later process, without secrets.
+    /// Writes the definition for a later process, without secrets.
     pub fn save(&self, run: &Path) -> Result<()> {
         let uri = self.target.clone().unwrap_or_default();
         let (mut kept, mut secret) = (self.clone(), Vec::new());
@@ -112,7 +113,7 @@ impl Definition {
         Ok(definition)
     }
 
-    /// Takes from the command line what was not kept because it holds secrets.
+    /// Takes from the command line what was not kept because it contains secrets.
     pub fn with_secrets(mut self, given: [Option<&str>; TEXTS]) -> Result<Self> {
         let uri = given[0].unwrap_or_default();
         let secret = std::mem::take(&mut self.secret);
@@ -140,13 +141,13 @@ impl Definition {
         Ok(self)
     }
 
-    /// The same for putting settings back, which runs no load.
+    /// As [`Self::with_secrets`], but for restoring settings, which runs no load.
     pub fn for_restore(mut self, uri: Option<&str>, restart: Option<&str>) -> Result<Self> {
         self.secret.retain(|name| name == URI || name == RESTART);
         self.with_secrets([uri, None, None, restart])
     }
 
-    /// Texts in which secrets may stand.
+    /// Returns the texts that may contain secrets.
     fn texts(&mut self) -> [(&'static str, &mut Option<String>); TEXTS] {
         [
             (URI, &mut self.target),
@@ -156,18 +157,18 @@ impl Definition {
         ]
     }
 
-    /// How a server takes what its configuration file says.
+    /// Returns how a server picks up its configuration file.
     pub fn restart(&self) -> Option<Restart> {
         server_arena::restart(self.config_file.as_ref(), self.restart_command.as_ref())
     }
 
-    /// The knobs, read back.
+    /// Returns the stored knobs.
     pub fn knob_file(&self) -> Result<KnobFile> {
         KnobFile::parse(&self.knobs).map_err(|error| Usage(error.to_string()).into())
     }
 }
 
-/// A text as it is kept. A command with what may be a password in a form of its own is not kept at all.
+/// Returns a text without secrets. A command that may contain a password in some other form is not kept at all.
 fn without_secrets(name: &str, text: &str, uri: &str) -> String {
     let words = text.to_ascii_lowercase();
     let is_suspect = SECRET_WORDS.iter().any(|word| words.contains(word))
@@ -178,7 +179,7 @@ fn without_secrets(name: &str, text: &str, uri: &str) -> String {
     }
 }
 
-/// How many they are; see [`Definition::with_secrets`].
+/// The number of such texts; see [`Definition::with_secrets`].
 pub const TEXTS: usize = 4;
 
 #[cfg(test)]

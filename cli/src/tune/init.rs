@@ -1,4 +1,4 @@
-//! `tune init`: the catalogue's knobs that a server has, as a file to be edited.
+//! `tune init`: writes the catalogue's knobs that a server has to a file for editing.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,7 +17,7 @@ use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
 
-/// Runs it.
+/// Runs the command.
 pub async fn run(args: &TuneInitArgs, environment: &Environment) -> Result<()> {
     let text = text(args, environment).await?;
     match &args.out {

@@ -1,4 +1,5 @@
-//! What may be changed: from the catalogue or a file, as far as the place has it and the user allows it.
+//! Chooses what may be changed: from the catalogue or a file, as far as the place has it and the user permits
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,9 +25,9 @@ use crate::bench::{Stage, Target};
 use crate::environment::Environment;
 use crate::exit::Usage;
 
-/// Written by hand: more is a mistake.
+/// Knob files are written by hand: a larger one is a mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Of a knob's `read` command.
+/// Time limit for a knob's `read` command.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 
 /// What is tuned.
@@ -38,12 +39,12 @@ pub struct Choice {
     pub left_out: Vec<(String, String)>,
     /// See [`Discovered::configured`].
     pub configured: BTreeMap<String, String>,
-    /// Of the knobs that are tuned: what they risk, what bounds them, and which no run can judge.
+    /// For the tuned knobs: what they risk, what bounds them, and which no run can judge.
     pub cautions: Vec<(String, String)>,
 }
 
 impl Choice {
-    /// The knobs with their values at the start, as a file.
+    /// Returns the knobs with their values at the start, as a file.
     pub fn file(&self) -> KnobFile {
         KnobFile {
             knobs: self.entries.clone(),
@@ -52,7 +53,7 @@ impl Choice {
     }
 }
 
-/// Finds what the place has of what was asked for.
+/// Finds which of the requested knobs the place has.
 pub async fn choose(
     args: &TuneSessionArgs,
     place: &Place<'_>,
@@ -102,7 +103,7 @@ pub async fn choose(
     })
 }
 
-/// What people should know of the knobs that are tuned.
+/// Returns what people should know about the tuned knobs.
 fn cautions(found: &Discovered, tuned: &[KnobEntry]) -> Vec<(String, String)> {
     let mut cautions = Vec::new();
     for entry in tuned {
@@ -119,7 +120,7 @@ fn cautions(found: &Discovered, tuned: &[KnobEntry]) -> Vec<(String, String)> {
     cautions
 }
 
-/// Takes out knobs that would be tuned and never set.
+/// Removes knobs that would be tuned but never set.
 fn leave_out_unreached(found: &mut Discovered, whose: &Whose<'_>, load: &Load) {
     let why = |route: &Route| match (route, whose, load) {
         (Route::Environment { .. }, _, Load::Workload(_)) => {
@@ -142,7 +143,7 @@ fn leave_out_unreached(found: &mut Discovered, whose: &Whose<'_>, load: &Load) {
     });
 }
 
-/// All that the catalogue has for a server, also what a session would have to unlock.
+/// Returns all that the catalogue has for a server, including what a session would have to unlock.
 pub async fn offered(whose: &Whose<'_>, local: &TuneLocalArgs) -> Result<Discovered> {
     let unlocked = Unlocked {
         durability: true,
@@ -153,7 +154,7 @@ pub async fn offered(whose: &Whose<'_>, local: &TuneLocalArgs) -> Result<Discove
     found(&whose.catalogue()?, whose, unlocked, true, local, None).await
 }
 
-/// The file, and the names that are wanted of it; none are those worth a search.
+/// Returns the file and the names wanted from it; no names means those worth a search.
 fn wanted(args: &TuneKnobArgs, whose: &Whose<'_>) -> Result<(KnobFile, Vec<String>)> {
     match &args.knobs {
         Some(path) if path.ends_with(".toml") || Path::new(path).is_file() => {
@@ -183,15 +184,15 @@ fn read(path: &Path) -> Result<KnobFile> {
     KnobFile::parse(&text).map_err(|error| Usage(format!("{}: {error}", path.display())).into())
 }
 
-/// Whose knobs they are.
+/// Owner of the knobs.
 pub enum Whose<'a> {
-    /// A private server's, running or not.
+    /// A private server, running or not.
     Ours {
         kind: ServerKind,
         target: Option<&'a Target>,
     },
     Theirs(&'a Target),
-    /// The user's alone.
+    /// The user alone, without a server.
     Nobodys,
 }
 
@@ -230,12 +231,12 @@ impl<'a> Whose<'a> {
         Ok(Catalogue::of(program)?)
     }
 
-    /// The memory of the server's process, or of one that we will start in our own memory groups.
+    /// Returns the memory of the server's process, or of one that will be started in our own memory groups.
     fn memory(&self) -> Option<ServerMemory> {
         ServerMemory::of(&ProcFs::host(), self.pid()?)
     }
 
-    /// The processors that the server may use, or one that we will start as we are bound ourselves.
+    /// Returns the number of processors that the server may use; one that we start has our own limits.
     fn cpus(&self) -> Option<u32> {
         processors_allowed(&ProcFs::host(), self.pid()?)
     }
@@ -247,7 +248,7 @@ impl<'a> Whose<'a> {
         }
     }
 
-    /// This host's, if the server runs here.
+    /// Returns this host's files, if the server runs here.
     fn host_files(&self) -> Option<HostFiles> {
         let target = self.target()?;
         target.facts.pid?;
@@ -256,7 +257,7 @@ impl<'a> Whose<'a> {
     }
 }
 
-/// Which program a private server would be.
+/// Returns the program that a private server would run.
 pub fn local_kind(local: &TuneLocalArgs, environment: &Environment) -> Result<ServerKind> {
     let binary = ServerBinary::find(
         local.server_binary.as_deref(),
@@ -294,7 +295,7 @@ async fn found(
     Ok(discover(file, &replies, &surroundings))
 }
 
-/// Start options of a local server that the user gave: the values that its knobs have at the start.
+/// Returns the user's start options for a local server: the values that its knobs have at the start.
 fn given(local: &TuneLocalArgs) -> KnobValues {
     let args = start_args(local);
     let mut given = KnobValues::new();
@@ -314,7 +315,7 @@ fn given(local: &TuneLocalArgs) -> KnobValues {
     given
 }
 
-/// `--also`: a preset's name, or NAME=VALUE with commas.
+/// Parses `--also`: a preset's name, or NAME=VALUE separated by commas.
 fn also(text: &str, entries: &[KnobEntry], presets: &[Preset]) -> Result<Preset> {
     if let Some(preset) = presets.iter().find(|preset| preset.name == text) {
         return Ok(preset.clone());
@@ -353,7 +354,7 @@ fn also(text: &str, entries: &[KnobEntry], presets: &[Preset]) -> Result<Preset>
     })
 }
 
-/// As the knob's range understands it; what it does not is refused where the plan is made.
+/// Converts a value as the knob's range understands it; other values are refused when the plan is made.
 fn value_of(entry: &KnobEntry, text: &str) -> KnobValue {
     let number = || text.parse::<f64>().map(KnobValue::Float).ok();
     let value = match &entry.knob.range {
@@ -366,7 +367,7 @@ fn value_of(entry: &KnobEntry, text: &str) -> KnobValue {
     value.unwrap_or_else(|| KnobValue::Text(text.into()))
 }
 
-/// The best setting of an earlier session, as far as its knobs are tuned now.
+/// Returns the best setting of an earlier session, for those of its knobs that are tuned now.
 fn earlier_best(run: &Path, entries: &[KnobEntry]) -> Result<Preset> {
     let document = RunDirectory::read_document(run)
         .map_err(|error| Usage(format!("--begin-with: {error}")))?;

@@ -1,4 +1,4 @@
-//! Trials on a private server: each gets a fresh copy of the loaded data and a server started with its
+//! Runs trials on a private server: each gets a fresh copy of the loaded data and a server started with its
 //! setting.
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use crate::bench::{Stage, Target};
 use crate::environment::Environment;
 use crate::exit::message_of;
 
-/// Small enough that data for a short trial do not fit.
+/// Small enough that data for a short trial does not fit.
 const CACHE_BYTES: u64 = 256 << 20;
 
-/// Start options by name, as `bench --server-setting` takes them.
+/// Start options by name, in the form of `bench --server-setting`.
 pub type StartOptions = Vec<(String, String)>;
 
 /// A private server, with the loaded data that every trial copies.
@@ -26,9 +26,9 @@ pub struct LocalArena<'a> {
     args: BenchTargetArgs,
     environment: &'a Environment,
     target: Option<Target>,
-    /// Loaded data, by the options that only new data have.
+    /// Loaded data, by the options that affect new data only.
     loaded: BTreeMap<StartOptions, PathBuf>,
-    /// Load anew each time.
+    /// Load the data again for each trial.
     fresh_data: bool,
     loads: u32,
 }
@@ -59,7 +59,7 @@ impl<'a> LocalArena<'a> {
         self.target.as_ref()
     }
 
-    /// Starts the server with `options`; `of_data` are those among them that only new data have.
+    /// Starts the server with `options`; `of_data` are those among them that affect new data only.
     pub async fn prepare(
         &mut self,
         stage: &mut Stage,
@@ -68,7 +68,7 @@ impl<'a> LocalArena<'a> {
         of_data: &StartOptions,
     ) -> Fit<()> {
         let data = match load {
-            // A command brings its own data, and finds them as it left them.
+            // A command brings its own data, and finds it as it left it.
             Load::Command { .. } => None,
             Load::Workload(_) if self.fresh_data => None,
             Load::Workload(_) => match self.loaded.get(of_data) {
@@ -132,7 +132,7 @@ impl<'a> LocalArena<'a> {
         let Some(target) = self.target.as_mut() else {
             return Ok(Ok(()));
         };
-        // What is tuned is no longer what the command line says of it.
+        // Tuned options replace those of the command line.
         let mut args = self.args.clone();
         let is_tuned = |name: &String| options.iter().any(|(tuned, _)| tuned == name);
         args.server_setting.retain(|(name, _)| !is_tuned(name));
@@ -162,12 +162,12 @@ impl<'a> LocalArena<'a> {
     }
 }
 
-/// Of the server as it runs now.
+/// Returns a watch on the server as it runs now.
 fn watch(target: &Target) -> MemoryWatch {
     MemoryWatch::of(&ProcFs::host(), target.facts.pid)
 }
 
-/// As `bench` would start it.
+/// Returns the arguments with which `bench` would start it.
 pub fn start_args(args: &TuneLocalArgs) -> BenchTargetArgs {
     BenchTargetArgs {
         uri: None,

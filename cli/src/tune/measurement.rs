@@ -1,4 +1,4 @@
-//! One run of the workload or command under the setting in place: its figures, or why there are none.
+//! Measures one run of the workload or command under the current setting: its figures, or why there are none.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::partial::partial_figure;
 use crate::bench::{Pace, Repeatable, Stage, StepDone, Stretch, Target, Watch};
 use crate::exit::{Interrupted, message_of};
 
-/// How often a run is looked at for an early end.
+/// How often a run is checked for an early end.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What is run.
@@ -26,7 +26,7 @@ pub enum Load {
     Command {
         command: String,
         limit: Duration,
-        /// What the user says that a run takes.
+        /// Length of a run, according to the user.
         takes: Option<Duration>,
     },
 }
@@ -36,12 +36,12 @@ pub enum Load {
 pub enum Ended {
     Measured {
         figures: Figures,
-        /// Did the run settle? `None` where nobody can tell.
+        /// Whether the run settled; `None` if that is unknown.
         steady: Option<bool>,
-        /// The metric up to each checkpoint, where it can be known before the end.
+        /// The metric up to each checkpoint, if it can be known before the end.
         partial: [Option<f64>; CHECKPOINTS.len()],
     },
-    /// It could not win: its extrapolated value.
+    /// It could not win; holds its extrapolated value.
     Early {
         value: f64,
         at_share: f64,
@@ -55,7 +55,7 @@ pub enum Ended {
     },
 }
 
-/// What is asked of a run.
+/// The parameters of a run.
 pub struct Asked<'a> {
     /// Unique in the run directory.
     pub name: String,
@@ -63,17 +63,17 @@ pub struct Asked<'a> {
     pub metric: &'a Metric,
     /// Variables for a command.
     pub environment: BTreeMap<String, String>,
-    /// May it end early? What is expected of the best setting, and what earlier runs taught.
+    /// If the run may end early: the value expected of the best setting, and what earlier runs taught.
     pub against: Option<(f64, &'a EarlyStop)>,
-    /// Of the server, whose memory the run must not exhaust.
+    /// The server's memory, which the run must not exhaust.
     pub memory: &'a MemoryWatch,
     /// Figures that a command has to print: the metric's and those of constraints.
     pub wanted: Vec<&'a str>,
 }
 
 impl Load {
-    /// Runs it. An error only where the session cannot go on: a signal, a run directory that cannot be
-    /// written.
+    /// Runs the load. Returns an error only if the session cannot go on: a signal, or a run directory that
+    /// cannot be written.
     pub async fn run(
         &self,
         stage: &mut Stage,
@@ -165,7 +165,7 @@ async fn run_workload(
     }
 }
 
-/// Looks on while a run is under way.
+/// Observes a run in progress.
 struct Looking<'a> {
     watch: &'a Watch,
     metric: &'a Metric,
@@ -175,7 +175,7 @@ struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    /// Why the run is ended before its time.
+    /// Returns why the run is to be ended early.
     async fn until_cut_short(&self) -> Ended {
         tokio::select! {
             (value, at_share) = self.until_hopeless() => Ended::Early { value, at_share },
@@ -183,7 +183,7 @@ impl Looking<'_> {
         }
     }
 
-    /// The extrapolated value and the share of the window that was run, once a run cannot win.
+    /// Returns the extrapolated value and the share of the window that was run, once a run cannot win.
     async fn until_hopeless(&self) -> (f64, f64) {
         let mut next = 0;
         loop {
@@ -202,7 +202,7 @@ impl Looking<'_> {
         }
     }
 
-    /// The metric over the first `share` of the window; see [`partial_figure`].
+    /// Returns the metric over the first `share` of the window; see [`partial_figure`].
     fn partial(&self, share: f64) -> Option<f64> {
         let window = self.duration?.mul_f64(share);
         partial_figure(self.watch, window, &self.metric.figure)
@@ -213,7 +213,7 @@ impl Looking<'_> {
     }
 }
 
-/// Figures of the steps that a run added.
+/// Returns the figures of the steps that a run added.
 fn figures_of(
     stage: &mut Stage,
     target: &Target,
@@ -224,7 +224,7 @@ fn figures_of(
     let mut response = seekscope_run::latency_histogram();
     response.auto(true);
     for step in done {
-        // Both are of the same kind; one that does not fit is left out.
+        // Both are of the same kind; values that do not fit are left out.
         let _ = response.add(&step.response);
     }
     let steps = stage.measurement().steps.get(first..).unwrap_or_default();
@@ -256,7 +256,7 @@ fn figures_of(
     }
 }
 
-/// Why a run counts for nothing.
+/// Returns why a run does not count.
 fn refusal(steps: &[&BenchStep]) -> Option<String> {
     for step in steps {
         if let Some(why) = step.invalid.first() {
@@ -283,10 +283,10 @@ fn refusal(steps: &[&BenchStep]) -> Option<String> {
     steps.is_empty().then(|| "nothing was run".into())
 }
 
-/// Beyond this share of failed operations a run is no measurement of anything.
+/// Above this share of failed operations a run does not measure anything.
 const MAX_ERRORS: f64 = 0.01;
 
-/// Throughput and what each operation cost, of steps that ran at the same time.
+/// Returns the throughput and the cost per operation, for steps that ran at the same time.
 fn figures(steps: &[&BenchStep]) -> Figures {
     let mut figures = Figures::new();
     let all = steps.iter().map(|step| step.throughput_per_s).sum();
@@ -303,7 +303,7 @@ fn figures(steps: &[&BenchStep]) -> Figures {
     };
     let elapsed_ns = first.ended_ns.saturating_sub(first.started_ns);
     add("seconds", elapsed_ns as f64 / 1e9);
-    // What process and server used is that of all steps together.
+    // Process and server usage are those of all steps together.
     let requests = steps.iter().map(|step| step.requests).sum::<u64>().max(1) as f64;
     add(
         "client_cpu_us_per_op",
@@ -322,7 +322,7 @@ fn figures(steps: &[&BenchStep]) -> Figures {
     figures
 }
 
-/// Memory that the server's process holds now, where that can be seen.
+/// Adds the memory that the server's process uses now, if it can be observed.
 fn add_memory(figures: &mut Figures, pid: Option<u32>) {
     let rss = pid.and_then(|pid| ProcFs::host().rss_bytes(pid).ok());
     if let Some(bytes) = rss {

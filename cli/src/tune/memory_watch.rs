@@ -1,5 +1,5 @@
-//! No trial may get the server killed: the memory of its groups and of its host is watched while it is under
-//! load, and while its data are loaded.
+//! Prevents trials from getting the server killed: watches the memory of its groups and its host while it is
+//! under load or its data is being loaded.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::arena::{Fit, Unfit};
 use crate::bench::{Repeatable, Stage, Target, Watch};
 use crate::exit::Interrupted;
 
-/// Short beside the time in which a server fills what is left.
+/// Short compared with the time in which a server fills what is left.
 const LOOK: Duration = Duration::from_millis(50);
-/// What is left of a limit when a run is ended: a sixteenth, and of a very large limit this.
+/// What is left of a limit when a run is ended: a sixteenth, but at most `LEFT_BYTES_MAX`.
 const LEFT_SHARE: u64 = 16;
 const LEFT_BYTES_MAX: u64 = 1 << 30;
 
@@ -29,7 +29,7 @@ pub struct MemoryWatch {
 struct Watched {
     whose: Whose,
     limit_bytes: u64,
-    /// What it may hold before the run is ended.
+    /// Use at which the run is ended.
     full_bytes: u64,
 }
 
@@ -40,8 +40,8 @@ enum Whose {
 }
 
 impl MemoryWatch {
-    /// Of the server's host and of all groups of its process that have a limit; of none where they cannot be
-    /// seen.
+    /// Watches the server's host and all groups of its process that have a limit; nothing if they cannot be
+    /// observed.
     pub fn of(proc_fs: &ProcFs, pid: Option<u32>) -> Self {
         let groups = pid.and_then(|pid| GroupMemory::all_of(proc_fs, pid));
         let groups = groups.unwrap_or_default().into_iter().map(Whose::Group);
@@ -71,7 +71,7 @@ impl MemoryWatch {
         loaded
     }
 
-    /// What the work comes to, or why it was given up.
+    /// Returns the result of the work, or why it was given up.
     async fn over<T>(
         &self,
         work: impl Future<Output = Result<T>>,
@@ -90,7 +90,7 @@ impl MemoryWatch {
         }
     }
 
-    /// Ends when one of them is nearly full, with the reason; never where nothing is watched.
+    /// Completes with the reason when any watched memory is nearly full; never if nothing is watched.
     pub async fn until_nearly_full(&self) -> String {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -110,7 +110,7 @@ impl Watched {
         let limit_bytes = whose.limit_bytes()?;
         let held_bytes = whose.held_bytes()?.min(limit_bytes);
         let left_bytes = (limit_bytes / LEFT_SHARE).min(LEFT_BYTES_MAX);
-        // A group that is nearly full when the run begins may take half of what is left.
+        // A group that is nearly full at the start may take half of what is left.
         let half_bytes = held_bytes + (limit_bytes - held_bytes) / 2;
         Some(Self {
             full_bytes: half_bytes.max(limit_bytes - left_bytes),
@@ -164,7 +164,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A group of version 2 that allows 640 MiB, with `/proc` beside it.
+    /// A group of version 2 with a limit of 640 MiB, with `/proc` beside it.
     fn host(root: &Path) -> ProcFs {
         let top = root.join("groups");
         let write = |path: &str, text: &str| {
@@ -183,7 +183,7 @@ mod tests {
         ProcFs::at(root)
     }
 
-    /// Beside 400 MiB of caches.
+    /// Sets the memory in use, in addition to 400 MiB of caches.
     fn hold(root: &Path, mib: u64) {
         let usage = (400 + mib) * MIB;
         fs::write(root.join("groups/pod/memory.current"), usage.to_string()).unwrap();

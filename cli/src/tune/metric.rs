@@ -1,4 +1,4 @@
-//! What is to be made better, and what must hold meanwhile: names of figures, directions, units.
+//! What is to be improved, and what must hold meanwhile: names of figures, directions, units.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::exit::Usage;
 /// Figures of a run by name: what [`Metric`] and [`Constraint`] ask for.
 pub type Figures = BTreeMap<String, f64>;
 
-/// As typed, as figures call it, unit, and which way is better if nothing is said.
+/// Name as typed, name in the figures, unit, and the better direction by default.
 const KNOWN: [(&str, &str, &str, Goal); 9] = [
     ("throughput", "throughput_per_s", "per_s", Goal::Maximise),
     ("p50", "p50_ms", "ms", Goal::Minimise),
@@ -38,12 +38,12 @@ const KNOWN: [(&str, &str, &str, Goal); 9] = [
     ("memory", "server_rss_bytes", "bytes", Goal::Minimise),
     ("seconds", "seconds", "s", Goal::Minimise),
 ];
-/// Before a path into the JSON that a command prints.
+/// Prefix of a path into the JSON that a command prints.
 const JSON: &str = "json:";
-/// Before the name of an operation of the workload.
+/// Prefix of the name of an operation of the workload.
 const OF_OPERATION: &str = "throughput:";
 
-/// What is measured of each run.
+/// What is measured in each run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     /// As typed.
@@ -55,7 +55,8 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// `direction`: what --minimize and --maximize say. A figure of a command's own needs it.
+    /// Parses a metric. `direction`: the choice of --minimize and --maximize, required for a command's own
+    /// figure.
     pub fn parse(text: &str, direction: Option<Goal>) -> Result<Self> {
         let (figure, unit, usual) = figure_of(text)?;
         let Some(goal) = direction.or(usual) else {
@@ -70,7 +71,7 @@ impl Metric {
         })
     }
 
-    /// Its value, or why there is none.
+    /// Returns the metric's value, or why there is none.
     pub fn of(&self, figures: &Figures) -> Result<f64, String> {
         match figures.get(&self.figure) {
             None => Err(self.missing(figures)),
@@ -93,14 +94,14 @@ impl Metric {
     }
 }
 
-/// What [`Figures`] call the rate of one operation of the workload.
+/// Returns the name in [`Figures`] for the rate of one operation of the workload.
 pub fn rate_of_operation(name: &str) -> String {
     format!("{name}{OPERATION_RATE}")
 }
 
 const OPERATION_RATE: &str = ":throughput_per_s";
 
-/// The operation whose rate a figure is.
+/// Returns the operation whose rate a figure is.
 pub fn operation_in(figure: &str) -> Option<&str> {
     figure.strip_suffix(OPERATION_RATE)
 }
@@ -143,7 +144,7 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// `p99 <= 20ms`, `memory <= 4GiB`, `throughput >= 1000`.
+    /// Parses a constraint such as `p99 <= 20ms`, `memory <= 4GiB`, `throughput >= 1000`.
     pub fn parse(text: &str) -> Result<Self> {
         let malformed = || {
             Usage(format!(
@@ -175,7 +176,7 @@ impl Constraint {
         })
     }
 
-    /// What is wrong, if it is missed. A run without the figure misses it.
+    /// Returns what is wrong if the constraint is missed. A run without the figure misses it.
     pub fn missed(&self, figures: &Figures) -> Option<String> {
         let Some(value) = figures.get(&self.figure) else {
             return Some(format!("{}: the run has no such figure", self.text));
@@ -188,7 +189,7 @@ impl Constraint {
     }
 }
 
-/// A figure for people, with its unit.
+/// Formats a figure for people, with its unit.
 pub fn shown(figure: &str, value: f64) -> String {
     use seekscope_run::units::format_bytes;
     if figure.contains("_bytes") && value >= 0.0 {
@@ -213,7 +214,7 @@ pub fn shown(figure: &str, value: f64) -> String {
     format!("{}{unit}", significant(value))
 }
 
-/// Four significant digits.
+/// Formats a value with four significant digits.
 pub fn significant(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 1000.0 || v == 0.0 => 0,

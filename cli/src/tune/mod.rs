@@ -1,7 +1,9 @@
-//! `seekscope tune`: better settings, found by trials, proven by a duel, put back at the end.
+//! `seekscope tune`: finds better settings by trials, proves them in a duel, and restores the original ones at
+//! the end.
 //!
-//! `knobs` says what may be changed, `arena` where trials happen, `measurement` what is run; `tuner` is the
-//! loop, whose decisions are [`seekscope_tune::session`]'s. `definition` keeps a session for being resumed.
+//! `knobs` decides what may be changed, `arena` where trials happen, `measurement` what is run; `tuner` is the
+//! loop, which follows the decisions of [`seekscope_tune::session`]. `definition` stores a session so that it
+//! can be resumed.
 
 mod apply;
 mod arena;
@@ -53,7 +55,7 @@ use crate::stored_arguments::hide_values;
 
 /// Options whose values are commands of the user.
 const COMMANDS: [&str; 3] = ["--command", "--prepare", "--restart-command"];
-/// The target that is a private server.
+/// The target that stands for a private server.
 const LOCAL: &str = "local";
 
 /// Runs the command.
@@ -69,7 +71,7 @@ pub async fn run(args: TuneArgs, environment: &Environment, arguments: Vec<Strin
     }
 }
 
-/// A session, new or carried on.
+/// Runs a session, new or resumed.
 async fn tune(
     args: TuneSessionArgs,
     environment: &Environment,
@@ -90,7 +92,7 @@ async fn tune(
     end(stage, record, worked, &args)
 }
 
-/// What an interrupted session had come to.
+/// The state of an interrupted session.
 struct Earlier {
     definition: Definition,
     trials: Vec<TuneTrial>,
@@ -115,7 +117,7 @@ impl Earlier {
         })
     }
 
-    /// What its runs took.
+    /// Returns the time that its runs took.
     fn elapsed(&self) -> Duration {
         let seconds = self
             .trials
@@ -137,7 +139,7 @@ fn begin(args: &TuneSessionArgs, asked: &Asked, arguments: Vec<String>) -> Resul
     })
 }
 
-/// From finding the knobs to putting them back. `record` is filled in whatever happens.
+/// Runs the whole session, from finding the knobs to restoring them. `record` is filled in whatever happens.
 async fn whole(
     args: &TuneSessionArgs,
     environment: &Environment,
@@ -166,7 +168,7 @@ async fn whole(
     let entries = definition.knob_file()?.knobs;
     record::fill(record, &definition, &asked, &entries);
     definition.save(stage.session.directory.path())?;
-    // `tune show` of a session under way, or killed, names what it measures.
+    // For `tune show` of a session that is running or was killed, which names what it measures.
     stage.session.document.tune = Some(record.clone());
     stage.session.save()?;
     let resumed = args.resume.as_deref();
@@ -193,7 +195,7 @@ async fn whole(
         earlier: took,
         began: Instant::now(),
     };
-    // From here on a line for each trial says it all.
+    // From here on, one line per trial is enough.
     stage.progress = stage.progress.without_step_lines();
     let worked = match tuner.take(trials) {
         Ok(()) => tuner.work(stage).await,
@@ -202,7 +204,7 @@ async fn whole(
     finish(tuner, stage, &definition, record, worked).await
 }
 
-/// Where trials happen: where those of the earlier session did, if there is one.
+/// Returns the place of the trials: that of the earlier session, if there is one.
 async fn find_place<'a>(
     args: &TuneSessionArgs,
     environment: &'a Environment,
@@ -228,7 +230,7 @@ async fn find_place<'a>(
     })
 }
 
-/// Puts back what was changed, whatever happened, and draws the conclusion.
+/// Restores what was changed, whatever happened, and draws the conclusion.
 async fn finish(
     mut tuner: Tuner<'_>,
     stage: &Stage,
@@ -238,7 +240,7 @@ async fn finish(
 ) -> Result<()> {
     record.ledger.think_s = tuner.ledger.think_s;
     record.ledger.total_s = tuner.elapsed().as_secs_f64();
-    // First: the conclusion takes its time, in which a second signal would leave settings changed.
+    // First, because the conclusion takes a while, in which a second signal would leave settings changed.
     let entries = std::mem::take(&mut tuner.arena.entries);
     let closed = tuner.arena.close(stage.progress).await;
     tuner.session.conclude(record);
@@ -253,12 +255,12 @@ async fn finish(
             record.restored = restored;
             worked
         }
-        // What went wrong first is the cause.
+        // The first error is the cause.
         Err(error) => worked.and(Err(error)),
     }
 }
 
-/// The session as it is kept.
+/// Returns the session's definition for storage.
 fn define(args: &TuneSessionArgs, choice: Choice, goal: Goal) -> Definition {
     let knobs = choice.file().to_toml();
     let plan = Plan {
@@ -284,7 +286,7 @@ fn define(args: &TuneSessionArgs, choice: Choice, goal: Goal) -> Definition {
     definition
 }
 
-/// Ends the run: its records are whole whatever happened.
+/// Ends the run; its records are complete whatever happened.
 fn end(
     mut stage: Stage,
     record: TuneRecord,

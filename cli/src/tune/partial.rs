@@ -1,4 +1,4 @@
-//! The metric of a run that is under way: what its first seconds come to.
+//! Computes the metric of a running trial from its first seconds.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use seekscope_run::LatencySummary;
 use super::metric::operation_in;
 use crate::bench::{KeptSeconds, Watch};
 
-/// A metric that single seconds can tell.
+/// A metric that can be computed from single seconds.
 #[derive(Debug, Clone, Copy)]
 enum Told<'a> {
     Transactions,
@@ -27,8 +27,8 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The figure over the first `window` of what is watched; `None` before that is over, and of figures that only
-/// the end tells.
+/// Returns the figure over the first `window` of what is watched; `None` before that is over, and for figures
+/// that are known only at the end.
 pub fn partial_figure(watch: &Watch, window: Duration, figure: &str) -> Option<f64> {
     let told = Told::of(figure)?;
     let steps = watch.steps.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ fn partial(steps: &[KeptSeconds], window: Duration, told: Told<'_>) -> Option<f6
     let last_ns = lists.iter().filter_map(|list| begins(list)).max()?;
     let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
     let window_ends_ns = first_ns.saturating_add(window_ns);
-    // All that are under way have told of the whole window; those of an earlier phase have ended.
+    // All running steps have reported the whole window; those of an earlier phase have ended.
     let is_behind =
         |list: &[Second]| ends(list) < window_ends_ns && (list.is_empty() || ends(list) > last_ns);
     if lists.iter().any(|list| is_behind(list))
@@ -149,7 +149,7 @@ mod tests {
         assert!((updates - 10.0).abs() < 1e-6, "{updates}");
         let all = figure(steps(4), 2, "throughput_per_s").unwrap();
         assert!((all - 117.5).abs() < 1e-6, "{all}");
-        // Not before each has told of the whole window, and not of what is known at the end alone.
+        // Not before each has reported the whole window, and not for figures known only at the end.
         assert_eq!(figure(steps(1), 2, "read:throughput_per_s"), None);
         assert_eq!(figure(steps(4), 5, "read:throughput_per_s"), None);
         assert_eq!(figure(steps(4), 2, "server_rss_bytes"), None);

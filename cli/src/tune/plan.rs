@@ -1,12 +1,12 @@
-//! The plan as it is said before the first run: which knobs are searched, which are not though they could be,
-//! and what to know of those that are. The record has all of it, also of a quiet session.
+//! Announces the plan before the first run: which knobs are searched, which are not though they could be, and
+//! what to know about the former. The record has all of it, even for a quiet session.
 
 use std::collections::BTreeMap;
 
 use super::knobs::Choice;
 use crate::progress::Progress;
 
-/// Says it.
+/// Prints the plan.
 pub fn tell(progress: Progress, choice: &Choice) {
     for line in lines(choice) {
         progress.say(line);
@@ -24,8 +24,8 @@ fn lines(choice: &Choice) -> Vec<String> {
     lines
 }
 
-/// Those that the user could let in, by what keeps them out: such a reason names the option or the phases that
-/// would do it.
+/// Returns the knobs that the user could include, by the reason that excludes them, which names the option or
+/// the phases that would include them.
 fn by_reason(left_out: &[(String, String)]) -> BTreeMap<&str, Vec<&str>> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let could_be = |why: &str| why.contains(" --") || why.contains("let it in");

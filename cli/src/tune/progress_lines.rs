@@ -1,4 +1,4 @@
-//! The session on the terminal: a line for each trial, with the best so far and the time left.
+//! Shows the session on the terminal: a line for each trial, with the best so far and the time left.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneTrial};
 use super::metric::shown;
 use crate::progress::Progress;
 
-/// An interval that is wider, as a factor, says nothing.
+/// A wider interval than this factor says nothing.
 const SPAN_MAX: f64 = 100.0;
 
-/// What lines need to know of the session.
+/// What the lines need to know of the session.
 #[derive(Debug, Clone)]
 pub struct ProgressLines {
-    /// Of the metric.
+    /// Name of the metric's figure.
     pub figure: String,
     pub budget: Option<Duration>,
-    /// What each knob was at the start: a line shows what differs.
+    /// Values of the knobs at the start: a line shows the differences.
     pub baseline: seekscope_run::KnobValues,
 }
 
 impl ProgressLines {
-    /// Says how a trial went.
+    /// Prints the result of a trial.
     pub fn tell(&self, progress: Progress, trial: &TuneTrial, elapsed: Duration) {
         progress.say(self.line(trial, elapsed));
     }
@@ -68,7 +68,7 @@ impl ProgressLines {
         )
     }
 
-    /// What differs from the baseline.
+    /// Returns the differences from the baseline.
     fn changes(&self, trial: &TuneTrial) -> String {
         let different = trial
             .values

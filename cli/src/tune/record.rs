@@ -1,4 +1,4 @@
-//! What a session's record says from the start: goal and knobs.
+//! Fills in what a session's record says from the start: goal and knobs.
 
 use seekscope_run::tune::TuneRecord;
 use seekscope_settings::KnobEntry;
@@ -7,7 +7,7 @@ use seekscope_tune::optimiser::Goal;
 use super::asked::Asked;
 use super::definition::Definition;
 
-/// What the record says from the start.
+/// Fills in what the record says from the start.
 pub fn fill(
     record: &mut TuneRecord,
     definition: &Definition,

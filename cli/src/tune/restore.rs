@@ -1,4 +1,4 @@
-//! `tune --restore`: what a killed session left changed is put back.
+//! `tune --restore`: restores settings that a killed session left changed.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ use crate::exit::{NotRestored, Usage};
 use crate::output;
 use crate::progress::Progress;
 
-/// Runs it. Once begun it is not interrupted by the first signal: half put back helps nobody.
+/// Runs the command. Once begun it is not interrupted by the first signal: settings that are half restored help
+/// nobody.
 pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let definition = Definition::read(run)?.for_restore(
@@ -54,7 +55,7 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
     }
 }
 
-/// A server that the file of a trial keeps from running: with its own file it may run again.
+/// Revives a server that a trial's configuration file keeps from running: with its own file it may run again.
 async fn revived(
     run: &Path,
     definition: &Definition,
@@ -71,12 +72,12 @@ async fn revived(
     let Some(mut applier) = Applier::resume(run, means)? else {
         return Err(gone);
     };
-    // What only the server can be told is left for when it runs.
+    // Settings that only a running server accepts are left for when it runs.
     applier.restore().await;
     Target::connect(uri, "", None).await
 }
 
-/// Not all could be put back.
+/// Returns the error for settings that could not all be restored.
 pub fn not_restored(run: &Path) -> anyhow::Error {
     NotRestored(format!(
         "not every setting could be put back; see above for what it was, and try again: \

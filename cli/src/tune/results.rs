@@ -1,4 +1,4 @@
-//! What a session's records say: by `tune` at its end, by `tune show` and `report` later.
+//! What a session's records say, shown by `tune` at its end, and by `tune show` and `report` later.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Fills in the summary, writes `report.html`, and prints text, or JSON, on stdout.
+/// Fills in the summary, writes `report.html`, and prints text or JSON on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     if let Some(record) = &session.document.tune {
         session.document.summary = serde_json::to_value(TuneSummary::of(record))?;
@@ -26,7 +26,7 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
     Ok(())
 }
 
-/// `tune show`: of a session under way, or killed, what its journal says.
+/// Runs `tune show`; for a session that is running or was killed, shows what its journal says.
 pub fn show_run(args: &TuneShowArgs) -> Result<()> {
     let (directory, mut document) = match RunDirectory::open(&args.run) {
         Err(RunError::InUse { .. }) => return show_under_way(args),
@@ -54,7 +54,7 @@ pub fn show_run(args: &TuneShowArgs) -> Result<()> {
     )
 }
 
-/// Changes nothing: another process writes there.
+/// Shows a running session without changing anything, as another process writes there.
 fn show_under_way(args: &TuneShowArgs) -> Result<()> {
     let mut document = RunDirectory::read_document(&args.run)?;
     let Some(record) = &mut document.tune else {
@@ -87,7 +87,7 @@ fn print(document: &RunDocument, run: &Path, args: &OutputArgs, progress: Progre
     output::print(&terminal(document, progress.width()))
 }
 
-/// Why there is no text to be copied.
+/// Returns why there is no text to copy.
 fn why_nothing(record: &TuneRecord) -> &'static str {
     match record.recommended.is_empty() {
         true => "No gain was proven, so there is nothing to change and nothing to take back.",

@@ -1,5 +1,5 @@
-//! Trials on somebody's server: settings are set while it runs, or by its configuration file and a restart,
-//! and put back at the end.
+//! Runs trials on somebody's server: settings are changed while it runs, or by its configuration file and a
+//! restart, and restored at the end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::bench::{Stage, Target};
 use crate::exit::{Elsewhere, Usage};
 use crate::progress::Progress;
 
-/// For a restart with recovery of a large cache.
+/// Time limit for a restart with recovery of a large cache.
 const RESTART_LIMIT: Duration = Duration::from_secs(600);
-/// For each command of a knob.
+/// Time limit for each command of a knob.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
 
-/// Somebody's server, with what must be put back on it.
+/// Somebody's server, with what must be restored on it.
 pub struct ServerArena {
     target: Target,
     fresh_data: bool,
     applier: Option<Applier>,
-    /// No other session tunes this server, or this host, meanwhile.
+    /// Keeps other sessions from tuning this server or this host meanwhile.
     lock: TunerLock,
     host_lock: Option<TunerLock>,
     loads: u32,
@@ -74,7 +74,7 @@ impl ServerArena {
         &self.target
     }
 
-    /// Writes down what everything is set to, and loads the workload's data.
+    /// Saves all original settings, and loads the workload's data.
     pub async fn make_ready(
         &mut self,
         stage: &mut Stage,
@@ -106,7 +106,7 @@ impl ServerArena {
         memory.load(workload, stage, &self.target, &name).await
     }
 
-    /// Sets the setting and reads it back; loads anew if that was asked for.
+    /// Applies the setting and reads it back; reloads the data if that was asked for.
     pub async fn prepare(
         &mut self,
         stage: &mut Stage,
@@ -133,7 +133,7 @@ impl ServerArena {
         Ok(loaded)
     }
 
-    /// Sets everything to what it was at the start, within the session.
+    /// Restores all settings to those at the start, within the session.
     pub async fn withdraw(&mut self, stage: &Stage) -> Result<()> {
         if let Some(applier) = &mut self.applier
             && withdraw(stage, applier).await?
@@ -143,7 +143,7 @@ impl ServerArena {
         Ok(())
     }
 
-    /// Puts everything back: whether all of it is as it was; `None` if nothing had been changed.
+    /// Restores everything. Returns whether all of it is as it was; `None` if nothing was changed.
     pub async fn put_back(mut self, progress: Progress) -> Result<Option<bool>> {
         let restored = match &mut self.applier {
             Some(applier) => put_back(progress, applier).await,
@@ -154,14 +154,14 @@ impl ServerArena {
     }
 }
 
-/// How the setting of a configuration ended.
+/// The result of applying a configuration.
 pub struct Set {
     pub fit: Result<(), Unfit>,
     /// The server is another process now.
     pub restarted: bool,
 }
 
-/// Sets it and reads it back. An error only where nothing can be measured or put back.
+/// Applies a configuration and reads it back. Returns an error only if nothing can be measured or restored.
 pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -> Result<Set> {
     let applied = async { Ok(applier.apply(values).await) };
     match stage.interruption.or(applied).await? {
@@ -183,9 +183,9 @@ pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -
     }
 }
 
-/// Sets everything to what it was at the start: whether the server is another process now.
+/// Restores all settings to those at the start. Returns whether the server is another process now.
 pub async fn withdraw(stage: &Stage, applier: &mut Applier) -> Result<bool> {
-    // A knob without a value is what it was.
+    // A knob without a value is set to its original.
     let set = set(stage, applier, &Configuration::default()).await?;
     match set.fit {
         Ok(()) => Ok(set.restarted),
@@ -195,7 +195,7 @@ pub async fn withdraw(stage: &Stage, applier: &mut Applier) -> Result<bool> {
     }
 }
 
-/// Writes the originals into the run's folder, once what `earlier` left changed is put back.
+/// Saves the original settings in the run's folder, after restoring what `earlier` left changed.
 pub async fn begin(
     stage: &Stage,
     entries: &[KnobEntry],
@@ -209,7 +209,7 @@ pub async fn begin(
     Ok(Applier::begin(entries, means, folder)?)
 }
 
-/// What a killed session left changed would be this one's baseline.
+/// Refuses a server with unrestored settings of a killed session, which would become this session's baseline.
 fn refuse_if_unrestored(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
     let Some(run) = lock.last_run() else {
         return Ok(());
@@ -217,7 +217,7 @@ fn refuse_if_unrestored(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> 
     if resumed.and_then(|run| run.canonicalize().ok()).as_deref() == Some(run) {
         return Ok(());
     }
-    // A run that is gone, or is not ours to read, says nothing.
+    // A run that is gone or unreadable says nothing.
     let Ok(Some(applier)) = Applier::resume(run, Means::default()) else {
         return Ok(());
     };
@@ -249,7 +249,7 @@ fn refuse_if_busy(traffic: &Traffic) -> Result<()> {
     .into())
 }
 
-/// With what settings are set on this target.
+/// Returns the means by which settings are applied to this target.
 pub fn means(target: &Target, restart: Option<Restart>) -> Result<Means> {
     let device = target.device().map(|device| device.device);
     Ok(Means {
@@ -260,7 +260,7 @@ pub fn means(target: &Target, restart: Option<Restart>) -> Result<Means> {
     })
 }
 
-/// With what settings are set where there is no server that could be asked.
+/// Returns the means by which settings are applied if there is no server to ask.
 pub fn means_alone() -> Means {
     Means {
         script_limit: SCRIPT_LIMIT,
@@ -268,7 +268,7 @@ pub fn means_alone() -> Means {
     }
 }
 
-/// How the server takes what its configuration file says.
+/// Returns how the server picks up its configuration file.
 pub fn restart(config_file: Option<&PathBuf>, command: Option<&String>) -> Option<Restart> {
     Some(Restart {
         config_file: config_file?.clone(),
@@ -277,7 +277,7 @@ pub fn restart(config_file: Option<&PathBuf>, command: Option<&String>) -> Optio
     })
 }
 
-/// Puts back what the applier has changed, and says so.
+/// Restores what the applier has changed, and reports it.
 pub async fn put_back(progress: Progress, applier: &mut Applier) -> Option<bool> {
     if applier.originals().outstanding().is_empty() {
         return applier.originals().restored.then_some(true);
@@ -298,7 +298,7 @@ pub async fn put_back(progress: Progress, applier: &mut Applier) -> Option<bool>
     Some(restored.is_complete())
 }
 
-/// Before a session is carried on: what it left changed is put back, so that it begins where it began.
+/// Restores what a session left changed before it is resumed, so that it starts from its original state.
 async fn put_back_earlier(progress: Progress, run: &Path, means: Means) -> Result<()> {
     let Some(mut applier) = Applier::resume(run, means)? else {
         return Ok(());
@@ -313,7 +313,7 @@ async fn put_back_earlier(progress: Progress, run: &Path, means: Means) -> Resul
     }
 }
 
-/// A folder for locks, made if it is missing.
+/// Returns the folder for locks, created if it is missing.
 pub fn lock_folder(leases: &Path) -> Result<PathBuf> {
     let folder = leases.join("tuners");
     std::fs::create_dir_all(&folder)

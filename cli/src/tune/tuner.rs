@@ -1,4 +1,4 @@
-//! The session at work: asks what to run next, prepares the setting, runs it, and keeps what it did.
+//! The session's loop: asks what to run next, applies the setting, runs it, and records the result.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,10 +16,10 @@ use super::progress_lines::ProgressLines;
 use crate::bench::Stage;
 use crate::exit::Usage;
 
-/// A run that did not settle says less: so many times the variance.
+/// A run that did not settle says less: its variance is multiplied by this factor.
 const UNSTEADY_NOISE: f64 = 2.0;
 
-/// A session at work.
+/// A running session.
 pub struct Tuner<'a> {
     pub session: Session,
     pub arena: Arena<'a>,
@@ -28,14 +28,14 @@ pub struct Tuner<'a> {
     pub constraints: Vec<Constraint>,
     pub progress_lines: ProgressLines,
     pub ledger: TuneLedger,
-    /// What the session took before it was resumed.
+    /// Time that the session took before it was resumed.
     pub earlier: Duration,
     pub began: Instant,
     pub journal: TrialJournal,
 }
 
 impl Tuner<'_> {
-    /// All of it. An error ends it early; what was measured is kept.
+    /// Runs the whole session. An error ends it early; what was measured is kept.
     pub async fn work(&mut self, stage: &mut Stage) -> Result<()> {
         loop {
             stage.interruption.check()?;
@@ -64,23 +64,23 @@ impl Tuner<'_> {
         }
     }
 
-    /// Takes over what an interrupted session had measured.
+    /// Takes over the measurements of an interrupted session.
     pub fn take(&mut self, trials: Vec<TuneTrial>) -> Result<()> {
         for trial in trials {
             let trial = self.session.record(trial);
             self.journal.append(trial)?;
         }
-        // What stopped it has been put right, or stops it again.
+        // What stopped it has been fixed, or stops it again.
         self.session.retry();
         Ok(())
     }
 
-    /// All its parts together.
+    /// Returns the time of all parts of the session together.
     pub fn elapsed(&self) -> Duration {
         self.earlier + self.began.elapsed()
     }
 
-    /// One run, however it ends.
+    /// Performs one run, however it ends.
     async fn trial(&mut self, stage: &mut Stage, request: &Request) -> Result<TuneTrial> {
         let mut trial = request.trial();
         let number = self.session.trials().len() + 1;
@@ -130,7 +130,7 @@ impl Tuner<'_> {
         self.load.run(stage, self.arena.target(), asked).await
     }
 
-    /// What a run's end means for the trial.
+    /// Translates a run's end to the trial's result.
     fn judge(&self, ended: Ended, trial: &mut TuneTrial) {
         match ended {
             Ended::Failed { reason } | Ended::NearlyFull { reason } => trial.reason = reason,

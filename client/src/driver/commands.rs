@@ -1,5 +1,5 @@
-//! The commands of requests, as far as the driver's own methods can express them. A field that none of
-//! them takes is refused by its name: an operation that leaves it out would be another one.
+//! The commands of requests, as far as the driver's own methods can express them. A field that none of them
+//! accepts is refused by name: leaving it out would make a different operation.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::unsupported;
 use crate::Failure;
 
-/// Rows of a first batch when nobody says (MongoDB's default).
+/// Rows of a first batch by default (MongoDB's default).
 const FIRST_BATCH_ROWS: u32 = 101;
 
 #[derive(Debug, Deserialize)]
@@ -45,9 +45,9 @@ pub(super) struct Find {
 }
 
 impl Find {
-    /// The filter, and everything else.
+    /// Returns the filter, and everything else.
     pub(super) fn split(self) -> (Document, FindOptions) {
-        // A negative limit is how the driver is told of a single batch.
+        // A negative limit tells the driver to use a single batch.
         let limit = match (self.single_batch, self.limit) {
             (false, limit) => limit,
             (true, Some(limit)) if limit != 0 => Some(-limit.saturating_abs()),
@@ -97,7 +97,7 @@ struct CursorFields {
 }
 
 impl Aggregate {
-    /// The pipeline, and everything else.
+    /// Returns the pipeline, and everything else.
     pub(super) fn split(self) -> (Vec<Document>, AggregateOptions) {
         let mut options = AggregateOptions::default();
         options.batch_size = self.cursor.batch_size;
@@ -142,7 +142,7 @@ pub(super) struct UpdateStatement {
 }
 
 impl UpdateStatement {
-    /// A document without operators takes the place of the one that is found.
+    /// Returns the replacement: a document without operators replaces the one that is found.
     pub(super) fn replacement(&self) -> Option<RawDocumentBuf> {
         match &self.u {
             UpdateModifications::Document(u) if !u.keys().any(|k| k.starts_with('$')) => {
@@ -174,7 +174,7 @@ pub(super) struct DeleteStatement {
 }
 
 impl DeleteStatement {
-    /// The filter, and the options.
+    /// Returns the filter and the options.
     pub(super) fn split(self) -> (Document, DeleteOptions) {
         let mut options = DeleteOptions::default();
         options.hint = self.hint;
@@ -189,7 +189,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
         .map_err(|error| unsupported(format!("the driver cannot send this request: {error}")))
 }
 
-/// The documents of a buffer, one after the other.
+/// Splits a buffer into its documents.
 pub(super) fn documents(mut bytes: &[u8]) -> Result<Vec<RawDocumentBuf>, Failure> {
     let mut documents = Vec::new();
     while !bytes.is_empty() {

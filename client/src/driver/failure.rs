@@ -1,4 +1,4 @@
-//! The driver's errors as failures.
+//! Converts the driver's errors to failures.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use seekscope_server::{NoServer, NoServerKind, Sightings, redact_text, redact_ur
 use crate::server_codes::kind_of_server_error;
 use crate::{Failure, FailureKind};
 
-/// Makes failures whose messages hold nothing of a connection string's secrets.
+/// Makes failures whose messages contain none of a connection string's secrets.
 #[derive(Debug)]
 pub(super) struct Failures {
     uri: String,
@@ -26,12 +26,12 @@ impl Failures {
         }
     }
 
-    /// With what the driver sees of each server, for saying why none can be used.
+    /// Adds what the driver sees of each server, for saying why none can be used.
     pub(super) fn seeing(self, sightings: Sightings) -> Self {
         Self { sightings, ..self }
     }
 
-    /// `statements`: how many documents or statements the request held.
+    /// Converts an error; `statements` is the number of documents or statements that the request held.
     pub(super) fn of(&self, error: &Error, statements: u64) -> Failure {
         let labels = || error.labels().iter().map(String::as_str);
         let server = |code: i32, name: Option<&str>, message: &str| {
@@ -74,7 +74,7 @@ impl Failures {
         }
     }
 
-    /// An error that the server gave for a request or a statement of it.
+    /// Returns the failure for an error that the server gave for a request or one of its statements.
     pub(super) fn server_failure(
         &self,
         kind: FailureKind,
@@ -96,7 +96,7 @@ impl Failures {
         }
     }
 
-    /// The write was done.
+    /// Returns a write-concern failure; the write itself was done.
     pub(super) fn write_concern(
         &self,
         code: i32,
@@ -111,7 +111,8 @@ impl Failures {
         }
     }
 
-    /// A connection string that the driver does not take, or whose hosts cannot be looked up.
+    /// Returns the failure for a connection string that the driver does not accept, or whose hosts cannot be
+    /// looked up.
     pub(super) fn bad_uri(&self, error: &Error) -> Failure {
         match error.kind.as_ref() {
             ErrorKind::DnsResolve { .. } | ErrorKind::InvalidTlsConfig { .. } => self.of(error, 0),
@@ -123,8 +124,8 @@ impl Failures {
         }
     }
 
-    /// The first refused document names the failure; the driver does not say where an ordered insert
-    /// stopped but by its number.
+    /// Converts an insert's error. The first refused document names the failure; the driver says where an
+    /// ordered insert stopped only by that document's number.
     fn of_insert<'a, L: Iterator<Item = &'a str>>(
         &self,
         error: &InsertManyError,
@@ -172,7 +173,7 @@ impl Failures {
         Failure::of(kind, &name, self.clean(&text))
     }
 
-    /// No member answered, or none of those that did will do.
+    /// Returns the failure for the case that no member answered, or none of those that did is suitable.
     fn no_server(&self) -> Failure {
         let uri = &self.shown_uri;
         let NoServer { kind, why } = self.sightings.why_none();

@@ -1,6 +1,6 @@
 //! MongoDB's official driver behind [`AsyncClient`]: TLS, logins, `mongodb+srv`, replica sets, sharded
-//! clusters, retryable reads and writes, concerns and read preferences are what the connection string
-//! says, by the driver's own rules.
+//! clusters, retryable reads and writes, concerns and read preferences follow the connection string, by the
+//! driver's own rules.
 
 /// Runs an action of the driver, in the transaction that is open if there is one. The driver's actions
 /// share no trait for this.
@@ -37,14 +37,15 @@ use failure::Failures;
 use sender::Sender;
 
 const APPLICATION: &str = "seekscope";
-/// How long a member is looked for, unless the connection string says (the driver's own limit is 30 s).
+/// How long a member is looked for, unless the connection string sets a limit (the driver's own is 30 s).
 const SELECTION_LIMIT: Duration = Duration::from_secs(5);
-/// Logins and TLS handshakes at a time; the driver's two would make a start with many connections slow.
+/// Logins and TLS handshakes at a time; with the driver's default of two, a start with many connections would
+/// be slow.
 const CONNECTING_MAX: u32 = 16;
-/// How long the start waits until every virtual user has its connection.
+/// How long the start waits for every virtual user to have its connection.
 const READY_LIMIT: Duration = Duration::from_secs(10);
 
-/// A server, or several, and how to talk to them.
+/// One or more servers, and how to talk to them.
 #[derive(Clone)]
 pub struct DriverTarget {
     uri: String,
@@ -61,7 +62,7 @@ impl fmt::Debug for DriverTarget {
 }
 
 impl DriverTarget {
-    /// The connection string is read when clients connect. Requests go to `database`.
+    /// Creates the target. The connection string is read when clients connect. Requests go to `database`.
     pub fn new(uri: &str, database: &str) -> Self {
         Self {
             uri: uri.into(),
@@ -98,9 +99,9 @@ impl DriverTarget {
     }
 }
 
-/// A connection for each of `count` virtual users, whatever the connection string says: one that waits
-/// for another's connection would measure the pool. With a single server they are made at once, and the
-/// result counts those that are.
+/// Sizes the pool for a connection for each of `count` virtual users, whatever the connection string says: a
+/// user that waits for another's connection would measure the pool. With a single server they are made at once,
+/// and the result counts those that are.
 fn size_pool(options: &mut ClientOptions, count: usize) -> Option<Arc<AtomicUsize>> {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     options.app_name.get_or_insert_with(|| APPLICATION.into());
@@ -135,7 +136,7 @@ impl AsyncClientFactory for DriverTarget {
     }
 }
 
-/// What the driver cannot be asked for.
+/// Returns the failure for something that the driver cannot be asked for.
 fn unsupported(message: impl Into<String>) -> Failure {
     Failure::of(FailureKind::Unsupported, "Unsupported", message)
 }

@@ -6,7 +6,7 @@ use super::commands::{Aggregate, Find, parse};
 use super::sender::Sender;
 use crate::{Failure, OwnedReply, Request};
 
-/// Runs an action that makes a cursor, and reads that to its end; as [`in_session!`].
+/// Runs an action that creates a cursor, and reads it to its end; see [`in_session!`].
 macro_rules! read_all {
     ($action:expr, $session:expr, $reply:expr) => {
         match &mut $session {

@@ -1,4 +1,4 @@
-//! One virtual user's requests through the driver.
+//! Sends one virtual user's requests through the driver.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::unsupported;
 use crate::request::{Transaction, Verb};
 use crate::{AsyncClient, BoxFuture, Failure, OwnedReply, Request};
 
-/// Commands that only read: they go where the connection string reads from.
+/// Commands that only read: they use the connection string's read preference.
 const READING_COMMANDS: [&str; 3] = ["distinct", "count", "explain"];
 
 /// Sends the requests of one virtual user.
@@ -20,7 +20,7 @@ pub(super) struct Sender {
     client: Client,
     pub(super) database: Database,
     pub(super) failures: Arc<Failures>,
-    /// Of the transaction that is open.
+    /// The session of the open transaction.
     pub(super) session: Option<ClientSession>,
 }
 
@@ -50,7 +50,7 @@ impl Sender {
         reply: &mut OwnedReply,
     ) -> Result<(), Failure> {
         match request.in_transaction {
-            // Dropping a session ends what was left open, as after a request without an answer.
+            // Dropping a session ends a transaction that was left open, e.g. after a request without an answer.
             Transaction::None => self.session = None,
             Transaction::Start => self.start_transaction().await?,
             Transaction::Continue if self.session.is_none() => {
@@ -92,7 +92,7 @@ impl Sender {
         ended.map_err(|error| self.failures.of(&error, 0))
     }
 
-    /// Any command without a cursor. The driver sends it as it is, once.
+    /// Sends any command without a cursor. The driver sends it unchanged, once.
     async fn command(&mut self, request: &Request, reply: &mut OwnedReply) -> Result<(), Failure> {
         let body = raw(request.body.bytes().to_vec())?;
         let name = first_name(body.as_bytes()).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Sender {
     }
 }
 
-/// The name of a document's first element.
+/// Returns the name of a document's first element.
 fn first_name(document: &[u8]) -> Option<String> {
     let document = RawDocument::from_bytes(document).ok()?;
     let (name, _) = document.iter().next()?.ok()?;
@@ -142,7 +142,7 @@ pub(super) fn raw(bytes: Vec<u8>) -> Result<RawDocumentBuf, Failure> {
         .map_err(|error| unsupported(format!("the request is no BSON document: {error}")))
 }
 
-/// A count in a reply, 0 without one.
+/// Returns a count from a reply; 0 if there is none.
 pub(super) fn count(answer: &Document, name: &str) -> u64 {
     let value = answer.get(name);
     let number = value.and_then(|v| v.as_i64().or_else(|| v.as_i32().map(i64::from)));

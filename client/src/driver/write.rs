@@ -1,6 +1,6 @@
 //! Requests that write.
 //!
-//! The driver has no call for several updates or deletes in one command; these are sent as the command
+//! The driver has no call for several updates or deletes in one command; such requests are sent as the commands
 //! that they are, with the connection string's write concern, and the driver does not retry them.
 
 use bson::Document;
@@ -46,7 +46,8 @@ impl Sender {
         Ok(())
     }
 
-    /// An ordered insert ends at the first document that is refused, and the driver tells its number.
+    /// Returns the failure of an insert. An ordered insert ends at the first refused document, whose number the
+    /// driver gives.
     fn insert_failed(
         &self,
         error: &mongodb::error::Error,
@@ -168,7 +169,7 @@ impl Sender {
         self.check(&answer, write.ordered, statements.len() as u64)
     }
 
-    /// A command of several statements succeeds although some were refused.
+    /// Checks a reply: a command of several statements succeeds although some were refused.
     fn check(&self, answer: &Document, ordered: bool, statements: u64) -> Result<(), Failure> {
         let refused = answer
             .get_array("writeErrors")

@@ -1,18 +1,18 @@
-//! How long to wait before a broken connection is made anew.
+//! How long to wait before a broken connection is reopened.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Doubles with each failure, from 10 ms to 1 s; the first attempt waits for nothing.
+/// A delay that doubles with each failure, from 10 ms to 1 s; the first attempt is not delayed.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// Connecting failed once more: wait so long.
+    /// Records another failure to connect, and returns how long to wait.
     pub(super) fn failed(&mut self) -> Duration {
         let doubled = FIRST.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX));
         self.failures = self.failures.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Puts the threads' windows together, second by second, and watches the caller's stop flag.
+//! Combines the threads' windows, second by second, and watches the caller's stop flag.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::schedule::DueCounter;
 use crate::{ClientError, Ended, Job, OperationId, Second};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// How often the stop flag is looked at.
+/// How often the stop flag is checked.
 const LOOK_NS: u64 = 20_000_000;
 
 /// Collects the windows of all threads.
@@ -45,8 +45,7 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// Hands over each second from the start on, until everyone who works has let go of the other end of
-    /// `working`.
+    /// Passes on each second from the start, until every worker has dropped its end of `working`.
     pub(super) fn run(mut self, working: &Receiver<Infallible>, stop: &AtomicBool) -> Ended {
         let started_ns = self.shared.started_ns();
         self.window_started_ns = started_ns;
@@ -65,7 +64,7 @@ impl<'a> Collector<'a> {
             let now_ns = monotonic_ns();
             if now_ns >= next_ns {
                 self.hand_over(now_ns);
-                // A second that came late, because the machine slept, is one long second.
+                // A second that is late because the machine slept becomes one long second.
                 next_ns = (next_ns + SECOND_NS).max(now_ns);
             }
         }
@@ -134,7 +133,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// User and system time of all threads.
+/// Returns the user and system time of all threads.
 fn process_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * SECOND_NS + u64::try_from(time.tv_nsec).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! May this process open the files that so many connections need?
+//! Checks whether this process may open the files that so many connections need.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use rustix::process::{Resource, getrlimit};
 use crate::wire::socket::TOO_MANY_OPEN;
 use crate::{ClientError, ClientSpec, Failure, Job};
 
-/// What threads, timers and the collector's files may need beside connections.
+/// Descriptors that threads, timers and the collector's files may need besides connections.
 const SPARE: u64 = 32;
 
-/// Refuses a job that would run out of file descriptors in the middle. A virtual user has a connection
-/// and, on a library's client, a timer.
+/// Refuses a job that would run out of file descriptors midway. A virtual user has a connection and, on a
+/// library's client, a timer.
 pub(super) fn check(client: &ClientSpec, job: &Job) -> Result<(), ClientError> {
     let per_user = match client {
         ClientSpec::Raw(_) => 1,
@@ -25,8 +25,8 @@ pub(super) fn check(client: &ClientSpec, job: &Job) -> Result<(), ClientError> {
     }
 }
 
-/// What a failure to connect at the start means for the whole: the limit may be reached all the same,
-/// as nobody knows what else this process opens.
+/// Returns what a failure to connect at the start means for the whole job: the limit may have been reached all
+/// the same, as it is not known what else this process opens.
 pub(super) fn start_error(job: &Job, failure: Failure) -> ClientError {
     match getrlimit(Resource::Nofile).current {
         Some(limit) if failure.name == TOO_MANY_OPEN => {

@@ -1,8 +1,8 @@
-//! One thread's virtual users on our own client: sockets watched with epoll, times with a timer of the
-//! kernel.
+//! One thread's virtual users on our own client: sockets are watched with epoll, times are kept with a kernel
+//! timer.
 //!
-//! Sockets are watched edge-triggered and registered once: a reply costs one read, as its length is
-//! known. With a single connection and nothing else to wait for, the thread waits in that read.
+//! Sockets are watched edge-triggered and registered once: a reply costs one read, as its length is known. With
+//! a single connection and nothing else to wait for, the thread waits in that read.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ use crate::wire::connection::{Connection, Progress};
 use crate::wire::socket::LOOK_UP;
 use crate::{ClientError, Failure, FailureKind};
 
-/// Events taken from the kernel at once.
+/// Events taken from the kernel at a time.
 const EVENTS_MAX: usize = 64;
 const TIMER_EVENT: u64 = u64::MAX;
 
@@ -34,19 +34,19 @@ pub(super) struct Slot {
     connection: Connection,
     state: State,
     backoff: Backoff,
-    /// Not to be asked for work before, as connecting failed.
+    /// Not to be asked for work before this time, because connecting failed.
     not_before_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// To be asked what is next.
+    /// To be asked for its next step.
     Idle,
     /// To be asked at this time.
     Held(u64),
-    /// Connects; the time at which that has failed.
+    /// Connecting; the attempt has failed at this time.
     Opening(u64),
-    /// Awaits an answer until then.
+    /// Awaiting an answer until this time.
     Asking(u64),
     Over,
 }
@@ -59,7 +59,7 @@ pub(super) struct EventLoop<'a> {
     events: Vec<epoll::Event>,
     timer: Timer,
     held: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Slots that are idle, to be asked what is next.
+    /// Idle slots, to be asked for their next step.
     idle: Vec<usize>,
     left: usize,
     next_look_ns: u64,
@@ -113,7 +113,7 @@ impl<'a> EventLoop<'a> {
         })
     }
 
-    /// Opens all connections, before the work begins.
+    /// Opens all connections before the work begins.
     pub(super) fn connect(&mut self) -> Result<(), Failure> {
         let deadline_ns = self.deadline_ns(monotonic_ns());
         for index in 0..self.slots.len() {
@@ -138,7 +138,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Works until there is nothing more to do.
+    /// Works until there is nothing left to do.
     pub(super) fn run(mut self) {
         for index in 0..self.slots.len() {
             self.step(index);
@@ -165,7 +165,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Asks a virtual user what is next, and does it.
+    /// Asks a virtual user for its next step, and does it.
     fn step(&mut self, index: usize) {
         let now_ns = monotonic_ns();
         let desk = self.desk;
@@ -214,7 +214,7 @@ impl<'a> EventLoop<'a> {
         })
     }
 
-    /// A socket is ready, or may be waited for.
+    /// Handles a socket that is ready, or that may be waited for.
     fn ready(&mut self, index: usize, may_wait: bool) {
         let slot = &mut self.slots[index];
         match slot.connection.progress(&slot.user.request, may_wait) {
@@ -226,7 +226,7 @@ impl<'a> EventLoop<'a> {
             }
             Ok(Progress::Answered) => {
                 let reply = slot.connection.reply();
-                // Only failures are tried again.
+                // Only failures are retried.
                 let _ = slot.user.outcome(self.desk, Ok(&reply), monotonic_ns());
                 self.step(index);
             }
@@ -268,7 +268,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Goes on with those that were held until now.
+    /// Continues with the slots that were held until now.
     fn release(&mut self, now_ns: u64) {
         while let Some(&Reverse((until_ns, index))) = self.held.peek() {
             if until_ns > now_ns {
@@ -281,7 +281,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Now and then: what has timed out, and is it over?
+    /// Checks from time to time for timeouts and for the end.
     fn look(&mut self, now_ns: u64) {
         self.next_look_ns = now_ns + nanoseconds(LOOK_UP);
         let is_over = self.desk.shared.is_over();
@@ -304,7 +304,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Sleeps until a socket is ready, the next one is to be released, or it is time to look.
+    /// Sleeps until a socket is ready, the next slot is to be released, or it is time for a check.
     fn wait(&mut self) {
         self.await_events();
         for place in 0..self.events.len() {
@@ -331,7 +331,7 @@ impl<'a> EventLoop<'a> {
         }
         let timeout = Timespec::try_from(timeout).ok();
         self.events.clear();
-        // Interrupted or not, the next round looks at everything.
+        // Interrupted or not, the next round checks everything.
         let _ = epoll::wait(
             &self.epoll,
             spare_capacity(&mut self.events),

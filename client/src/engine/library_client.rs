@@ -1,5 +1,5 @@
-//! Runs virtual users on a library's client: a tokio task for each, with the schedule, clocks and counts
-//! of our own client.
+//! Runs virtual users on a library's client: a tokio task for each, with the schedule, clocks and counts of our
+//! own client.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ use crate::{
 };
 
 const LOOK: Duration = Duration::from_millis(20);
-/// What a library may still have to do when all is over.
+/// The time a library may need for its remaining work at the end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 
 pub(super) fn run(factory: &dyn AsyncClientFactory, work: Work<'_>) -> Result<Ended, ClientError> {
@@ -97,7 +97,7 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-/// Tells all tasks when it is over before the work is done.
+/// Tells all tasks if the work is ended early.
 async fn announce_end(shared: Arc<Shared>, over: watch::Sender<bool>) {
     while !over.is_closed() {
         if shared.is_over() {
@@ -126,7 +126,7 @@ impl Task {
             shared: &shared,
             recorder: &recorder,
         };
-        // Nobody sends before the start.
+        // Nothing is sent before the start.
         while shared.started_ns() == 0 && !shared.is_over() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -140,7 +140,7 @@ impl Task {
                 Next::Send => {
                     let pause = self.send(desk, &mut reply, &mut backoff).await;
                     if *self.over.borrow() && self.user.is_busy() {
-                        // What is left of the transaction gets no more time than one request.
+                        // The rest of the transaction gets no more time than one request.
                         self.user.abandon(desk, monotonic_ns());
                     } else if let Some(pause) = pause {
                         self.wait_until(monotonic_ns().saturating_add(nanoseconds(pause)))
@@ -152,7 +152,7 @@ impl Task {
         drop(working);
     }
 
-    /// Sends what the user asks for and hands it the outcome; the result is how long to pause.
+    /// Sends what the user asks for and gives it the outcome; returns how long to pause.
     async fn send(
         &mut self,
         desk: Desk<'_>,
@@ -196,10 +196,10 @@ impl Task {
         }
     }
 
-    /// Sleeps, unless it is over before.
+    /// Sleeps until the given time, or until the work is over.
     async fn wait_until(&mut self, until_ns: u64) {
         if until_ns <= monotonic_ns() {
-            // Others get their turn.
+            // Let other tasks run.
             tokio::task::yield_now().await;
             return;
         }
@@ -211,16 +211,16 @@ impl Task {
     }
 }
 
-/// Comes when it is over and the grace for what is under way has passed.
+/// Completes when the work is over and the grace period for requests under way has passed.
 async fn given_up(over: &mut watch::Receiver<bool>) {
-    // An error means that nobody will end it early any more.
+    // An error means that nothing will end it early any more.
     if over.wait_for(|over| *over).await.is_err() {
         std::future::pending::<()>().await;
     }
     tokio::time::sleep(GRACE).await;
 }
 
-/// Precise to microseconds; tokio's own sleep knows milliseconds.
+/// A timer precise to microseconds; tokio's own sleep has a resolution of milliseconds.
 struct AsyncTimer(AsyncFd<Timer>);
 
 impl AsyncTimer {
@@ -230,13 +230,13 @@ impl AsyncTimer {
             source,
         };
         let timer = Timer::new().map_err(|errno| system(errno.into()))?;
-        // SAFETY: `as_raw_fd` is that of the descriptor which the timer owns and never replaces.
+        // SAFETY: `as_raw_fd` returns the descriptor that the timer owns and never replaces.
         let registered = unsafe { AsyncFd::register(timer) };
         registered.map(Self).map_err(|error| system(error.into()))
     }
 
     async fn until(&mut self, at_ns: u64) {
-        // Setting it makes it unreadable; what is known of an earlier time must be forgotten.
+        // Setting it makes it unreadable; readiness from an earlier time must be forgotten.
         self.0.get_mut().set(at_ns);
         while monotonic_ns() < at_ns {
             match self.0.readable().await {

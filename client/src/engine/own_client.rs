@@ -1,4 +1,4 @@
-//! Runs virtual users on our own client: a thread for each share of them.
+//! Runs virtual users on our own client: one thread for each share of them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(super) fn run(target: &RawTarget, work: Work<'_>) -> Result<Ended, ClientErr
     })
 }
 
-/// Waits until every thread has told that it is connected.
+/// Waits until every thread has reported that it is connected.
 fn await_all(
     connections: &Receiver<Result<(), ClientError>>,
     stop: &AtomicBool,
@@ -73,7 +73,7 @@ fn await_all(
     }
 }
 
-/// `connected` is let go of when it has been told, `working` at the end.
+/// Does a thread's work. `connected` is dropped once the report is sent, `working` at the end.
 fn work_in_thread(
     event_loop: Result<EventLoop<'_>, ClientError>,
     shared: &Shared,

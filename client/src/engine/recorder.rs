@@ -1,8 +1,8 @@
-//! What one thread counts and times, handed over each second without stopping it.
+//! What one thread counts and times, handed over each second without stopping the thread.
 //!
-//! A thread records into its own; whoever collects takes the window out and leaves an empty one. The
-//! histograms of an operation are made when it first ends in a window, so operations that do not happen
-//! cost nothing.
+//! A thread records into its own recorder; the collector takes the window out and leaves an empty one. The
+//! histograms of an operation are created when it first ends in a window, so operations that do not occur cost
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use seekscope_run::latency_histogram;
 
 use crate::{Failure, FailureCount, FailureKind, OperationId, OperationSecond};
 
-/// Names come from servers; more different ones than this are counted together.
+/// Names come from servers; beyond this many different ones, they are counted together.
 const NAMES_MAX: usize = 1000;
 const OTHER_NAMES: &str = "Other";
 
@@ -20,21 +20,21 @@ const OTHER_NAMES: &str = "Other";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) operation: OperationId,
-    /// CLOCK_MONOTONIC ns; `sent_ns` is `None` if it never went out.
+    /// CLOCK_MONOTONIC ns; `sent_ns` is `None` if it was never sent.
     pub(super) scheduled_ns: u64,
     pub(super) sent_ns: Option<u64>,
     pub(super) done_ns: u64,
     pub(super) outcome: Result<Yield, Bad<'a>>,
 }
 
-/// What it yielded.
+/// The documents and bytes of a successful outcome.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Yield {
     pub(super) documents: u64,
     pub(super) bytes: u64,
 }
 
-/// Why it did not end well.
+/// The reason why it failed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bad<'a> {
     pub(super) name: &'a str,
@@ -52,7 +52,7 @@ impl<'a> Bad<'a> {
     }
 }
 
-/// One thread's.
+/// The recorder of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     is_open_loop: bool,
@@ -62,19 +62,19 @@ pub(super) struct Recorder {
     totals: Totals,
 }
 
-/// What ended since the last hand-over.
+/// What has ended since the last hand-over.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// By operation; `None` for those that did not end.
+    /// By operation; `None` for those of which none ended.
     pub(super) operations: Vec<Option<OperationSecond>>,
-    /// Transactions that ended well, also those that are not counted by themselves.
+    /// Transactions that succeeded, including those that are not counted separately.
     pub(super) transactions: u64,
     pub(super) lag: Option<Histogram<u64>>,
     /// Requests in flight, summed over time.
     pub(super) in_flight_ns: u64,
 }
 
-/// What is counted from the start to the end.
+/// Counts from the start to the end.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Totals {
     pub(super) begun: u64,
@@ -83,7 +83,7 @@ pub(super) struct Totals {
     pub(super) failures: BTreeMap<(OperationId, String), FailureCount>,
 }
 
-/// Locks a recorder. A thread that panicked leaves counts that are whole.
+/// Locks a recorder. A thread that panicked leaves consistent counts.
 pub(super) fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
     recorder.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -122,7 +122,7 @@ impl Recorder {
         self.window.transactions += 1;
     }
 
-    /// How late a request went out, although its virtual user was free.
+    /// Records how late a request was sent although its virtual user was free.
     pub(super) fn lag(&mut self, lag_ns: u64) {
         self.window
             .lag
@@ -158,7 +158,7 @@ impl Recorder {
         }
     }
 
-    /// What ended since the last call.
+    /// Returns what has ended since the last call.
     pub(super) fn take(&mut self, now_ns: u64) -> Window {
         self.integrate(now_ns);
         std::mem::take(&mut self.window)
@@ -169,7 +169,7 @@ impl Recorder {
     }
 
     fn integrate(&mut self, now_ns: u64) {
-        // Another thread's clock reading may be a little older than ours.
+        // Another thread's clock reading may be slightly older than ours.
         let since_ns = now_ns.saturating_sub(self.in_flight_since_ns);
         self.window.in_flight_ns += self.in_flight * since_ns;
         self.in_flight_since_ns = self.in_flight_since_ns.max(now_ns);
@@ -177,7 +177,7 @@ impl Recorder {
 }
 
 impl Totals {
-    /// Counts a failure; gives the name it was counted under.
+    /// Counts a failure; returns the name it was counted under.
     fn failed(&mut self, operation: OperationId, bad: &Bad<'_>) -> String {
         let known = self.failures.len();
         let mut key = (operation, bad.name.to_owned());

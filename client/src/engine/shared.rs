@@ -1,4 +1,4 @@
-//! What all threads of a stretch of work share.
+//! The state shared by all threads of a stretch of work.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use seekscope_run::monotonic_ns;
 use crate::schedule::{Claim, Schedule};
 use crate::{ClientError, EndReason, Job, Operation, Retries, Workload};
 
-/// After it is over, requests under way have so long to be answered before they are given up.
+/// The time for which requests under way may still be answered after the end before they are given up.
 pub(super) const GRACE: Duration = Duration::from_millis(100);
 
 const GOES_ON: u8 = 0;
@@ -26,7 +26,7 @@ pub(super) struct Shared {
     failures_max: u64,
     failures_in_a_row: AtomicU64,
     started_ns: OnceLock<u64>,
-    /// Why it ends before the work does.
+    /// The reason why it ends before the work does.
     end: AtomicU8,
     ended_ns: AtomicU64,
     time_is_over: AtomicBool,
@@ -57,7 +57,7 @@ impl Shared {
         let _ = self.started_ns.set(start_ns);
     }
 
-    /// Waits until the work begins; `None` if it is over before.
+    /// Waits until the work begins; returns `None` if it is over before then.
     pub(super) fn await_start(&self) -> Option<u64> {
         loop {
             if self.is_over() {
@@ -74,12 +74,12 @@ impl Shared {
         }
     }
 
-    /// When the work began, or 0 before.
+    /// Returns when the work began, or 0 before that.
     pub(super) fn started_ns(&self) -> u64 {
         self.started_ns.get().copied().unwrap_or(0)
     }
 
-    /// The next arrival; offsets are made times of CLOCK_MONOTONIC, and "now" is one of them.
+    /// Claims the next arrival; offsets are converted to times of CLOCK_MONOTONIC, and so is "now".
     pub(super) fn claim(&self, now_ns: u64) -> Claim {
         let started_ns = self.started_ns();
         match self.schedule.claim(now_ns.saturating_sub(started_ns)) {
@@ -95,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Ends it early, because the caller wants it to.
+    /// Ends the work early at the caller's request.
     pub(super) fn stop(&self) {
         self.end_early(STOPPED);
     }
@@ -104,7 +104,7 @@ impl Shared {
         self.end.load(Ordering::Relaxed) != GOES_ON
     }
 
-    /// Is it time to give up what is under way?
+    /// Returns whether it is time to give up the requests under way.
     pub(super) fn grace_is_over(&self, now_ns: u64) -> bool {
         let ended_ns = self.ended_ns.load(Ordering::Relaxed);
         let grace_ns = u64::try_from(GRACE.as_nanos()).unwrap_or(u64::MAX);
@@ -123,7 +123,7 @@ impl Shared {
         }
     }
 
-    /// Why it ended, once it has.
+    /// Returns why it ended, once it has.
     pub(super) fn end_reason(&self) -> EndReason {
         match self.end.load(Ordering::Relaxed) {
             STOPPED => EndReason::Stopped,

@@ -1,4 +1,5 @@
-//! A timer of the kernel that is precise to microseconds, where waiting for sockets knows milliseconds.
+//! A kernel timer that is precise to microseconds, whereas waiting for sockets has a resolution of
+//! milliseconds.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -10,7 +11,7 @@ use rustix::time::{
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Becomes readable at a set time. Watched edge-triggered it need not be read.
+/// A timer that becomes readable at a set time. When watched edge-triggered, it need not be read.
 #[derive(Debug)]
 pub(super) struct Timer {
     timer: OwnedFd,
@@ -26,7 +27,7 @@ impl Timer {
         })
     }
 
-    /// Sets it to a time of CLOCK_MONOTONIC, ns, in place of what it was set to.
+    /// Sets it to a time of CLOCK_MONOTONIC, ns, replacing the previous time.
     pub(super) fn set(&mut self, at_ns: u64) {
         if self.set_ns == at_ns {
             return;
@@ -39,7 +40,7 @@ impl Timer {
                 tv_nsec: whole(at_ns % NS_PER_S),
             },
         };
-        // Fails only for values that cannot be; then the wait ends with its own limit.
+        // This fails only for impossible values; the wait then ends at its own limit.
         if timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &value).is_ok() {
             self.set_ns = at_ns;
         }
@@ -52,7 +53,7 @@ impl AsFd for Timer {
     }
 }
 
-/// For tokio, which wants it beside the safe form.
+/// Required by tokio in addition to the safe form.
 impl AsRawFd for Timer {
     fn as_raw_fd(&self) -> RawFd {
         self.timer.as_raw_fd()

@@ -1,7 +1,7 @@
-//! A virtual user: an actor, what it is doing, and how that is counted. Knows no connection.
+//! A virtual user: an actor, what it is doing, and how that is counted. It knows nothing of connections.
 //!
-//! Whoever has the connection asks [`VirtualUser::next`] what to do, says when a request goes out and
-//! hands over its outcome.
+//! The owner of the connection asks [`VirtualUser::next`] what to do, reports when a request is sent and passes
+//! on its outcome.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use crate::request::{Transaction, Verb};
 use crate::schedule::Claim;
 use crate::{Actor, Failure, FailureKind, OperationId, Reply, Request, Verdict};
 
-/// Where a virtual user takes its work from and leaves its counts.
+/// The place where a virtual user gets its work and leaves its counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Desk<'a> {
     pub(super) shared: &'a Shared,
     pub(super) recorder: &'a Mutex<Recorder>,
 }
 
-/// What a virtual user is to do.
+/// The next step of a virtual user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// `request` is to be sent.
+    /// Send `request`.
     Send,
-    /// Nothing before this time, CLOCK_MONOTONIC ns.
+    /// Do nothing before this time, CLOCK_MONOTONIC ns.
     Wait(u64),
-    /// Nothing any more.
+    /// Nothing is left to do.
     Over,
 }
 
 /// What follows an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// Ask for what is next.
+    /// Ask for the next step.
     Next,
-    /// The same request again, after a pause.
+    /// Send the same request again, after a pause.
     Again(Duration),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct VirtualUser {
     /// A claimed arrival whose transaction has not begun.
     arrival_ns: Option<u64>,
     open: Option<Open>,
-    /// When its last work ended, or its connection was made anew.
+    /// When its last work ended, or its connection was reopened.
     free_ns: u64,
 }
 
@@ -65,14 +65,14 @@ struct Open {
     asked: Option<Asked>,
 }
 
-/// A request that waits to be sent or answered.
+/// A request that is waiting to be sent or answered.
 #[derive(Debug, Default)]
 struct Asked {
     operation: OperationId,
     scheduled_ns: u64,
     sent_ns: Option<u64>,
     is_in_flight: bool,
-    /// An attempt went out whose answer never came.
+    /// Whether an attempt was sent whose answer never came.
     is_lost: bool,
     retries: u32,
 }
@@ -88,12 +88,12 @@ impl VirtualUser {
         }
     }
 
-    /// Has it begun something that is not complete?
+    /// Returns whether it has begun something that is not complete.
     pub(super) fn is_busy(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Completes, claims and begins what can be now.
+    /// Completes, claims and begins whatever can be at this time.
     pub(super) fn next(&mut self, desk: Desk<'_>, now_ns: u64) -> Next {
         if let Some(open) = &mut self.open {
             if open.asked.is_some() || Self::prepare(open, &mut *self.actor, &mut self.request) {
@@ -102,7 +102,7 @@ impl VirtualUser {
             let was_empty = open.requests == 0;
             self.finish(desk);
             if was_empty {
-                // Others get their turn before an actor that asks for nothing.
+                // Others get their turn before an actor that makes no request.
                 return Next::Wait(now_ns);
             }
         }
@@ -147,12 +147,12 @@ impl VirtualUser {
         }
     }
 
-    /// The connection had to be made anew for the request that waits.
+    /// Records that the connection had to be reopened for the waiting request.
     pub(super) fn connected(&mut self, now_ns: u64) {
         self.free_ns = now_ns;
     }
 
-    /// The request goes out now.
+    /// Records that the request is sent now.
     pub(super) fn sending(&mut self, desk: Desk<'_>, now_ns: u64) {
         let Some(open) = &mut self.open else { return };
         let Some(asked) = &mut open.asked else { return };
@@ -169,7 +169,7 @@ impl VirtualUser {
         }
     }
 
-    /// What became of the request.
+    /// Handles the outcome of the request.
     pub(super) fn outcome(
         &mut self,
         desk: Desk<'_>,
@@ -227,11 +227,11 @@ impl VirtualUser {
         After::Next
     }
 
-    /// Gives up what is under way.
+    /// Gives up the work under way.
     pub(super) fn abandon(&mut self, desk: Desk<'_>, now_ns: u64) {
         let Some(open) = &mut self.open else { return };
         if open.asked.is_some() {
-            // Nothing is sent again once it is over.
+            // Nothing is retried after the end.
             let failure = Failure::of(
                 FailureKind::Connection,
                 "Abandoned",
@@ -248,7 +248,7 @@ impl VirtualUser {
         }
     }
 
-    /// Has the actor write the transaction's next request; false: there is none.
+    /// Has the actor write the transaction's next request; returns false if there is none.
     fn prepare(open: &mut Open, actor: &mut dyn Actor, request: &mut Request) -> bool {
         if open.aborted {
             return false;
@@ -266,7 +266,7 @@ impl VirtualUser {
         true
     }
 
-    /// Counts a transaction that is complete, under a name if it counts by itself.
+    /// Counts a complete transaction, under a name if it is counted separately.
     fn finish(&mut self, desk: Desk<'_>) {
         let Some(open) = self.open.take() else { return };
         if open.requests > 0 && open.failed.is_none() {
@@ -298,7 +298,7 @@ impl VirtualUser {
     }
 }
 
-/// After these failures nobody knows whether the server did what it was asked.
+/// Returns whether the failure leaves it unknown if the server did what it was asked.
 fn leaves_doubt(failure: &Failure) -> bool {
     matches!(
         failure.kind,
@@ -320,7 +320,7 @@ fn may_retry(shared: &Shared, asked: &Asked, request: &Request, failure: &Failur
         && !shared.is_over()
 }
 
-/// What is counted, by what the actor says of it.
+/// Returns what is counted, according to the actor's verdict.
 fn judge<'a>(
     verdict: Verdict,
     outcome: Result<&Reply<'_>, &'a Failure>,

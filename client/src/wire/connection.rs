@@ -1,7 +1,7 @@
-//! One connection, one request at a time, never waiting unless asked to.
+//! One connection, with one request at a time, that never waits unless asked to.
 //!
-//! After [`Connection::open`] and [`Connection::send`] call [`Connection::progress`] whenever the socket
-//! is ready, until it says that something has come to its end. A failure closes the connection.
+//! After [`Connection::open`] and [`Connection::send`], call [`Connection::progress`] whenever the socket is
+//! ready, until it reports that something has completed. A failure closes the connection.
 
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
@@ -20,19 +20,19 @@ use super::socket;
 use crate::request::Verb;
 use crate::{Failure, FailureKind, Reply, Request};
 
-/// Room for a reply of usual size.
+/// Room for a reply of typical size.
 const INPUT_BYTES: usize = 16 << 10;
-/// Buffers that a large reply has grown beyond this are given back.
+/// Buffers that a large reply has grown beyond this are freed.
 const INPUT_BYTES_KEPT: usize = 1 << 20;
 
-/// What came of a socket's readiness.
+/// The result of a socket's readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Nothing is complete yet.
     Pending,
     /// Connected and greeted: ready for requests.
     Opened,
-    /// The reply is there.
+    /// The reply has arrived.
     Answered,
 }
 
@@ -42,7 +42,7 @@ enum Phase {
     Connecting,
     Greeting,
     Ready,
-    /// Waits for the reply to a request.
+    /// Waiting for the reply to a request.
     Asking,
 }
 
@@ -56,10 +56,10 @@ pub(crate) struct Connection {
     phase: Phase,
     request_id: i32,
     out: Vec<u8>,
-    /// How much of `out`, and of the statements after it, has been sent.
+    /// The number of bytes of `out`, and of the statements after it, that have been sent.
     sent: usize,
     input: Vec<u8>,
-    /// The first reply, where the cursor's rest has been fetched after it.
+    /// The first reply, if the rest of the cursor has been fetched after it.
     first_input: Option<Vec<u8>>,
     answer: Answer,
     returned: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Nothing is opened yet.
+    /// Creates a connection without opening it.
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Result<Self, Failure> {
         Ok(Self {
             tails: endpoint.tails()?,
@@ -86,7 +86,7 @@ impl Connection {
         })
     }
 
-    /// Begins to connect anew; the new socket is given to whoever watches sockets.
+    /// Begins to connect again; the caller must watch the new socket.
     pub(crate) fn open(&mut self) -> Result<&OwnedFd, Failure> {
         self.close();
         self.phase = Phase::Connecting;
@@ -99,12 +99,12 @@ impl Connection {
         self.input.clear();
     }
 
-    /// Can a request be sent?
+    /// Returns whether a request can be sent.
     pub(crate) fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
     }
 
-    /// Is it still on its way to the server, so that its socket can be written to when it is there?
+    /// Returns whether it is still connecting, so that its socket becomes writable when it is connected.
     pub(crate) fn is_connecting(&self) -> bool {
         self.phase == Phase::Connecting
     }
@@ -113,17 +113,17 @@ impl Connection {
         self.socket.as_ref()
     }
 
-    /// What the server said when this connection was opened.
+    /// Returns what the server said when this connection was opened.
     pub(crate) fn greeting(&self) -> Option<Greeting> {
         self.greeting
     }
 
-    /// Is there nothing left to send, so that only the server can bring it on?
+    /// Returns whether nothing is left to send, so that only the server's reply is awaited.
     pub(crate) fn awaits_only_reply(&self, request: &Request) -> bool {
         self.phase == Phase::Asking && self.sent == self.out.len() + request.sequence().len()
     }
 
-    /// Begins to send a request, which must stay as it is until it is answered.
+    /// Begins to send a request, which must stay unchanged until it is answered.
     pub(crate) fn send(&mut self, request: &Request) -> Result<(), Failure> {
         self.request_id = self.request_id.wrapping_add(1);
         let limits = &self.endpoint.greeting.limits;
@@ -147,7 +147,7 @@ impl Connection {
         self.closing_on_failure(flushed)
     }
 
-    /// Goes on as far as it can. `may_wait`: reading may wait in the kernel for a moment
+    /// Continues as far as possible. With `may_wait`, reading may wait in the kernel for a moment
     /// ([`socket::LOOK_UP`]).
     pub(crate) fn progress(
         &mut self,
@@ -164,7 +164,7 @@ impl Connection {
         self.closing_on_failure(progress)
     }
 
-    /// What came back last.
+    /// Returns the latest reply.
     pub(crate) fn reply(&self) -> Reply<'_> {
         let message = self.first_input.as_ref().unwrap_or(&self.input);
         let first = self
@@ -183,7 +183,7 @@ impl Connection {
     }
 
     fn closing_on_failure<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
-        // A failure that the server told in good order leaves the connection as it was.
+        // A failure that the server reported in good order leaves the connection as it was.
         if result.is_err() && self.phase != Phase::Ready {
             self.close();
         }
@@ -214,7 +214,7 @@ impl Connection {
         Ok(Progress::Opened)
     }
 
-    /// Something happened although nothing was asked: the server went away, or it babbles.
+    /// Handles activity although nothing was asked: the server went away, or it sends unrequested data.
     fn idle(&mut self) -> Result<Progress, Failure> {
         self.input.clear();
         match recv(
@@ -303,7 +303,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     fn flush(&mut self, request: &Request) -> Result<(), Failure> {
         let statements = request.sequence();
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -327,7 +327,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until the message is whole (true) or nothing more is there.
+    /// Reads until the message is complete (true) or nothing more is available.
     fn receive(&mut self, may_wait: bool) -> Result<bool, Failure> {
         let flags = if may_wait {
             RecvFlags::empty()
@@ -342,7 +342,7 @@ impl Connection {
                 Some(length) if self.input.len() > length => {
                     return Err(reply::malformed("more follows than was asked for"));
                 }
-                // Room grows with what comes, not with what a length promises.
+                // The buffer grows with the data, not with the promised length.
                 Some(length) => {
                     let missing = length - self.input.len();
                     self.input

@@ -1,9 +1,9 @@
-//! A document's elements, one after the other, without reading what is in them.
+//! Iterates over a document's elements without reading their contents.
 //!
-//! Leaner than a library's: values are measured, not decoded, and text is not checked until somebody
-//! shows it. Every length is checked against what is there ([bsonspec.org](https://bsonspec.org/spec.html)).
+//! Leaner than a library: values are measured, not decoded, and text is not checked until it is shown. Every
+//! length is checked against the available bytes ([bsonspec.org](https://bsonspec.org/spec.html)).
 
-/// A document's shortest form: its length and the final NUL.
+/// The length of the shortest document: its length field and the final NUL.
 const DOCUMENT_BYTES_MIN: usize = 5;
 
 pub(crate) const DOUBLE: u8 = 0x01;
@@ -14,7 +14,7 @@ pub(crate) const BOOLEAN: u8 = 0x08;
 pub(crate) const INT32: u8 = 0x10;
 pub(crate) const INT64: u8 = 0x12;
 
-/// The bytes are no BSON document.
+/// The error that bytes are not a BSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotBson;
 
@@ -26,14 +26,14 @@ pub(crate) struct Element<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// Ends after the first error.
+/// An iterator over elements, which ends after the first error.
 #[derive(Debug, Clone)]
 pub(crate) struct Elements<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Elements<'a> {
-    /// Of a document that fills `document` exactly.
+    /// Returns the elements of a document that fills `document` exactly.
     pub(crate) fn of(document: &'a [u8]) -> Result<Self, NotBson> {
         if document_length(document)? != document.len() || document.last() != Some(&0) {
             return Err(NotBson);
@@ -70,7 +70,7 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// A whole number, whatever type of number it is written as.
+    /// Returns a whole number, whatever numeric type it has.
     pub(crate) fn integer(&self) -> Option<i64> {
         match self.kind {
             INT32 => Some(i64::from(i32::from_le_bytes(self.value.try_into().ok()?))),
@@ -85,12 +85,12 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// A count; negative ones are none.
+    /// Returns a count; `None` if it is negative.
     pub(crate) fn count(&self) -> Option<u64> {
         u64::try_from(self.integer()?).ok()
     }
 
-    /// A string's bytes, without the final NUL.
+    /// Returns a string's bytes, without the final NUL.
     pub(crate) fn text(&self) -> Option<&'a [u8]> {
         if self.kind != STRING {
             return None;
@@ -98,7 +98,7 @@ impl<'a> Element<'a> {
         self.value.get(4..)?.split_last().map(|(_, text)| text)
     }
 
-    /// The elements of a document or array.
+    /// Returns the elements of a document or array.
     pub(crate) fn elements(&self) -> Option<Result<Elements<'a>, NotBson>> {
         matches!(self.kind, DOCUMENT | ARRAY).then(|| Elements::of(self.value))
     }
@@ -108,13 +108,13 @@ fn c_string_length(bytes: &[u8]) -> Result<usize, NotBson> {
     bytes.iter().position(|&byte| byte == 0).ok_or(NotBson)
 }
 
-/// A length prefix.
+/// Reads a length prefix.
 fn prefix(bytes: &[u8]) -> Result<usize, NotBson> {
     let prefix = bytes.first_chunk::<4>().ok_or(NotBson)?;
     usize::try_from(i32::from_le_bytes(*prefix)).map_err(|_| NotBson)
 }
 
-/// The length that a document says it has.
+/// Returns the length that a document says it has.
 pub(crate) fn document_length(bytes: &[u8]) -> Result<usize, NotBson> {
     let length = prefix(bytes)?;
     if length < DOCUMENT_BYTES_MIN {

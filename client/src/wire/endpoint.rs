@@ -17,18 +17,18 @@ use crate::{ClientError, Failure, FailureKind, Request};
 
 const DEFAULT_PORT: u16 = 27017;
 
-/// Where the server is, what it takes, and what each connection to it begins with.
+/// The server's address and limits, and what each connection to it begins with.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(super) address: Address,
     pub(super) greeting: Greeting,
-    /// The greeting's command.
+    /// The command of the greeting.
     pub(super) command: Vec<u8>,
     target: RawTarget,
 }
 
 impl Endpoint {
-    /// What this connection adds to each command; its session is its own.
+    /// Returns what this connection adds to each command; its session is its own.
     pub(super) fn tails(&self) -> Result<Tails, Failure> {
         let session = self.greeting.has_sessions.then(bson::Uuid::new);
         Tails::new(
@@ -44,7 +44,7 @@ impl Endpoint {
         })
     }
 
-    /// Is a server that greets like this one that we may send to?
+    /// Checks whether requests may be sent to a server that greets like this.
     pub(super) fn admit(&self, greeting: &Greeting) -> Result<(), Failure> {
         if greeting.is_writable || self.target.read_preference.is_some() {
             return Ok(());
@@ -53,8 +53,8 @@ impl Endpoint {
         Err(Failure::of(FailureKind::NotPrimary, "NotPrimary", text))
     }
 
-    /// Finds the first of the target's servers that can be sent to. Waits, but gives up soon after
-    /// `stopped` says so.
+    /// Finds the first of the target's servers that can be sent to. Waits, but gives up soon after `stopped`
+    /// returns true.
     pub(crate) fn find(
         target: &RawTarget,
         stopped: &dyn Fn() -> bool,
@@ -130,7 +130,7 @@ fn addresses(host: &ServerAddress) -> Result<Vec<Address>, Failure> {
     }
 }
 
-/// Connects once and learns what the server is.
+/// Connects once and finds out what the server is.
 fn greet(
     endpoint: Endpoint,
     deadline: Instant,
@@ -168,6 +168,6 @@ fn await_socket(socket: &OwnedFd, to_write: bool) {
         PollFlags::IN
     };
     let moment = Timespec::try_from(LOOK_UP).ok();
-    // Whatever it says, the next step finds out what is the matter.
+    // Whatever the result, the next step finds out what is wrong.
     let _ = poll(&mut [PollFd::new(socket, flags)], moment.as_ref());
 }

@@ -1,7 +1,7 @@
-//! The first exchange on each connection: who we are, and what the server is.
+//! The first exchange on each connection, in which each side says what it is.
 //!
-//! The greeting is `isMaster` in OP_QUERY with `helloOk`, which servers of every age answer
-//! (specification "MongoDB Handshake").
+//! The greeting is `isMaster` in OP_QUERY with `helloOk`, which servers of every version answer (specification
+//! "MongoDB Handshake").
 
 use bson::{RawDocument, doc};
 
@@ -22,11 +22,11 @@ pub(crate) struct Greeting {
     pub(crate) limits: Limits,
     pub(crate) is_writable: bool,
     pub(crate) is_mongos: bool,
-    /// Does it know logical sessions?
+    /// Whether it supports logical sessions.
     pub(crate) has_sessions: bool,
 }
 
-/// The command that greets a server.
+/// Returns the command that greets a server.
 pub(crate) fn command(app_name: &str) -> Result<Vec<u8>, bson::error::Error> {
     doc! {
         "isMaster": 1,

@@ -1,4 +1,4 @@
-//! Requests as they go over the wire.
+//! Writes requests as they are sent over the wire.
 //!
 //! OP_MSG and, for the greeting alone, OP_QUERY
 //! (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>).
@@ -19,7 +19,7 @@ const MESSAGE_BYTES_MAX: usize = 48_000_000;
 const STATEMENTS_MAX: u32 = 100_000;
 const FINAL_NUL: usize = 1;
 
-/// What a server takes.
+/// The limits of what a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) message_bytes: usize,
@@ -41,13 +41,13 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
     database: Vec<u8>,
-    /// Of transactions' ends.
+    /// For commands that end transactions.
     admin: Vec<u8>,
     session: Vec<u8>,
     read_concern: Vec<u8>,
     write_concern: Vec<u8>,
     preference: Vec<u8>,
-    /// The parts above together, for commands outside transactions.
+    /// The parts above combined, for commands outside transactions.
     read: Vec<u8>,
     write: Vec<u8>,
     command: Vec<u8>,
@@ -55,7 +55,8 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    /// `session`: the id of this connection's logical session, if the server knows sessions.
+    /// Creates the parts; `session` is the id of this connection's logical session, if the server supports
+    /// sessions.
     pub(crate) fn new(
         database: &str,
         session: Option<bson::Uuid>,
@@ -114,13 +115,13 @@ impl Tails {
     }
 }
 
-/// A document's elements without what surrounds them.
+/// Returns a document's elements without the surrounding bytes.
 fn elements(document: &Document) -> Result<Vec<u8>, bson::error::Error> {
     let bytes = document.to_vec()?;
     Ok(bytes[4..bytes.len() - FINAL_NUL].to_vec())
 }
 
-/// Writes a request up to its statements, which follow it on the wire as they are.
+/// Writes a request up to its statements, which follow it on the wire unchanged.
 pub(crate) fn write_request(
     out: &mut Vec<u8>,
     id: i32,
@@ -189,7 +190,7 @@ pub(crate) fn write_request(
     Ok(())
 }
 
-/// Asks for the rest of a cursor, with the first request's session and size of batches.
+/// Asks for the rest of a cursor, with the first request's session and batch size.
 pub(crate) fn write_get_more(
     out: &mut Vec<u8>,
     id: i32,
@@ -211,7 +212,7 @@ pub(crate) fn write_get_more(
     }
     out.extend_from_slice(command.bytes());
     if request.in_transaction == Transaction::None {
-        // The read concern was the first request's.
+        // The read concern belongs to the first request.
         out.extend_from_slice(&tails.command);
     } else {
         let again = Request {
@@ -227,7 +228,7 @@ pub(crate) fn write_get_more(
     set_length(out, 0, message_bytes);
 }
 
-/// Writes a command in the form that servers of every age understand.
+/// Writes a command in the form that servers of every version understand.
 pub(crate) fn write_query(out: &mut Vec<u8>, id: i32, command: &[u8]) {
     begin(out, id, OP_QUERY);
     out.extend_from_slice(&SECONDARY_OK.to_le_bytes());
@@ -239,7 +240,7 @@ pub(crate) fn write_query(out: &mut Vec<u8>, id: i32, command: &[u8]) {
     set_length(out, 0, message_bytes);
 }
 
-/// Begins a message; its length is set when it is whole.
+/// Begins a message; its length is set when it is complete.
 fn begin(out: &mut Vec<u8>, id: i32, operation: i32) {
     out.clear();
     for number in [0, id, 0, operation] {

@@ -1,4 +1,4 @@
-//! A server's reply, read strictly but only where it matters.
+//! Reads a server's reply, strictly but only where it matters.
 //!
 //! The message format is OP_MSG
 //! (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/#op_msg>).
@@ -20,11 +20,11 @@ const MORE_TO_COME: u32 = 2;
 const REQUIRED_FLAGS: u32 = 0xFFFF;
 const FLAGS_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
-/// Texts of servers are cut to this before they are shown.
+/// Servers' texts are cut to this length before they are shown.
 const TEXT_BYTES_MAX: usize = 400;
 const NAME_BYTES_MAX: usize = 64;
 
-/// Where things are in a reply that is no failure; places count from the message's start.
+/// The positions of the parts of a successful reply, counted from the start of the message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) body: Range<usize>,
@@ -34,10 +34,10 @@ pub(crate) struct Answer {
     pub(crate) batch: Option<Batch>,
 }
 
-/// A part of a cursor.
+/// A batch of a cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// 0: nothing more comes.
+    /// 0 if nothing more follows.
     pub(crate) cursor: i64,
     pub(crate) documents: u64,
     pub(crate) first: Option<Range<usize>>,
@@ -63,7 +63,7 @@ pub(crate) fn malformed(what: &str) -> Failure {
     )
 }
 
-/// The message's length from its first bytes, if they are there.
+/// Returns the message's length from its first bytes, if they have arrived.
 pub(crate) fn message_length(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Failure> {
     let Some(prefix) = bytes.first_chunk::<4>() else {
         return Ok(None);
@@ -74,13 +74,13 @@ pub(crate) fn message_length(bytes: &[u8], bytes_max: usize) -> Result<Option<us
     }
 }
 
-/// The number at a place of the header, in units of four bytes.
+/// Returns the number at a position of the header, in units of four bytes.
 pub(crate) fn header_number(bytes: &[u8], place: usize) -> Option<i32> {
     let field = bytes.get(place * 4..)?.first_chunk::<4>()?;
     Some(i32::from_le_bytes(*field))
 }
 
-/// Checks what surrounds the only document.
+/// Checks the framing and returns the place of the only document.
 fn body_of(bytes: &[u8], request_id: i32) -> Result<Range<usize>, Failure> {
     if header_number(bytes, 3) != Some(OP_MSG) {
         return Err(malformed("it is no OP_MSG"));
@@ -111,7 +111,7 @@ fn body_of(bytes: &[u8], request_id: i32) -> Result<Range<usize>, Failure> {
     }
 }
 
-/// What of a reply's top level matters.
+/// The fields of a reply's top level that matter.
 #[derive(Debug, Default)]
 struct Fields<'a> {
     ok: bool,
@@ -147,7 +147,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What an error consists of, whether it is the whole reply or one of a batch.
+    /// Reads what an error consists of, whether it is the whole reply or one of a batch.
     fn read_error(&mut self, element: &Element<'a>) {
         match element.name {
             b"code" => self.code = element.integer().and_then(|code| i32::try_from(code).ok()),
@@ -204,7 +204,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The first of an array's elements.
+/// Returns the first element of an array.
 fn first_of<'a>(array: &Element<'a>) -> Result<Option<Element<'a>>, NotBson> {
     match array.elements() {
         Some(elements) => elements?.next().transpose(),
@@ -239,13 +239,13 @@ fn read_batch<'a>(message: &'a [u8], cursor: &Element<'a>) -> Result<Batch, NotB
     Ok(batch)
 }
 
-/// Where a slice of `whole` lies in it.
+/// Returns where a slice of `whole` lies in it.
 fn place_in(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
     start..start + part.len()
 }
 
-/// A server's text made harmless.
+/// Returns a server's text made harmless.
 fn shown(text: &[u8], bytes_max: usize) -> String {
     let cut = &text[..text.len().min(bytes_max)];
     String::from_utf8_lossy(cut)
@@ -254,7 +254,7 @@ fn shown(text: &[u8], bytes_max: usize) -> String {
         .collect()
 }
 
-/// The document at a place of a message.
+/// Returns the document at a position of a message.
 pub(crate) fn document_at<'a>(message: &'a [u8], place: &Range<usize>) -> Option<&'a RawDocument> {
     RawDocument::from_bytes(message.get(place.clone())?).ok()
 }

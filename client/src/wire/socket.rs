@@ -13,10 +13,10 @@ use rustix::net::{
 
 use crate::{Failure, FailureKind};
 
-/// A reader that waits in the kernel looks up this often, so that it sees when it is to stop.
+/// A reader waiting in the kernel wakes up this often, so that it notices when to stop.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(20);
 
-/// The name of failures for want of file descriptors.
+/// The name of failures caused by a lack of file descriptors.
 pub(crate) const TOO_MANY_OPEN: &str = "TooManyOpenFiles";
 
 /// Where a server listens.
@@ -33,7 +33,7 @@ impl Address {
             .map_err(|errno| failure_of(errno, "the socket's path"))
     }
 
-    /// A socket that is connecting, or connected already.
+    /// Opens a socket that is connecting, or already connected.
     pub(crate) fn open(&self) -> Result<OwnedFd, Failure> {
         let family = match self {
             Self::Inet(SocketAddr::V4(_)) => AddressFamily::INET,
@@ -57,8 +57,8 @@ impl Address {
     }
 }
 
-/// Has the socket connected by now? If so, reading from it may wait from now on, but only for
-/// [`LOOK_UP`]; who does not want to wait says so with each call.
+/// Returns whether the socket has connected by now. If so, reading from it may wait from now on, but only for
+/// [`LOOK_UP`]; a caller that does not want to wait says so with each call.
 pub(crate) fn finish_connect(socket: &OwnedFd) -> Result<bool, Failure> {
     let failed = |errno| failure_of(errno, "connecting");
     sockopt::socket_error(socket)
@@ -68,7 +68,7 @@ pub(crate) fn finish_connect(socket: &OwnedFd) -> Result<bool, Failure> {
         Err(Errno::NOTCONN) => return Ok(false),
         peer => peer.map_err(failed)?,
     };
-    // A port that nobody listens on can be given to the very socket that connects to it.
+    // A port on which nobody listens can be given to the very socket that connects to it.
     if peer.is_some() && getsockname(socket).map_err(failed).map(Some)? == peer {
         return Err(failed(Errno::CONNREFUSED));
     }
@@ -77,7 +77,7 @@ pub(crate) fn finish_connect(socket: &OwnedFd) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// What a failed system call means for an operation.
+/// Returns the failure of an operation for a failed system call.
 pub(crate) fn failure_of(errno: Errno, doing: &str) -> Failure {
     let (kind, name) = match errno {
         Errno::MFILE | Errno::NFILE => (FailureKind::Client, TOO_MANY_OPEN),
@@ -92,7 +92,7 @@ pub(crate) fn failure_of(errno: Errno, doing: &str) -> Failure {
     Failure::of(kind, name, format!("{doing}: {errno}"))
 }
 
-/// The server closed the connection although an answer was due.
+/// Returns the failure for a server that closed the connection although an answer was due.
 pub(crate) fn closed() -> Failure {
     Failure::of(
         FailureKind::Connection,

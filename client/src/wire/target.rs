@@ -1,4 +1,4 @@
-//! What a connection string asks for, where our own client can do it.
+//! Reads what a connection string asks for, where our own client can do it.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use mongodb::options::{Acknowledgment, ConnectionString, HostInfo, ReadPreferenc
 use seekscope_server::driver_error::plain;
 use seekscope_server::redact_text;
 
-/// As drivers do by default.
+/// The default of drivers.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const APP_NAME: &str = "seekscope";
-/// Servers refuse longer names of applications.
+/// Servers refuse longer application names.
 const APP_NAME_BYTES_MAX: usize = 128;
 
-/// Options, in lower case, that our own client follows.
+/// Options, in lower case, that our own client supports.
 const FOLLOWED: [&str; 9] = [
     "appname",
     "connecttimeoutms",
@@ -25,7 +25,7 @@ const FOLLOWED: [&str; 9] = [
     "w",
     "wtimeoutms",
 ];
-/// Options of pools and monitors, which have no meaning with one connection per virtual user.
+/// Options of pools and monitors, which are meaningless with one connection per virtual user.
 const IDLE: [&str; 9] = [
     "heartbeatfrequencyms",
     "localthresholdms",
@@ -37,7 +37,7 @@ const IDLE: [&str; 9] = [
     "uuidrepresentation",
     "waitqueuetimeoutms",
 ];
-/// Options that need the driver only where they switch something on.
+/// Options that need the driver only if they enable something.
 const SWITCHES: [(&str, &str); 5] = [
     ("tls", "TLS"),
     ("ssl", "TLS"),
@@ -58,17 +58,17 @@ pub struct RawTarget {
     pub(super) database: String,
     pub(super) hosts: Vec<ServerAddress>,
     pub(super) app_name: String,
-    /// How long finding a server may take.
+    /// The time limit for finding a server.
     pub(super) connect_limit: Duration,
     pub(super) write_concern: Option<Document>,
     pub(super) read_concern: Option<Document>,
-    /// `None`: the primary.
+    /// The read preference; `None` for the primary.
     pub(super) read_preference: Option<Document>,
 }
 
 impl RawTarget {
-    /// Reads a connection string; requests go to `database`, whatever database the string names. The
-    /// error says what in the string needs the official driver, as the end of "the connection string …".
+    /// Reads a connection string; requests go to `database`, whatever database the string names. The error says
+    /// what in the string needs the official driver, as the end of "the connection string …".
     pub fn parse(uri: &str, database: &str) -> Result<Self, String> {
         check_options(uri)?;
         let parsed = ConnectionString::parse(uri)
@@ -119,7 +119,7 @@ impl RawTarget {
     }
 }
 
-/// Judges the options by their names; the driver's own parser would skip what it does not know.
+/// Checks the options by their names; the driver's own parser would skip those that it does not know.
 fn check_options(uri: &str) -> Result<(), String> {
     let options = uri.split_once('?').map_or("", |(_, options)| options);
     for option in options

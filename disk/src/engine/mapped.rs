@@ -1,4 +1,4 @@
-//! Loads and stores on a shared mapping, as storage engines of the first MongoDB versions did.
+//! Loads and stores on a shared mapping, like the storage engine of the first MongoDB versions.
 
 use std::io;
 use std::marker::PhantomData;
@@ -13,12 +13,12 @@ use crate::job::Job;
 use crate::offsets::Access;
 use crate::{DiskError, TestFile};
 
-/// Bytes of a page, at least: one byte is touched in each.
+/// The least size of a page: one byte is touched in each.
 const PAGE_BYTES: u64 = 4096;
-/// Stored in each page that is written, as mongoperf did.
+/// The byte stored in each page that is written, as mongoperf did.
 const MARK: u8 = 3;
 
-/// The file as memory.
+/// A file mapped into memory.
 #[derive(Debug)]
 pub(crate) struct Mapping<'a> {
     address: NonNull<u8>,
@@ -33,7 +33,7 @@ unsafe impl Send for Mapping<'_> {}
 unsafe impl Sync for Mapping<'_> {}
 
 impl<'a> Mapping<'a> {
-    /// Maps all of the file, for writing too if it is ours.
+    /// Maps all of the file, also for writing if it is ours.
     pub(crate) fn new(file: &'a TestFile, advice: ReadAdvice) -> Result<Self, DiskError> {
         let length = usize::try_from(file.bytes()).unwrap_or(usize::MAX);
         let failed = |e: rustix::io::Errno| DiskError::on("map", file.path())(e.into());
@@ -56,12 +56,12 @@ impl<'a> Mapping<'a> {
             ReadAdvice::Random => Advice::Random,
             ReadAdvice::Sequential => Advice::Sequential,
         };
-        // SAFETY: the mapping just made; these pieces of advice change no contents.
+        // SAFETY: the mapping was just made; these kinds of advice change no contents.
         unsafe { madvise(mapping.address.as_ptr().cast(), length, advice) }.map_err(failed)?;
         Ok(mapping)
     }
 
-    /// The byte at `offset`, which must lie inside.
+    /// Returns the address of the byte at `offset`; `None` if it lies outside.
     fn at(&self, offset: u64) -> Option<*mut u8> {
         let offset = usize::try_from(offset).ok().filter(|o| *o < self.length)?;
         // SAFETY: inside the mapping, by the line above.
@@ -89,9 +89,9 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Waits until the disk has the pages of a range.
+    /// Waits until the pages of a range are on the disk.
     pub(crate) fn sync(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        // Pages may be larger than those that are touched one by one.
+        // Pages may be larger than the units that are touched one by one.
         let start = offset - offset % rustix::param::page_size() as u64;
         let Some(address) = self.at(start) else {
             return Ok(());
@@ -147,9 +147,9 @@ impl OneAtATime for MmapEngine<'_> {
     }
 }
 
-/// A page of a mapping that the disk fails to deliver ends a process by SIGBUS, silently. After
-/// this call it ends with a message and exit code 1 instead. Nothing of ours is left behind: the
-/// file has no name. For the process, once, before jobs of the mmap engine.
+/// Makes the process end with a message and exit code 1 on SIGBUS, which otherwise ends it silently
+/// when the disk fails to deliver a page of a mapping. Nothing of ours is left behind, because the
+/// file has no name. To be called once per process, before jobs of the mmap engine.
 pub fn end_process_on_bus_error() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

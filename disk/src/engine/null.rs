@@ -1,4 +1,4 @@
-//! Everything but the I/O: what the generator itself can do, with histograms on.
+//! Everything except the I/O: measures what the generator itself can do, with histograms on.
 
 use seekscope_run::monotonic_ns;
 
@@ -13,7 +13,7 @@ impl Engine for NullEngine {
         let depth = worker.job.facts.depth;
         let mut now_ns = monotonic_ns();
         while let Some((due_ns, called_ns)) = worker.wait(now_ns) {
-            // As with io_uring, the clock is read once for all that is called together.
+            // As with io_uring, the clock is read once for all accesses that are made together.
             let batch = if worker.pacing.is_some() { 1 } else { depth };
             now_ns = monotonic_ns();
             for _ in 0..batch {

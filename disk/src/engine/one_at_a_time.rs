@@ -1,4 +1,4 @@
-//! The loop of engines with one request in flight: an access, a sync where the job wants one, the
+//! The loop of engines with one request in flight: an access, a sync if the job wants one, and the
 //! times of both.
 
 use std::io;
@@ -11,19 +11,19 @@ use crate::DiskError;
 use crate::offsets::Access;
 use crate::recorder::Operation;
 
-/// One way of making a request and waiting for it.
+/// A way of making a request and waiting for it.
 pub(super) trait OneAtATime {
-    /// Before the time of a write counts: makes its contents different from all before.
+    /// Called before the time of a write counts: makes its contents different from all before.
     fn prepare_write(&mut self, _stamps: &mut SplitMix64) {}
 
     /// Makes the read or write.
     fn access(&mut self, access: Access) -> Result<(), DiskError>;
 
-    /// Waits until the disk has the write, or all writes so far.
+    /// Waits until the write, or all writes so far, are on the disk.
     fn sync(&mut self, extent: Extent) -> io::Result<()>;
 }
 
-/// What is to be synced.
+/// What to sync.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extent {
     /// The block at this offset.
@@ -31,14 +31,14 @@ pub(super) enum Extent {
     All,
 }
 
-/// When the job wants a sync.
+/// Decides when the job wants a sync.
 #[derive(Debug, Default)]
 struct Syncs {
     unsynced_bytes: u64,
 }
 
 impl Syncs {
-    /// After a write at `offset`.
+    /// Returns what to sync after a write at `offset`, if anything.
     fn due(&mut self, facts: &JobFacts, offset: u64) -> Option<Extent> {
         if facts.sync_each_write {
             return Some(Extent::Block(offset));
@@ -79,7 +79,7 @@ impl<T: OneAtATime> Engine for T {
                 let written_ns = now_ns;
                 now_ns = monotonic_ns();
                 recorder.record(Operation::Sync, written_ns, written_ns, now_ns);
-                // A write with its sync is one operation.
+                // A write together with its sync is one operation.
                 if facts.sync_each_write {
                     done_ns = now_ns;
                 }

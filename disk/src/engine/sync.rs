@@ -1,5 +1,5 @@
-//! One request at a time: pread and pwrite, direct or through the page cache, with fdatasync where
-//! the job wants it.
+//! One request at a time: pread and pwrite, direct or through the page cache, with fdatasync if the
+//! job wants it.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::offsets::Access;
 use crate::random_bytes::{self, make_distinct};
 use crate::{DiskError, TestFile};
 
-/// The kernel cuts a larger piece of advice to its own limit (`force_page_cache_ra`, mm/readahead.c).
+/// The kernel cuts longer advice to its own limit (`force_page_cache_ra`, mm/readahead.c).
 const ADVICE_BYTES: u64 = 512 << 10;
 
 pub(super) struct SyncEngine {
@@ -84,13 +84,13 @@ impl OneAtATime for SyncEngine {
     }
 }
 
-/// Read-ahead by explicit advice: the kernel's own is off, so that any window can be tried without
-/// touching the device's setting.
+/// Read-ahead by explicit advice. The kernel's own is off, so that any window can be tried without
+/// changing the device's setting.
 struct Window {
     bytes: u64,
-    /// Random accesses have a window read each time, as page faults do.
+    /// Whether a window is read at each access, as with page faults; for random accesses.
     around: bool,
-    /// Everything before this has been asked for (accesses in order).
+    /// The offset up to which everything has been requested (sequential accesses).
     end: u64,
 }
 
@@ -100,11 +100,11 @@ impl Window {
             will_need(file, offset, self.bytes);
             return;
         }
-        // A jump: behind what was asked for, or before it.
+        // A jump: past what was requested, or before it.
         if offset >= self.end || offset + 2 * self.bytes < self.end {
             self.end = offset;
         }
-        // Always one window ahead of the one that is being read.
+        // Always one window ahead of the one being read.
         if offset + self.bytes >= self.end {
             let end = offset - offset % self.bytes + 2 * self.bytes;
             will_need(file, self.end, end.saturating_sub(self.end));
@@ -113,7 +113,7 @@ impl Window {
     }
 }
 
-/// Advice that the kernel may ignore: the read that follows works in any case.
+/// Gives advice, which the kernel may ignore: the read that follows works in any case.
 fn will_need(file: &File, offset: u64, bytes: u64) {
     let mut at = offset;
     while at < offset + bytes {

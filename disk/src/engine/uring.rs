@@ -1,4 +1,4 @@
-//! io_uring: one ring per thread, the file and the buffers registered where permitted, requests
+//! io_uring: one ring per thread, the file and the buffers registered if permitted, requests
 //! submitted in lots and reaped in batches. Nothing is allocated or locked per request.
 
 use std::fs::File;
@@ -17,19 +17,19 @@ use crate::offsets::Access;
 use crate::recorder::{Collector, Operation};
 use crate::{DiskError, TestFile, random_bytes};
 
-/// From this depth on, two requests are submitted at once; below, each by itself. More at once saves
-/// CPU time, but the disk waits for the first until the last is prepared: whole batches cost 15 % of
-/// the IOPS at depth 32, lots of four 6 % at depth 8.
+/// The depth from which two requests are submitted at once; below it, each is submitted by itself.
+/// More at once saves CPU time, but the disk waits for the first until the last is prepared: whole
+/// batches cost 15 % of the IOPS at depth 32, lots of four 6 % at depth 8.
 const PAIRS_FROM_DEPTH: u32 = 32;
-/// Set in a completion's tag when it is of the sync that follows a write.
+/// Set in a completion's tag if it belongs to the sync that follows a write.
 const SYNC_TAG: u64 = 1 << 32;
-/// So often, so far apart, a kernel that takes no requests is asked again.
+/// How often, and at what interval, a kernel that takes no requests is asked again.
 const REFUSALS_MAX: u32 = 1000;
 const REFUSED_PAUSE: Duration = Duration::from_millis(1);
-/// A wait for a schedule is cut into pieces so that a request to stop is heard.
+/// A wait for a schedule is cut into pieces of this length, so that a request to stop is noticed.
 const WAIT_NS_MAX: u64 = 100_000_000;
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     access: Access,
@@ -48,16 +48,17 @@ pub(super) struct UringEngine {
     sync_each_write: bool,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// So many are submitted at once.
+    /// Number of requests submitted at once.
     lot: u32,
-    /// Queued and not yet submitted.
+    /// Requests queued and not yet submitted.
     queued: u32,
-    /// Times in a row that the kernel took nothing and had nothing to give.
+    /// Consecutive times that the kernel took nothing and had no completions.
     refusals: u32,
 }
 
 impl UringEngine {
-    /// Must be called by the thread that will run it: rings have a single issuer.
+    /// Prepares the engine. Must be called by the thread that will run it: rings have a single
+    /// issuer.
     pub(super) fn prepare(
         job: &Job,
         file: &TestFile,
@@ -120,7 +121,7 @@ impl UringEngine {
         })
     }
 
-    /// Queues one access in a free slot; the caller made sure that there is one.
+    /// Queues one access in a free slot, which the caller has made sure exists.
     #[inline]
     fn queue(&mut self, slot: u32, due_ns: u64, called_ns: u64, access: Access) {
         self.slots[slot as usize] = Slot {
@@ -141,9 +142,9 @@ impl UringEngine {
 
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the buffer and the file that the entry names live until the request has completed:
-        // `run` waits for all, or gives the memory up (`abandon`). There is room: the queue has an
-        // entry for each slot (two with syncs).
+        // SAFETY: the buffer and the file that the entry names live until the request has
+        // completed: `run` waits for all of them, or gives the memory up (`abandon`). There is
+        // room: the queue has an entry for each slot (two with syncs).
         let pushed = unsafe { self.ring.submission().push(entry) };
         debug_assert!(
             pushed.is_ok(),
@@ -200,7 +201,7 @@ impl UringEngine {
         }
     }
 
-    /// Submits what is queued and waits for at least one completion, at most until `until_ns`.
+    /// Submits what is queued and waits for at least one completion, until `until_ns` at most.
     fn submit_and_wait(&mut self, until_ns: Option<u64>, now_ns: u64) -> Result<(), DiskError> {
         let result = match until_ns {
             None => self.ring.submit_and_wait(1),
@@ -220,14 +221,15 @@ impl UringEngine {
         self.submitted(result)
     }
 
-    /// What the kernel said of a submission. What it left in the queue goes with the next one.
+    /// Handles the kernel's answer to a submission. Anything it left in the queue goes with the
+    /// next one.
     fn submitted(&mut self, result: io::Result<usize>) -> Result<(), DiskError> {
         self.queued = 0;
         let Err(error) = result else { return Ok(()) };
         match error.raw_os_error() {
-            // Time is over, or a signal came.
+            // The time is over, or a signal arrived.
             Some(libc::ETIME | libc::EINTR) => Ok(()),
-            // Completions must be taken first, or memory is short for the moment.
+            // Completions must be taken first, or memory is short at the moment.
             Some(libc::EBUSY | libc::EAGAIN) if self.refusals < REFUSALS_MAX => {
                 self.refusals += 1;
                 std::thread::sleep(REFUSED_PAUSE);
@@ -237,15 +239,15 @@ impl UringEngine {
         }
     }
 
-    /// The ring does not work any more, so what is under way cannot be waited for: its memory is
-    /// given up rather than used again.
+    /// Gives up the memory of requests in flight, which must not be used again: the ring no longer
+    /// works, so they cannot be waited for.
     fn abandon(&mut self, error: DiskError) -> DiskError {
         self.buffers.leak();
         error
     }
 
-    /// Takes the completions that are there and frees their slots; the first failure among them is
-    /// returned when all have been taken.
+    /// Takes the available completions and frees their slots. The first failure among them is
+    /// returned after all have been taken.
     #[inline]
     fn reap(&mut self, worker: &mut Worker<'_>, now_ns: u64) -> Result<(), DiskError> {
         let mut outcome = Ok(());
@@ -264,7 +266,8 @@ impl UringEngine {
             let failed = checked.is_err();
             outcome = outcome.and(checked);
             if is_write && self.sync_each_write && !is_sync {
-                // The slot is free when its sync is back too; after a failed write it is cancelled.
+                // The slot is free once its sync has also completed; after a failed write the sync
+                // is cancelled.
                 slot.written_ns = now_ns;
                 continue;
             }
@@ -285,7 +288,7 @@ impl UringEngine {
         outcome
     }
 
-    /// Fills free slots with accesses that are due. Returns when the next one is, if there is a
+    /// Fills free slots with accesses that are due. Returns when the next one is due, if there is a
     /// schedule, and whether the job has run out of accesses.
     #[inline]
     fn fill(
@@ -318,7 +321,7 @@ impl UringEngine {
             }
             self.queue(slot, due_ns, now_ns, access);
             self.queued += 1;
-            // What fills the last slot goes with the call that waits.
+            // The access that fills the last slot is submitted with the call that waits.
             if self.queued >= self.lot && !self.free.is_empty() {
                 self.submit()?;
                 // The next ones begin now, not when the first of the batch did.
@@ -347,7 +350,7 @@ impl Engine for UringEngine {
                 if stopping || done {
                     return failure.map_or(Ok(done), Err);
                 }
-                // Nothing is under way and nothing due yet.
+                // Nothing is in flight and nothing is due yet.
                 let until_ns = next_ns.unwrap_or(worker.end_ns).min(worker.end_ns);
                 crate::pacing::sleep_until(until_ns, now_ns);
                 now_ns = monotonic_ns();
@@ -360,7 +363,7 @@ impl Engine for UringEngine {
             }
             now_ns = monotonic_ns();
             if let Err(error) = self.reap(worker, now_ns) {
-                // Those under way still write into our memory: they are waited for.
+                // Requests in flight still write into our memory, so they are waited for.
                 failure.get_or_insert(error);
                 stopping = true;
             }
@@ -388,8 +391,8 @@ fn check(
     Err(incomplete(operation, access.offset, result))
 }
 
-/// The cheapest ring that this kernel makes: one thread submits, and is not interrupted to take
-/// completions that it will look for anyway (kernel 6.0); else a plain one.
+/// Creates the cheapest ring that this kernel supports: one thread submits, and is not interrupted
+/// to take completions that it will look for anyway (kernel 6.0); otherwise a plain one.
 fn new_ring(entries: u32) -> Result<IoUring, DiskError> {
     let mut builder = IoUring::builder();
     builder.setup_single_issuer().setup_coop_taskrun();
@@ -419,7 +422,7 @@ fn unavailable(source: io::Error) -> DiskError {
     }
 }
 
-/// Whether this process may use io_uring.
+/// Checks whether this process may use io_uring.
 pub fn is_available() -> Result<(), DiskError> {
     new_ring(1).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! What to predict: lists of accesses, from a recorded trace or made to an order.
+//! What to predict: lists of accesses, from a recorded trace or generated in a given order.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,18 @@ pub enum Operation {
     SyncedWrite,
 }
 
-/// One read or write of a file. Accesses of one stream follow one another, each issued when the
-/// last has completed and its think time is over; streams run at the same time.
+/// A read or write of a file. Accesses of one stream follow one another, each issued when the last
+/// has completed and its think time is over; streams run concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     pub file: u32,
-    /// E.g. a thread.
+    /// The stream, e.g. a thread.
     pub stream: u32,
-    /// Bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     pub length: u64,
     pub operation: Operation,
-    /// Past the page cache (O_DIRECT).
+    /// Whether it bypasses the page cache (O_DIRECT).
     pub direct: bool,
     /// Time between the stream's last completion (or the beginning) and this access, ns.
     pub think_ns: u64,
@@ -34,7 +34,7 @@ pub struct Access {
 /// The accesses of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TraceAccesses {
-    /// By start time.
+    /// Accesses in order of start time.
     pub accesses: Vec<Access>,
     /// Events left out because their offset is unknown.
     pub unknown_offset: u64,
@@ -44,11 +44,12 @@ pub struct TraceAccesses {
     pub impossible: u64,
 }
 
-/// The kernel moves no more in one call (MAX_RW_COUNT in linux/fs.h, with pages of 4 KiB).
+/// The most bytes that the kernel moves in one call (MAX_RW_COUNT in linux/fs.h, with pages of 4
+/// KiB).
 pub const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// The reads and writes of files that a trace recorded: a stream per thread, with the time that the thread spent
-/// between its calls. The bytes are those transferred, not those asked for.
+/// Returns the file reads and writes of a trace: a stream per thread, with the time that the thread
+/// spent between its calls. The bytes are those transferred, not those requested.
 pub fn accesses_of_trace(events: &[IoEvent]) -> TraceAccesses {
     let mut order: Vec<&IoEvent> = events
         .iter()
@@ -91,7 +92,7 @@ pub fn accesses_of_trace(events: &[IoEvent]) -> TraceAccesses {
     trace
 }
 
-/// The same accesses without the time between them: what the disk alone would take.
+/// Removes the time between accesses, which leaves what the disk alone would take.
 pub fn without_think_time(accesses: &mut [Access]) {
     for access in accesses {
         access.think_ns = 0;
@@ -103,10 +104,10 @@ pub fn without_think_time(accesses: &mut [Access]) {
 pub enum Order {
     Sequential,
     Shuffled,
-    /// Runs of so many adjacent blocks, the runs shuffled.
+    /// Runs of this many adjacent blocks, the runs shuffled.
     Runs(u64),
     Backwards,
-    /// Every so many-th block, forwards.
+    /// Every n-th block, forwards.
     EveryNth(u64),
 }
 
@@ -120,20 +121,20 @@ pub struct Region {
     pub block_bytes: u64,
 }
 
-/// So many units are shuffled for a caller who wants only the first few: memory stays within
-/// 32 MiB, and 128 GiB in blocks of 32 KiB are still drawn from evenly.
+/// The number of units that are shuffled for a caller who wants only the first few: memory stays
+/// within 32 MiB, and 128 GiB in blocks of 32 KiB are still drawn from evenly.
 const SHUFFLED_UNITS_MIN: u64 = 1 << 22;
 
 impl Region {
-    /// Reads through the page cache in one stream, without think time.
+    /// Returns reads through the page cache in one stream, without think time.
     pub fn reads(&self, order: Order, seed: u64) -> Vec<Access> {
         self.reads_up_to(order, seed, u64::MAX)
     }
 
-    /// The first `max` of [`Self::reads`], without making the others. Shuffled blocks and runs are
-    /// drawn from the first 2²² of the region, or from as many as `max` needs if that is more; so
-    /// in larger regions they are not the ones that [`Self::reads`] begins with. None for blocks of
-    /// 0 bytes.
+    /// Returns the first `max` of [`Self::reads`], without generating the others. Shuffled blocks
+    /// and runs are drawn from the first 2²² of the region, or from as many as `max` needs if that
+    /// is more, so in larger regions they are not the ones that [`Self::reads`] begins with. Empty
+    /// for blocks of 0 bytes.
     pub fn reads_up_to(&self, order: Order, seed: u64, max: u64) -> Vec<Access> {
         if self.block_bytes == 0 {
             return Vec::new();
@@ -156,7 +157,8 @@ impl Region {
 }
 
 impl Order {
-    /// The first `max` of the blocks `0..count` in this order. A distance or length of 0 is 1.
+    /// Returns the first `max` of the blocks `0..count` in this order. A distance or length of 0
+    /// counts as 1.
     fn blocks(self, count: u64, seed: u64, max: u64) -> Box<dyn Iterator<Item = u64>> {
         let max_items = usize::try_from(max).unwrap_or(usize::MAX);
         match self {
@@ -170,7 +172,7 @@ impl Order {
             Self::Shuffled => Box::new(shuffled(count, seed, max).into_iter()),
             Self::Runs(length) => {
                 let length = length.max(1);
-                // One run more, as the last of the region may be shorter than the others.
+                // One more run, as the last of the region may be shorter than the others.
                 let runs = shuffled(
                     count.div_ceil(length),
                     seed,
@@ -186,7 +188,7 @@ impl Order {
     }
 }
 
-/// `wanted` of the numbers `0..count`, shuffled.
+/// Returns `wanted` of the numbers `0..count`, shuffled.
 fn shuffled(count: u64, seed: u64, wanted: u64) -> Vec<u64> {
     let drawn_from = count.min(wanted.max(SHUFFLED_UNITS_MIN));
     distinct(drawn_from, wanted, seed)
@@ -272,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Regions of a size that no memory holds.
+    /// Regions of a size that does not fit into any memory.
     #[test]
     fn the_first_reads_need_no_list_of_all() {
         let boundless = Region {

@@ -1,4 +1,4 @@
-//! Which accesses cost the time: a prediction's accesses by the runs that they form.
+//! Which accesses take the time: classifies a prediction's accesses by the runs that they form.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::access::{Access, Operation};
 
-/// From this length on a run of adjacent reads is a sequential one: the cost of getting there is
-/// small beside that of the transfer, on a disk arm too.
+/// The length from which a run of adjacent reads counts as sequential: the cost of getting there is
+/// small compared with the transfer, on a disk arm too.
 const SEQUENTIAL_RUN_BYTES: u64 = 1 << 20;
 
 /// Time and accesses of one class.
@@ -48,7 +48,7 @@ impl Sum {
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     sums: [Sum; 4],
-    /// By stream and file: where the current run ends, and what it came to.
+    /// By stream and file: the end of the current run, and its sum so far.
     runs: HashMap<(u32, u32), (u64, Sum)>,
 }
 
@@ -76,7 +76,7 @@ impl Classes {
         run.1.add(cost);
     }
 
-    /// The classes that occurred.
+    /// Returns the classes that occurred.
     pub(crate) fn finish(mut self) -> Vec<ClassCost> {
         for (_, run) in self.runs.into_values() {
             self.sums[class_of(run)].add(run);

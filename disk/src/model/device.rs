@@ -1,4 +1,4 @@
-//! When the requests sent to a device complete.
+//! When requests sent to a device complete.
 //!
 //! A request of s bytes that finds q - 1 others in flight completes when the last of these allows:
 //! - its own latency, L(s) = L0 + k s, stretched by q X(1) / X(q): with q requests always in
@@ -24,16 +24,16 @@ use super::read_ahead::EXTENT_BYTES_MAX;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Positioning is believed in when it is at least this share of a random 1 MiB read; less is noise.
+/// The least share of a random 1 MiB read that counts as positioning; less is noise.
 const POSITIONING_SHARE_MIN: f64 = 0.2;
 
-/// Streams that a disk is assumed to follow at the same time.
+/// Number of streams that a disk is assumed to follow at the same time.
 const RECENT_ENDS: usize = 16;
 
-/// X(q) of one block size.
+/// X(q) for one block size.
 struct DepthTable {
     block_bytes: f64,
-    /// Depth and IOPS by rising depth, starting at depth 1.
+    /// Depth and IOPS, by rising depth, starting at depth 1.
     points: Vec<(f64, f64)>,
     iops_max: f64,
 }
@@ -56,7 +56,7 @@ impl DepthTable {
         }
     }
 
-    /// X(q), linear between the points and constant after the last.
+    /// Returns X(q), linear between the points and constant after the last.
     fn iops(&self, depth: f64) -> f64 {
         let after = self.points.partition_point(|p| p.0 < depth);
         match (
@@ -69,7 +69,7 @@ impl DepthTable {
         }
     }
 
-    /// How many times as long a request takes with `depth` in flight as alone; at least 1.
+    /// Returns how many times as long a request takes with `depth` in flight as alone; at least 1.
     fn stretch(&self, depth: f64) -> f64 {
         let iops = self.iops(depth);
         if iops > 0.0 {
@@ -101,7 +101,7 @@ impl Clock {
         }
     }
 
-    /// When something that costs `cost_ns` and comes at `now_ns` is paid for.
+    /// Returns when something that costs `cost_ns` and comes at `now_ns` is paid for.
     fn pay(&mut self, now_ns: f64, cost_ns: f64) -> f64 {
         self.paid_until_ns = self.paid_until_ns.max(now_ns - self.burst_ns) + cost_ns;
         self.paid_until_ns
@@ -113,7 +113,7 @@ pub(crate) struct Device {
     l0_ns: f64,
     ns_per_byte: f64,
     positioning_ns: f64,
-    /// By rising block size.
+    /// Tables by rising block size.
     tables: Vec<DepthTable>,
     bytes_per_s: f64,
     request_bytes_max: u64,
@@ -171,7 +171,7 @@ impl Device {
         }
     }
 
-    /// The requests that a stretch of a file is sent in.
+    /// Splits a range of a file into the requests that it is sent in.
     pub(crate) fn split(
         &self,
         offset: u64,
@@ -183,7 +183,7 @@ impl Device {
             .map(move |start| start..end.min(start.saturating_add(most)))
     }
 
-    /// Sends one request for bytes of a file; when it completes, ns.
+    /// Sends one request for bytes of a file. Returns when it completes, ns.
     pub(crate) fn request(&mut self, now_ns: u64, file: u32, range: &Range<u64>) -> u64 {
         let bytes = range.end - range.start;
         self.requests += 1;
@@ -216,16 +216,16 @@ impl Device {
             };
             done = done.max(clock.pay(now, tokens / bucket.per_s * 1e9));
         }
-        // A nonsensical model must not turn time back.
+        // A nonsensical model must not make time go back.
         let done_ns = whole_ns(done).max(now_ns);
         self.in_flight.push(Reverse(done_ns));
         done_ns
     }
 
-    /// L(s) less what continuing saves, with `depth` in flight.
+    /// Returns L(s) minus what continuing saves, with `depth` in flight.
     fn latency_ns(&self, bytes: f64, saved_ns: f64, depth: f64) -> f64 {
         let Some(table) = self.nearest_table(bytes) else {
-            // Nothing is known of parallelism: one at a time.
+            // Nothing is known about parallelism: one at a time.
             return (self.l0_ns - saved_ns + self.ns_per_byte * bytes) * depth;
         };
         let stretched = bytes.min(table.block_bytes);
@@ -233,7 +233,7 @@ impl Device {
             + self.ns_per_byte * (bytes - stretched)
     }
 
-    /// The table whose block size is nearest by ratio.
+    /// Returns the table whose block size is nearest by ratio.
     fn nearest_table(&self, bytes: f64) -> Option<&DepthTable> {
         let distance = |table: &DepthTable| (table.block_bytes / bytes).ln().abs();
         self.tables
@@ -241,7 +241,8 @@ impl Device {
             .min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 
-    /// Does the request start where one of the last ended? It is remembered in any case.
+    /// Returns whether the request starts where one of the last ended, and remembers it in any
+    /// case.
     fn continues(&mut self, file: u32, range: &Range<u64>) -> bool {
         let before = self
             .recent_ends
@@ -261,7 +262,8 @@ impl Device {
     }
 }
 
-/// The most bytes per second that any measurement got out of the device; 0 when none is known.
+/// Returns the most bytes per second that any measurement got out of the device; 0 if none is
+/// known.
 fn device_bytes_per_s(model: &DeviceModel) -> f64 {
     model
         .depths
@@ -275,12 +277,12 @@ fn device_bytes_per_s(model: &DeviceModel) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// A read one at a time waited for tokens, rather than for the device, if it took less than this
-/// many times as long as a token takes to come.
+/// A read alone was limited by tokens, rather than by the device, if it took less than this many
+/// times as long as a token takes to arrive.
 const TOKEN_BOUND_MAX: f64 = 1.5;
 
-/// L0 less the wait for a token, which a read one at a time has in it where tokens come more slowly
-/// than the device reads, and which the bucket adds again.
+/// Returns L0 without the wait for a token. Where tokens come more slowly than the device reads, a
+/// read alone includes that wait, and the bucket would add it again.
 fn l0_without_tokens_ns(model: &DeviceModel) -> f64 {
     let token_ns = model
         .iops_bucket
@@ -306,7 +308,8 @@ fn positioning_ns(model: &DeviceModel) -> f64 {
     }
 }
 
-/// Without knowledge: 1280 KiB, the limit of most kernels for devices that state none.
+/// Returns the largest request, bytes; if unknown 1280 KiB, the limit of most kernels for devices
+/// that state none.
 fn request_bytes_max(model: &DeviceModel) -> u64 {
     match model.request_bytes_max {
         0 => 1280 * 1024,
@@ -362,7 +365,7 @@ mod tests {
             completions(&model(), &at_once),
             [1_004_000, 1_338_667, 1_721_143]
         );
-        // The second comes when the first is done.
+        // The second arrives when the first is done.
         let in_turn = [(0, 0..4000), (1_004_000, 10_000..14_000)];
         assert_eq!(completions(&model(), &in_turn), [1_004_000, 2_008_000]);
         // Beyond the table's block size, transfer is not stretched.
@@ -386,7 +389,7 @@ mod tests {
 
     #[test]
     fn clocks_hold_back() {
-        // 16 at once, and no latency to speak of: the last not before 16 / 2000 s.
+        // 16 at once, with negligible latency: the last not before 16 / 2000 s.
         let prompt = DeviceModel {
             l0_ns: 1.0,
             ns_per_byte: 0.0,
@@ -398,7 +401,7 @@ mod tests {
             sequential_bytes_per_s: 1e6,
             ..model()
         };
-        // Slower than what the depth table moves, 8.192 MB/s, which proves more.
+        // Slower than what the depth table moves, 8.192 MB/s, which is the better evidence.
         assert_eq!(Device::new(&slow_bytes).bytes_per_s, 8_192_000.0);
         let transfer = [(0, 0..819_200), (0, 900_000..1_719_200)];
         assert_eq!(completions(&slow_bytes, &transfer), [100 * MS, 200 * MS]);
@@ -419,7 +422,7 @@ mod tests {
         };
         let same_time = [(0, 0..10), (0, 20..30), (0, 40..50), (0, 60..70)];
         assert_eq!(completions(&model, &same_time), [0, 0, 10 * MS, 20 * MS]);
-        // Saved up again after a pause, and no more than the burst.
+        // Saved up again after a pause, but no more than the burst.
         let mut device = Device::new(&model);
         for range in [0..10, 20..30, 40..50] {
             device.request(0, 1, &range);
@@ -431,7 +434,7 @@ mod tests {
         assert_eq!(again[..3], [later, later, later + 10 * MS]);
     }
 
-    /// 3,000 requests a second, one at a time 1 ms each: the bucket never holds one back.
+    /// 3,000 requests a second, 1 ms each when alone: the bucket never holds one back.
     #[test]
     fn a_wide_bucket_is_no_part_of_the_latency() {
         let model = DeviceModel {
@@ -460,7 +463,7 @@ mod tests {
         assert_eq!(in_order, [9 * MS, 11 * MS]);
         let jump = completions(&arm, &[(0, 0..100_000), (10 * MS, 900_000..1_000_000)]);
         assert_eq!(jump[1], 19 * MS);
-        // A solid disk is as fast in order as it is not: nothing to save.
+        // A solid disk is no faster in order than at random: nothing to save.
         let solid = DeviceModel {
             l0_ns: 80_000.0,
             sequential_bytes_per_s: 9e8,

@@ -1,4 +1,4 @@
-//! From measured steps to the few numbers of a [`DeviceModel`].
+//! Derives the few numbers of a [`DeviceModel`] from measured steps.
 
 use seekscope_run::{
     AccessKind, DepthPoint, DeviceFacts, DeviceModel, DiskStep, JobOutcome, SizePoint, StepGroup,
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::limits::{bytes_limit, iops_limit, knee};
 
-/// Why steps make no model.
+/// Why no model can be made from steps.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FitError {
     #[error(
@@ -18,7 +18,7 @@ pub enum FitError {
     TooFewSizes { found: usize },
 }
 
-/// A cold read step in which the device read less than this share of the bytes was not cold.
+/// A cold read step is not cold if the device read less than this share of the bytes.
 const COLD_SHARE_MIN: f64 = 0.1;
 
 /// Makes the model of a device from what was measured on it.
@@ -97,12 +97,12 @@ pub fn fit(
     })
 }
 
-/// The job that the step is about, unless it was held to a rate.
+/// Returns the job that the step is about, unless it was held to a rate.
 fn unheld(step: &DiskStep) -> Option<&JobOutcome> {
     step.main().filter(|job| job.job.rate_per_s.is_none())
 }
 
-/// The main jobs of a group's steps that did something.
+/// Returns the main jobs of a group's steps, if they did something.
 fn jobs(steps: &[DiskStep], group: StepGroup) -> impl Iterator<Item = &JobOutcome> {
     steps
         .iter()
@@ -111,7 +111,7 @@ fn jobs(steps: &[DiskStep], group: StepGroup) -> impl Iterator<Item = &JobOutcom
         .filter(|job| job.elapsed_ns > 0 && job.operations() > 0)
 }
 
-/// Buffered reads in order of data that was not in the page cache.
+/// Returns the buffered sequential reads of data that was not in the page cache.
 fn in_order(steps: &[DiskStep]) -> impl Iterator<Item = &JobOutcome> {
     steps
         .iter()
@@ -125,16 +125,16 @@ fn in_order(steps: &[DiskStep]) -> impl Iterator<Item = &JobOutcome> {
         .map(|(job, _)| job)
 }
 
-/// Buffered reads in random order, none next to another.
+/// Returns the buffered reads in random order, none next to another.
 fn lone_reads(steps: &[DiskStep]) -> impl Iterator<Item = &JobOutcome> {
     jobs(steps, StepGroup::Order)
         .filter(|job| job.job.access == AccessKind::RandRead && at_once(job) == 1)
         .filter(|job| job.job.run_blocks.unwrap_or(1) == 1)
 }
 
-/// What a lone buffered read takes beyond `expected_ns`, device and copying. Never more than the CPU
-/// time that it used, where that is known: the rest of the difference is the disk having been slower
-/// than when the sizes were measured.
+/// Returns what a lone buffered read takes beyond `expected_ns`, which is the device and copying.
+/// Never more than the CPU time that it used, if known: in the rest of the difference the disk was
+/// slower than when the sizes were measured.
 fn miss_ns(job: &JobOutcome, expected_ns: f64) -> f64 {
     let per_read = |ns: u64| ns as f64 / job.operations() as f64;
     let beyond_ns = (per_read(job.elapsed_ns) - expected_ns).max(0.0);
@@ -144,7 +144,7 @@ fn miss_ns(job: &JobOutcome, expected_ns: f64) -> f64 {
     }
 }
 
-/// Over all steps that show the device's own speed.
+/// Returns the highest rate over all steps that show the device's own speed.
 fn bytes_per_s_max(steps: &[DiskStep]) -> f64 {
     [
         StepGroup::Size,
@@ -158,8 +158,8 @@ fn bytes_per_s_max(steps: &[DiskStep]) -> f64 {
     .fold(0.0, f64::max)
 }
 
-/// What a byte costs the CPU in a stream that was slower than the device. Where the stream computed
-/// most of the time, that is what limited it, and all of its time counts.
+/// Returns the CPU cost per byte of a stream that was slower than the device. If the stream
+/// computed most of the time, the CPU was the limit, and all of its time counts.
 fn ns_per_byte_of_cpu(job: &JobOutcome) -> f64 {
     let cpu_bound = job.cpu_ns == 0 || job.cpu_ns > job.elapsed_ns / 2;
     let ns = if cpu_bound {
@@ -170,7 +170,7 @@ fn ns_per_byte_of_cpu(job: &JobOutcome) -> f64 {
     ns as f64 / job.reads.bytes as f64
 }
 
-/// Requests in flight.
+/// Returns the number of requests in flight.
 fn at_once(job: &JobOutcome) -> u32 {
     job.job.depth.saturating_mul(job.job.threads).max(1)
 }
@@ -192,7 +192,7 @@ fn sync_point(job: &JobOutcome) -> SyncPoint {
     }
 }
 
-/// The depth table: threads count as depth. By block size, then depth.
+/// Returns the depth table, by block size, then depth. Threads count as depth.
 fn depth_points(steps: &[DiskStep]) -> Vec<DepthPoint> {
     let mut points: Vec<DepthPoint> = jobs(steps, StepGroup::Ramp)
         .map(|job| DepthPoint {
@@ -207,8 +207,8 @@ fn depth_points(steps: &[DiskStep]) -> Vec<DepthPoint> {
     points
 }
 
-/// The knee of the ramp among `steps`: the depth from which more gains less than a tenth, at the
-/// smallest block size. `None` before there is a ramp.
+/// Returns the knee of the ramp among `steps`: the depth beyond which more gains less than a tenth,
+/// at the smallest block size. `None` before there is a ramp.
 pub fn knee_depth(steps: &[DiskStep]) -> Option<u32> {
     knee(&smallest_blocks(&depth_points(steps)))
 }
@@ -222,7 +222,7 @@ fn smallest_blocks(depths: &[DepthPoint]) -> Vec<DepthPoint> {
         .collect()
 }
 
-/// 0 without values.
+/// Returns the median; 0 without values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     seekscope_stats::median(&values.collect::<Vec<_>>()).unwrap_or(0.0)
 }
@@ -234,9 +234,9 @@ fn distinct(points: &[(f64, f64)]) -> usize {
     sizes.len()
 }
 
-/// The line y = a + b x, neither of them negative, with the least sum of squared relative errors;
-/// relative, because a percent of the largest read would be more than all of the smallest. `None`
-/// for fewer than two different x.
+/// Returns the line y = a + b x, with neither of them negative, that has the least sum of squared
+/// relative errors; relative, because a percent of the largest read would be more than all of the
+/// smallest. `None` for fewer than two different x.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     if distinct(points) < 2 {
         return None;
@@ -258,7 +258,7 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     })
 }
 
-/// e.g. "ext4 on vda".
+/// Returns a name such as "ext4 on vda".
 fn disk_name(device: &DeviceFacts) -> String {
     match &device.disk {
         Some(disk) => format!("{} on {disk}", device.filesystem),

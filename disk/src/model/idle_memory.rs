@@ -1,13 +1,13 @@
-//! Hosts that page out idle memory, as virtual machines do to give it back: what was read ahead stays in
-//! memory until it is wanted, or is gone by then, or something in between.
+//! Hosts that page out idle memory, as virtual machines do to give it back: pages that were read
+//! ahead may remain in memory until they are wanted, may be gone by then, or anything in between.
 //!
-//! Which pages go depends on where in memory they lie and on what else uses it, so it is not simulated.
-//! Two simulations frame it, one that keeps everything and one that keeps no more than what streams are
-//! about to read, and the geometric mean of their times is taken. Measured where DAMON pages out what was
-//! idle for 30 s, on a disk of 150 reads a second, in nine scans of two shuffled files: 1.1 to 1.6 times as
-//! long as the first says, 0.8 to 1.15 times as long as the second, 0.9 to 1.35 times as long as the mean.
-//! It can be more than the second says, because a stretch that lost pages in its midst is fetched in
-//! several requests.
+//! Which pages go depends on where in memory they lie and on what else uses it, so it is not
+//! simulated. Two simulations bracket it, one that keeps everything and one that keeps no more than
+//! what streams are about to read, and the geometric mean of their times is used. It was measured
+//! with DAMON paging out memory idle for 30 s, on a disk of 150 reads a second, in nine scans of
+//! two shuffled files: 1.1 to 1.6 times as long as the first predicts, 0.8 to 1.15 times as long as
+//! the second, 0.9 to 1.35 times as long as the mean. It can be more than the second predicts,
+//! because a range that lost pages in its middle is fetched in several requests.
 
 use std::collections::HashSet;
 
@@ -18,12 +18,12 @@ use super::access::Access;
 use super::predict::Prediction;
 use super::read_ahead::EXTENT_BYTES_MAX;
 
-/// The window that is being read, the one that is under way, and what large folios round up.
+/// The window being read, the one in flight, and what large folios round up.
 const WINDOWS_PER_STREAM: u64 = 4;
-/// Streams that read ahead little need room for their reads.
+/// Streams with little read-ahead still need room for their reads.
 const ROOM_BYTES_MIN: u64 = 4 << 20;
 
-/// A page cache that holds what streams are about to read, and little more.
+/// Returns the size of a page cache that holds what streams are about to read, and little more.
 pub(crate) fn windows_bytes(model: &DeviceModel, accesses: &[Access]) -> u64 {
     let streams: HashSet<u32> = accesses.iter().map(|access| access.stream).collect();
     let window_bytes = model.read_ahead_bytes.min(EXTENT_BYTES_MAX);
@@ -31,7 +31,7 @@ pub(crate) fn windows_bytes(model: &DeviceModel, accesses: &[Access]) -> u64 {
     window_bytes.saturating_mul(windows).max(ROOM_BYTES_MIN)
 }
 
-/// The middle of what accesses cost where all that was read ahead is kept, and where it is lost.
+/// Returns the middle between the costs if everything read ahead is kept, and if it is lost.
 pub(crate) fn in_between(kept: Prediction, lost: &Prediction) -> Prediction {
     if lost.elapsed_ns <= kept.elapsed_ns {
         return kept;

@@ -1,5 +1,5 @@
-//! What a depth table says about a device's limits: the depth worth using, and caps that have been
-//! put on it.
+//! What a depth table says about a device's limits: the depth worth using, and caps placed on the
+//! device.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use seekscope_run::{DepthPoint, TokenBucket};
 /// Share of the best IOPS that counts as reached.
 const KNEE_SHARE: f64 = 0.9;
 
-/// Rates of different block sizes that agree to this share are one limit.
+/// Rates of different block sizes that agree within this share are one limit.
 const PLATEAU_TOLERANCE: f64 = 0.05;
 
-/// Block sizes must differ by this factor, or agreement proves nothing.
+/// Block sizes must differ by this factor, otherwise agreement proves nothing.
 const SIZE_RATIO_MIN: u64 = 4;
 
-/// The knee: the smallest depth with at least 90 % of the best IOPS. `None` without points. The
-/// points should have one block size.
+/// Returns the knee: the smallest depth with at least 90 % of the best IOPS. `None` without points.
+/// The points should all have the same block size.
 pub fn knee(points: &[DepthPoint]) -> Option<u32> {
     let best = points.iter().map(|p| p.iops).fold(0.0, f64::max);
     points
@@ -25,17 +25,19 @@ pub fn knee(points: &[DepthPoint]) -> Option<u32> {
         .min()
 }
 
-/// A cap on requests per second: however large the blocks, no more requests get through.
+/// Returns a cap on requests per second, if there is one: however large the blocks, no more
+/// requests get through.
 pub(crate) fn iops_limit(points: &[DepthPoint]) -> Option<TokenBucket> {
     plateau(&reached_rates(points, |p| p.iops))
 }
 
-/// A cap on bytes per second: however many requests, no more bytes get through.
+/// Returns a cap on bytes per second, if there is one: however many requests, no more bytes get
+/// through.
 pub(crate) fn bytes_limit(points: &[DepthPoint]) -> Option<TokenBucket> {
     plateau(&reached_rates(points, |p| p.iops * p.block_bytes as f64))
 }
 
-/// Block size and the rate that it reaches, by block size.
+/// Returns block sizes and the rates that they reach, by block size.
 fn reached_rates(points: &[DepthPoint], rate: impl Fn(&DepthPoint) -> f64) -> Vec<(u64, f64)> {
     let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for point in points {
@@ -50,9 +52,9 @@ fn reached_rates(points: &[DepthPoint], rate: impl Fn(&DepthPoint) -> f64) -> Ve
         .collect()
 }
 
-/// The rate at which most depths stop, else the best. A step of half a second that begins with credit saved
-/// up, or in which one slice of a throttle's time more than usual falls, shows up to half as much again as
-/// the limit lets through.
+/// Returns the rate at which most depths stop, otherwise the best. A step of half a second that
+/// begins with saved-up credit, or that contains one more slice of a throttle's time than usual,
+/// shows up to half as much again as the limit lets through.
 fn reached_rate(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     let best = rates.last().copied().unwrap_or(0.0);
@@ -65,7 +67,8 @@ fn reached_rate(mut rates: Vec<f64>) -> f64 {
     }
 }
 
-/// All sizes reach the same rate. No burst: how much credit had been saved up is not known.
+/// Returns the rate that all sizes reach, if there is one. No burst is given: how much credit had
+/// been saved up is unknown.
 fn plateau(best: &[(u64, f64)]) -> Option<TokenBucket> {
     let (smallest, largest) = (best.first()?.0, best.last()?.0);
     let lowest = best.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
@@ -168,8 +171,8 @@ mod tests {
         }
     }
 
-    /// Every size takes as long as the others, so that rates agree while they rise with the depth: the
-    /// limit, if it is one, is where they end.
+    /// Every size takes as long as the others, so rates agree while they rise with the depth: the
+    /// limit, if there is one, is where they end.
     #[test]
     fn rates_that_still_rise_are_no_plateau() {
         let rising = |block| {

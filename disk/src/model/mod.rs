@@ -1,5 +1,5 @@
-//! A small device model: made from measured steps ([`fit()`]), it predicts what a list of accesses
-//! costs ([`predict()`]).
+//! A small device model: derived from measured steps ([`fit()`]), it predicts what a list of
+//! accesses costs ([`predict()`]).
 //!
 //! Read `fit` for where the numbers come from, `device` for what they mean for one request, and
 //! `predict` for how page cache, read-ahead and device work together.

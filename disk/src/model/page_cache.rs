@@ -1,10 +1,10 @@
-//! A page cache shared by all files of a simulation: which 4 KiB pages are in memory, the least
-//! recently used leaving first, and which carry a read-ahead mark.
+//! A page cache shared by all files of a simulation: which 4 KiB pages are in memory, evicted in
+//! least recently used order, and which of them carry a read-ahead mark.
 //!
-//! Pages are kept in chunks of 64 with a bit per page, and whole chunks leave: the kernel too
-//! evicts by folios of up to 2 MiB. A chunk takes about 100 bytes of memory, so simulating a cache
-//! costs 0.04 % of its size for streams and at worst 2.5 % (one page per chunk); never more than
-//! 2²⁴ chunks.
+//! Pages are kept in chunks of 64 with a bit per page, and whole chunks are evicted: the kernel
+//! also evicts by folios of up to 2 MiB. A chunk takes about 100 bytes of memory, so simulating a
+//! cache costs 0.04 % of its size for streams and at worst 2.5 % (one page per chunk). There are
+//! never more than 2²⁴ chunks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,8 +15,8 @@ use super::read_ahead::Mark;
 /// The page size assumed throughout.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// Keeps neighbouring chunks neighbours in the map, as read-ahead looks back over dozens of them;
-/// only the seven highest bits, by which the map tells keys of a group apart, are mixed.
+/// Keeps neighbouring chunks adjacent in the map, as read-ahead looks back over dozens of them;
+/// only the seven highest bits, by which the map distinguishes keys of a group, are mixed.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChunkHasher(u64);
 
@@ -47,12 +47,12 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const CHUNK_PAGES: u64 = 64;
 const NONE: u32 = u32::MAX;
 
-/// 4 TiB of streams, in about 1.6 GB.
+/// The most chunks: 4 TiB of streams, in about 1.6 GB.
 const CHUNKS_MAX: usize = 1 << 24;
 
-/// What a look-up needs, in the map itself: one cache miss of the host rather than two.
+/// What a look-up needs, stored in the map itself: one cache miss of the host instead of two.
 struct Entry {
-    /// Its place in the list of chunks.
+    /// The chunk's index in the list of chunks.
     at: u32,
     present: u64,
 }
@@ -74,11 +74,11 @@ pub(crate) struct PageCache {
     free: Vec<u32>,
     newest: u32,
     oldest: u32,
-    /// By file and first page: pages of the folio.
+    /// Pages of the marked folio, by file and first page.
     marks: BTreeMap<(u32, u64), u64>,
 }
 
-/// The bits of a chunk's pages that lie in the range.
+/// Returns the bits of a chunk's pages that lie in the range.
 fn mask(number: u64, range: &Range<u64>) -> u64 {
     let first = number * CHUNK_PAGES;
     let from = range.start.saturating_sub(first);
@@ -94,7 +94,7 @@ fn chunks_of(range: &Range<u64>) -> Range<u64> {
 }
 
 impl PageCache {
-    /// An empty cache. At least one chunk stays in it whatever the capacity.
+    /// Returns an empty cache. It can hold at least one chunk, whatever its capacity.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         Self {
             capacity_pages: capacity_bytes / PAGE_BYTES,
@@ -115,7 +115,7 @@ impl PageCache {
             .map_or(0, |entry| entry.present)
     }
 
-    /// The first page of the range that is not cached.
+    /// Returns the first page of the range that is not cached.
     pub(crate) fn first_missing(&self, file: u32, range: &Range<u64>) -> Option<u64> {
         chunks_of(range).find_map(|number| {
             let absent = mask(number, range) & !self.present(file, number);
@@ -123,7 +123,7 @@ impl PageCache {
         })
     }
 
-    /// The first page of the range that is cached.
+    /// Returns the first page of the range that is cached.
     pub(crate) fn first_cached(&self, file: u32, range: &Range<u64>) -> Option<u64> {
         chunks_of(range).find_map(|number| {
             let present = mask(number, range) & self.present(file, number);
@@ -131,7 +131,7 @@ impl PageCache {
         })
     }
 
-    /// Cached pages directly before `page`, at most `max`.
+    /// Returns the number of cached pages directly before `page`, at most `max`.
     pub(crate) fn cached_before(&self, file: u32, page: u64, max: u64) -> u64 {
         let range = page.saturating_sub(max)..page;
         let missing = chunks_of(&range).rev().find_map(|number| {
@@ -141,7 +141,7 @@ impl PageCache {
         missing.map_or(page - range.start, |missing| page - missing - 1)
     }
 
-    /// Cached pages from `page` on, at most `max`.
+    /// Returns the number of cached pages from `page` on, at most `max`.
     pub(crate) fn cached_from(&self, file: u32, page: u64, max: u64) -> u64 {
         self.first_missing(file, &(page..page + max))
             .map_or(max, |missing| missing - page)
@@ -156,8 +156,8 @@ impl PageCache {
         }
     }
 
-    /// Caches the range as the most recently used, and evicts on the way what no longer fits: the
-    /// beginning of the range, if it is larger than the cache. Returns the stretches that had been
+    /// Caches the range as the most recently used, and evicts what no longer fits: even the
+    /// beginning of the range, if it is larger than the cache. Returns the parts that had been
     /// missing.
     pub(crate) fn insert(&mut self, file: u32, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut fetched: Vec<Range<u64>> = Vec::new();
@@ -182,7 +182,7 @@ impl PageCache {
         self.marks.insert((file, folio.start), folio.pages);
     }
 
-    /// The first marked folio that has a page in the range.
+    /// Returns the first marked folio that has a page in the range.
     pub(crate) fn first_mark(&self, file: u32, range: &Range<u64>) -> Option<Mark> {
         if self.marks.is_empty() {
             return None;
@@ -204,7 +204,7 @@ impl PageCache {
         self.marks.remove(&(file, folio.start));
     }
 
-    /// Makes pages of a chunk present and the chunk the newest. Returns what had been present.
+    /// Adds pages of a chunk and makes the chunk the newest. Returns those that had been present.
     fn add(&mut self, file: u32, number: u64, pages: u64) -> u64 {
         if let Some(entry) = self.index.get_mut(&(file, number)) {
             let (at, before) = (entry.at, entry.present);
@@ -225,7 +225,7 @@ impl PageCache {
             }
             None => {
                 self.chunks.push(chunk);
-                // CHUNKS_MAX and one more fit.
+                // CHUNKS_MAX chunks and one more fit.
                 u32::try_from(self.chunks.len() - 1).unwrap_or(NONE)
             }
         };
@@ -281,7 +281,7 @@ impl PageCache {
     }
 }
 
-/// Appends the runs of set bits, joined to the last range where they continue it.
+/// Appends the runs of set bits, joining the first to the last range if it continues it.
 fn add_runs(ranges: &mut Vec<Range<u64>>, first: u64, mut bits: u64) {
     while bits != 0 {
         let from = bits.trailing_zeros();
@@ -313,7 +313,7 @@ mod tests {
             cache.insert(1, &(chunk * 64..chunk * 64 + 64));
         }
         cache.touch(1, &(5..6));
-        // Another file's chunk takes the place of chunk 1; the whole of it, and nothing else.
+        // Another file's chunk replaces the whole of chunk 1, and nothing else.
         assert_eq!(cache.insert(2, &(0..8)).first(), Some(&(0..8)));
         assert_eq!(cache.first_missing(1, &(0..192)), Some(64));
         assert_eq!(cache.cached_from(1, 128, 64), 64);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain set of pages, with room for all.
+        /// Compares with a plain set of pages, with room for all.
         #[test]
         fn agrees_with_a_set(ranges in prop::collection::vec((0u64..500, 1u64..200), 1..20)) {
             let mut cache = cache_of_pages(1 << 20);

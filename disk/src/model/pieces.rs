@@ -1,8 +1,8 @@
-//! Files that do not lie in one piece on the device: where a stretch of one lies.
+//! Files that are not contiguous on the device: finds where a range of a file lies.
 
 use std::ops::Range;
 
-/// A stretch of a file that is one stretch of the device, bytes.
+/// A range of a file that is contiguous on the device, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     pub file_offset: u64,
@@ -10,20 +10,20 @@ pub struct Piece {
     pub length: u64,
 }
 
-/// Stands for the device where bytes are told apart by file.
+/// The file number used where bytes are identified by their place on the device.
 pub(crate) const DEVICE: u32 = u32::MAX;
 
-/// The beginning of a stretch of a file that lies in one piece.
+/// The beginning of a range of a file, as far as it is contiguous.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placed {
-    /// Where it ends in the file; after its start.
+    /// Its end in the file; after its start.
     pub(crate) end: u64,
-    /// [`DEVICE`] and an offset there; where no piece covers it, the file and the offset in it.
+    /// [`DEVICE`] and the offset there; if no piece covers it, the file and the offset in the file.
     pub(crate) space: u32,
     pub(crate) offset: u64,
 }
 
-/// Places the beginning of a stretch that is not empty, with the file's pieces in ascending order.
+/// Places the beginning of a non-empty range; the file's pieces must be in ascending order.
 pub(crate) fn place(file: u32, pieces: &[Piece], bytes: &Range<u64>) -> Placed {
     let after = pieces.partition_point(|piece| piece.file_offset <= bytes.start);
     let before = after.checked_sub(1).and_then(|at| pieces.get(at));
@@ -41,7 +41,7 @@ pub(crate) fn place(file: u32, pieces: &[Piece], bytes: &Range<u64>) -> Placed {
                 .get(after)
                 .map_or(bytes.end, |piece| piece.file_offset);
             Placed {
-                // Pieces that are not in order must not hold anybody up.
+                // Pieces in the wrong order must not cause an endless loop.
                 end: bytes.end.min(next.max(bytes.start + 1)),
                 space: file,
                 offset: bytes.start,
@@ -86,7 +86,7 @@ mod tests {
         );
         assert_eq!(all(&pieces, 0..99), [(99, 7, 0)]);
         assert_eq!(all(&[], 5..9), [(9, 7, 5)]);
-        // Nonsense comes to an end.
+        // Nonsensical input comes to an end.
         let disordered = [(300, 0, 0), (10, 0, u64::MAX), (20, u64::MAX, 5)];
         assert!(all(&disordered, 0..50).len() <= 50);
     }

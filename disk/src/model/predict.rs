@@ -1,11 +1,11 @@
-//! What a list of accesses would cost on a device: a discrete-event simulation.
+//! Predicts what a list of accesses would cost on a device, by discrete-event simulation.
 //!
 //! Each stream is a closed loop. A buffered read goes through the page cache, the read-ahead of its
 //! stream's open file, and the device; it waits only for the pages it needs, while read-ahead goes
 //! on beside it. The CPU's part is three numbers, the cost of a cached read per byte, that of a
 //! miss, and that of a byte in folios of the largest size; streams do not compete for CPUs. Buffered writes are free, as write-back is not simulated.
 //!
-//! Memory: the simulated cache's (see `page_cache`) and an index of 8 bytes per access.
+//! Memory: that of the simulated cache (see `page_cache`) and an index of 8 bytes per access.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -22,26 +22,26 @@ use super::page_cache::{PAGE_BYTES, PageCache};
 use super::pieces::{Piece, place};
 use super::read_ahead::{Limits, Mark, ReadAhead, Window};
 
-/// The state of the host that the accesses meet.
+/// The state of the host on which the accesses are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PredictOptions {
-    /// Page cache shared by all files, bytes.
+    /// Size of the page cache shared by all files, bytes.
     pub cache_bytes: u64,
-    /// Sizes of files, bytes; of others, the end of the last access is taken. Read-ahead stops at
-    /// the end of a file.
+    /// Sizes of files, bytes; for other files, the end of the last access counts. Read-ahead stops
+    /// at the end of a file.
     pub file_bytes: HashMap<u32, u64>,
     /// File and byte range of what is cached at the beginning, the least recently used first.
     pub cached: Vec<(u32, Range<u64>)>,
     /// The pieces in which files lie on the device, ascending by file offset. A file that is not
-    /// here lies in one piece.
+    /// listed is contiguous.
     pub pieces: HashMap<u32, Vec<Piece>>,
-    /// The host pages out memory that is idle (`seekscope_run::HostFacts::pages_out_idle_memory`): what was
-    /// read ahead may be gone before it is wanted.
+    /// Whether the host pages out idle memory (`seekscope_run::HostFacts::pages_out_idle_memory`):
+    /// pages that were read ahead may be gone before they are wanted.
     pub idle_is_paged_out: bool,
 }
 
 impl PredictOptions {
-    /// A cold cache that may take three quarters of the memory: the rest is the programs' own.
+    /// Returns a cold cache that may take three quarters of the memory, with the rest for programs.
     pub fn with_memory(memory_bytes: u64) -> Self {
         Self {
             cache_bytes: memory_bytes / 4 * 3,
@@ -53,16 +53,17 @@ impl PredictOptions {
     }
 }
 
-/// What the accesses came to.
+/// The predicted cost of the accesses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Prediction {
-    /// From the beginning to the last completion, think times included.
+    /// Time from the beginning to the last completion, including think times.
     pub elapsed_ns: u64,
-    /// The same if all that was read ahead stays in memory until it is wanted, and if nothing does. They
-    /// differ where the host pages out what is idle; `elapsed_ns` is then in the middle.
+    /// The time if everything read ahead stays in memory until it is wanted, and the time if
+    /// nothing does. They differ if the host pages out idle memory; `elapsed_ns` is then in the
+    /// middle.
     pub elapsed_low_ns: u64,
     pub elapsed_high_ns: u64,
-    /// Sent to the device, read-ahead included.
+    /// Requests sent to the device, including read-ahead.
     pub device_requests: u64,
     pub device_bytes: u64,
     /// Bytes of reads that were in the page cache, or on their way into it.
@@ -73,9 +74,9 @@ pub struct Prediction {
 }
 
 /// Predicts what the accesses cost on the device. The order within each stream counts; streams run
-/// at the same time. Any model gives some answer, nonsense for nonsense: it may come from a foreign
-/// file. What a long access takes to simulate grows with its length, so make none longer than
-/// [`CALL_BYTES_MAX`](super::CALL_BYTES_MAX).
+/// concurrently. Any model gives some answer, and a nonsensical one a nonsensical answer: it may
+/// come from a foreign file. The time to simulate an access grows with its length, so it should not
+/// be longer than [`CALL_BYTES_MAX`](super::CALL_BYTES_MAX).
 pub fn predict(model: &DeviceModel, accesses: &[Access], options: &PredictOptions) -> Prediction {
     let simulated = |options: &PredictOptions| {
         let mut simulation = Simulation::new(model, accesses, options);
@@ -93,20 +94,20 @@ pub fn predict(model: &DeviceModel, accesses: &[Access], options: &PredictOption
     in_between(kept, &lost)
 }
 
-/// A read under way: what is still to be delivered.
+/// The remaining part of a read in progress.
 struct Progress {
     issued_ns: u64,
     pages: Range<u64>,
-    /// Of its pages, those that it had to fetch itself.
+    /// Those of its pages that it had to fetch itself.
     missed_pages: u64,
 }
 
 struct Stream {
-    /// Places in the list of accesses, the next at `next`.
+    /// Indices in the list of accesses, the next of which is at `next`.
     accesses: Vec<usize>,
     next: usize,
     read: Option<Progress>,
-    /// Each stream opens its own.
+    /// The stream's own open files.
     open_files: HashMap<u32, ReadAhead>,
 }
 
@@ -127,7 +128,7 @@ struct Simulation<'a> {
     cache: PageCache,
     pending: Vec<Pending>,
     streams: Vec<Stream>,
-    /// When each stream goes on.
+    /// When each stream continues.
     agenda: BinaryHeap<Reverse<(u64, usize)>>,
     classes: Classes,
     elapsed_ns: u64,
@@ -140,7 +141,7 @@ fn pages_of(offset: u64, length: u64) -> Range<u64> {
     offset / PAGE_BYTES..offset.saturating_add(length).div_ceil(PAGE_BYTES)
 }
 
-/// The number of pages of each file that the options know or an access touches.
+/// Returns the number of pages of each file that the options name or an access touches.
 fn file_pages(accesses: &[Access], options: &PredictOptions) -> HashMap<u32, u64> {
     let mut pages: HashMap<u32, u64> = HashMap::new();
     for access in accesses {
@@ -212,7 +213,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Puts the stream's next access on the agenda, if there is one.
+    /// Schedules the stream's next access, if there is one.
     fn schedule(&mut self, stream: usize, free_ns: u64) {
         let Stream { accesses, next, .. } = &self.streams[stream];
         if let Some(&at) = accesses.get(*next) {
@@ -221,7 +222,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Issues the stream's next access, or goes on with the one under way.
+    /// Issues the stream's next access, or continues the present one.
     fn advance(&mut self, stream: usize, now_ns: u64) {
         let state = &mut self.streams[stream];
         let Some(&at) = state.accesses.get(state.next) else {
@@ -260,8 +261,8 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// A direct write takes as long as a read of its size; a buffered one nothing, and leaves its
-    /// pages in the cache.
+    /// Makes a write. A direct write takes as long as a read of its size; a buffered one takes no
+    /// time, and leaves its pages in the cache.
     fn write(&mut self, access: &Access, now_ns: u64) -> u64 {
         if access.direct {
             return self.direct(access, now_ns);
@@ -272,8 +273,8 @@ impl<'a> Simulation<'a> {
         now_ns
     }
 
-    /// The mean of the journal measurement with the nearest block size, one writer if there is such
-    /// a one.
+    /// Returns when a synced write completes. It takes the mean of the journal measurement with the
+    /// nearest block size, with one writer if there is one.
     fn synced_write(&mut self, access: &Access, now_ns: u64) -> u64 {
         let distance = |bytes: u64| (bytes as f64 / access.length.max(1) as f64).ln().abs();
         let nearest = self.model.sync.iter().min_by(|a, b| {
@@ -290,7 +291,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Delivers pages until the read is complete, or must wait for some.
+    /// Delivers pages until the read is complete or must wait for some.
     fn buffered_read(
         &mut self,
         stream: usize,
@@ -312,8 +313,9 @@ impl<'a> Simulation<'a> {
         self.finish_read(stream, access, &progress, now_ns);
     }
 
-    /// The pages that the read can have next, fetched by now or on their way: as far as the next
-    /// marked folio, which starts read-ahead before it is waited for, or the next missing page.
+    /// Returns the pages that the read can have next, already fetched or on their way: up to the
+    /// next marked folio, which starts read-ahead before it is waited for, or the next missing
+    /// page.
     fn next_batch(
         &mut self,
         stream: usize,
@@ -341,7 +343,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The read finds its first page missing. Returns how many of its pages that fetches.
+    /// Handles a read whose first page is missing. Returns how many of its pages this fetches.
     fn read_missing(
         &mut self,
         stream: usize,
@@ -362,7 +364,7 @@ impl<'a> Simulation<'a> {
         fetched.iter().map(of_the_read).sum()
     }
 
-    /// The read reaches a marked folio.
+    /// Handles a read that reaches a marked folio.
     fn read_marked(
         &mut self,
         stream: usize,
@@ -382,8 +384,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Puts what of the window is not cached and lies in the file into the cache, for which the
-    /// stream needs some time, and sends requests for it. Returns it.
+    /// Adds to the cache the part of the window that is not cached and lies in the file, which
+    /// takes the stream some time, and sends requests for it. Returns that part.
     fn fetch(&mut self, file: u32, window: Window, now_ns: &mut u64) -> Vec<Range<u64>> {
         let file_end = self.file_pages.get(&file).copied().unwrap_or(0);
         let pages = window.start..(window.start + window.pages).min(file_end);
@@ -406,7 +408,7 @@ impl<'a> Simulation<'a> {
         fetched
     }
 
-    /// Sends requests for pages of a file: one at least for each piece of it.
+    /// Sends requests for pages of a file, at least one for each of its pieces.
     fn send(&mut self, file: u32, pages: Range<u64>, now_ns: u64) {
         let pieces = self.pieces.get(&file).map_or(&[][..], Vec::as_slice);
         let byte = |page: u64| page.saturating_mul(PAGE_BYTES);
@@ -428,7 +430,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// What the stream spends on new pages of the cache before it requests them.
+    /// Returns the time that the stream spends on new pages of the cache before it requests them.
     fn caching_ns(&self, pages: u64, order: u32) -> u64 {
         if order == 0 || order < self.limits.order_max() {
             return 0;
@@ -436,7 +438,7 @@ impl<'a> Simulation<'a> {
         whole_ns(self.model.stream_ns_per_byte * (pages * PAGE_BYTES) as f64)
     }
 
-    /// When the last of the pages arrives; now, if all are there.
+    /// Returns when the last of the pages arrives; now, if all are there.
     fn ready_ns(&mut self, file: u32, pages: &Range<u64>, now_ns: u64) -> u64 {
         self.pending.retain(|pending| pending.ready_ns > now_ns);
         let overlaps =

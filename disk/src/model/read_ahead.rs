@@ -1,8 +1,8 @@
 //! Linux's read-ahead for one open file: which pages the kernel fetches when a read finds one
-//! missing, or reaches the page that was marked to fetch the next window.
+//! missing, or reaches the page that was marked for fetching the next window.
 //!
 //! Follows `mm/readahead.c` (`page_cache_sync_ra`, `page_cache_async_ra`) and the batches of
-//! `filemap_read` in `mm/filemap.c`, as of Linux 6.18 with large folios (ext4, xfs). Left out:
+//! `filemap_read` in `mm/filemap.c`, as of Linux 6.18 with large folios (ext4, xfs). Not modelled:
 //! advice (`fadvise`, `madvise`), memory pressure, congestion of a cgroup. All numbers are pages.
 
 use seekscope_run::DeviceModel;
@@ -12,17 +12,18 @@ use super::page_cache::PAGE_BYTES;
 /// Folios of the page cache reach 2 MiB (`PMD_ORDER` on x86 and arm64 with 4 KiB pages).
 const FOLIO_ORDER_MAX: u32 = 9;
 
-/// No kernel sends larger requests or windows; a model that says so is a mistake or worse.
+/// The largest request or window, bytes. No kernel exceeds it; a model that does is a mistake or
+/// worse.
 pub(crate) const EXTENT_BYTES_MAX: u64 = 1 << 30;
 
-/// Pages to fetch, those already cached left out by the caller.
+/// Pages to fetch, from which the caller leaves out those already cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) start: u64,
     pub(crate) pages: u64,
-    /// It comes in folios of 2^order pages.
+    /// The window comes in folios of 2^order pages.
     pub(crate) order: u32,
-    /// The folio at which the next window begins to be fetched.
+    /// The folio at which fetching the next window begins.
     pub(crate) mark: Option<Mark>,
 }
 
@@ -34,10 +35,10 @@ pub(crate) struct Mark {
 }
 
 impl Window {
-    /// Where the kernel gives up large folios for single pages, when it fetches pages up to `end` of
-    /// which `cached` is the first that is cached already: at the folio that would overlap it
-    /// (`page_cache_ra_order`, which then falls back to `do_page_cache_ra`). What comes before is
-    /// sent by itself. `None` where it was single pages anyway.
+    /// Returns where the kernel falls back from large folios to single pages, when it fetches pages
+    /// up to `end` of which `cached` is the first that is already cached: at the folio that would
+    /// overlap it (`page_cache_ra_order`, which then falls back to `do_page_cache_ra`). Pages
+    /// before that are sent separately. `None` if they were single pages anyway.
     pub(crate) fn gives_up_folios(&self, end: u64, cached: u64) -> Option<u64> {
         if self.order == 0 {
             return None;
@@ -56,12 +57,12 @@ impl Window {
     }
 }
 
-/// How far one window may reach.
+/// The extent of one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// The device's read-ahead setting.
     pub(crate) window_pages: u64,
-    /// The device's largest request: longer reads than the window are fetched in these.
+    /// The device's largest request: reads longer than the window are fetched in these.
     pub(crate) request_pages: u64,
 }
 
@@ -74,7 +75,7 @@ impl Limits {
         }
     }
 
-    /// Windows of a long stream consist of folios of 2^order pages.
+    /// Returns the order of the folios in windows of a long stream, which have 2^order pages.
     pub(crate) fn order_max(self) -> u32 {
         self.window_pages.max(1).ilog2().min(FOLIO_ORDER_MAX)
     }
@@ -94,15 +95,15 @@ pub(crate) struct ReadAhead {
     start: u64,
     size: u64,
     async_size: u64,
-    /// Folios of 2^order pages were asked for in the last window.
+    /// The last window was requested in folios of 2^order pages.
     order: u32,
-    /// The page in which the byte after the last read lies; `None` before the first read.
+    /// The page that contains the byte after the last read; `None` before the first read.
     previous: Option<u64>,
 }
 
 impl ReadAhead {
-    /// A read finds page `index` missing and wants `wanted` pages from there on. `cached_before`
-    /// counts the cached pages directly before `index`, up to its argument.
+    /// Handles a read that finds page `index` missing and wants `wanted` pages from there on.
+    /// `cached_before` counts the cached pages directly before `index`, up to its argument.
     pub(crate) fn missing(
         &mut self,
         index: u64,
@@ -149,8 +150,8 @@ impl ReadAhead {
         self.window()
     }
 
-    /// A read that wants `wanted` pages from the marked folio's start on has reached it.
-    /// `cached_after` counts the cached pages directly after the folio's first page, up to its
+    /// Handles a read that wants `wanted` pages from the marked folio's start on and has reached
+    /// it. `cached_after` counts the cached pages directly after the folio's first page, up to its
     /// argument.
     pub(crate) fn marked(
         &mut self,
@@ -186,7 +187,7 @@ impl ReadAhead {
         Some(self.window())
     }
 
-    /// A read ended; the byte after it lies in this page.
+    /// Notes the end of a read; the byte after it lies in `end_page`.
     pub(crate) fn read_until(&mut self, end_page: u64) {
         self.previous = Some(end_page);
     }
@@ -207,7 +208,7 @@ impl ReadAhead {
     }
 }
 
-/// The first window of a stream.
+/// Returns the size of a stream's first window.
 fn first_size(wanted: u64, max: u64) -> u64 {
     let size = wanted.next_power_of_two();
     if size <= max / 32 {
@@ -219,7 +220,7 @@ fn first_size(wanted: u64, max: u64) -> u64 {
     }
 }
 
-/// The window after one of `size` pages.
+/// Returns the size of the window after one of `size` pages.
 fn next_size(size: u64, max: u64) -> u64 {
     if size < max / 16 {
         size * 4
@@ -317,8 +318,8 @@ mod tests {
         );
     }
 
-    /// A read that is longer than the window is fetched as it is if one request can hold it, else
-    /// by requests, each of which starts the next from its middle.
+    /// A read longer than the window is fetched as a whole if one request can hold it, otherwise in
+    /// requests, each of which starts the next from its middle.
     #[test]
     fn oversized_reads() {
         let mut ra = ReadAhead::default();
@@ -341,15 +342,15 @@ mod tests {
             ra.missing(5008, 8, WIDE, |_| unreachable!()),
             window(5008, 32, 5016, 1)
         );
-        // The next page but one is a jump; the page after the end is not (unaligned reads).
+        // The page after the next one is a jump; the page after the end is not (unaligned reads).
         ra.read_until(6000);
         assert_eq!(ra.missing(6002, 8, WIDE, |_| 8).mark, None);
         ra.read_until(6000);
         assert!(ra.missing(6001, 8, WIDE, |_| unreachable!()).mark.is_some());
     }
 
-    /// More cached pages before than are wanted are the trace of a stream; from the file's start
-    /// they count twice.
+    /// If more pages before are cached than are wanted, they are the trace of a stream; if they
+    /// reach back to the file's start they count twice.
     #[test]
     fn cached_history_counts() {
         let mut ra = ReadAhead::default();
@@ -373,7 +374,7 @@ mod tests {
             ra.marked(mark, 8, WIDE, |_| 23),
             Some(in_folios(2, window(1032, 128, 1032, 4)))
         );
-        // All cached as far as a window reaches: nothing to do.
+        // Everything within a window's reach is cached: nothing to do.
         assert_eq!(ra.marked(mark, 8, WIDE, |max| max), None);
     }
 

@@ -1,4 +1,4 @@
-//! Measured steps as the tests of this module need them.
+//! Measured steps for the tests of this module.
 
 use seekscope_run::{
     AccessKind, DeviceFacts, DiskStep, EngineKind, JobFacts, JobOutcome, OperationOutcome,

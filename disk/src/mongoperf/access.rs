@@ -1,5 +1,5 @@
-//! The three ways to the test file: direct I/O, the page cache where that was allowed instead, and
-//! a shared mapping.
+//! The three ways to access the test file: direct I/O, the page cache where that was allowed
+//! instead, and a shared mapping.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +14,12 @@ use crate::direct_probe::probe;
 use crate::engine::Mapping;
 use crate::{DiskError, TestFile};
 
-/// How operations reach the file.
+/// How operations access the file.
 #[derive(Debug)]
 pub(crate) enum Access<'a> {
     Direct {
         file: File,
-        /// Of offsets, lengths and memory, bytes.
+        /// Alignment of offsets, lengths and memory, bytes.
         alignment_bytes: u64,
     },
     /// pread and pwrite through the page cache.
@@ -28,7 +28,7 @@ pub(crate) enum Access<'a> {
 }
 
 impl<'a> Access<'a> {
-    /// Opens the file as `options` ask. What deviates from them is told to `notice`.
+    /// Opens the file as `options` ask. Calls `notice` with any deviation.
     pub(crate) fn open(
         file: &'a TestFile,
         options: &Options,
@@ -52,7 +52,7 @@ impl<'a> Access<'a> {
     }
 
     fn map(file: &'a TestFile, compat: &CompatOptions) -> Result<Self, MongoperfError> {
-        // Where the file could not be written around the page cache it is all in there now.
+        // If the file could not be written around the page cache, all of it is in the cache now.
         fadvise(file, 0, None, Advice::DontNeed)
             .map_err(|e| DiskError::on("uncache the file in", file.path())(e.into()))?;
         let advice = if compat.read_around {
@@ -63,7 +63,8 @@ impl<'a> Access<'a> {
         Ok(Self::Mapped(Mapping::new(file, advice)?))
     }
 
-    /// What lengths and offsets must be multiples of: blocks of direct I/O, pages of a mapping.
+    /// Returns what lengths and offsets must be multiples of: blocks for direct I/O, pages for a
+    /// mapping.
     pub(crate) fn alignment_bytes(&self) -> u64 {
         match self {
             Self::Direct {
@@ -74,7 +75,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// For the summary.
+    /// Returns the name for the summary.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Direct { .. } => "direct I/O",
@@ -83,7 +84,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Reads `buffer.len()` bytes, of which a mapping touches one in each page.
+    /// Reads `buffer.len()` bytes; a mapping touches one byte in each page of them.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
         match self {
             Self::Direct { file, .. } | Self::Cached(file) => {
@@ -122,7 +123,8 @@ fn device_error(operation: &'static str, offset: u64) -> impl FnOnce(io::Error) 
     }
 }
 
-/// Only where reads are seen to go around the page cache: some filesystems take the flag and cache.
+/// Opens the file for direct I/O, only if reads are seen to bypass the page cache: some filesystems
+/// accept the flag and cache anyway.
 fn open_direct(file: &TestFile) -> Result<Access<'_>, MongoperfError> {
     let facts = probe(file)?;
     if !facts.real {
@@ -130,7 +132,7 @@ fn open_direct(file: &TestFile) -> Result<Access<'_>, MongoperfError> {
     }
     Ok(Access::Direct {
         file: file.open(true)?,
-        // A page where the kernel (before 6.1) or the filesystem does not say: hardly any asks for
+        // A page if the kernel (before 6.1) or the filesystem does not say: hardly any requires
         // more.
         alignment_bytes: match facts.alignment_bytes {
             0 => PAGE_BYTES,

@@ -1,12 +1,13 @@
-//! The values of an options object, and how the old program judged them: its typed numbers, its
-//! truthiness, and the first of several fields of one name.
+//! The values of an options object and how the old program interpreted them: its typed numbers, its
+//! truthiness, and its use of the first of several fields with the same name.
 
-/// A value of the input language. Texts are bytes: the old program never looked at their encoding.
+/// A value of the input language. Texts are bytes, because the old program never checked their
+/// encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// A number without fraction or exponent that fits 32 bits.
+    /// A number without fraction or exponent that fits into 32 bits.
     Int(i32),
-    /// … 64 bits.
+    /// … into 64 bits.
     Long(i64),
     Double(f64),
     Text(Vec<u8>),
@@ -22,7 +23,7 @@ pub(crate) enum Value {
 pub(crate) struct Document(pub(crate) Vec<(Vec<u8>, Value)>);
 
 impl Document {
-    /// The first field of this name.
+    /// Returns the first field of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let found = self.0.iter().find(|(key, _)| key == name.as_bytes());
         found.map(|(_, value)| value)
@@ -30,8 +31,8 @@ impl Document {
 }
 
 impl Value {
-    /// Numbers other than 0 (NaN too), `true`, and everything that is neither number, boolean,
-    /// null nor undefined: also the text "false".
+    /// Returns whether the value counts as true: numbers other than 0 (NaN too), `true`, and
+    /// everything that is not a number, boolean, null or undefined, even the text "false".
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Self::Int(number) => *number != 0,
@@ -43,8 +44,8 @@ impl Value {
         }
     }
 
-    /// The whole part of a number, at the ends of the range where it does not fit and 0 for NaN;
-    /// `None` for everything else.
+    /// Returns the whole part of a number, clamped to the ends of the range if it does not fit, and
+    /// 0 for NaN; `None` for everything else.
     pub(crate) fn whole_number(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(i64::from(*number)),

@@ -4,16 +4,16 @@
 
 use super::document::{Document, Value};
 
-/// Texts of so many bytes or more are cut …
+/// Texts of at least this many bytes are cut …
 const LONG_TEXT_BYTES: usize = 160;
-/// … to so many.
+/// … to this many.
 const CUT_TEXT_BYTES: usize = 150;
 /// Values nested deeper are shown as three dots, without their name.
 const DEPTH_MAX: usize = 100;
 /// Significant digits of a double.
 const DIGITS: usize = 16;
 
-/// One line, unless a text in it holds a line feed (`\n`).
+/// Returns one line, unless a text in it contains a line feed (`\n`).
 pub(crate) fn echo(document: &Document) -> String {
     let mut bytes = Vec::new();
     write_object(&mut bytes, document, 0);
@@ -83,7 +83,8 @@ fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// `%.16g`, and `.0` after what has no point: whole numbers, but also `1e+20.0` and `nan.0`.
+/// Formats as `%.16g`, with `.0` after anything without a point: whole numbers, but also `1e+20.0`
+/// and `nan.0`.
 fn double(number: f64) -> String {
     let mut text = general(number);
     if !text.contains('.') {

@@ -1,4 +1,4 @@
-//! Why a run ended without its result, and the exit code that says so.
+//! Why a run ended without its result, and the corresponding exit code.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use super::input::InputError;
 use super::options::OptionsError;
 use crate::DiskError;
 
-/// The reason why a run ended without its result. What the old program said on standard output has been said there
-/// already; the text of the error is for standard error.
+/// Why a run ended without its result. Anything that the old program printed on standard output has
+/// been printed there already; the text of the error is for standard error.
 #[derive(Debug, thiserror::Error)]
 pub enum MongoperfError {
     #[error(
@@ -38,7 +38,7 @@ pub enum MongoperfError {
 }
 
 impl MongoperfError {
-    /// The cancel flag was raised.
+    /// Returns whether the cancel flag was set.
     pub(crate) fn is_interruption(&self) -> bool {
         matches!(
             self,
@@ -48,8 +48,8 @@ impl MongoperfError {
         )
     }
 
-    /// What the process should end with: 1 where the old program did, and for failures; 2 for
-    /// options that it accepted, misbehaving, and that are refused here.
+    /// Returns the exit code: 1 where the old program used it, and for failures; 2 for options that
+    /// the old program accepted and then misbehaved with, and that are refused here.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NoThreads
@@ -70,7 +70,8 @@ impl MongoperfError {
     }
 }
 
-/// Errors of the disk name the flags of `seekscope disk`; here some are fields of the input.
+/// Returns the name used in the input. Errors of the disk name the flags of `seekscope disk`, some
+/// of which are fields of the input here.
 fn in_terms_of_the_options(error: &DiskError) -> &'static str {
     match error {
         DiskError::NoSpace { .. } | DiskError::FileSizeLimit { .. } | DiskError::Full { .. } => {

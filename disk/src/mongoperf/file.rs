@@ -1,4 +1,4 @@
-//! The test file: without a name, or on request under the old program's name.
+//! The test file: unnamed, or on request under the old program's name.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,10 +11,10 @@ use rustix::fs::fstat;
 use super::{CompatOptions, MongoperfError, Options};
 use crate::{Contents, DiskError, FillOptions, TestFile, safety};
 
-/// What the old program named its file.
+/// The name that the old program gave its file.
 pub const KEPT_NAME: &str = "mongoperf__testfile__tmp";
 
-/// Makes and fills the file. `progress` is told how many bytes have been written.
+/// Creates and fills the file. `progress` is called with the bytes written so far.
 pub(crate) fn create(
     directory: &Path,
     options: &Options,
@@ -56,13 +56,14 @@ pub(crate) fn create(
     Ok(file)
 }
 
-/// Removes the name of a file that was just made, unless something else has that name by now.
+/// Removes the name of a newly created file, unless something else has that name by now.
 fn remove_own(file: &TestFile, path: &Path) {
     let (Ok(own), Ok(found)) = (fstat(file.as_fd()), path.symlink_metadata()) else {
         return;
     };
     if (own.st_dev, own.st_ino) == (found.dev(), found.ino()) {
-        // Best effort on the way out of a failure, which is what the user must hear of.
+        // Best effort while another failure is being handled, which is the one the user must learn
+        // of.
         let _ = std::fs::remove_file(path);
     }
 }

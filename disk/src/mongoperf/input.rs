@@ -1,16 +1,16 @@
-//! The input language: JSON as the server of the 3.x series read it, so with names that need no
-//! quotes, single quotes, and typed numbers.
+//! The input language: JSON as servers of the 3.x series read it, which allows unquoted names,
+//! single quotes, and typed numbers.
 //!
 //! Two oddities are kept because inputs rely on them: only the first 1000 bytes count, and spaces,
-//! line ends and 0x1A vanish wherever they stand, inside texts too. What follows the closing brace
-//! is ignored. Of the constructors of the shell only `NumberInt()` and `NumberLong()` are known;
-//! regular expressions, dates and hexadecimal numbers are refused.
+//! line ends and 0x1A are removed everywhere, even inside texts. Anything after the closing brace
+//! is ignored. Of the shell's constructors only `NumberInt()` and `NumberLong()` are known; regular
+//! expressions, dates and hexadecimal numbers are refused.
 
 use std::io::{self, Read};
 
 use super::document::{Document, Value};
 
-/// So much of the input is looked at.
+/// The number of input bytes that are used.
 const INPUT_BYTES_MAX: usize = 1000;
 
 /// Where and why the input is not an options object.
@@ -20,17 +20,17 @@ const INPUT_BYTES_MAX: usize = 1000;
     if *cut { "; the input is longer than 1000 bytes and only these are read" } else { "" }
 )]
 pub struct InputError {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// From 1, in bytes.
+    /// Column in bytes, from 1.
     pub column: usize,
     pub problem: &'static str,
-    /// The input went on after the part that is read.
+    /// Whether the input continued after the part that is read.
     pub cut: bool,
 }
 
-/// Reads what counts of the input, and one byte more where there is one, which tells that it was
-/// cut.
+/// Reads the part of the input that counts, and one byte more if there is one, which shows that it
+/// was cut.
 pub fn read_input(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input
@@ -39,19 +39,19 @@ pub fn read_input(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The input without what the old program deleted from it. Lossy where it is not UTF-8.
+/// Returns the input without the bytes that the old program deleted. Lossy where it is not UTF-8.
 pub(crate) fn stripped(input: &[u8]) -> String {
     let bytes: Vec<u8> = kept(input).map(|(_, byte)| byte).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The bytes that count: up to the first NUL, where text ends in C.
+/// Returns the bytes that count: up to the first NUL, where text ends in C.
 fn counted(input: &[u8]) -> impl Iterator<Item = u8> {
     let read = input.iter().copied().take(INPUT_BYTES_MAX);
     read.take_while(|&byte| byte != 0)
 }
 
-/// Those of them that are not deleted, with their positions.
+/// Returns those of them that are not deleted, with their positions.
 fn kept(input: &[u8]) -> impl Iterator<Item = (usize, u8)> {
     let deleted = |byte: u8| matches!(byte, b' ' | b'\r' | b'\n' | 0x1a);
     let numbered = counted(input).enumerate();
@@ -85,13 +85,13 @@ const ENDED: &str = "the input ends in the middle of the object";
 
 struct Parser {
     bytes: Vec<u8>,
-    /// Of each byte in the input.
+    /// The position of each byte in the input.
     positions: Vec<usize>,
     next: usize,
 }
 
 impl Parser {
-    /// Where the parser stands in the input.
+    /// Returns the parser's position in the input.
     fn position(&self, input: &[u8]) -> usize {
         let end = || counted(input).count();
         self.positions.get(self.next).copied().unwrap_or_else(end)
@@ -101,13 +101,13 @@ impl Parser {
         &self.bytes[self.next..]
     }
 
-    /// Tabs and form feeds: the rest of C's white space has been deleted.
+    /// Skips tabs and form feeds: the rest of C's white space has been deleted.
     fn skip_space(&mut self) {
         let space = |byte: &&u8| matches!(byte, b'\t' | 0x0b | 0x0c);
         self.next += self.rest().iter().take_while(space).count();
     }
 
-    /// Goes past `token` if it comes next.
+    /// Skips `token` if it comes next.
     fn take(&mut self, token: &str) -> bool {
         self.skip_space();
         let found = self.rest().starts_with(token.as_bytes());
@@ -212,7 +212,7 @@ impl Parser {
         self.number()
     }
 
-    /// The parenthesis after `NumberInt` or `NumberLong`.
+    /// Parses the parenthesis after `NumberInt` or `NumberLong`.
     fn constructed(&mut self, make: impl FnOnce(i64) -> Option<Value>) -> Parsed<Value> {
         self.expect("(", "'(' is expected")?;
         let number = match self.number()? {
@@ -238,7 +238,7 @@ impl Parser {
         Ok(value)
     }
 
-    /// A text in single or double quotes, if one comes next.
+    /// Parses a text in single or double quotes, if one comes next.
     fn quoted(&mut self) -> Parsed<Option<Vec<u8>>> {
         let quote = if self.take("\"") {
             b'"'
@@ -264,7 +264,7 @@ impl Parser {
         Ok(byte)
     }
 
-    /// Complains of the byte just read.
+    /// Fails at the byte just read.
     fn refuse_byte<T>(&mut self, why: &'static str) -> Parsed<T> {
         self.next -= 1;
         Err(why)
@@ -285,7 +285,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The digits of `\u`. Halves of surrogate pairs become U+FFFD.
+    /// Parses the digits of `\u`. Halves of surrogate pairs become U+FFFD.
     fn unicode(&mut self, text: &mut Vec<u8>) -> Parsed<()> {
         const EXPECTED: &str = "four hexadecimal digits are expected after \\u";
         let digits = self.rest().get(..4).ok_or(EXPECTED)?;
@@ -300,14 +300,14 @@ impl Parser {
     }
 }
 
-/// How far a number reaches, and whether it has a fraction or exponent.
+/// The length of a number, and whether it has a fraction or exponent.
 struct NumberShape {
     length: usize,
     whole: bool,
 }
 
 impl NumberShape {
-    /// A length of 0 where no number comes next.
+    /// Returns the shape of the next number, with a length of 0 if no number comes next.
     fn of(bytes: &[u8]) -> Self {
         let digits_from = |at: usize| {
             bytes[at..]
@@ -343,7 +343,7 @@ impl NumberShape {
         Self { length, whole }
     }
 
-    /// A whole number takes the smallest type it fits.
+    /// Returns the value; a whole number gets the smallest type that it fits.
     fn value(&self, text: &str) -> Parsed<Value> {
         if self.whole
             && let Ok(long) = text.parse::<i64>()

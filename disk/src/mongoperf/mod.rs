@@ -1,8 +1,8 @@
-//! mongoperf, drop-in: the disk test that came with MongoDB until 3.6, with the same input language
-//! (`input`), the same ramp of threads and the same lines in the same order, and without its
-//! faults. Behaviour that a script may rely on although it was one is in [`CompatOptions`].
+//! A drop-in replacement for mongoperf, the disk test that came with MongoDB until 3.6: it has the
+//! same input language (`input`), the same ramp of threads and the same lines in the same order,
+//! without its faults. Faults that a script may rely on are in [`CompatOptions`].
 //!
-//! [`run`] does it all. The transcript:
+//! [`run`] does everything. The transcript:
 //!
 //! ```text
 //! mongoperf
@@ -19,17 +19,17 @@
 //! 4759 ops/sec 18 MB/sec              eight times; with mmf `4759 ops/sec `
 //! ```
 //!
-//! then the block of `summary`. With r and w each round of a thread counts two operations, as of
-//! old. Both figures of a sample are cut to whole numbers; MB is 2^20 bytes, of what was
-//! transferred. All checks of the options come before the line `creating`, where the old program
-//! made the file first; nThreads 0 therefore gets its complaint there.
+//! The block of `summary` follows. With r and w each round of a thread counts as two operations, as
+//! it used to. Both figures of a sample are truncated to whole numbers; MB is 2^20 bytes, counting
+//! what was transferred. All checks of the options come before the line `creating`, whereas the old
+//! program created the file first; nThreads 0 is therefore reported there.
 //!
-//! Where the old program could not do what was asked, this one does the nearest thing and says so:
-//! records that direct I/O does not take are rounded up to the device's block, with mmf records are
-//! rounded up to pages.
+//! Where the old program could not do what was requested, this one does the nearest thing and says
+//! so: records that direct I/O does not accept are rounded up to the device's block, and with mmf
+//! records are rounded up to pages.
 //!
-//! A mapping has one weakness that cannot be mended from here: when the disk fails to deliver a page,
-//! the kernel ends the process; callers should have [`crate::end_process_on_bus_error`] say why.
+//! A mapping has a weakness that cannot be fixed here: when the disk fails to deliver a page, the
+//! kernel ends the process. Callers should have [`crate::end_process_on_bus_error`] say why.
 
 mod access;
 mod compat;
@@ -70,7 +70,7 @@ pub use options::OptionsError;
 pub use output::Output;
 pub use report::{Ending, Report, Sample, StepReport};
 
-/// What the old program prints for any command-line argument, after its name.
+/// The text that the old program printed after its name for any command-line argument.
 pub const USAGE: &str = "
 usage:
 
@@ -91,12 +91,12 @@ One of r and w must be true. Quotes around names may be left out. The file is ma
 directory and is gone afterwards. Make it larger than the memory to test mmf with a cold cache.
 ";
 
-/// A run to be made.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// What [`read_input`] returned.
+    /// The bytes that [`read_input`] returned.
     pub input: &'a [u8],
-    /// Where the test file is made.
+    /// Where the test file is created.
     pub directory: &'a Path,
     pub compat: CompatOptions,
     /// Time between two readings.
@@ -104,7 +104,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// With a sample every second.
+    /// Returns a request with a sample every second.
     pub fn new(input: &'a [u8], directory: &'a Path, compat: CompatOptions) -> Self {
         Self {
             input,
@@ -115,9 +115,9 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Runs mongoperf; see the module. Raising `cancel` ends it within the time of the operations under
-/// way, with the summary of what was measured and [`Ending::Interrupted`]. After a failure of the
-/// disk the summary is printed too, before the error is returned.
+/// Runs mongoperf; see the module. Setting `cancel` ends the run within the time of the operations
+/// in flight, with the summary of what was measured and [`Ending::Interrupted`]. After a failure of
+/// the disk the summary is printed too, before the error is returned.
 pub fn run(
     request: &Request<'_>,
     output: &mut dyn Output,
@@ -163,7 +163,7 @@ pub fn run(
     }
 }
 
-/// Says what the old program said of input that it could not use.
+/// Parses the input, printing what the old program did about input that it could not use.
 fn read_options(input: &[u8], output: &mut dyn Output) -> Result<Document, MongoperfError> {
     let text = input::stripped(input);
     if text.is_empty() {
@@ -180,7 +180,7 @@ fn read_options(input: &[u8], output: &mut dyn Output) -> Result<Document, Mongo
     }
 }
 
-/// From the creation of the file to the last sample.
+/// Measures, from the creation of the file to the last sample.
 fn measure(
     request: &Request<'_>,
     options: &Options,
@@ -263,7 +263,7 @@ fn create_file(
     Ok(file)
 }
 
-/// Before anything is written: disks wear, and clouds send bills.
+/// Returns a warning to show before anything is written: disks wear, and clouds send bills.
 fn what_is_written(request: &Request<'_>, options: &Options) -> String {
     let mut text = format!(
         "writes {} MiB into {}",
@@ -279,7 +279,7 @@ fn what_is_written(request: &Request<'_>, options: &Options) -> String {
     text
 }
 
-/// A different one for each run.
+/// Returns a different seed for each run.
 fn drawn_seed() -> u64 {
     SplitMix64::new(monotonic_ns()).next_u64()
 }

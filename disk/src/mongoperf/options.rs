@@ -10,18 +10,18 @@
 //! | `sleepMicros` | 0 | pause after each round of operations, µs |
 //! | `syncDelay` | 0 | with `mmf`: flush the mapping so many seconds after the last flush ended |
 //!
-//! The old program let several values through that made it misbehave (negative numbers, records
-//! larger than the file, thousands of threads); here they are refused before anything is created.
+//! The old program accepted several values that made it misbehave (negative numbers, records larger
+//! than the file, thousands of threads); here they are refused before anything is created.
 
 use std::time::Duration;
 
 use super::document::{Document, Value};
 
-/// More threads than this measure the scheduler.
+/// The most threads; more would measure the scheduler.
 const THREADS_MAX: u32 = 4096;
 /// The old program's own limit.
 const RECORD_KIB_MAX: u64 = 64_000;
-/// Offsets are multiples of it, and a mapping is touched once in each.
+/// Offsets are multiples of this, and a mapping is touched once in each.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 const KNOWN_FIELDS: [&str; 8] = [
@@ -38,18 +38,18 @@ const KNOWN_FIELDS: [&str; 8] = [
 /// The checked options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// 0 is refused by the caller, after the old program's complaint.
+    /// 0 is refused by the caller, after printing the old program's complaint.
     pub(crate) threads: u32,
     /// At least one page.
     pub(crate) file_bytes: u64,
-    /// Of each operation, as asked for; at most `file_bytes`.
+    /// Bytes of each operation, as requested; at most `file_bytes`.
     pub(crate) record_bytes: u64,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
-    /// Through a mapping (mmf) instead of direct I/O.
+    /// Whether to use a mapping (mmf) instead of direct I/O.
     pub(crate) mapped: bool,
     pub(crate) sleep: Duration,
-    /// `None` without `mmf` too.
+    /// Also `None` without `mmf`.
     pub(crate) sync_delay: Option<Duration>,
 }
 
@@ -75,7 +75,7 @@ pub enum OptionsError {
 }
 
 impl Options {
-    /// Reads the known fields. What was probably meant differently is told to `notice`.
+    /// Reads the known fields. Calls `notice` for anything that was probably meant differently.
     pub(crate) fn of(
         document: &Document,
         notice: &mut dyn FnMut(&str),
@@ -175,7 +175,7 @@ impl Fields<'_> {
         })
     }
 
-    /// 0 and what is no number mean the default.
+    /// Reads a number; 0 and anything that is not a number mean the default.
     fn number(
         &mut self,
         field: &'static str,

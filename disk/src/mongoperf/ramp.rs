@@ -1,9 +1,9 @@
-//! How many threads run in each step: 1, 2, 4, 8 … and at last as many as were asked for.
+//! The number of threads in each step: 1, 2, 4, 8 … and finally as many as were requested.
 
-/// Samples that each step takes.
+/// Number of samples in each step.
 pub(crate) const SAMPLES_PER_STEP: usize = 8;
 
-/// The thread counts of the steps, rising to `threads`; none for 0.
+/// Returns the thread counts of the steps, rising to `threads`; none for 0.
 pub(crate) fn thread_counts(threads: u32) -> impl Iterator<Item = u32> {
     let doubling = |&count: &u32| count.checked_mul(2);
     let below = std::iter::successors(Some(1), doubling).take_while(move |&count| count < threads);

@@ -1,4 +1,4 @@
-//! The ramp as it runs: threads are added, samples taken and printed, and everything is stopped.
+//! Runs the ramp: adds threads, takes and prints samples, and stops everything.
 //!
 //! Only this thread prints. The others send events, which are printed while it waits for the next
 //! reading of their counters. A step's first reading is taken when all its threads have started, so
@@ -20,12 +20,12 @@ use super::worker::{self, Counters, Event, Latencies, Load, NO_STEP, Shared};
 use super::{CompatOptions, MongoperfError, Options, Output};
 use crate::DiskError;
 
-/// The cancel flag is looked at so often.
+/// How often the cancel flag is checked.
 const CANCEL_CHECK: Duration = Duration::from_millis(20);
-/// The old MB/sec counted so much for each operation.
+/// The bytes that the old MB/sec counted for each operation.
 const OLD_OPERATION_BYTES: u64 = 4096;
 
-/// What a ramp needs to know.
+/// The parameters of a ramp.
 pub(crate) struct Ramp<'a> {
     pub(crate) options: &'a Options,
     pub(crate) compat: &'a CompatOptions,
@@ -37,7 +37,7 @@ pub(crate) struct Ramp<'a> {
 }
 
 impl<'a> Ramp<'a> {
-    /// Runs all steps. What was measured comes back also when the second value is an error.
+    /// Runs all steps. What was measured is returned even if the second value is an error.
     pub(crate) fn run(
         self,
         output: &mut dyn Output,
@@ -66,7 +66,7 @@ impl<'a> Ramp<'a> {
             output,
             steps: Vec::new(),
         };
-        // The scope ends when all threads have.
+        // The scope ends when all threads have ended.
         let outcome = thread::scope(|scope| {
             let outcome = conductor.run(scope);
             shared.stop.store(true, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl<'a> Ramp<'a> {
     }
 }
 
-/// Fills in what the samples of a step and its histograms come to.
+/// Computes a step's totals from its samples and histograms.
 fn sum_up(step: &mut StepReport, latencies: &Latencies, operation_bytes: u64) {
     let outcome = |of: fn(&Sample) -> u64, histogram: &Option<Histogram<u64>>| {
         let operations = step.samples.iter().map(of).sum::<u64>();
@@ -149,7 +149,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Brings the number of threads to `threads` and waits until the new ones have begun.
+    /// Raises the number of threads to `threads` and waits until the new ones have begun.
     fn start_threads<'scope>(
         &mut self,
         scope: &'scope thread::Scope<'scope, '_>,
@@ -176,14 +176,14 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Takes and prints the samples of one step. An interrupted one is taken but not printed.
+    /// Takes and prints the samples of one step. An interrupted sample is taken but not printed.
     fn take_samples(&mut self, threads: u32) -> Result<(), MongoperfError> {
         let endless = self.compat.forever && threads == self.options.threads;
         let mut before = self.read_counters();
         let mut due = before.at;
         let mut taken = 0;
         while endless || taken < SAMPLES_PER_STEP {
-            // When printing was held up, the reading that is due comes at once and covers all of it.
+            // If printing was delayed, the next reading comes at once and covers all of that time.
             due = (due + self.sample).max(Instant::now());
             let waited = self.wait_until(due);
             let after = self.read_counters();
@@ -205,7 +205,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// What one operation counts for in the figure of megabytes, if there is one.
+    /// Returns the bytes that one operation counts for in the figure of megabytes, if there is one.
     fn counted_bytes(&self) -> Option<u64> {
         if self.options.mapped {
             None
@@ -229,7 +229,7 @@ impl<'a> Conductor<'a> {
         reading
     }
 
-    /// Waits for an event and prints what it says; `None` when `due` came first.
+    /// Waits for an event and prints it; `None` if `due` came first.
     fn next_event(&mut self, due: Option<Instant>) -> Result<Option<Happened>, MongoperfError> {
         loop {
             if self.cancel.load(Ordering::Relaxed) {
@@ -286,7 +286,7 @@ impl Reading {
     }
 }
 
-/// Ends in a space where there are no megabytes.
+/// Returns a sample's line, which ends in a space if there are no megabytes.
 fn sample_line(sample: &Sample, operation_bytes: Option<u64>) -> String {
     let operations = sample.operations_per_s();
     let mb = |bytes: u64| (u128::from(operations) * u128::from(bytes)) >> 20;

@@ -13,7 +13,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Reads and writes per second, as whole operations.
+    /// Returns reads and writes per second, as whole operations.
     pub fn operations_per_s(&self) -> u64 {
         let operations = u128::from(self.reads + self.writes);
         let per_s = operations * 1_000_000_000 / u128::from(self.elapsed_ns.max(1));
@@ -21,33 +21,33 @@ impl Sample {
     }
 }
 
-/// What so many threads did.
+/// What this number of threads did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepReport {
     pub threads: u32,
-    /// Of the first reading of the counters, CLOCK_MONOTONIC ns.
+    /// Time of the first reading of the counters, CLOCK_MONOTONIC ns.
     pub started_ns: u64,
-    /// The last one is shorter when the run was interrupted.
+    /// The samples; the last one is shorter if the run was interrupted.
     pub samples: Vec<Sample>,
-    /// Sums of the samples, and the latencies of the same time. With mmf the bytes are those of
+    /// Sums over the samples, and the latencies of the same time. With mmf the bytes are those of
     /// the pages touched, most of which may have been in memory.
     pub reads: OperationOutcome,
-    /// Each with its fdatasync, except with mmf.
+    /// Writes, each with its fdatasync, except with mmf.
     pub writes: OperationOutcome,
 }
 
 impl StepReport {
-    /// Time of all samples, ns.
+    /// Returns the time of all samples, ns.
     pub fn elapsed_ns(&self) -> u64 {
         self.samples.iter().map(|sample| sample.elapsed_ns).sum()
     }
 
-    /// Reads and writes.
+    /// Returns the number of reads and writes.
     pub fn operations(&self) -> u64 {
         self.reads.operations + self.writes.operations
     }
 
-    /// `count` in the time of all samples, per second; 0 without any time.
+    /// Returns `count` per second of all samples; 0 if they took no time.
     pub fn per_s(&self, count: u64) -> f64 {
         match self.elapsed_ns() {
             0 => 0.0,
@@ -61,9 +61,10 @@ impl StepReport {
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
     Complete,
-    /// The cancel flag was raised; what had been measured by then is there.
+    /// The cancel flag was set; what had been measured by then is included.
     Interrupted,
-    /// Something failed; only the printed summary knows this one, [`super::run`] returns the error.
+    /// Something failed. Only the printed summary uses this variant; [`super::run`] returns the
+    /// error.
     Failed,
 }
 
@@ -72,17 +73,17 @@ pub enum Ending {
 pub struct Report {
     pub ending: Ending,
     pub file_bytes: u64,
-    /// Of one operation: recSizeKB, rounded up where direct I/O or pages demand it.
+    /// Bytes of one operation: recSizeKB, rounded up as direct I/O or pages require.
     pub operation_bytes: u64,
     /// "direct I/O", "through the page cache" or "through a mapping (page cache)".
     pub access: &'static str,
-    /// What was asked for.
+    /// Whether reads, and writes, were requested.
     pub reads: bool,
     pub writes: bool,
     /// With mmf, pages and not records are touched, and no bytes per second are stated.
     pub mapped: bool,
-    /// Gives the same offsets and data again (`fixed_seed`).
+    /// Seed that reproduces the same offsets and data (`fixed_seed`).
     pub seed: u64,
-    /// Those that began, in order.
+    /// The steps that began, in order.
     pub steps: Vec<StepReport>,
 }

@@ -1,4 +1,4 @@
-//! The block after the last line of the classic transcript. No line of it has the shape of a
+//! The block after the last line of the classic transcript. None of its lines has the form of a
 //! classic one, so programs that read those are not disturbed.
 
 use seekscope_run::OperationOutcome;
@@ -6,10 +6,10 @@ use seekscope_run::units::format_bytes;
 
 use super::report::{Ending, Report, StepReport};
 
-/// A step with so much of the best rate is as good as the best.
+/// A step with this share of the best rate is as good as the best.
 const NEARLY_BEST: f64 = 0.9;
 
-/// The lines, an empty one first. MB is 2^20 bytes as in the sample lines.
+/// Returns the lines, beginning with an empty one. MB is 2^20 bytes as in the sample lines.
 pub(crate) fn summary(report: &Report) -> Vec<String> {
     let mut lines = vec![String::new(), heading(report)];
     lines
@@ -44,7 +44,7 @@ fn heading(report: &Report) -> String {
     )
 }
 
-/// Name and ns: memory is a thousand times faster than a disk.
+/// Returns the name and length in ns of the unit: memory is a thousand times faster than a disk.
 fn latency_unit(report: &Report) -> (&'static str, f64) {
     if report.mapped {
         ("µs", 1e3)
@@ -117,7 +117,7 @@ fn threads(step: &StepReport) -> String {
     format!("{} thread{plural}", step.threads)
 }
 
-/// What the figures are not obvious about.
+/// Returns what is not obvious about the figures, if anything.
 fn meaning(report: &Report) -> Option<&'static str> {
     match (report.mapped, report.writes) {
         (true, _) => Some(

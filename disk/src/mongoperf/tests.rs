@@ -1,4 +1,4 @@
-//! Whole runs, on real files, with samples of a few milliseconds.
+//! Whole runs on real files, with samples of a few milliseconds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use super::input::parse;
 use super::*;
 
-/// Once so many lines are such; 0 of them is before the first.
+/// The moment when this many lines match; with 0, the moment before the first line.
 type Moment = (fn(&str) -> bool, usize);
 
-/// Collects what a run says, and can get in its way.
+/// Collects the output of a run, and can interfere with it.
 #[derive(Default)]
 struct Transcript {
     lines: Vec<String>,
     notices: Vec<String>,
     cancel_at: Option<Moment>,
-    /// The first line that cannot be written.
+    /// Number of the first line that cannot be written.
     broken_at: Option<usize>,
 }
 
@@ -70,7 +70,7 @@ fn run_in(directory: &Path, input: &str, compat: CompatOptions) -> (Transcript, 
     (transcript, report)
 }
 
-/// Goes on until ten samples have seen operations, however slow the disk is.
+/// Runs until ten samples have seen operations, however slow the disk is.
 fn run_until_busy(directory: &Path, input: &str, compat: CompatOptions) -> (Transcript, Report) {
     let busy = |line: &str| line.contains(" ops/sec ") && !line.starts_with("0 ");
     let mut transcript = Transcript {
@@ -91,7 +91,7 @@ fn refused(directory: &Path, input: &str, compat: CompatOptions) -> (Transcript,
     (transcript, error)
 }
 
-/// Names, kinds and contents of everything in a directory.
+/// Returns names, kinds and contents of everything in a directory.
 fn listing(directory: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| {
         let entry = entry.unwrap();
@@ -115,7 +115,7 @@ fn inhabited() -> tempfile::TempDir {
     folder
 }
 
-/// The shape of a sample line: whole numbers, and with mmf a space at the end.
+/// Returns whether a line is a sample line: whole numbers, and with mmf a space at the end.
 fn is_sample(line: &str, mapped: bool) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some((operations, rest)) = line.split_once(" ops/sec ") else {
@@ -130,7 +130,7 @@ fn is_sample(line: &str, mapped: bool) -> bool {
         }
 }
 
-/// What a run is expected to have printed.
+/// The expected output of a run.
 struct Expected<'a> {
     echo: &'a str,
     file_mb: u32,
@@ -190,7 +190,7 @@ fn is_sync_line(line: &str) -> bool {
         .is_some_and(|ms| ms.parse::<u64>().is_ok())
 }
 
-/// The inputs of the article but for the size of the file.
+/// The article's inputs, except for the size of the file.
 #[test]
 fn the_inputs_of_the_article_give_the_documented_transcript() {
     let folder = inhabited();
@@ -283,7 +283,7 @@ fn reads_and_writes_count_each_and_have_latencies() {
     }
 }
 
-/// The old figure took every operation for 4 KiB.
+/// The old figure counted every operation as 4 KiB.
 #[test]
 fn megabytes_are_those_transferred_unless_asked_otherwise() {
     let folder = tempfile::tempdir().unwrap();
@@ -484,13 +484,13 @@ fn zeros_are_written_where_asked_for_and_nowhere_else() {
 
 #[test]
 fn without_direct_io_only_on_request() {
-    // A tmpfs on every Linux; it takes O_DIRECT and caches all the same.
+    // Every Linux has this tmpfs; it accepts O_DIRECT and caches all the same.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let (transcript, error) = refused(folder.path(), "{r:true}", CompatOptions::default());
     let MongoperfError::NoDirectIo(why) = &error else {
         panic!("{error}");
     };
-    // Seen in the page cache, not known by the filesystem's name.
+    // Found by looking into the page cache, not by the filesystem's name.
     assert!(why.contains("were in the page cache"), "{why}");
     assert!(error.to_string().contains("--allow-cached"), "{error}");
     assert_eq!(transcript.count("testing"), 0);
@@ -615,7 +615,7 @@ fn unsuitable_directories_are_told() {
     assert_eq!(listing(folder.path()), before);
 }
 
-/// A descriptor that may not be written stands for a disk that fails.
+/// A read-only descriptor stands in for a disk that fails.
 #[test]
 fn a_failing_operation_ends_the_run_with_what_was_measured() {
     let file = tempfile::NamedTempFile::new().unwrap();

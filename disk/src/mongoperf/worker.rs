@@ -1,7 +1,7 @@
 //! The loop of one thread: an offset, a read, a write, a pause.
 //!
-//! A thread counts in counters of its own, on a cache line of their own, and records latencies in
-//! histograms of its own; it hands these over when a step has ended. Operations that complete
+//! A thread has counters of its own, on a cache line of their own, and records latencies in
+//! histograms of its own, which it hands over when a step has ended. Operations that complete
 //! between two steps, while threads are being added, belong to neither and are in no histogram.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -19,13 +19,13 @@ use crate::offsets::thread_seed;
 use crate::pacing::sleep_exactly;
 use crate::{DiskError, random_bytes};
 
-/// A sleeping thread looks so often whether it is to end.
+/// How often a sleeping thread checks whether it is to end.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 
 /// The step number between steps.
 pub(crate) const NO_STEP: usize = usize::MAX;
 
-/// What a thread tells the one that prints.
+/// A message from a thread to the one that prints.
 #[derive(Debug)]
 pub(crate) enum Event {
     Started,
@@ -40,7 +40,7 @@ pub(crate) struct Load {
     pub(crate) writes: bool,
     /// Bytes of one operation.
     pub(crate) operation_bytes: usize,
-    /// Offsets are multiples of it …
+    /// Offsets are multiples of this …
     pub(crate) offset_step_bytes: u64,
     /// … from 0 to one less than this.
     pub(crate) offset_steps: u64,
@@ -51,18 +51,18 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// The pause after a round when so many threads are running.
+    /// Returns the pause after a round when this many threads are running.
     fn sleep_of_each(&self, threads: u32) -> Duration {
         if !self.sleep_shared {
             return self.sleep;
         }
-        // Whole microseconds, as of old: a share below one is no pause at all.
+        // Whole microseconds, as in the old program: a share below one is no pause at all.
         let share_us = self.sleep.as_micros() / u128::from(threads.max(1));
         Duration::from_micros(u64::try_from(share_us).unwrap_or(u64::MAX))
     }
 }
 
-/// Operations of one thread since it started. Only that thread writes them.
+/// Operations of one thread since it started. Only that thread writes these counters.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
@@ -70,7 +70,7 @@ pub(crate) struct Counters {
     pub(crate) writes: AtomicU64,
 }
 
-/// Latencies of one step, ns. Histograms are large, so there are none before the first operation.
+/// Latencies of one step, ns. Histograms are large, so none are created before the first operation.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies {
     pub(crate) reads: Option<Histogram<u64>>,
@@ -89,20 +89,20 @@ fn add(sum: &mut Option<Histogram<u64>>, other: Option<Histogram<u64>>) {
         (_, None) => {}
         (sum @ None, other) => *sum = other,
         (Some(sum), Some(other)) => {
-            // Fails only for values out of bounds, and the bounds are the same.
+            // This fails only for values out of bounds, and the bounds are the same.
             let _ = sum.add(other);
         }
     }
 }
 
-/// What all threads look at.
+/// State shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Shared<'a> {
     pub(crate) access: &'a Access<'a>,
     pub(crate) file_bytes: u64,
     pub(crate) load: Load,
     pub(crate) stop: AtomicBool,
-    /// From 0, or [`NO_STEP`].
+    /// The number of the present step, from 0, or [`NO_STEP`].
     pub(crate) step: AtomicUsize,
     pub(crate) threads_running: AtomicU32,
     /// One for each thread of the last step.
@@ -116,7 +116,7 @@ impl Shared<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, but not past the end of the run.
+    /// Sleeps, but not beyond the end of the run.
     fn pause(&self, duration: Duration) {
         let mut rest = duration;
         while !rest.is_zero() && !self.stopped() {
@@ -142,7 +142,7 @@ pub(crate) fn work(shared: &Shared<'_>, number: u32, events: &Sender<Event>) {
     }
 }
 
-/// Writes a mapping to the disk again and again, with a pause in between.
+/// Flushes a mapping to the disk repeatedly, with a pause in between.
 pub(crate) fn flush_regularly(shared: &Shared<'_>, delay: Duration, events: &Sender<Event>) {
     let Access::Mapped(mapping) = shared.access else {
         return;
@@ -169,9 +169,9 @@ struct Worker<'a> {
     counters: &'a Counters,
     random: SplitMix64,
     buffer: AlignedBuffer,
-    /// What is written must be neither compressible nor repeated.
+    /// Whether written data must be neither compressible nor repetitive.
     random_data: bool,
-    /// Of `step`.
+    /// Latencies of `step`.
     latencies: Latencies,
     step: usize,
 }
@@ -180,7 +180,7 @@ impl<'a> Worker<'a> {
     fn new(shared: &'a Shared<'a>, number: u32) -> Result<Self, DiskError> {
         let mut random = SplitMix64::new(thread_seed(shared.load.seed, number));
         let mut buffer = AlignedBuffer::new(shared.load.operation_bytes)?;
-        // A mapping takes only the length of the buffer; never touched, it costs no memory.
+        // A mapping uses only the buffer's length; if it is never touched, it takes no memory.
         let random_data = !shared.load.zero_fill && !matches!(shared.access, Access::Mapped(_));
         if random_data {
             random_bytes::fill(buffer.bytes(), random.next_u64());
@@ -247,7 +247,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Adds what was recorded to the histograms of its step.
+    /// Adds the recorded latencies to the histograms of their step.
     fn hand_over(&mut self) {
         if self.step == NO_STEP {
             return;
@@ -266,7 +266,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Adds one to a counter that no other thread writes.
+/// Increments a counter that no other thread writes.
 fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

@@ -1,5 +1,5 @@
-//! What is known of a plan before it is played: how much it is, and what of the recording is not in
-//! it, or not as it was.
+//! What is known about a plan before it is played: its size, and which parts of the recording it
+//! leaves out or changes.
 
 use schemars::JsonSchema;
 use seekscope_run::{CacheOutcome, IoEvent};
@@ -25,7 +25,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// All of them.
+    /// Returns the number of all skipped events.
     pub fn total(&self) -> u64 {
         let counts = [
             self.writes,

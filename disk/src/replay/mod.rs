@@ -1,13 +1,12 @@
-//! A recorded I/O pattern, played again on another file or disk.
+//! Plays a recorded I/O pattern again on another file or disk.
 //!
-//! Read [`recording`] (which files there are, and where each goes on the target), [`plan`] (the list
-//! of operations per thread), `pace` (when each is due), [`threads`]
-//! and `player` (playing it), [`outcome`] (both
-//! sides compared), in this order.
+//! Read [`recording`] (which files there are, and where each goes on the target), [`plan`] (the
+//! list of operations per thread), `pace` (when each is due), [`threads`] and `player` (playing it)
+//! and [`outcome`] (the two sides compared), in this order.
 //!
-//! What a replay keeps: the order and kind of operations of each recorded thread, their offsets,
-//! lengths and, unless played at full speed, their times. What it cannot keep: that one thread waited
-//! for another, and memory pressure of the host where the recording was made.
+//! A replay keeps the order and kind of operations of each recorded thread, their offsets and
+//! lengths and, unless played at full speed, their times. It cannot reproduce that one thread
+//! waited for another, nor the memory pressure of the host where the recording was made.
 
 mod facts;
 pub mod outcome;
@@ -26,17 +25,17 @@ pub use recording::{FileTotals, Recording, Regions};
 pub use streams::Stream;
 pub use threads::{Ended, PlayOptions, ReplaySecond, play};
 
-/// So many threads at most; recorded threads beyond that share one.
+/// The most threads; recorded threads beyond that share one.
 pub const THREADS_MAX: usize = 256;
 
-/// Which of the target's two doors operations go through.
+/// Whether operations use the page cache of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caching {
-    /// Direct where the recorded call was.
+    /// Direct if the recorded call was.
     AsRecorded,
-    /// Around the page cache.
+    /// All direct, bypassing the page cache.
     Direct,
-    /// Through the page cache.
+    /// All through the page cache.
     Buffered,
 }
 

@@ -1,5 +1,5 @@
-//! Both sides of a replay: what the operations that were played took when they were recorded, and
-//! what they took here.
+//! Both sides of a replay: what the operations took when they were recorded, and what they took
+//! here.
 
 use schemars::JsonSchema;
 use seekscope_run::{LatencySummary, latency_of_any};
@@ -37,7 +37,8 @@ pub struct LatencyRatios {
 }
 
 impl LatencyRatios {
-    /// `None` where a side has nothing, or took no time that the clock could see.
+    /// Returns the ratios; `None` if a side has no operations, or took no time that the clock could
+    /// measure.
     fn of(recorded: &Side, replayed: &Side) -> Option<Self> {
         let (recorded, replayed) = (recorded.latency.as_ref()?, replayed.latency.as_ref()?);
         if recorded.min_ns == 0 {
@@ -66,7 +67,7 @@ pub struct OperationComparison {
 }
 
 impl OperationComparison {
-    /// Puts two sides together.
+    /// Combines the two sides.
     pub(super) fn new(recorded: Side, replayed: Side) -> Self {
         Self {
             ratio: LatencyRatios::of(&recorded, &replayed),
@@ -75,7 +76,7 @@ impl OperationComparison {
         }
     }
 
-    /// It was neither played nor recorded.
+    /// Returns whether it was neither played nor recorded.
     pub fn is_empty(&self) -> bool {
         let made = |side: &Side| side.count + side.errors;
         made(&self.recorded) + made(&self.replayed) == 0
@@ -114,7 +115,7 @@ pub struct ReplayOutcome {
 }
 
 impl ReplayOutcome {
-    /// The kinds of operations by name.
+    /// Returns the kinds of operations by name.
     pub fn operations(&self) -> [(&'static str, &OperationComparison); 3] {
         [
             ("read", &self.reads),
@@ -123,7 +124,7 @@ impl ReplayOutcome {
         ]
     }
 
-    /// Fills in what follows from the other figures.
+    /// Computes the figures that follow from the others.
     pub(super) fn with_rates(mut self) -> Self {
         let played = self.played() as f64;
         let per_s = |elapsed_ns: u64| match elapsed_ns {
@@ -135,7 +136,7 @@ impl ReplayOutcome {
         self
     }
 
-    /// Operations that were played with success.
+    /// Returns the number of operations that were played with success.
     pub fn played(&self) -> u64 {
         self.operations()
             .iter()

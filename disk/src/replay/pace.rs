@@ -2,23 +2,23 @@
 
 use super::{Loop, Op};
 
-/// A thread that wakes later than this was kept from the CPU: to hurry after that would bunch what
-/// was apart.
+/// A thread that wakes later than this was kept from the CPU: hurrying after that would bunch
+/// together what was apart.
 const OVERSLEPT_NS_MAX: u64 = 1_000_000;
 
-/// One thread's sense of time.
+/// The schedule of one thread.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// Recorded ns per played ns; `None` waits for nothing.
+    /// Recorded ns per played ns; `None` for no waits.
     speed: Option<f64>,
     pacing: Loop,
-    /// CLOCK_MONOTONIC of the recording's beginning.
+    /// The recording's beginning on the scale of CLOCK_MONOTONIC, ns.
     base_ns: u64,
-    /// When the thread's last operation had ended: in the recording, and here.
+    /// When the thread's last operation ended: in the recording, and here.
     recorded_free_ns: u64,
     free_ns: u64,
-    /// So much later than due operations began because the thread woke late: taken off the next
-    /// waits, so that such times do not add up. At most [`OVERSLEPT_NS_MAX`].
+    /// By how much operations began late because the thread woke late. It is subtracted from the
+    /// next waits, so that such delays do not add up. At most [`OVERSLEPT_NS_MAX`].
     overslept_ns: u64,
 }
 
@@ -34,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// When the operation is due, CLOCK_MONOTONIC ns; a time that has passed means at once.
+    /// Returns when the operation is due, CLOCK_MONOTONIC ns; a time in the past means at once.
     pub(super) fn due_ns(&self, op: &Op) -> u64 {
         match (self.speed, self.pacing) {
             (None, _) => self.free_ns,
@@ -46,12 +46,12 @@ impl Pace {
         }
     }
 
-    /// The recorded time since the thread's last operation, as it is played.
+    /// Returns the recorded time since the thread's last operation, scaled by the speed.
     fn think_ns(&self, op: &Op, speed: f64) -> u64 {
         played(op.start_ns.saturating_sub(self.recorded_free_ns), speed)
     }
 
-    /// The operation that had been due at `due_ns` began at `called_ns` and ended at `done_ns`.
+    /// Notes that the operation due at `due_ns` began at `called_ns` and ended at `done_ns`.
     pub(super) fn completed(&mut self, op: &Op, due_ns: u64, called_ns: u64, done_ns: u64) {
         let made_up_ns = self.speed.map_or(0, |speed| self.think_ns(op, speed));
         let left_ns = self.overslept_ns.saturating_sub(made_up_ns);
@@ -62,7 +62,7 @@ impl Pace {
     }
 }
 
-/// A recorded time as it is played.
+/// Scales a recorded time by the speed.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -127,7 +127,7 @@ mod tests {
         let first = op(100, 50);
         pace.completed(&first, 100, 130, 180);
         assert_eq!(pace.due_ns(&op(250, 10)), 180 + 100 - 30);
-        // 500 too late, of which the next two waits make up 200.
+        // 500 too late, 200 of which the next two waits make up for.
         pace.completed(&op(250, 10), 250, 750, 760);
         pace.completed(&op(360, 10), 760, 760, 770);
         assert_eq!(pace.due_ns(&op(470, 10)), 770, "never before it is free");

@@ -1,4 +1,4 @@
-//! What is to be played: 32 bytes per operation, a list per thread.
+//! What to play: 32 bytes per operation, a list per thread.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::job::BLOCK_BYTES_MAX;
 use crate::model::{self, Access};
 use crate::recorder::Operation;
 
-/// A fault reads at least so much.
+/// The least that a fault reads.
 const PAGE_BYTES: u64 = 4096;
 
 /// What a thread does.
@@ -24,11 +24,11 @@ pub enum Action {
 }
 
 impl Action {
-    /// How the recorded operation is played; `None` for those that are not.
+    /// Returns how the recorded operation is played; `None` if it is not played.
     fn of(op: IoOp) -> Option<Self> {
         match op {
             IoOp::SyncFileRange => None,
-            // Both bring the data and no more than the needed metadata to the disk.
+            // Both bring the data, and only the necessary metadata, to the disk.
             IoOp::Fdatasync | IoOp::Msync => Some(Self::Fdatasync),
             _ => match op.kind() {
                 IoKind::Read => Some(Self::Read),
@@ -39,7 +39,7 @@ impl Action {
         }
     }
 
-    /// As which it is counted.
+    /// Returns the operation as which it is counted.
     pub fn operation(self) -> Operation {
         match self {
             Self::Read => Operation::Read,
@@ -49,28 +49,28 @@ impl Action {
     }
 }
 
-/// One operation. Traces have millions, so this stays small.
+/// One operation. Traces have millions of them, so this is kept small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
     /// Recorded start, ns after the first operation of the plan.
     pub start_ns: u64,
     /// Recorded duration, ns.
     pub latency_ns: u64,
-    /// On the target, bytes; 0 for syncs.
+    /// Offset on the target, bytes; 0 for syncs.
     pub offset: u64,
-    /// Bytes; 0 for syncs.
+    /// Length in bytes; 0 for syncs.
     pub length: u32,
     pub action: Action,
-    /// Around the page cache.
+    /// Whether it bypasses the page cache.
     pub direct: bool,
-    /// Which of the chosen files, counted from 0.
+    /// Index of the chosen file, from 0.
     pub file: u16,
 }
 
 const _: () = assert!(size_of::<Op>() == 32);
 
 impl Op {
-    /// When it had ended in the recording, on the scale of `start_ns`.
+    /// Returns when it ended in the recording, on the scale of `start_ns`.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.latency_ns)
     }
@@ -88,8 +88,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Decides which operations go around the page cache, `alignment_bytes` being what that needs
-    /// of offsets and lengths.
+    /// Decides which operations bypass the page cache, where that requires offsets and lengths to
+    /// be multiples of `alignment_bytes`.
     pub fn settle_direct(&mut self, caching: Caching, alignment_bytes: u64) {
         self.facts.adjusted.unaligned = 0;
         for op in self.ops_mut() {
@@ -107,12 +107,12 @@ impl Plan {
         self.facts.adjusted.unaligned = unaligned;
     }
 
-    /// Some operations go around the page cache.
+    /// Returns whether some operations bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.ops().any(|op| op.direct)
     }
 
-    /// Some operations go through the page cache.
+    /// Returns whether some operations go through the page cache.
     pub fn is_buffered(&self) -> bool {
         self.ops().any(|op| !op.direct)
     }
@@ -125,8 +125,8 @@ impl Plan {
         self.streams.iter_mut().flat_map(|stream| &mut stream.ops)
     }
 
-    /// The same reads and writes for the device model, with the recorded time between them. It
-    /// knows no syncs.
+    /// Returns the same reads and writes for the device model, with the recorded time between them.
+    /// The model has no syncs.
     pub fn accesses(&self) -> Vec<Access> {
         let mut accesses = Vec::new();
         for (number, stream) in (0u32..).zip(&self.streams) {
@@ -158,15 +158,15 @@ impl Plan {
 pub struct Planner<'a> {
     regions: &'a Regions,
     target_bytes: u64,
-    /// The target may be written.
+    /// Whether the target may be written.
     writes: bool,
-    /// By process, thread, and whether the requests were asynchronous.
+    /// Operations by process, thread, and whether the requests were asynchronous.
     threads: BTreeMap<(u32, u32, bool), Vec<Op>>,
     facts: PlanFacts,
 }
 
 impl<'a> Planner<'a> {
-    /// For a target of `target_bytes`.
+    /// Returns a planner for a target of `target_bytes`.
     pub fn new(regions: &'a Regions, target_bytes: u64, writes: bool) -> Self {
         Self {
             regions,
@@ -177,7 +177,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Takes an event in. Events of one thread may come in the order of their completion.
+    /// Takes an event. Events of one thread may come in order of completion.
     pub fn add(&mut self, event: &IoEvent) {
         let Some((file, base)) = self.regions.place(event.file_id) else {
             return;
@@ -252,8 +252,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Where the target has room for it: behind its end it goes on at its start, in whole pages, so
-    /// that order and alignment are kept.
+    /// Returns an offset where the target has room: beyond its end, offsets wrap around to its
+    /// start, in whole pages, so that order and alignment are kept.
     fn place(&mut self, offset: u64, bytes: u64) -> (u64, u64) {
         let adjusted = &mut self.facts.adjusted;
         let target_bytes = self.target_bytes;
@@ -277,7 +277,7 @@ impl<'a> Planner<'a> {
         (fits, bytes)
     }
 
-    /// The plan, played by at most `threads_max` threads.
+    /// Returns the plan, to be played by at most `threads_max` threads.
     pub fn finish(self, threads_max: usize) -> Plan {
         let mut facts = self.facts;
         let mut threads: Vec<(u32, u32)> = self
@@ -289,7 +289,7 @@ impl<'a> Planner<'a> {
         facts.recorded_threads = threads.len() as u64;
         let mut streams = Vec::new();
         for ((_, tid, asynchronous), mut ops) in self.threads {
-            // Stable: without time stamps the recorded order must stay.
+            // Stable, because without time stamps the recorded order must be kept.
             if !ops.is_sorted_by_key(|op| op.start_ns) {
                 ops.sort_by_key(|op| op.start_ns);
             }
@@ -315,7 +315,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// A thread may have several under way.
+/// Returns whether a thread may have several of these operations in flight.
 fn is_asynchronous(op: IoOp) -> bool {
     matches!(
         op,

@@ -183,7 +183,7 @@ fn files_have_regions_of_their_own() {
 #[test]
 fn requests_in_flight_at_once_are_played_at_once() {
     let read = |start, took| event(1, IoOp::UringRead, start, took, start * 4096, 4096);
-    // In the order of their completion.
+    // In order of completion.
     let plan = planned(
         &[read(1, 3), read(0, 10), read(2, 9), read(4, 9)],
         1 << 30,
@@ -195,7 +195,7 @@ fn requests_in_flight_at_once_are_played_at_once() {
     assert_eq!(offsets(&plan.streams[1]), [4096, 4 * 4096]);
     assert_eq!(offsets(&plan.streams[2]), [2 * 4096]);
     assert_eq!((plan.facts.recorded_threads, plan.facts.threads), (1, 3));
-    // Calls that seem to overlap have time stamps that are coarse.
+    // Calls that seem to overlap because their time stamps are coarse.
     let coarse = |start| event(1, IoOp::Pread, start, 2, 0, 1);
     assert_eq!(
         planned(&[coarse(0), coarse(1)], 1 << 20, false, 256)
@@ -257,8 +257,8 @@ fn direct_operations_must_be_aligned() {
 }
 
 proptest! {
-    /// Whatever a trace says: each operation lies within the target, each thread's are in order,
-    /// and none is lost or made up.
+    /// Whatever a trace contains: each operation lies within the target, each thread's operations
+    /// are in order, and none is lost or invented.
     #[test]
     fn hostile_traces(
         raw in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! One thread at play: waits until an operation is due, makes the call, notes what it took.
+//! One playing thread: waits until an operation is due, makes the call, and records what it took.
 
 use std::fs::File;
 use std::io;
@@ -21,14 +21,15 @@ use crate::random_bytes::make_distinct;
 use crate::recorder::Operation;
 use crate::{DiskError, TestFile};
 
-/// The recorded files have an open file description each, as databases do; further ones share.
+/// The most open file descriptions. Each recorded file has one, as in databases; further files
+/// share.
 const DESCRIPTIONS_MAX: u16 = 64;
 /// Shorter waits are spent on the CPU, as the recorded thread did: a sleep takes longer than this.
 const SPIN_NS: u64 = 30_000;
-/// Threads hand over what is older than this when they wait or complete.
+/// Threads hand over samples older than this when they wait or complete.
 const HAND_OVER_NS: u64 = 200_000_000;
 
-/// The target, opened as often as needed.
+/// The open file descriptions of the target.
 pub(super) struct Descriptions {
     buffered: Vec<File>,
     direct: Vec<File>,
@@ -71,7 +72,7 @@ impl Descriptions {
     }
 }
 
-/// Holds all threads together to a rate: each operation takes the next free place in time.
+/// Limits the rate of all threads together: each operation takes the next free place in time.
 pub(super) struct Throttle {
     limits: RateLimits,
     next_ns: AtomicU64,
@@ -85,7 +86,7 @@ impl Throttle {
         }
     }
 
-    /// When the operation may begin, if it would at `due_ns`.
+    /// Returns when the operation may begin, if it would otherwise begin at `due_ns`.
     pub(super) fn place_ns(&self, op: &Op, due_ns: u64) -> u64 {
         let seconds =
             (1.0 / self.limits.requests_per_s).max(f64::from(op.length) / self.limits.bytes_per_s);
@@ -96,20 +97,20 @@ impl Throttle {
     }
 }
 
-/// One thread at play.
+/// One playing thread.
 pub(super) struct Player<'a> {
     pub(super) team: &'a Team<'a>,
     pub(super) pace: Pace,
-    /// Time is over then.
+    /// When the time is over.
     pub(super) end_ns: u64,
-    /// Room for its longest operation.
+    /// A buffer with room for the longest operation.
     pub(super) buffer: AlignedBuffer,
-    /// Make what is written different each time.
+    /// Stamps that make written data different each time.
     pub(super) stamps: SplitMix64,
 }
 
 impl Player<'_> {
-    /// Plays from `start_ns` (CLOCK_MONOTONIC) on until all is played, or something says stop.
+    /// Plays from `start_ns` (CLOCK_MONOTONIC) until everything is played, or until told to stop.
     pub(super) fn play(mut self, stream: &Stream, start_ns: u64) -> Result<(), DiskError> {
         let team = self.team;
         let mut samples = Samples::new(&team.ledger, start_ns);
@@ -157,7 +158,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Waits until an operation is due; returns when it begins. `None` when the replay is over.
+    /// Waits until an operation is due. Returns when it begins; `None` if the replay is over.
     #[inline]
     fn wait(&self, due_ns: u64, now_ns: u64, samples: &mut Samples<'_>) -> Option<u64> {
         let team = self.team;

@@ -1,10 +1,10 @@
-//! What a recording holds, file by file, and where each chosen file goes on the target.
+//! What a recording contains, file by file, and where each chosen file goes on the target.
 
 use std::collections::BTreeMap;
 
 use seekscope_run::{IoEvent, IoLayer};
 
-/// Regions begin at multiples of this, so that what was aligned stays aligned.
+/// Regions begin at multiples of this, so that aligned operations remain aligned.
 const REGION_ALIGNMENT_BYTES: u64 = 4096;
 
 /// What was done to one file.
@@ -18,14 +18,14 @@ pub struct FileTotals {
     pub end_bytes: u64,
 }
 
-/// Totals of a recording by file id. Feed it all events.
+/// Totals of a recording by file id. It must be given all events.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
     pub files: BTreeMap<u32, FileTotals>,
 }
 
 impl Recording {
-    /// Takes an event in; only reads and writes of files at known offsets count.
+    /// Takes an event; only reads and writes of files at known offsets count.
     pub fn add(&mut self, event: &IoEvent) {
         let Some(offset) = event.offset else { return };
         if event.op.layer() != IoLayer::File || event.result < 0 {
@@ -47,7 +47,7 @@ impl Recording {
         totals.end_bytes = totals.end_bytes.max(offset.saturating_add(bytes));
     }
 
-    /// File ids, the most read first.
+    /// Returns the file ids, the most read first.
     pub fn by_read_bytes(&self) -> Vec<u32> {
         let mut ids: Vec<u32> = self.files.keys().copied().collect();
         ids.sort_by_key(|id| std::cmp::Reverse((self.files[id].read_bytes, self.files[id].writes)));
@@ -55,17 +55,17 @@ impl Recording {
     }
 }
 
-/// Where the chosen files lie on the target: one after another, none over another.
+/// Where the chosen files lie on the target: one after another, without overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Regions {
-    /// Number among the chosen files, and where the region begins, by file id.
+    /// Index among the chosen files and start of the region, by file id.
     places: BTreeMap<u32, (u16, u64)>,
     total_bytes: u64,
 }
 
 impl Regions {
-    /// Lays files out in the given order; each comes with its size in bytes. Of a file that comes
-    /// twice the first counts, and beyond 65,535 files none is taken.
+    /// Lays out files, given with their sizes in bytes, in this order. If a file occurs twice the
+    /// first counts; files beyond 65,535 are ignored.
     pub fn lay_out(files: impl IntoIterator<Item = (u32, u64)>) -> Self {
         let mut regions = Self::default();
         for (file_id, bytes) in files {
@@ -85,17 +85,17 @@ impl Regions {
         regions
     }
 
-    /// Number and begin of a file's region; `None` for files that were not chosen.
+    /// Returns index and start of a file's region; `None` for files that were not chosen.
     pub fn place(&self, file_id: u32) -> Option<(u16, u64)> {
         self.places.get(&file_id).copied()
     }
 
-    /// Size of a target that holds all.
+    /// Returns the size of a target that holds all of them.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// How many files were chosen.
+    /// Returns the number of chosen files.
     pub fn files(&self) -> usize {
         self.places.len()
     }

@@ -1,17 +1,17 @@
 //! Which thread plays what: lanes for a thread that had several requests in flight, and shared
-//! threads where there would be too many.
+//! threads where there would otherwise be too many.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Op;
 
-/// What one thread plays, one operation after another.
+/// The operations that one thread plays, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     /// The recorded thread, or the first of those that share this one.
     pub tid: u32,
-    /// In the order of their recorded start.
+    /// Operations in order of their recorded start.
     pub ops: Vec<Op>,
 }
 
@@ -20,14 +20,14 @@ impl Stream {
         self.ops.first().map_or(0, |op| op.start_ns)
     }
 
-    /// When the last of its operations had ended.
+    /// Returns when the last of its operations ended.
     fn end_ns(&self) -> u64 {
         self.ops.iter().map(Op::end_ns).max().unwrap_or(0)
     }
 }
 
-/// As many streams as the thread had requests in flight at once; each request goes to the lane that
-/// has been free for longest. `ops` are in the order of their start.
+/// Returns as many streams as the thread had requests in flight at once; each request goes to the
+/// lane that has been free for longest. `ops` must be in order of their start.
 pub(super) fn lanes(tid: u32, ops: Vec<Op>) -> Vec<Stream> {
     let mut lanes: Vec<Stream> = Vec::new();
     let mut free: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
@@ -50,9 +50,9 @@ pub(super) fn lanes(tid: u32, ops: Vec<Op>) -> Vec<Stream> {
     lanes
 }
 
-/// At most `threads_max` streams. A stream is appended to the one that ends first; where that had
-/// ended before it began, nothing changes by it. Returns also how many streams were appended to one
-/// that had not.
+/// Reduces the streams to at most `threads_max`. A stream is appended to the one that ends first;
+/// if that had ended before it began, this changes nothing. Also returns how many streams were
+/// appended to one that had not.
 pub(super) fn fold(mut streams: Vec<Stream>, threads_max: usize) -> (Vec<Stream>, u64) {
     if streams.len() <= threads_max {
         return (streams, 0);

@@ -1,6 +1,6 @@
-//! Counting a replay. A thread notes its operations in a list of its own and hands it over now and
-//! then, so that nothing is shared, locked or allocated per operation, and histograms exist once and
-//! not per thread.
+//! Counts a replay. Each thread records its operations in a list of its own and hands it over now
+//! and then, so that nothing is shared, locked or allocated per operation, and histograms exist
+//! only once, not per thread.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use seekscope_run::{LatencySummary, latency_histogram};
 use super::{OperationComparison, ReplayOutcome, Side};
 use crate::recorder::Operation;
 
-/// A thread hands over when it has so many.
+/// The number of samples at which a thread hands over.
 const SAMPLES_MAX: usize = 512;
 
 /// One operation that was played.
@@ -20,14 +20,14 @@ pub(super) struct Sample {
     pub(super) failed: bool,
     pub(super) bytes: u32,
     pub(super) recorded_ns: u64,
-    /// When it had ended in the recording.
+    /// When it ended in the recording.
     pub(super) recorded_end_ns: u64,
     pub(super) service_ns: u64,
-    /// From the intended start.
+    /// Time from the intended start.
     pub(super) response_ns: u64,
-    /// It was due so long before its thread was free.
+    /// How long before its thread was free it had been due.
     pub(super) late_ns: u64,
-    /// CLOCK_MONOTONIC.
+    /// When it was done, CLOCK_MONOTONIC ns.
     pub(super) done_ns: u64,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Figures {
     pub(super) bytes: u64,
     pub(super) recorded: Histogram<u64>,
     pub(super) service: Histogram<u64>,
-    /// Of open loops.
+    /// For open loops.
     pub(super) response: Option<Histogram<u64>>,
 }
 
@@ -66,7 +66,7 @@ impl Figures {
         }
     }
 
-    /// All histograms have the same bounds, so nothing can be out of range.
+    /// All histograms have the same bounds, so no value can be out of range.
     fn add(&mut self, other: &Self) {
         self.errors += other.errors;
         self.bytes += other.bytes;
@@ -96,8 +96,8 @@ impl Figures {
 
 #[derive(Debug, Default)]
 struct Totals {
-    /// By [`Operation`]: since the last second was taken out, and before that. Made when the first
-    /// of its kind comes.
+    /// Figures by [`Operation`]: since the last second was taken out, and before that. Created when
+    /// the first operation of its kind comes.
     second: [Option<Figures>; 3],
     total: [Option<Figures>; 3],
     late_starts: u64,
@@ -106,7 +106,7 @@ struct Totals {
     done_ns: u64,
 }
 
-/// Where threads hand over.
+/// The place where threads hand over.
 #[derive(Debug)]
 pub(super) struct Ledger {
     open: bool,
@@ -114,7 +114,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// `open` counts from the intended start as well.
+    /// `open`: also count from the intended start.
     pub(super) fn new(open: bool) -> Self {
         Self {
             open,
@@ -139,8 +139,8 @@ impl Ledger {
         }
     }
 
-    /// Passes on what came in since the last call, by kind, nothing included: a stall is a second
-    /// without operations. Threads that hand over meanwhile are not held up.
+    /// Passes on what has come in since the last call, by kind, even if it is nothing: a stall is a
+    /// second without operations. Threads that hand over meanwhile are not blocked.
     pub(super) fn take_second(&self, mut each: impl FnMut(Operation, &Figures)) {
         let second = std::mem::take(&mut self.totals().second);
         for (operation, figures) in Operation::ALL.into_iter().zip(second) {
@@ -160,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// What was taken out so far, as an outcome that began at `base_ns`.
+    /// Returns everything taken out so far, as an outcome that began at `base_ns`.
     pub(super) fn outcome(&self, base_ns: u64) -> ReplayOutcome {
         let totals = self.totals();
         let comparison = |operation: Operation| {
@@ -206,7 +206,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Hands over what is older than `age_ns`; to be called before long waits.
+    /// Hands over samples older than `age_ns`; to be called before long waits.
     #[inline]
     pub(super) fn hand_over_after(&mut self, age_ns: u64, now_ns: u64) {
         if now_ns >= self.handed_over_ns.saturating_add(age_ns) {

@@ -24,22 +24,22 @@ use crate::random_bytes;
 use crate::recorder::{INTERVAL_NS, Operation, Window};
 use crate::{DiskError, TestFile};
 
-/// The coordinator looks this often whether the threads have ended.
+/// How often the coordinator checks whether the threads have ended.
 const POLL_NS: u64 = 5_000_000;
-/// How a plan is played.
+/// Options for playing a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlayOptions {
-    /// Recorded seconds per played second; `None` waits for nothing.
+    /// Recorded seconds per played second; `None` for no waits.
     pub speed: Option<f64>,
     pub pacing: Loop,
     pub time_limit: Option<Duration>,
-    /// Beside a database: no more than this, all threads together.
+    /// Limits for all threads together, for playing alongside a database.
     pub limits: Option<RateLimits>,
-    /// Of what is written.
+    /// Seed of the data that is written.
     pub seed: u64,
 }
 
-/// One second of one kind of operations, passed on as the replay goes.
+/// One second of operations of one kind, passed on while the replay runs.
 #[derive(Debug)]
 pub struct ReplaySecond<'a> {
     pub operation: Operation,
@@ -48,20 +48,20 @@ pub struct ReplaySecond<'a> {
     pub duration_ns: u64,
     pub errors: u64,
     pub bytes: u64,
-    /// What these operations took when they were recorded, and here; ns.
+    /// What these operations took when they were recorded and here, ns.
     pub recorded: &'a Histogram<u64>,
     pub service: &'a Histogram<u64>,
-    /// From the intended start (open loops with a speed).
+    /// Latency from the intended start (open loops with a speed).
     pub response: Option<&'a Histogram<u64>>,
 }
 
 /// How a replay ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// All was played.
+    /// Everything was played.
     Complete,
     TimeLimit,
-    /// The cancel flag was raised.
+    /// The cancel flag was set.
     Interrupted,
     /// Some task of the host waited for I/O for this share of the last seconds
     /// ([`RateLimits::pressure_max`]).
@@ -70,8 +70,8 @@ pub enum Ended {
     Failed(DiskError),
 }
 
-/// Plays it. `each_second` is called on this thread as figures come in. However it ends, what was
-/// played until then is told; an error means that it could not begin.
+/// Plays a plan. Calls `each_second` on this thread as figures come in. However it ends, what was
+/// played until then is returned; an error means that it could not begin.
 pub fn play(
     plan: &Plan,
     file: &TestFile,
@@ -113,14 +113,14 @@ pub fn play(
     Ok((outcome, ended))
 }
 
-/// The threads and what they share.
+/// The threads and their shared state.
 pub(super) struct Team<'a> {
     pub(super) options: &'a PlayOptions,
     pub(super) descriptions: Descriptions,
     gate: Gate,
     pub(super) ledger: Ledger,
     pub(super) throttle: Option<Throttle>,
-    /// Something ended the replay before its time: a failure, or pressure on the host.
+    /// Set when something ended the replay early: a failure, or pressure on the host.
     pub(super) ended: AtomicBool,
     pub(super) timed_out: AtomicBool,
     error: Mutex<Option<DiskError>>,
@@ -193,7 +193,7 @@ impl Team<'_> {
         *from_ns = until_ns;
     }
 
-    /// One thread, from preparation to end.
+    /// Runs one thread, from preparation to end.
     fn member(&self, stream: &Stream, number: u32) {
         sleep_exactly();
         let buffer = self.buffer(stream, number);
@@ -219,7 +219,7 @@ impl Team<'_> {
         }
     }
 
-    /// Room for the longest operation, with something to write in it.
+    /// Returns a buffer with room for the longest operation, filled with data to write.
     fn buffer(&self, stream: &Stream, number: u32) -> Result<AlignedBuffer, DiskError> {
         let longest = stream.ops.iter().map(|op| op.length).max().unwrap_or(0);
         let mut buffer = AlignedBuffer::new(usize::try_from(longest).unwrap_or(usize::MAX))?;

@@ -42,7 +42,7 @@ fn options(speed: Option<f64>, pacing: Loop) -> PlayOptions {
     }
 }
 
-/// Something to write on: a file of one MiB.
+/// A file of one MiB to write on.
 fn own_file(folder: &tempfile::TempDir) -> TestFile {
     let cancel = AtomicBool::new(false);
     let fill = crate::FillOptions::new(crate::Contents::Random { seed: 1 });

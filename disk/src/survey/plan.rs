@@ -1,4 +1,4 @@
-//! Which questions, how long each, and the job that answers it.
+//! The questions, how long each takes, and the job that answers it.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::{Job, TestFile};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// WiredTiger's leaf pages are at most this on disk, by default.
+/// The largest size of WiredTiger's leaf pages on disk, by default.
 const LEAF_BYTES: u64 = 32 * KIB;
-/// A burst writes so much between syncs; a quick survey has no time for more.
+/// Bytes that a burst writes between syncs; a quick survey has no time for more.
 const BURST_SYNC_BYTES: u64 = 256 * MIB;
 
-/// Fits into memory and is read once in the warm-up even on a slow disk.
+/// Fits into memory and is read once during the warm-up even on a slow disk.
 const CACHED_BYTES: u64 = 8 * MIB;
 
 pub(super) const RAMP_DEPTHS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -36,7 +36,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// "quick", "full" or "sustained".
+    /// Returns "quick", "full" or "sustained".
     pub fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -49,27 +49,28 @@ impl Profile {
 /// One question, answered by one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// What can the generator do without a disk?
+    /// What the generator can do without a disk.
     Generator,
-    /// How long does one read of this size take?
+    /// How long one read of this size takes.
     Size { block: u64 },
-    /// How many random reads with so many in flight?
+    /// How many random reads there are with this many in flight.
     Ramp { block: u64, depth: u32 },
-    /// How fast are large reads in order?
+    /// How fast large sequential reads are.
     SequentialDirect { depth: u32 },
-    /// How fast do cold leaf pages arrive in this order? `None` is in order, else runs of so many.
+    /// How fast cold leaf pages arrive in this order. `None` is in order, otherwise runs of this
+    /// length.
     Order { run: Option<u64> },
-    /// What do leaf pages cost that are in the page cache?
+    /// The cost of leaf pages that are in the page cache.
     Cached,
-    /// What does a read-ahead window of this size do?
+    /// The effect of a read-ahead window of this size.
     ReadAhead { window: u64, random: bool },
-    /// How long does a journal commit take?
+    /// How long a journal commit takes …
     Journal {
         block: u64,
         writers: u32,
         fresh: bool,
     },
-    /// … while a checkpoint is written?
+    /// … while a checkpoint is written.
     Checkpoint,
     /// 70 % reads, 30 % writes.
     Mixed,
@@ -79,8 +80,8 @@ pub enum Question {
     Sustained,
 }
 
-/// All questions of a profile, those of equal kind side by side so that drift of the disk meets
-/// all alike.
+/// Returns all questions of a profile. Similar questions are placed side by side, so that drift of
+/// the disk affects them alike.
 pub(super) fn questions(options: &SurveyOptions, may_write: bool) -> Vec<Question> {
     let mut all = vec![Question::Generator];
     all.extend(MODEL_BLOCKS.map(|block| Question::Size { block }));
@@ -102,11 +103,11 @@ pub(super) fn questions(options: &SurveyOptions, may_write: bool) -> Vec<Questio
                 fresh,
             }));
         }
-        // The checkpoint last: what it leaves in the page cache is written back meanwhile.
+        // The checkpoint comes last: what it leaves in the page cache is written back afterwards.
         all.extend([Question::Mixed, Question::Checkpoint]);
     }
     if options.limits.is_some() {
-        // Each fault would bring as much as the device's read-ahead, which no rate here bounds.
+        // Each fault would fetch as much as the device's read-ahead, which no rate here bounds.
         let unbounded = Question::Mmap {
             advice: ReadAdvice::Normal,
         };
@@ -118,13 +119,13 @@ pub(super) fn questions(options: &SurveyOptions, may_write: bool) -> Vec<Questio
     all
 }
 
-/// What a question's job is made for.
+/// The circumstances for which a question's job is made.
 pub(super) struct Context<'a> {
     pub(super) options: &'a SurveyOptions,
     pub(super) file: &'a TestFile,
     pub(super) journal: Option<&'a TestFile>,
     pub(super) length: Duration,
-    /// Depth from which more gains little.
+    /// The depth beyond which more gains little.
     pub(super) knee: u32,
 }
 
@@ -146,7 +147,7 @@ impl Question {
         }
     }
 
-    /// Unique among the questions.
+    /// Returns a name, unique among the questions.
     pub(super) fn name(self) -> String {
         match self {
             Self::Generator => "generator alone".into(),
@@ -187,7 +188,7 @@ impl Question {
         }
     }
 
-    /// Time measured at full length; a quick survey of all takes about 70 s.
+    /// Returns the measured time at full length; a quick survey of all questions takes about 70 s.
     pub(super) fn length(self, options: &SurveyOptions) -> Duration {
         let quick = match self {
             Self::Sustained => return options.sustained,
@@ -207,10 +208,10 @@ impl Question {
         Duration::from_secs_f64(quick * factor)
     }
 
-    /// Time before `length` that is not measured.
+    /// Returns the time before `length` that is not measured.
     pub(super) fn warm_up(self, length: Duration) -> Duration {
         match self {
-            // What these use is cold or fresh only once.
+            // The data that these use is cold or fresh only once.
             Self::Order { .. }
             | Self::ReadAhead { .. }
             | Self::Mmap { .. }
@@ -219,7 +220,7 @@ impl Question {
         }
     }
 
-    /// The page cache must hold nothing of the file.
+    /// Returns whether the page cache must hold nothing of the file.
     pub(super) fn wants_cold(self, options: &SurveyOptions) -> bool {
         let cached = matches!(
             self,
@@ -228,7 +229,7 @@ impl Question {
         cached || (options.buffered && self != Self::Generator)
     }
 
-    /// The step that answers it; `None` when it needs to write and nothing may be written.
+    /// Returns the step that answers it; `None` if it needs to write and nothing may be written.
     pub(super) fn step<'a>(self, context: &Context<'a>) -> Option<Step<'a>> {
         let main = context.file;
         let jobs = match self {
@@ -323,7 +324,8 @@ impl Question {
     }
 }
 
-/// Direct requests with `depth` in flight: in one ring, or one each from as many threads.
+/// Returns a job of direct requests with `depth` in flight: in one ring, or one each from as many
+/// threads.
 fn queued(options: &SurveyOptions, access: AccessKind, block: u64, depth: u32) -> Job {
     let mut job = Job::new(access, options.engine);
     job.facts.block_bytes = block;
@@ -334,7 +336,7 @@ fn queued(options: &SurveyOptions, access: AccessKind, block: u64, depth: u32) -
     job
 }
 
-/// Cold reads through the page cache, each block at most once.
+/// Returns a job of cold reads through the page cache, each block at most once.
 fn cached(access: AccessKind, block: u64) -> Job {
     let mut job = Job::new(access, EngineKind::Sync);
     job.facts.direct = false;
@@ -343,7 +345,8 @@ fn cached(access: AccessKind, block: u64) -> Job {
     job
 }
 
-/// Writes in order through the page cache, each with its sync, as a journal is written.
+/// Returns a job of sequential writes through the page cache, each with its sync, as a journal is
+/// written.
 fn journal(block: u64, writers: u32) -> Job {
     let mut job = Job::new(AccessKind::Write, EngineKind::Sync);
     job.facts.direct = false;
@@ -353,7 +356,7 @@ fn journal(block: u64, writers: u32) -> Job {
     job
 }
 
-/// Large writes with a sync now and then, as a checkpoint makes them.
+/// Returns a job of large writes with an occasional sync, as a checkpoint makes them.
 fn burst(context: &Context<'_>) -> Job {
     let mut job = Job::new(AccessKind::Write, EngineKind::Sync);
     job.facts.direct = false;

@@ -1,4 +1,5 @@
-//! A private copy of a file that exists: shared blocks where the filesystem can, else byte by byte.
+//! A private copy of an existing file: with shared blocks if the filesystem supports it, otherwise
+//! byte by byte.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -13,10 +14,10 @@ use crate::error::full;
 use crate::{DiskError, safety};
 
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Brought to the disk so often: memory full of dirty pages stalls the host.
+/// Bytes after which the copy is flushed: memory full of dirty pages stalls the host.
 const SYNC_BYTES: u64 = 256 << 20;
 
-/// How the copy came to be.
+/// How the copy was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyKind {
     /// Both share their blocks until one is written (reflink).
@@ -25,8 +26,8 @@ pub enum CopyKind {
 }
 
 impl TestFile {
-    /// Makes a copy of a file or block device, without a name, in `directory`. `progress` is told
-    /// how much has been copied, and `bytes_per_s` holds it to a rate.
+    /// Copies a file or block device to a file without a name in `directory`. `progress` is called
+    /// with the bytes copied so far; `bytes_per_s` limits the rate.
     pub fn copy_of(
         source: &TestFile,
         directory: &Path,
@@ -83,7 +84,7 @@ fn copy_bytes(
     Ok(())
 }
 
-/// Waits while more has been copied than may have been by now.
+/// Waits while more has been copied than the rate allows by now.
 fn hold_back(started: Instant, copied: u64, bytes_per_s: Option<u64>, cancel: &AtomicBool) {
     let Some(rate) = bytes_per_s else { return };
     let due = Duration::from_secs_f64(copied as f64 / rate.max(1) as f64);

@@ -1,4 +1,5 @@
-//! Writing the whole file once: blocks that were never written are answered without the disk.
+//! Writes the whole file once, because blocks that were never written are answered without the
+//! disk.
 
 use std::fs::File;
 use std::io;
@@ -17,9 +18,9 @@ use crate::{DiskError, random_bytes};
 /// What a file is filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// Incompressible and without repetition; a function of the seed.
+    /// Incompressible data without repetition; a function of the seed.
     Random { seed: u64 },
-    /// As mongoperf did; devices that compress or deduplicate will look faster than they are.
+    /// Zeros, as in mongoperf; devices that compress or deduplicate will look faster than they are.
     Zeros,
 }
 
@@ -27,14 +28,14 @@ pub enum Contents {
 #[derive(Debug, Clone, Copy)]
 pub struct FillOptions {
     pub contents: Contents,
-    /// Stop then, with what there is.
+    /// When to stop, with what has been written.
     pub until: Option<Instant>,
-    /// No faster than this, for the sake of others on the disk.
+    /// The highest rate, for the sake of others on the disk.
     pub bytes_per_s: Option<u64>,
 }
 
 impl FillOptions {
-    /// As fast as it goes, to the end.
+    /// Returns options for filling at full speed, to the end.
     pub fn new(contents: Contents) -> Self {
         Self {
             contents,
@@ -48,7 +49,7 @@ const CHUNK_BYTES: u64 = 8 << 20;
 const CHUNKS_MIN: u64 = 4;
 /// One makes data while the other waits for the disk.
 const WRITERS: usize = 2;
-/// Buffered writers bring it to the disk so often: memory full of dirty pages stalls the host.
+/// Bytes after which buffered writers flush: memory full of dirty pages stalls the host.
 const SYNC_BYTES: u64 = 256 << 20;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -63,8 +64,8 @@ struct Shared<'a> {
     failure: Mutex<Option<io::Error>>,
 }
 
-/// Writes `bytes` from the start of the file, around the page cache where possible, and waits until
-/// they are on the disk. Returns how much there is: less only when `until` came first.
+/// Writes `bytes` from the start of the file, bypassing the page cache if possible, and waits until
+/// they are on the disk. Returns how much was written: less only if `until` came first.
 pub(super) fn fill(
     file: &TestFile,
     bytes: u64,
@@ -72,7 +73,7 @@ pub(super) fn fill(
     progress: &mut dyn FnMut(u64),
     cancel: &AtomicBool,
 ) -> Result<u64, DiskError> {
-    // Direct writes must have whole blocks: the file ends up rounded up, then cut.
+    // Direct writes need whole blocks, so the file ends up rounded up and is then cut.
     let direct = file.open(true).ok();
     let buffered = file.open(false)?;
     let shared = Shared {
@@ -132,7 +133,7 @@ fn failed(file: &TestFile, written_bytes: u64, source: io::Error) -> DiskError {
 }
 
 impl Shared<'_> {
-    /// Takes one chunk after another until there are no more, or something says stop.
+    /// Writes one chunk after another until there are no more, or until told to stop.
     fn write_chunks(&self, file: &File, direct: bool) {
         if let Err(error) = self.try_write_chunks(file, direct) {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +158,7 @@ impl Shared<'_> {
                     seed.wrapping_add(number.wrapping_mul(0x9e37_79b9)),
                 );
             }
-            // A direct write takes whole blocks; what is too much is cut off at the end.
+            // A direct write takes whole blocks; the excess is cut off at the end.
             let wanted = CHUNK_BYTES.min((self.bytes - offset).next_multiple_of(4096));
             let chunk = &buffer.bytes()[..usize::try_from(wanted).map_err(io::Error::other)?];
             file.write_all_at(chunk, offset)?;
@@ -171,7 +172,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Waits while more has been written than may have been by now.
+    /// Waits while more has been written than the rate allows by now.
     fn hold_back(&self) {
         let Some(bytes_per_s) = self.options.bytes_per_s else {
             return;
@@ -187,7 +188,8 @@ impl Shared<'_> {
         }
     }
 
-    /// The first chunks are written however late it is: a file of nothing measures nothing.
+    /// Returns whether it is too late to go on. The first chunks are written however late it is,
+    /// because an empty file measures nothing.
     fn is_late(&self) -> bool {
         self.next_chunk.load(Ordering::Relaxed) >= CHUNKS_MIN
             && self

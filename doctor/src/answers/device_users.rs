@@ -1,7 +1,7 @@
-//! Who uses the device: file → collection or index → kind of thread, in what pattern.
+//! Lists who uses the device: file → collection or index → kind of thread, and in what pattern.
 //!
-//! From the trace. Without one, collections by what they moved between file and cache, and the time that
-//! application threads waited for pages, shared out by those bytes.
+//! From the trace. Without one, collections are listed by the bytes they moved between file and cache, and
+//! the time that application threads waited for pages is divided in proportion.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::Evidence;
 use crate::evidence::ability;
 
-/// Users that are listed.
+/// Most users that are listed.
 const USERS_MAX: usize = 50;
 
-/// One file as one kind of thread uses it in one direction.
+/// The use of one file by one kind of thread in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUser {
     /// Empty where only the server's counters are known.
@@ -25,12 +25,12 @@ pub struct DeviceUser {
     /// `database.collection` or `database.collection/index`.
     pub namespace: Option<String>,
     pub thread_role: ThreadRole,
-    /// False: it reads.
+    /// False for reads.
     pub writes: bool,
     pub calls_per_s: f64,
-    /// Asked by calls.
+    /// Bytes requested by calls.
     pub bytes_per_s: f64,
-    /// Asked of the disk, read-ahead included.
+    /// Bytes requested from the disk, read-ahead included.
     pub device_bytes_per_s: f64,
     /// Time that threads waited in these calls, s per s of observation: 1 is one thread all the time.
     pub waiting_s_per_s: f64,
@@ -44,7 +44,7 @@ pub struct DeviceUser {
 }
 
 impl DeviceUser {
-    /// Where that is known from, for people.
+    /// Returns the source of the figures, for people.
     pub(crate) fn source(&self) -> &'static str {
         if self.path.is_empty() {
             "serverStatus, collStats"
@@ -53,7 +53,7 @@ impl DeviceUser {
         }
     }
 
-    /// "reads of shop.orders by application threads".
+    /// Returns a description, e.g. "reads of shop.orders by application threads".
     pub fn describe(&self) -> String {
         let direction = if self.writes { "writes to" } else { "reads of" };
         let file = self.path.rsplit('/').next().unwrap_or_default();
@@ -66,7 +66,7 @@ impl DeviceUser {
     }
 }
 
-/// The most waiting first.
+/// Returns the users, the most waiting first.
 pub(super) fn device_users(evidence: &Evidence<'_>) -> Vec<DeviceUser> {
     let traced = traced(evidence).unwrap_or_default();
     let mut users = if traced.is_empty() {
@@ -136,8 +136,9 @@ fn of_use(
     }
 }
 
-/// Requests that the disk got because of these calls. Where requests were recorded, the file's, shared
-/// out by bytes; else the calls that waited, and for writes all calls: they reach the disk one day.
+/// Returns the requests that the disk received because of these calls. Where requests were recorded, the
+/// file's are divided by bytes; else it is the calls that waited, and for writes all calls, which reach the
+/// disk eventually.
 fn requests(user: &FileUse, file: &FileTrace) -> f64 {
     let (device, asked) = if user.writes {
         (&file.device.writes, user.bytes)

@@ -1,5 +1,5 @@
-//! Indexes that were built while the server was watched, or for it: how long each took, and what the same
-//! index took on another collection of the same disk.
+//! Reports indexes that were built while the server was watched, or for it: how long each took, and how long
+//! the same index took on another collection of the same disk.
 
 use schemars::JsonSchema;
 use seekscope_run::{CacheState, Phase};
@@ -19,15 +19,15 @@ pub struct IndexBuildAnswer {
     pub documents: u64,
     /// [`seekscope_run::Disk::label`].
     pub disk: String,
-    /// Reads were throttled by the kernel: the figures are not this disk's.
+    /// Reads were throttled by the kernel: the figures are not those of this disk.
     pub emulated: bool,
-    /// What was cached of the data files before the first build.
+    /// How much of the data files was cached before the first build.
     pub page_cache_before: Option<CacheState>,
-    /// From command to reply, one per build, s.
+    /// Time from command to reply, one per build, s.
     #[schemars(length(min = 1), inner(range(min = 0)))]
     pub build_s: Vec<f64>,
-    /// Set against the first collection with as many documents on which the same index was built on this disk;
-    /// `None` for that one itself, and where there is none.
+    /// Comparison with the first collection with as many documents on which the same index was built on this
+    /// disk; `None` for that collection itself, and where there is none.
     pub against: Option<AgainstBuild>,
 }
 
@@ -35,19 +35,19 @@ pub struct IndexBuildAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgainstBuild {
     pub namespace: String,
-    /// Median of its builds, s.
+    /// Median of the other collection's builds, s.
     pub build_s: f64,
-    /// This build's time as a multiple of that one's, over the pairs, with a 95 % bootstrap interval.
+    /// This build's time as a multiple of the other's, over the pairs, with a 95 % bootstrap interval.
     pub ratio: PairedRatio,
 }
 
 impl IndexBuildAnswer {
-    /// Median over the builds, s.
+    /// Returns the median over the builds, s.
     pub fn median_s(&self) -> f64 {
         median(&self.build_s).unwrap_or(0.0)
     }
 
-    /// What the builds say, in a sentence; both figures where there is something to compare.
+    /// Returns a sentence on the builds, with both figures where there is a comparison.
     pub fn sentence(&self) -> String {
         let built = format!(
             "On the {} the index {} took {} on {}",

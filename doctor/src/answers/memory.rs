@@ -1,15 +1,16 @@
-//! Reads that more cache would save, from the re-use distances of the trace.
+//! Estimates the reads that more cache would save, from the re-use distances of the trace.
 //!
 //! The reads of the trace are those that the server's own cache missed, so their distances are those of a
-//! second cache behind the first. That is what added cache is, and no promise too much: a page that is
-//! read again after d different bytes had at most the first cache's contents referenced besides, so an
-//! LRU cache larger by d keeps it. Distances are in bytes of the file; a page takes more in the cache, by
-//! as much as the server counts ("bytes read into cache" over "bytes read" by its block manager).
+//! second cache behind the first. That is what added cache is, and the estimate does not promise too much: a
+//! page that is read again after d different bytes had at most the first cache's contents referenced in
+//! between as well, so an LRU cache larger by d keeps it. Distances are in bytes of the file; a page takes
+//! more in the cache, by the factor that the server counts ("bytes read into cache" over "bytes read" by its
+//! block manager).
 //!
-//! The page cache behind serves the shortest distances already, at little cost. So of the reads that
-//! added cache would serve, as many as were page-cache hits count as hits, and only those beyond as reads
-//! that waited for the disk. Each of them also saves its share of what reads cost beside the call itself:
-//! checksum and decompression, which the server's own clock covers and the trace does not.
+//! The page cache behind it already serves the shortest distances, at little cost. So of the reads that added
+//! cache would serve, as many as were page-cache hits count as hits, and only those beyond as reads that
+//! waited for the disk. Each of them also saves its share of what reads cost beside the call itself: checksum
+//! and decompression, which the server's own clock covers and the trace does not.
 
 use schemars::JsonSchema;
 use seekscope_pattern::{PatternKind, TraceAnalysis};
@@ -21,40 +22,40 @@ use crate::Evidence;
 use crate::evidence::waiting::{READ_TIME, waited};
 use crate::wording::whole;
 
-/// The curve's ends, and four points an octave would be more than its error bears out.
+/// Smallest addition on the curve; more than four points an octave would exceed its accuracy.
 const ADDED_MIN_BYTES: u64 = 32 << 20;
 const ADDED_MAX_BYTES: u64 = 1 << 42;
-/// Pages referenced again; with fewer there is no curve.
+/// Fewest pages that were referenced again; with fewer there is no curve.
 const REFERENCES_MIN: u64 = 1000;
-/// Bytes in the cache per byte in the file where nothing tells: WiredTiger's own rule of thumb for snappy
+/// Bytes in the cache per byte in the file where nothing is known: WiredTiger's own rule of thumb for snappy
 /// is 2 to 3.
 const EXPANSION_UNKNOWN: f64 = 3.0;
 const EXPANSION_MAX: f64 = 20.0;
-/// Of distances that are counted exactly, but kept to 2^-5 of an octave.
+/// Error of distances that are counted exactly, but kept to 2^-5 of an octave.
 const ERROR_EXACT: f64 = 0.01;
-/// Of a sample of 16,384 pages at most (SHARDS, FAST 2015, reports 0.006 at 8,192 and 0.02 at 1,024).
+/// Error of a sample of 16,384 pages at most (SHARDS, FAST 2015, reports 0.006 at 8,192 and 0.02 at 1,024).
 const ERROR_SAMPLED: f64 = 0.02;
 
 /// Reads saved by more cache.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemoryAnswer {
-    /// Cache that the server has now, bytes.
+    /// Present size of the server's cache, bytes.
     pub cache_bytes: Option<u64>,
-    /// By added cache, ascending, from 0.
+    /// Points of the curve, by ascending added cache, from 0.
     pub points: Vec<MemoryPoint>,
-    /// How it was reckoned, its error and the source of the method.
+    /// How it was calculated, its error and the source of the method.
     pub method: String,
-    /// Largest error of the miss ratio to be expected, 0..1.
+    /// Largest expected error of the miss ratio, 0..1.
     pub error: f64,
 }
 
-/// With this much more cache.
+/// The effect of this much more cache.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemoryPoint {
     pub added_bytes: u64,
-    /// Of the reads that now go to the file, the share that still would.
+    /// Share of the reads that now go to the file that still would.
     pub miss_ratio: f64,
     pub reads_saved_per_s: f64,
     /// Waiting saved, s per hour.
@@ -112,16 +113,16 @@ pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
     })
 }
 
-/// Reads by whether the page cache served them.
+/// Reads, divided by whether the page cache served them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reads {
     hits: f64,
     hits_s: f64,
-    /// Of the hits, those in files read in order: brought by read-ahead, not by re-use.
+    /// Hits in files that are read in order: due to read-ahead, not re-use.
     streamed_hits: f64,
     waited: f64,
     waited_s: f64,
-    /// Of all of them together, what the server counts beyond the calls.
+    /// Time that the server counts for all of them beyond the calls, s.
     beside_s: f64,
 }
 
@@ -140,7 +141,7 @@ impl Reads {
                 reads.streamed_hits += hit.count as f64;
             }
         }
-        // Of application threads alone, while the calls are those of all threads: too little at worst.
+        // Counts application threads alone, while the calls are those of all threads: at worst too little.
         let counted_s = evidence.status_rate(&[READ_TIME]).unwrap_or(0.0) / 1e6 * seconds;
         reads.beside_s = (counted_s - reads.hits_s - reads.waited_s).max(0.0);
         reads
@@ -150,7 +151,7 @@ impl Reads {
         self.hits + self.waited
     }
 
-    /// Waiting that is saved when this share of the reads, the soonest re-used, is served, s.
+    /// Returns the waiting that is saved when this share of the reads, the soonest re-used, is served, s.
     fn saved_s(&self, share: f64) -> f64 {
         let saved = share * self.all();
         let saved_hits = saved.min(self.re_used_hits());
@@ -158,7 +159,7 @@ impl Reads {
         saved_hits * self.hit_s() + saved_waits * (self.wait_s() + self.beside_each_s())
     }
 
-    /// Of a saving, what is waiting for the disk, s: hits come first, see [`Self::saved_s`].
+    /// Returns the part of a saving that is waiting for the disk, s: hits come first, see [`Self::saved_s`].
     fn of_disk_s(&self, saved_s: f64) -> f64 {
         let of_waits_s = (saved_s - self.re_used_hits() * self.hit_s()).max(0.0);
         let wait_s = self.wait_s();
@@ -169,12 +170,12 @@ impl Reads {
         (self.hits - self.streamed_hits).max(0.0)
     }
 
-    /// Of one hit.
+    /// Returns the time of one hit.
     fn hit_s(&self) -> f64 {
         self.hits_s / self.hits.max(1.0) + self.beside_each_s()
     }
 
-    /// For the disk, of one read that waited.
+    /// Returns the time that one waiting read waits for the disk.
     fn wait_s(&self) -> f64 {
         self.waited_s / self.waited.max(1.0)
     }
@@ -184,8 +185,8 @@ impl Reads {
     }
 }
 
-/// Of what more cache would save by the answer on memory, s per hour, the waiting for the disk; the rest
-/// are page-cache hits, checksums and decompression. All of it without such an answer.
+/// Returns the part of what more cache would save by the memory answer, s per hour, that is waiting for the
+/// disk; the rest are page-cache hits, checksums and decompression. Returns all of it without such an answer.
 pub(crate) fn saved_of_disk(evidence: &Evidence<'_>, saved_s_per_hour: f64) -> f64 {
     let followed = |trace: &&TraceAnalysis| trace.reuse.references >= REFERENCES_MIN;
     let (Some(trace), Some(seconds)) = (evidence.trace.filter(followed), evidence.traced_s())
@@ -197,8 +198,8 @@ pub(crate) fn saved_of_disk(evidence: &Evidence<'_>, saved_s_per_hour: f64) -> f
     reads.of_disk_s(saved_s_per_hour * hours) / hours
 }
 
-/// Waiting for reads that the disk has no part in, s per hour: page-cache hits, checksums, decompression. 0
-/// where reads cannot be told apart, and all of them count as waiting for the disk.
+/// Returns the waiting for reads that does not involve the disk, s per hour: page-cache hits, checksums,
+/// decompression. 0 where reads cannot be distinguished, when all of them count as waiting for the disk.
 pub(crate) fn waiting_beside_disk_s_per_hour(evidence: &Evidence<'_>) -> f64 {
     let followed = |trace: &&TraceAnalysis| trace.reuse.references >= REFERENCES_MIN;
     let (Some(trace), Some(seconds)) = (evidence.trace.filter(followed), evidence.traced_s())
@@ -209,7 +210,7 @@ pub(crate) fn waiting_beside_disk_s_per_hour(evidence: &Evidence<'_>) -> f64 {
     (reads.hits_s + reads.beside_s) / seconds * 3600.0
 }
 
-/// Of the server: what it was started with, else what it says now.
+/// Returns the server's cache size: as configured at start, else as reported now.
 fn cache_bytes(evidence: &Evidence<'_>) -> Option<u64> {
     let target = evidence.examined().and_then(|m| m.target.cache_bytes);
     let told = || {
@@ -220,7 +221,7 @@ fn cache_bytes(evidence: &Evidence<'_>) -> Option<u64> {
     target.or_else(|| told().map(whole).filter(|bytes| *bytes > 0))
 }
 
-/// Bytes that a byte of a file takes in the cache, and where that is known from.
+/// Returns the bytes that a byte of a file takes in the cache, and the source of that figure.
 fn expansion(evidence: &Evidence<'_>) -> (f64, &'static str) {
     let rate = |name| evidence.status_rate(&[name]).filter(|rate| *rate > 0.0);
     let into_cache = rate("wiredTiger.cache.bytes read into cache");
@@ -243,7 +244,7 @@ fn expansion(evidence: &Evidence<'_>) -> (f64, &'static str) {
     (EXPANSION_UNKNOWN, "assumed")
 }
 
-/// Nothing, then powers of two up to what the host has.
+/// Returns 0, then powers of two up to what the host has.
 fn added(evidence: &Evidence<'_>) -> impl Iterator<Item = u64> {
     let most = memory_limit(evidence).map_or(ADDED_MAX_BYTES, |(bytes, _)| bytes);
     let doubled = std::iter::successors(Some(ADDED_MIN_BYTES), |bytes| bytes.checked_mul(2));
@@ -251,8 +252,8 @@ fn added(evidence: &Evidence<'_>) -> impl Iterator<Item = u64> {
 }
 
 impl MemoryAnswer {
-    /// The least added cache that saves nearly (nine tenths) as much waiting as the most does, of additions
-    /// up to a size.
+    /// Returns the smallest added cache, up to a size, that saves nearly (nine tenths) as much waiting as the
+    /// best one.
     pub(crate) fn worth_adding(&self, upto_bytes: u64) -> Option<&MemoryPoint> {
         let saved = |point: &MemoryPoint| point.waiting_saved_s_per_hour;
         let mut points = self.points.iter().filter(|p| p.added_bytes <= upto_bytes);
@@ -260,7 +261,8 @@ impl MemoryAnswer {
         points.find(|p| most > 0.0 && saved(p) >= 0.9 * most)
     }
 
-    /// "with 1.0 GiB more 62 % of these reads would go, …", for the points up to a size.
+    /// Returns a sentence like "with 1.0 GiB more 62 % of these reads would go, …", for the points up to a
+    /// size.
     pub(crate) fn sentence(&self, upto_bytes: u64) -> String {
         let points = self
             .points
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(answer.worth_adding(32 << 20), None);
         assert!([128, 256].contains(&(best.added_bytes >> 20)), "{best:?}");
         assert!((best.miss_ratio - 0.25).abs() < 0.02, "{best:?}");
-        // Of 8192 reads of 10 ms, in a minute.
+        // 8192 reads of 10 ms, in a minute.
         let expected = 0.75 * 81.92 * 60.0;
         assert!(
             (best.waiting_saved_s_per_hour / expected - 1.0).abs() < 0.05,

@@ -1,6 +1,6 @@
-//! The tables behind the findings: one per question that a DBA asks.
+//! Builds the tables behind the findings: one per question that a DBA asks.
 //!
-//! Seconds and bytes, not scores. What could not be answered is `None` or empty.
+//! Figures are seconds and bytes, not scores. What could not be answered is `None` or empty.
 
 mod checkpoints;
 mod device_load;
@@ -44,35 +44,35 @@ use crate::claims::Waited;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answers {
-    /// Seconds of waiting per hour that were seen, each under one kind; what findings claim to save is shared out of
-    /// it and never exceeds it.
+    /// Observed seconds of waiting per hour, each under one kind; the savings that findings claim are
+    /// allotted from it and never exceed it.
     pub waited: Waited,
     /// 1. Who uses the device, the most time first.
     pub device_users: Vec<DeviceUser>,
-    /// … and what share of what it can do that is.
+    /// 1. The share of the disk's capability that is used.
     pub device_load: Option<DeviceLoad>,
-    /// … and how much the server was asked to do meanwhile, per second.
+    /// 1. How much the server was asked to do meanwhile, per second.
     pub work: Option<WorkAnswer>,
     /// 2. What checkpoints cost, and what would bound them.
     pub checkpoints: Option<CheckpointAnswer>,
     /// 3. How long scans, index builds and resyncs take, now and in order.
     pub durations: Vec<JobDuration>,
-    /// … and how long indexes took that were built in this run; empty where none was.
+    /// 3. How long the indexes took that were built in this run; empty where none was.
     pub index_builds: Vec<IndexBuildAnswer>,
     /// 4. Where free space is, and what `compact` would give back.
     pub space: Vec<SpaceAnswer>,
     /// 5. Reads saved by more cache.
     pub memory: Option<MemoryAnswer>,
-    /// 6. What the host has, and what the pattern seen wants.
+    /// 6. What the host has, and what the observed pattern needs.
     pub host: Vec<HostAnswer>,
     /// 8. Members side by side.
     pub members: Vec<MemberAnswer>,
-    /// … and the one factor that differs.
+    /// 8. The one factor in which a member differs.
     pub member_difference: Option<MemberDifference>,
 }
 
 impl Answers {
-    /// Answers what can be answered.
+    /// Answers every question for which there is evidence.
     pub fn of(evidence: &Evidence<'_>) -> Self {
         let members = members::members(evidence);
         Self {

@@ -1,8 +1,8 @@
-//! Free bytes inside files, where they are, and what `compact` would give back.
+//! Reports free bytes inside files, where they are, and what `compact` would give back.
 //!
-//! What `compact` does is WiredTiger's rule (`src/block/block_compact.c`, the same from 2.9 to 11): it
-//! moves blocks from the last fifth or tenth of a file into holes before it, and then cuts the end off,
-//! again and again while the rule holds for what is left.
+//! What `compact` does is WiredTiger's rule (`src/block/block_compact.c`, the same from 2.9 to 11): it moves
+//! blocks from the last fifth or tenth of a file into holes before it, then truncates the file, and repeats
+//! this while the rule holds for what is left.
 
 use std::collections::HashSet;
 
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::Evidence;
 use crate::wording::{duration, percent};
 
-/// Files up to this size are left alone by `compact`, and so much must be free for it to begin.
+/// Files up to this size are skipped by `compact`, and this much must be free for it to begin.
 const COMPACT_BYTES_MIN: u64 = 1 << 20;
-/// With a smaller share free nothing need be done: the holes are what new documents go into.
+/// With a smaller free share nothing need be done: new documents go into the holes.
 const FREE_SHARE_MIN: f64 = 0.1;
 
-/// One file.
+/// The space in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SpaceAnswer {
@@ -27,13 +27,13 @@ pub struct SpaceAnswer {
     pub name: String,
     pub file_bytes: u64,
     pub free_bytes: u64,
-    /// Of these, at the end of the file, where they can simply be cut off; `None` where unknown.
+    /// Free bytes at the end of the file, which can simply be truncated; `None` where unknown.
     pub free_at_end_bytes: Option<u64>,
-    /// What `compact` can give back at best; WiredTiger gives up where less than 20 % of the file are free
-    /// in its first 80 % and less than 10 % in its first 90 %. `None` where it would do nothing or cannot
-    /// be told.
+    /// What `compact` can give back at best; WiredTiger gives up where less than 20 % of the file is free in
+    /// its first 80 % and less than 10 % in its first 90 %. `None` where it would do nothing or that is
+    /// unknown.
     pub compact_gives_bytes: Option<u64>,
-    /// Would `compact` begin at all? `None` where it cannot be told.
+    /// Would `compact` begin at all? `None` where unknown.
     pub compact_begins: Option<bool>,
     /// What a rewrite (`reorder`, resync) gives back.
     pub rewrite_gives_bytes: u64,
@@ -41,7 +41,7 @@ pub struct SpaceAnswer {
     pub advice: String,
 }
 
-/// The most free bytes first.
+/// Returns the files, the most free bytes first.
 pub(super) fn space(evidence: &Evidence<'_>) -> Vec<SpaceAnswer> {
     let walked = evidence.layout_files().iter();
     let measured = walked.filter(|file| file.not_measured.is_none() && file.file_bytes > 0);
@@ -55,12 +55,12 @@ pub(super) fn space(evidence: &Evidence<'_>) -> Vec<SpaceAnswer> {
 }
 
 impl SpaceAnswer {
-    /// Free share (0..=1) of the file.
+    /// Returns the free share (0..=1) of the file.
     pub fn free_share(&self) -> f64 {
         self.free_bytes as f64 / self.file_bytes.max(1) as f64
     }
 
-    /// What `compact` gives back at least where it begins at all: it ends when less than a tenth of what
+    /// Returns what `compact` gives back at least if it begins at all: it ends when less than a tenth of what
     /// is left is free.
     pub fn compact_gives_at_least_bytes(&self) -> Option<u64> {
         let used = self.file_bytes.saturating_sub(self.free_bytes);
@@ -69,7 +69,7 @@ impl SpaceAnswer {
     }
 }
 
-/// The name that answers and findings go by.
+/// Returns the name used in answers and findings.
 pub(crate) fn name_of(file: &LayoutFile) -> String {
     match (&file.namespace, &file.index) {
         (Some(namespace), Some(index)) => format!("{namespace}/{index}"),
@@ -94,7 +94,7 @@ fn of_walked(file: &LayoutFile) -> SpaceAnswer {
     answer
 }
 
-/// Would `compact` begin? `None` where it cannot be told.
+/// Would `compact` begin? `None` where unknown.
 fn compacts(file: &LayoutFile) -> Option<bool> {
     let tenth = file.file_bytes / 10;
     if file.file_bytes <= COMPACT_BYTES_MIN || file.free_bytes < tenth {
@@ -116,7 +116,7 @@ fn scan_times(file: &LayoutFile) -> Option<String> {
     ))
 }
 
-/// By the server's own statistics: how much is free, not where.
+/// Builds answers from the server's own statistics: how much is free, not where.
 fn of_told(collection: &CollectionFacts) -> Vec<SpaceAnswer> {
     let own = (
         collection.namespace.clone(),

@@ -1,4 +1,4 @@
-//! How much the server was asked to do: the measure by which two runs are compared.
+//! Measures how much the server was asked to do, the basis for comparing two runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,15 +9,15 @@ const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["query", "getmore"];
 const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
 
-/// Per second of the observation; `None` where nothing tells.
+/// Work per second of the observation; `None` where nothing reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkAnswer {
-    /// Of clients: inserts, queries, updates, deletes and getmores (serverStatus).
+    /// Client operations: inserts, queries, updates, deletes and getmores (serverStatus).
     pub operations_per_s: Option<f64>,
-    /// … of which write.
+    /// Client operations that write.
     pub writes_per_s: Option<f64>,
-    /// Pages that the server's cache did not have (serverStatus).
+    /// Pages that were not in the server's cache (serverStatus).
     pub pages_read_per_s: Option<f64>,
     /// Read calls of the server (trace).
     pub read_calls_per_s: Option<f64>,

@@ -65,17 +65,17 @@ fn nothing_is_claimed_of_what_nobody_waited() {
     assert_eq!(idle, [0.0]);
 }
 
-/// What a generated server went through.
+/// What happens to a generated server.
 #[derive(Debug, Clone)]
 struct Story {
     threads: u32,
     read_s: f64,
-    /// Of the disk itself.
+    /// Time of the disk itself.
     disk_s: f64,
     pages: u32,
     sync_s: f64,
     syncs_per_s: u32,
-    /// Of all writes of the server together, per second; `None` where it does not tell.
+    /// Time of all writes of the server together, per second; `None` where it does not report it.
     writing_s_per_s: Option<f64>,
     evicting_s_per_s: f64,
     checkpoint_s: f64,
@@ -120,7 +120,8 @@ fn stories() -> impl Strategy<Value = Story> {
     })
 }
 
-/// The recording, and what was waited in it as the story has it, s per hour, by no code of the doctor's.
+/// Returns the recording, and what was waited in it according to the story, s per hour, computed without the
+/// doctor's code.
 fn told(story: &Story) -> (Recording, f64) {
     let mut recording = Recording::new();
     recording.ability(flash(story.model_s));
@@ -132,7 +133,7 @@ fn told(story: &Story) -> (Recording, f64) {
         .collect();
     let places = shuffled(story.pages);
     let mut waited = 0.0;
-    // No more events than a test bears; a longer pause between them instead.
+    // No more events than is reasonable in a test; a longer pause between them instead.
     let pace = per_s.min(60.0);
     for i in 0..60_000u32 {
         let at_s = f64::from(i) / pace;

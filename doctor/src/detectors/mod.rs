@@ -1,5 +1,5 @@
-//! What can be wrong. Each file looks for one illness and returns nothing where it is not, or where
-//! what it would need was not measured.
+//! The detectors. Each file looks for one problem and returns nothing where it is absent, or where the
+//! necessary measurements are missing.
 
 mod host;
 mod io;
@@ -12,16 +12,16 @@ pub use io::key_order;
 
 use crate::{Answers, Evidence};
 
-/// Looks for one illness.
+/// A detector of one problem.
 #[derive(Debug, Clone, Copy)]
 pub struct Detector {
-    /// Ids of the findings it can give.
+    /// Ids of the findings it can report.
     pub ids: &'static [&'static str],
-    /// One finding for each thing that has it.
+    /// Returns one finding for each thing affected.
     pub detect: fn(&Evidence<'_>, &Answers) -> Vec<Finding>,
 }
 
-/// By where they look, a room each.
+/// Detectors by the module they are in.
 const GROUPS: &[&[Detector]] = &[
     io::DETECTORS,
     host::DETECTORS,
@@ -29,7 +29,7 @@ const GROUPS: &[&[Detector]] = &[
     members::DETECTORS,
 ];
 
-/// All of them.
+/// Returns all detectors.
 pub fn all() -> impl Iterator<Item = &'static Detector> {
     GROUPS.iter().copied().flatten()
 }

@@ -1,15 +1,15 @@
-//! What a device model says of a steady load, in closed form.
+//! Evaluates a device model for a steady load, in closed form.
 //!
-//! The same terms as the simulation that predicts lists of accesses (`disk/src/model/device.rs`): with q
-//! requests of s bytes always under way, each takes the longest of
+//! These are the terms of the simulation that predicts lists of accesses (`disk/src/model/device.rs`): with q
+//! requests of s bytes always in flight, each takes the longest of
 //! - L(min(s, b)) × q X(1) / X(q) + k (s − b), with L(s) = L0 + k s and X the depth table of block size b,
 //! - q s / B, for the device moves B bytes per second,
 //! - q / rate of a token bucket of requests, and q s / rate of one of bytes.
 
 use seekscope_run::{DepthPoint, DeviceModel};
 
-/// Time that one of `depth` requests of `bytes` takes that are always under way, ns; `None` for a model
-/// without figures.
+/// Returns the time that one of `depth` requests of `bytes` takes when that many are always in flight, ns;
+/// `None` for a model without figures.
 pub(crate) fn latency_ns(model: &DeviceModel, bytes: f64, depth: f64) -> Option<f64> {
     let depth = depth.max(1.0);
     let table = table(model, bytes);
@@ -35,19 +35,20 @@ pub(crate) fn latency_ns(model: &DeviceModel, bytes: f64, depth: f64) -> Option<
     (slowest_ns.is_finite() && slowest_ns > 0.0).then_some(slowest_ns)
 }
 
-/// How many times as long one of `depth` requests of `bytes` takes as alone.
+/// Returns how many times as long one of `depth` requests of `bytes` takes as it would alone.
 pub(crate) fn stretch_at(model: &DeviceModel, bytes: f64, depth: f64) -> f64 {
     stretch(&table(model, bytes), depth.max(1.0))
 }
 
-/// The most requests of `bytes` per second that the disk serves, at the depth from which more gain little.
+/// Returns the most requests of `bytes` per second that the disk serves, at the depth beyond which more gain
+/// little.
 pub(crate) fn requests_per_s(model: &DeviceModel, bytes: f64) -> Option<f64> {
     let deepest = table(model, bytes).last().map_or(1, |p| p.depth);
     let depth = f64::from(deepest.max(model.parallelism).max(1));
     Some(depth * 1e9 / latency_ns(model, bytes, depth)?)
 }
 
-/// The depth table of the block size nearest to `bytes`, by rising depth.
+/// Returns the depth table of the block size nearest to `bytes`, by rising depth.
 fn table(model: &DeviceModel, bytes: f64) -> Vec<DepthPoint> {
     let usable = |p: &&DepthPoint| p.iops > 0.0 && p.depth > 0 && p.block_bytes > 0;
     let distance = |p: &DepthPoint| (p.block_bytes as f64 / bytes.max(1.0)).ln().abs();
@@ -63,7 +64,7 @@ fn table(model: &DeviceModel, bytes: f64) -> Vec<DepthPoint> {
     points
 }
 
-/// How many times as long a request takes with `depth` under way as alone; at least 1.
+/// Returns how many times as long a request takes at this depth as alone; at least 1.
 fn stretch(table: &[DepthPoint], depth: f64) -> f64 {
     let iops = |depth: f64| {
         let after = table.partition_point(|p| f64::from(p.depth) < depth);

@@ -11,7 +11,7 @@ pub struct Counters {
     series: HashMap<String, HashMap<String, Series>>,
 }
 
-/// The values of one counter or gauge, in the order of time.
+/// The values of one counter or gauge, in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
     /// (CLOCK_MONOTONIC ns, value as read).
@@ -19,7 +19,7 @@ pub struct Series {
 }
 
 impl Counters {
-    /// Arranges them.
+    /// Arranges samples by source and name.
     pub fn new(samples: impl IntoIterator<Item = CounterSample>) -> Self {
         let mut counters = Self::default();
         for sample in samples {
@@ -33,20 +33,20 @@ impl Counters {
         counters
     }
 
-    /// One of them, if it was sampled at all. Names are those of the source: for `serverStatus` the
-    /// path with dots ("wiredTiger.cache.bytes currently in the cache").
+    /// Returns a series, if it was sampled at all. Names are those of the source: for `serverStatus` the path
+    /// with dots ("wiredTiger.cache.bytes currently in the cache").
     pub fn get(&self, source: &str, name: &str) -> Option<&Series> {
         self.series.get(source)?.get(name)
     }
 
-    /// The sources there are, in alphabetical order.
+    /// Returns the sources, in alphabetical order.
     pub fn sources(&self) -> Vec<&str> {
         let mut sources: Vec<&str> = self.series.keys().map(String::as_str).collect();
         sources.sort_unstable();
         sources
     }
 
-    /// The series of a source whose names begin with `prefix`.
+    /// Returns the series of a source whose names begin with `prefix`.
     pub fn beginning<'a>(
         &'a self,
         source: &str,
@@ -60,7 +60,7 @@ impl Counters {
 }
 
 impl Series {
-    /// Length of time from the first to the last value, s.
+    /// Returns the time from the first to the last value, s.
     pub fn span_s(&self) -> f64 {
         match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => last.0.saturating_sub(first.0) as f64 / 1e9,
@@ -68,7 +68,7 @@ impl Series {
         }
     }
 
-    /// How much a counter rose. A counter that fell began anew with its server: it counts from zero.
+    /// Returns how much a counter rose. A fall means that the server was restarted and counts from zero.
     /// `None` with fewer than two values.
     pub fn increase(&self) -> Option<f64> {
         (self.points.len() >= 2).then(|| {
@@ -77,14 +77,14 @@ impl Series {
         })
     }
 
-    /// [`Self::increase`] per second.
+    /// Returns [`Self::increase`] per second.
     pub fn rate_per_s(&self) -> Option<f64> {
         let span_s = self.span_s();
         (span_s > 0.0).then_some(())?;
         Some(self.increase()? / span_s)
     }
 
-    /// (middle of the step, ns; rise per second) of each step of a counter.
+    /// Returns (middle of the step, ns; rise per second) for each step of a counter.
     pub fn rates(&self) -> Vec<(u64, f64)> {
         let steps = self.points.windows(2).filter(|pair| pair[1].0 > pair[0].0);
         steps
@@ -96,8 +96,8 @@ impl Series {
             .collect()
     }
 
-    /// The value of the sample that was taken at exactly this time; counters of one source are sampled
-    /// together.
+    /// Returns the value of the sample that was taken at exactly this time; counters of one source are
+    /// sampled together.
     pub fn at(&self, t_ns: u64) -> Option<f64> {
         let at = self.points.binary_search_by_key(&t_ns, |(t_ns, _)| *t_ns);
         at.ok().map(|at| self.points[at].1)
@@ -119,13 +119,13 @@ impl Series {
         self.values().reduce(f64::max)
     }
 
-    /// Of a gauge; values count alike.
+    /// Returns the mean of a gauge; all values have equal weight.
     pub fn mean(&self) -> Option<f64> {
         let count = self.points.len();
         (count > 0).then(|| self.values().sum::<f64>() / count as f64)
     }
 
-    /// Share (0..=1) of the values for which `holds`; 0 without values.
+    /// Returns the share (0..=1) of the values for which `holds`; 0 without values.
     pub fn share(&self, holds: impl Fn(f64) -> bool) -> f64 {
         let count = self.points.len().max(1);
         self.values().filter(|value| holds(*value)).count() as f64 / count as f64

@@ -1,18 +1,18 @@
-//! Who had the CPUs: the examined server, others on its host, or the host of a virtual machine.
+//! Tells who used the CPUs: the examined server, others on its host, or the host of a virtual machine.
 
 use super::Evidence;
 
 /// CPUs in use on average, and what the server may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Use {
-    /// By the server.
+    /// CPUs used by the server.
     pub(crate) used: f64,
-    /// To the server: its quota, at most the host's.
+    /// CPUs the server may use: its quota, at most the host's.
     pub(crate) allowed: f64,
     pub(crate) host: f64,
-    /// By everybody on the host, the server included; `None` in runs that did not sample it.
+    /// CPUs used by everything on the host, the server included; `None` in runs that did not sample it.
     pub(crate) used_by_all: Option<f64>,
-    /// That a hypervisor gave to others while they were wanted here.
+    /// CPUs that a hypervisor gave to others while they were wanted here.
     pub(crate) stolen: Option<f64>,
 }
 
@@ -30,28 +30,28 @@ impl Use {
         })
     }
 
-    /// Of what the server is allowed, what it used.
+    /// Returns the share of its allowed CPUs that the server used.
     pub(crate) fn share(&self) -> f64 {
         self.used / self.allowed.max(0.01)
     }
 
-    /// Of the host's CPUs, what others on it used.
+    /// Returns the share of the host's CPUs that others used.
     pub(crate) fn share_of_others(&self) -> Option<f64> {
         Some((self.used_by_all? - self.used).max(0.0) / self.host)
     }
 
-    /// Of the host's CPUs, what was in use or stolen.
+    /// Returns the share of the host's CPUs that was in use or stolen.
     pub(crate) fn share_taken(&self) -> Option<f64> {
         Some((self.used_by_all? + self.stolen.unwrap_or(0.0)) / self.host)
     }
 }
 
-/// CPUs that the server's control group grants.
+/// Returns the CPUs that the server's control group grants.
 pub(crate) fn quota(evidence: &Evidence<'_>) -> Option<f64> {
     evidence.host_settings()?.surroundings.cpu_quota
 }
 
-/// Share of the time in which some task waited for a CPU.
+/// Returns the share of the time in which some task waited for a CPU.
 pub(crate) fn pressure(evidence: &Evidence<'_>) -> Option<f64> {
     Some(evidence.rate("pressure", "cpu.some_us")? / 1e6)
 }

@@ -1,16 +1,16 @@
-//! Reads that wait far longer than the disk takes for their requests while CPUs are free: something
-//! between the two holds them back, such as a limit that nobody told us of.
+//! Detects reads that wait far longer than the disk takes for their requests while CPUs are free: something
+//! between the two holds them back, such as a limit that is not reported.
 
 use super::waiting::ReadWaiting;
 use super::{Evidence, cpu};
 
-/// Calls wait this many times as long as the disk takes, and at least so long, ns.
+/// Calls are held back if they wait this many times as long as the disk takes, and at least so long, ns.
 pub(crate) const HELD_BACK: f64 = 8.0;
 const HELD_BACK_MIN_NS: f64 = 5e6;
-/// Reads, and requests in a minute; fewer are a handful.
+/// Fewest reads, and requests in a minute, from which anything is concluded.
 const EVENTS_MIN: f64 = 100.0;
-/// Share of the time in which some task waited for a CPU; beyond, calls may wait for that. Where the kernel
-/// does not tell, share of the CPUs that the server used.
+/// Share of the time in which some task waited for a CPU; beyond it, calls may wait for that. Where the
+/// kernel does not report it, the share of the CPUs that the server used.
 const CPU_PRESSURE_MAX: f64 = 0.5;
 const CPU_USED_MAX: f64 = 0.5;
 
@@ -18,14 +18,14 @@ const CPU_USED_MAX: f64 = 0.5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldBack {
     pub(crate) waiting: ReadWaiting,
-    /// In the trace.
+    /// Number of reads in the trace.
     pub(crate) reads: f64,
-    /// What the disk takes for a request, ns.
+    /// Time the disk takes for a request, ns.
     pub(crate) disk_ns: f64,
-    /// Requests that reached it.
+    /// Requests that reached the disk.
     pub(crate) requests_per_s: f64,
-    /// Share of the time in which some task waited for a CPU; `None` where the kernel does not say (on some
-    /// it has to be asked for at boot).
+    /// Share of the time in which some task waited for a CPU; `None` where the kernel does not report it
+    /// (some kernels need a boot option for that).
     pub(crate) cpu_pressure: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ impl HeldBack {
         (held && long && !few && found.is_cpu_free(evidence)).then_some(found)
     }
 
-    /// As far as is known; else nothing is concluded.
+    /// Is the CPU free, as far as is known? If not known, returns false.
     fn is_cpu_free(&self, evidence: &Evidence<'_>) -> bool {
         match self.cpu_pressure {
             Some(share) => share <= CPU_PRESSURE_MAX,

@@ -1,4 +1,4 @@
-//! All that is known of a run, arranged for questions.
+//! Everything known of a run, arranged for queries.
 
 pub(crate) mod ability;
 mod counters;
@@ -19,28 +19,28 @@ use seekscope_run::{
 
 /// The source of the examined server's own counters.
 const COUNTERS: &str = "serverStatus";
-/// At the end of a phase that was not ended early, a sample or two may still come, ns.
+/// A sample or two may still follow a phase that was not ended early, ns.
 const OUTLAST_NS: u64 = 5_000_000_000;
 
 /// The evidence of a run. What was not measured is `None` or empty, and detectors that need it stay silent.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     pub document: &'a RunDocument,
-    /// Of `io.parquet`.
+    /// Analysis of `io.parquet`.
     pub trace: Option<&'a TraceAnalysis>,
-    /// Who used the disk, second by second, and each checkpoint: a second pass over the events.
+    /// Who used the disk, second by second, and each checkpoint, from a second pass over the events.
     pub device_use: Option<&'a DeviceUse>,
-    /// Of `server.parquet`.
+    /// Counters from `server.parquet`.
     pub counters: &'a Counters,
 }
 
 impl<'a> Evidence<'a> {
-    /// What was gathered beside trace and counters.
+    /// Returns what was gathered beside trace and counters.
     pub fn examination(&self) -> Option<&'a ExaminationRecord> {
         self.document.examination.as_ref()
     }
 
-    /// The examined server.
+    /// Returns the examined server.
     pub fn examined(&self) -> Option<&'a MemberRecord> {
         self.examination()?.examined()
     }
@@ -49,26 +49,26 @@ impl<'a> Evidence<'a> {
         self.examination()?.host.as_ref()
     }
 
-    /// What the disk does for the server ([`crate::disk_opinion`]), and whether that was measured.
+    /// Returns what the disk does for the server ([`crate::disk_opinion`]), and whether that was measured.
     pub fn model(&self) -> Option<(&'a DeviceModel, bool)> {
         let disk = self.ability()?;
         Some((&disk.model, disk.measured))
     }
 
-    /// [`Self::model`] with what it rests on.
+    /// Returns [`Self::model`] with its basis.
     pub fn ability(&self) -> Option<&'a DiskAbility> {
         let examination = self.examination()?;
         let opinion = examination.disk_opinion.as_ref();
         opinion.or(examination.disk.as_ref())
     }
 
-    /// What such a disk should do, without the limits that hold for the server: measured, else typical.
+    /// Returns what such a disk should do, without the limits on the server: measured, else typical.
     pub fn expected(&self) -> Option<&'a DiskAbility> {
         self.examination()?.disk.as_ref()
     }
 
-    /// [`Self::model`] without what the server's control group grants: what all processes together may have
-    /// of the disk, and what a request takes that nothing holds back before it.
+    /// Returns [`Self::model`] without the limits of the server's control group: what all processes together
+    /// can get from the disk, and what a request takes that nothing holds back before it.
     pub(crate) fn disk_beyond_limits(&self) -> Option<DeviceModel> {
         let (model, measured) = self.model()?;
         let found = self.expected().filter(|_| measured);
@@ -83,23 +83,23 @@ impl<'a> Evidence<'a> {
         self.document.device.as_ref()
     }
 
-    /// Files whose leaves were walked, the most to gain first.
+    /// Returns the files whose leaves were walked, the most to gain first.
     pub fn layout_files(&self) -> &'a [LayoutFile] {
         self.document.layout.as_ref().map_or(&[], |l| &l.files)
     }
 
-    /// The stretch of time that was observed, s; `None` when nothing was. Index builds have phases of their
-    /// own within it, or after it.
+    /// Returns the length of the observation, s; `None` when nothing was observed. Index builds have phases
+    /// of their own within it, or after it.
     pub fn observed_s(&self) -> Option<f64> {
         let phases = &self.document.phases;
         let whole = phases.iter().find(|phase| phase.index_build.is_none());
-        // Runs of older versions have a trace for each build, and nothing was observed beside them.
+        // Runs of older versions have a trace for each build, and nothing else was observed.
         let observed = whole.map_or(&phases[..], std::slice::from_ref);
         let ns: u64 = observed.iter().map(Phase::duration_ns).sum();
         (ns > 0).then(|| ns as f64 / 1e9)
     }
 
-    /// An index that this run itself built on the collection.
+    /// Returns an index that this run itself built on the collection.
     pub(crate) fn index_built_on(&self, namespace: &str) -> Option<&'a IndexBuild> {
         let mut phases = self.document.phases.iter();
         phases.find_map(|phase| {
@@ -108,8 +108,8 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The stretch of time that the server's counters cover, s; more than [`Self::observed_s`] where tracing
-    /// was ended early, which ends the phase: counters go on. Without counters it is the same.
+    /// Returns the length of time that the server's counters cover, s; more than [`Self::observed_s`] where
+    /// tracing was ended early, which ends the phase: counters continue. Without counters it is the same.
     pub fn counted_s(&self) -> Option<f64> {
         let series = self.counters.beginning(COUNTERS, "");
         let longest = series
@@ -118,7 +118,7 @@ impl<'a> Evidence<'a> {
         longest.filter(|s| *s > 0.0).or_else(|| self.observed_s())
     }
 
-    /// Was tracing ended early, and the counters sampled on?
+    /// Was tracing ended early, while the counters were still sampled?
     pub(crate) fn counters_outlast_trace(&self) -> bool {
         let ends = self.counters.beginning(COUNTERS, "");
         let ends = ends.filter_map(|(_, series)| series.points.last());
@@ -129,8 +129,8 @@ impl<'a> Evidence<'a> {
             .is_some_and(|(phase, last_ns)| last_ns > phase.ended_ns.saturating_add(OUTLAST_NS))
     }
 
-    /// The connection string for commands that are suggested, without credentials; a placeholder where the server
-    /// is not known, or was a private one that is gone.
+    /// Returns the connection string for suggested commands, without credentials; a placeholder where the
+    /// server is not known, or was a private one that no longer exists.
     pub fn uri(&self) -> &'a str {
         let target = self.document.target.as_ref().filter(|t| !t.local);
         target.map_or("URI", |t| &t.uri)

@@ -1,4 +1,4 @@
-//! Scans that were seen: reads of a file by somebody who wants all of it, in the order of keys.
+//! Recognises scans: reads of a whole file in key order.
 
 use seekscope_pattern::{FileTrace, ThreadRole};
 use seekscope_run::LayoutFile;
@@ -8,11 +8,11 @@ use super::waiting::waited;
 use crate::answers::name_of;
 use crate::wording::percent;
 
-/// Fewer reads are a handful, from which nothing is concluded.
+/// Fewest reads from which anything is concluded.
 const READS_MIN: u64 = 100;
-/// Documents that a read brings of those in a leaf, from which on the readers want neighbours.
+/// Share of a leaf's documents that a read brings, from which on the readers want neighbours.
 const NEIGHBOURS_SHARE: f64 = 0.3;
-/// Share of the leaves that one thread read without reading hardly any twice.
+/// Share of the leaves that one thread read, hardly any of them twice.
 const COVERED_SHARE: f64 = 0.3;
 const REREAD_SHARE_MAX: f64 = 0.05;
 /// Jobs that read a collection in key order, as currentOp calls them.
@@ -27,18 +27,18 @@ const SCAN_KINDS: [&str; 5] = [
 /// Scans of a file in the trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scanning {
-    /// Reads that waited for the disk.
+    /// Number of reads that waited for the disk.
     pub(crate) reads: u64,
     pub(crate) waiting_s_per_hour: f64,
-    /// Why these reads are taken for a scan.
+    /// Why these reads are considered a scan.
     pub(crate) because: String,
-    /// Requests that the disk got for each page that was read, from the page cache or not; `None` where
-    /// requests were not recorded.
+    /// Requests that reached the disk for each page read, from the page cache or not; `None` where requests
+    /// were not recorded.
     pub requests_per_page: Option<f64>,
 }
 
 impl Evidence<'_> {
-    /// The scans of a file that the trace shows; `None` where its reads, if any, may be of single documents.
+    /// Returns the scans of a file in the trace; `None` where its reads, if any, may be of single documents.
     pub fn scanning(&self, file: &LayoutFile) -> Option<Scanning> {
         let seconds = self.traced_s()?;
         let mut files = self.trace?.files.iter();
@@ -69,7 +69,7 @@ fn is_same(traced: &FileTrace, file: &LayoutFile) -> bool {
     ends_alike || named
 }
 
-/// One that this run made itself.
+/// Recognises a scan that this run made itself.
 fn by_index_build(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {
     let namespace = file.namespace.as_ref().filter(|_| file.index.is_none())?;
     let built = evidence.index_built_on(namespace)?;
@@ -88,7 +88,7 @@ fn by_operation(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {
     Some(format!("currentOp showed a {} on it ({plan})", scan.kind))
 }
 
-/// A thread that follows the key order steps to the neighbour as often as the leaves do.
+/// Recognises a thread that follows the key order: it steps to the neighbour as often as the leaves do.
 fn by_steps(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
     let expected = file.order.as_ref()?.sequential_share;
     let shape = traced.reads.shape.as_ref()?;
@@ -103,7 +103,7 @@ fn by_steps(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
     })
 }
 
-/// Every read brings documents that are wanted together.
+/// Recognises reads that each bring documents that are wanted together.
 fn by_documents(
     evidence: &Evidence<'_>,
     file: &LayoutFile,
@@ -117,7 +117,7 @@ fn by_documents(
     ])?;
     let per_read = returned * seconds / traced.reads.transfers.calls.max(1) as f64;
     let neighbours = per_leaf >= 2.0 && per_read >= NEIGHBOURS_SHARE * per_leaf;
-    // A cache that serves most of what is asked for also makes for many documents per read.
+    // A cache that serves most requests also makes for many documents per read.
     let requested = evidence.status_rate(&["wiredTiger.cache.pages requested from the cache"])?;
     let missed = evidence.status_rate(&["wiredTiger.cache.pages read into cache"])?;
     let cold = missed * per_leaf * 4.0 >= requested;
@@ -126,7 +126,7 @@ fn by_documents(
     })
 }
 
-/// One thread read much of the file, and hardly anything twice.
+/// Recognises a thread that read much of the file, hardly anything twice.
 fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -> Option<String> {
     let pattern = traced.reads.pattern.as_ref()?;
     let covered = pattern.distinct_bytes as f64 / file.leaf_bytes.max(1) as f64;

@@ -1,4 +1,4 @@
-//! How long the server's threads waited for reads, and counters by any of their names.
+//! Computes how long the server's threads waited for reads, and finds counters by any of their names.
 
 use seekscope_pattern::{FileTrace, LatencyByOutcome};
 use seekscope_run::MemberState;
@@ -11,7 +11,7 @@ pub(crate) struct ReadWaiting {
     pub(crate) reads_per_s: f64,
     /// Time that threads waited, s per s: 1 is one thread all the time.
     pub(crate) s_per_s: f64,
-    /// Of one read, ns.
+    /// Mean time of one read, ns.
     pub(crate) mean_ns: f64,
     /// "trace" or "serverStatus". The latter counts page-cache hits and decompression too.
     pub(crate) source: &'static str,
@@ -21,11 +21,11 @@ pub(crate) struct ReadWaiting {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SyncWaiting {
     pub(crate) count: f64,
-    /// All of them together, s per s.
+    /// Total time, s per s.
     pub(crate) s_per_s: f64,
 }
 
-/// Time that threads waited for pages to be read, µs, and pages.
+/// Counters of the time that threads waited for pages to be read, µs, and of pages.
 pub(crate) const READ_TIME: &str =
     "wiredTiger.cache.application threads page read from disk to cache time (usecs)";
 const READ_COUNT: &str = "wiredTiger.cache.application threads page read from disk to cache count";
@@ -41,11 +41,11 @@ pub(crate) const CACHE_ROOM_US: [&str; 2] = [
     "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
     "wiredTiger.cache.application thread time waiting for cache (usecs)",
 ];
-/// Syncs of the journal, and the time that they took, µs.
+/// Counters of journal syncs, and of the time that they took, µs.
 pub(crate) const SYNCS: &str = "wiredTiger.log.log sync operations";
 pub(crate) const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)";
 
-/// Reads of this file that waited for the device: how many, and how long altogether, ns.
+/// Returns the reads of this file that waited for the device: how many, and their total time, ns.
 pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
     let by: &LatencyByOutcome = &file.latency_by_outcome;
     [by.miss_ns, by.waited_ns, by.direct_ns]
@@ -57,8 +57,8 @@ pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
 }
 
 impl<'a> Evidence<'a> {
-    /// A counter or gauge of the examined server's `serverStatus`, by the first of its names that it has
-    /// (they differ between releases).
+    /// Returns a counter or gauge of the examined server's `serverStatus`, by the first of its names that
+    /// exists (they differ between releases).
     pub(crate) fn status(&self, names: &[&str]) -> Option<&'a Series> {
         let mut series = names
             .iter()
@@ -66,17 +66,17 @@ impl<'a> Evidence<'a> {
         series.find(|series| !series.points.is_empty())
     }
 
-    /// How fast one of the server's counters rose, per second.
+    /// Returns how fast one of the server's counters rose, per second.
     pub(crate) fn status_rate(&self, names: &[&str]) -> Option<f64> {
         self.status(names)?.rate_per_s()
     }
 
-    /// How fast a counter of another source rose, per second.
+    /// Returns how fast a counter of another source rose, per second.
     pub(crate) fn rate(&self, source: &str, name: &str) -> Option<f64> {
         self.counters.get(source, name)?.rate_per_s()
     }
 
-    /// Length of what the trace covers, s.
+    /// Returns the length of the trace, s.
     pub(crate) fn traced_s(&self) -> Option<f64> {
         let trace = self.trace.filter(|trace| trace.events > 0)?;
         let span_s = trace.ended_ns.saturating_sub(trace.started_ns) as f64 / 1e9;
@@ -84,12 +84,12 @@ impl<'a> Evidence<'a> {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// From the trace, else from the server's counters; `None` without either.
+    /// Returns read waiting from the trace, else from the server's counters; `None` without either.
     pub(crate) fn read_waiting(&self) -> Option<ReadWaiting> {
         self.traced_waiting().or_else(|| self.counted_waiting())
     }
 
-    /// Syncs of the journal in the trace; `None` without any.
+    /// Returns the journal syncs in the trace; `None` without any.
     pub(crate) fn traced_syncs(&self) -> Option<SyncWaiting> {
         let seconds = self.traced_s()?;
         let found = self.device_use?;
@@ -103,7 +103,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Time that syncs of the journal took, s per hour, as far as anybody can have waited for them: the
+    /// Returns the time that journal syncs took, s per hour, as far as anybody can have waited for them: the
     /// journal's own thread syncs whether or not a write asks for it. From the trace, else from the server.
     pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
         let traced = self.traced_syncs().map(|syncs| syncs.s_per_s);
@@ -115,8 +115,8 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Time that all writes took, s per hour: those that wait for the journal are among them. `None` where
-    /// that is not known, or others wait for this server's journal.
+    /// Returns the time that all writes took, s per hour: those that wait for the journal are among them.
+    /// `None` where that is not known, or others wait for this server's journal.
     pub(crate) fn writing_s_per_hour(&self) -> Option<f64> {
         let member = self.examined();
         if member.is_some_and(|member| member.state == MemberState::Secondary) {

@@ -1,5 +1,5 @@
-//! Limits on the server's reads: those of its control group, which the kernel names, and one that nobody
-//! names but that shows, because reads wait long while the disk answers quickly.
+//! Finds limits on the server's reads: those of its control group, which the kernel reports, and an
+//! unreported one that shows because reads wait long while the disk answers quickly.
 //!
 //! A limit of a control group holds whether or not it was reached in this run, so it counts either way.
 
@@ -8,16 +8,16 @@ use seekscope_run::{DeviceFacts, DeviceModel, DiskAbility, TokenBucket};
 use crate::Evidence;
 use crate::evidence::held_back::HeldBack;
 
-/// A thread or more waited in at least this share of the time: what got through is then what may.
+/// A thread or more waited in at least this share of the time: the observed rate is then the allowed one.
 const ALWAYS_WAITING: f64 = 0.9;
-/// Requests of at most this mean size were held back by their number, larger ones by their bytes.
+/// Requests of at most this mean size were limited by number, larger ones by bytes.
 const SMALL_BYTES: f64 = 64.0 * 1024.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Limits {
     requests_per_s: Option<f64>,
     bytes_per_s: Option<f64>,
-    /// The kernel names them; else they were inferred.
+    /// True if the kernel reports them, false if they were inferred.
     named: bool,
 }
 
@@ -30,7 +30,7 @@ impl Limits {
         }
     }
 
-    /// Of the server's own group and those above it the tightest.
+    /// Returns the tightest limits of the server's own group and those above it.
     fn named(evidence: &Evidence<'_>) -> Self {
         let settings = evidence.host_settings();
         let limits = settings.map_or(&[][..], |host| &host.surroundings.io_limits);
@@ -63,7 +63,8 @@ impl Limits {
         })
     }
 
-    /// e.g. "150 read requests and 150 MB per second by its control group"; `None` without limits.
+    /// Returns a description, e.g. "150 read requests and 150 MB per second by its control group"; `None`
+    /// without limits.
     pub(super) fn describe(&self) -> Option<String> {
         let requests = self.requests_per_s.map(|n| format!("{n:.0} read requests"));
         let bytes = self.bytes_per_s.map(|n| format!("{:.0} MB", n / 1e6));
@@ -75,8 +76,8 @@ impl Limits {
         (!rates.is_empty()).then(|| format!("{} per second {by}", rates.join(" and ")))
     }
 
-    /// A limit is a fact and a typical disk's rate a guess, so the former replaces the latter. Of a
-    /// measured rate and a limit the lower holds.
+    /// Applies the limits. A limit is a fact and a typical disk's rate a guess, so the limit replaces the
+    /// latter. Of a measured rate and a limit, the lower applies.
     pub(super) fn apply(&self, opinion: &mut DiskAbility, device: Option<&DeviceFacts>) {
         let measured = opinion.measured;
         let model = &mut opinion.model;
@@ -86,8 +87,8 @@ impl Limits {
         };
         if let Some(per_s) = self.requests_per_s {
             tighter(&mut model.iops_bucket, per_s);
-            // The kernel counts requests as it sends them, split at the queue's limit, not as a cloud
-            // provider counts them.
+            // The kernel counts requests as it sends them, split at the queue's limit; cloud providers count
+            // differently.
             let largest = device.and_then(|device| device.request_bytes_max);
             if let Some(bytes) = largest.filter(|_| self.named && !measured) {
                 model.request_bytes_max = bytes;
@@ -102,7 +103,7 @@ impl Limits {
     }
 }
 
-/// The disk moves as many bytes per second as this, whatever a typical one does.
+/// Raises the model's rate to what the disk was seen to move per second, whatever a typical one does.
 pub(super) fn at_least(model: &mut DeviceModel, bytes_per_s: f64) {
     for rate in [
         &mut model.sequential_bytes_per_s,

@@ -1,12 +1,13 @@
-//! What the disk does for the examined server: one opinion per run, which every answer and finding uses.
+//! Forms one opinion per run of what the disk does for the examined server, which every answer and finding
+//! uses.
 //!
-//! It is what was measured, where somebody measured the disk; else what the disk showed while it was
-//! watched (`seen.rs`); else a typical disk, and that word then stands beside every figure. Whichever it
-//! is, limits that hold for the server bound it (`limits.rs`), because a scan by the server meets them
-//! however fast the disk below is.
+//! It is what was measured, if the disk was measured; else what the disk showed while it was watched
+//! (`seen.rs`); else a typical disk, in which case that word accompanies every figure. In any case it is
+//! bounded by the limits on the server (`limits.rs`), because a scan by the server meets them however fast
+//! the disk below is.
 //!
-//! What a disk of its kind *should* do is another question: [`Evidence::expected`] answers that one, and
-//! only the detector of slow disks asks it.
+//! What a disk of its kind *should* do is another question, which [`Evidence::expected`] answers; only the
+//! detector of slow disks uses it.
 
 mod limits;
 mod seen;
@@ -18,7 +19,7 @@ use crate::wording::duration;
 use limits::Limits;
 use seen::Seen;
 
-/// Returns what the disk can do, and how that is known; `None` where nobody knows what disk there is.
+/// Returns what the disk can do, and how that is known; `None` if nothing is known of the disk.
 pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
     let known = evidence.expected()?;
     let mut opinion = known.clone();

@@ -1,8 +1,8 @@
-//! How the disk itself answered while it was watched, by the kernel's counters: all processes together,
-//! and without what a control group holds back, because that happens before a request is counted.
+//! Derives how the disk itself answered while it was watched, from the kernel's counters: all processes
+//! together, and without the delay by a control group, because that happens before a request is counted.
 //!
-//! Load makes latencies longer, so the quicker seconds tell what a read takes; what the busiest second
-//! moved is what the disk can move at least.
+//! Load makes latencies longer, so the quicker seconds show what a read takes; the bytes of the busiest
+//! second are a lower bound of what the disk can move.
 
 use seekscope_run::DeviceModel;
 
@@ -11,20 +11,20 @@ use crate::Evidence;
 use crate::evidence::{Series, ability};
 
 const SOURCE: &str = "diskstats";
-/// Reads in a second, for its mean to count, and such seconds.
+/// Fewest reads in a second for its mean to count, and fewest such seconds.
 const READS_MIN: f64 = 10.0;
 const SECONDS_MIN: usize = 5;
-/// Mean of a second's reads: larger ones tell of the bus rather than of the disk. Leaf pages of mongod were
-/// 28 to 118 KiB.
+/// Largest mean size of a second's reads: larger ones say more about the bus than about the disk. Leaf pages
+/// of mongod were 28 to 118 KiB.
 const BYTES_MAX: f64 = 256.0 * 1024.0;
 /// Beyond this a token bucket of a typical disk is refuted.
 const BEYOND: f64 = 1.1;
-/// Of a read's time, at most this share is the transfer of its bytes, where the model's rate says more.
+/// Largest share of a read's time that is the transfer of its bytes, where the model's rate says more.
 const TRANSFER_MAX: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Seen {
-    /// A read alone, ns, and its bytes.
+    /// Time of a read alone, ns, and its bytes.
     pub(super) read_ns: f64,
     pub(super) bytes: f64,
     requests_per_s_max: f64,
@@ -66,7 +66,7 @@ impl Seen {
         })
     }
 
-    /// Puts what was seen in the place of a typical disk's guesses.
+    /// Replaces a typical disk's guesses with what was seen.
     pub(super) fn apply(&self, model: &mut DeviceModel) {
         let block = model.depths.first().map_or(4096, |p| p.block_bytes) as f64;
         let before_ns = model.l0_ns + model.ns_per_byte * block;

@@ -11,7 +11,7 @@ fn limit(recording: &mut Recording, what: &str, per_s: u64) {
     });
 }
 
-/// The disk is taken for a typical one with buckets of 3,000 requests and 125 MB per second.
+/// Assumes a typical disk with buckets of 3,000 requests and 125 MB per second.
 fn typical(recording: &mut Recording) {
     let mut model = flash(7e-4);
     model.disk = "typical cloud volume".into();
@@ -27,7 +27,7 @@ fn typical(recording: &mut Recording) {
     });
 }
 
-/// So many reads per second of so many KiB take so long in the disk, ms.
+/// Records this many reads per second of this many KiB that take `each_ms` in the disk.
 fn counted(recording: &mut Recording, reads_per_s: f64, kib: f64, each_ms: f64) {
     for (name, per_s) in [
         ("reads", reads_per_s),
@@ -115,12 +115,12 @@ fn what_the_disk_showed_takes_the_place_of_guesses() {
         (quick.l0_ns - 5e3).abs() < 1.0 && quick.ns_per_byte < 1.3,
         "8 ns are not"
     );
-    // Measuring is believed before watching.
+    // Measurements take precedence over observation.
     recording.ability(flash(1e-3));
     assert_eq!(opinion(&recording).model.l0_ns, 1e6);
 }
 
-/// As those of a mongod whose pages hold what does not compress.
+/// Values of a mongod whose pages hold incompressible data.
 #[test]
 fn reads_of_large_leaf_pages_show_the_disk_too() {
     let mut recording = Recording::new();
@@ -138,7 +138,7 @@ fn reads_of_large_leaf_pages_show_the_disk_too() {
     assert!((read_ns / 1e6 - 1.0).abs() < 0.01, "{read_ns}");
 }
 
-/// From inside of a container the host's limits are not to be seen.
+/// From inside a container the host's limits are not visible.
 #[test]
 fn a_limit_that_nobody_names() {
     let mut recording = Recording::new();
@@ -169,7 +169,7 @@ fn a_limit_that_nobody_names() {
     );
 }
 
-/// One word for the disk, wherever it is spoken of.
+/// The disk is described by the same words everywhere.
 #[test]
 fn answers_and_findings_agree() {
     let mut recording = Recording::new();

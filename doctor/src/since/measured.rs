@@ -1,8 +1,8 @@
-//! What a finding is measured by in both runs.
+//! Measures a finding in both runs.
 //!
-//! Two runs hardly see the same load, so waiting is compared per unit of work (`work.rs`) and stands for
-//! the work of the earlier run. What was measured of the file itself (how a scan would go, free bytes) is
-//! compared as it is.
+//! Two runs hardly see the same load, so waiting is compared per unit of work (`work.rs`), scaled to the work
+//! of the earlier run. What was measured of the file itself (how a scan would go, free bytes) is compared as
+//! it is.
 
 use seekscope_run::{Finding, WorkCompared};
 
@@ -12,22 +12,22 @@ use crate::answers::{DeviceUser, name_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// s of the predicted scan of the file that is the subject.
+    /// Predicted scan of the subject's file, s.
     Scan,
-    /// Bytes free in it.
+    /// Free bytes in the file.
     FreeBytes,
-    /// s of the median checkpoint.
+    /// Median checkpoint, s.
     Checkpoint,
-    /// s that a member is behind.
+    /// Lag of a member, s.
     Lag,
-    /// s of waiting per hour for the subject.
+    /// Waiting for the subject, s per hour.
     Waiting,
 }
 
-/// Both runs, and why nothing can be told where that is so.
+/// The values of both runs, and the reason if there is none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Measured {
-    /// In the unit of what was predicted.
+    /// In the unit of the prediction.
     pub(super) before: Option<f64>,
     pub(super) after: Option<f64>,
     pub(super) work: Option<WorkCompared>,
@@ -35,7 +35,7 @@ pub(super) struct Measured {
 }
 
 impl Quantity {
-    /// By the unit of what was predicted, else by what the finding is about.
+    /// Returns the quantity by the unit of the prediction, else by what the finding is about.
     pub(super) fn of(finding: &Finding) -> Self {
         let unit = finding.gain.as_ref().map_or("", |gain| gain.unit.as_str());
         match finding.id.as_str() {
@@ -101,7 +101,7 @@ pub(super) fn measured(
             let after = quantity.measure(now, subject).unwrap_or(0.0);
             (Some(before), Some(after))
         }
-        // Waiting that is no single file's: what acting on the finding would save, then and now.
+        // Waiting of no single file: what acting on the finding would save, then and now.
         (_, None) => {
             let after = again.map_or(Some(0.0), |again| again.saves_s_per_hour);
             (finding.saves_s_per_hour, after)
@@ -112,7 +112,7 @@ pub(super) fn measured(
     if found.untold.is_none() {
         return found;
     }
-    // How a file lies says by how much its scans changed, whoever reads it.
+    // The layout of a file shows how much its scans changed, whoever reads it.
     match by_layout(finding, found.before, earlier, now) {
         Some((before, after)) => Measured {
             before: Some(before),
@@ -123,7 +123,7 @@ pub(super) fn measured(
     }
 }
 
-/// Waiting for the work of the earlier run; nothing where the loads cannot be compared.
+/// Scales waiting to the work of the earlier run; returns nothing where the loads cannot be compared.
 fn at_like_load(
     quantity: Quantity,
     (before, after): (Option<f64>, Option<f64>),
@@ -174,7 +174,7 @@ fn by_layout(
     Some((before, before * scan(now)? / scan_before))
 }
 
-/// `None` where none of them is the subject's.
+/// Returns `None` where none of them is the subject's.
 pub(super) fn sum_over_users(
     run: Examined<'_>,
     subject: &str,

@@ -20,7 +20,7 @@ fn key_order(subject: &str) -> Finding {
     }
 }
 
-/// A run in which a scan of shop.orders is predicted to take so long.
+/// A run in which a scan of shop.orders is predicted to take `scan_s`.
 fn run(scan_s: Option<f64>, findings: Vec<Finding>) -> (RunDocument, Diagnosis) {
     let mut document = RunDocument::begin("doctor", Vec::new());
     document.examination = Some(ExaminationRecord {
@@ -44,7 +44,7 @@ fn run(scan_s: Option<f64>, findings: Vec<Finding>) -> (RunDocument, Diagnosis) 
 
 type Run = (RunDocument, Diagnosis);
 
-/// The same with so many operations per second, all of which write, and pages read.
+/// The same with this many operations per second, all of which write, and pages read.
 fn at_load(
     (mut document, mut diagnosis): Run,
     operations_per_s: f64,
@@ -135,7 +135,7 @@ fn noise_is_no_change() {
     assert!(found[0].verdict.starts_with("nothing changed"));
 }
 
-/// As it was certified of a server that did nothing: "gone: as predicted".
+/// A regression: a server that did nothing was certified "gone: as predicted".
 #[test]
 fn an_idle_server_proves_nothing() {
     for id in [
@@ -210,7 +210,7 @@ fn what_the_load_cannot_explain_is_told() {
         (worse_at_a_tenth.change.as_str(), worse_at_a_tenth.after),
         ("worse", Some(550.0))
     );
-    // The cache serves what the disk had to: of the disk that says nothing.
+    // The cache serves what the disk had to: that says nothing of the disk.
     let no_reads = change(at_load(run(None, Vec::new()), 500.0, 3.0));
     assert_eq!(no_reads.change, "unknown");
 }
@@ -286,7 +286,7 @@ fn waiting_for_a_file_is_compared_by_the_calls_on_it() {
         (Some(360.0), Some(360.0))
     );
     assert_eq!(found[0].change, "same");
-    // As many: the calls tell. None: the layout does.
+    // With as many calls, the calls decide; without any, the layout does.
     let as_many = with_calls(of("layout.key-order-lost"), 3.0, Some(90.0));
     let found = changes(&before, &as_many);
     assert_eq!(
@@ -298,7 +298,7 @@ fn waiting_for_a_file_is_compared_by_the_calls_on_it() {
         (found[0].after, found[0].change.as_str()),
         (Some(36.0), "better")
     );
-    // Fewer calls are what an index is for.
+    // An index is meant to reduce calls.
     let before = with_calls(of("query.collection-scan"), 30.0, Some(100.0));
     let found = changes(
         &before,

@@ -1,7 +1,7 @@
-//! Whether two runs did work enough of the same kind to be compared.
+//! Decides whether two runs did enough work of the same kind to be compared.
 //!
 //! Waiting is compared per unit of work. What a run under a lighter load does not show need not be gone, and
-//! what shows more under a heavier one need not have become worse; the other way round a change can be told.
+//! what shows more under a heavier one need not be worse; in the opposite cases a change can be recognised.
 
 use seekscope_run::{Finding, WorkCompared};
 
@@ -9,17 +9,17 @@ use super::Examined;
 use super::measured::sum_over_users;
 use crate::answers::WorkAnswer;
 
-/// Loads are alike up to this factor.
+/// Largest ratio of loads that are considered alike.
 const ALIKE: f64 = 2.0;
-/// Per second. With less the server did next to nothing.
+/// Fewest operations per second. With less the server did next to nothing.
 const PER_S_MIN: f64 = 1.0;
 
-/// The unit of work that a finding's waiting is counted by.
+/// The unit of work for a finding's waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Operations,
     Writes,
-    /// That the server's cache did not serve.
+    /// Reads that the server's cache did not serve.
     Reads,
 }
 
@@ -31,13 +31,13 @@ pub(super) enum Load {
     Heavier,
 }
 
-/// Families of findings that journal and checkpoints make: of writes.
+/// Families of findings due to journal and checkpoints, that is, to writes.
 const OF_WRITES: [&str; 2] = ["journal.", "checkpoint."];
-/// Families on what a single read costs.
+/// Families concerning the cost of a single read.
 const OF_READS: [&str; 4] = ["layout.", "read-ahead.", "disk.", "scheduler."];
 
 impl Unit {
-    /// A disk may have held back writes alone.
+    /// Returns the unit. A disk may have held back writes alone.
     fn of(finding: &Finding, before: &WorkAnswer) -> Self {
         let belongs = |families: &[&str]| families.iter().any(|f| finding.id.starts_with(f));
         if belongs(&OF_WRITES) {
@@ -58,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// Then and now, counted in the same way.
+    /// Returns the work then and now, counted in the same way.
     fn per_s(self, before: &WorkAnswer, after: &WorkAnswer) -> Option<(f64, f64)> {
         let both = |of: fn(&WorkAnswer) -> Option<f64>| of(before).zip(of(after));
         match self {
@@ -71,7 +71,7 @@ impl Unit {
     }
 }
 
-/// `None` where one of the two does not tell.
+/// Compares the work; `None` where one of the runs does not record it.
 pub(super) fn compared(
     finding: &Finding,
     earlier: Examined<'_>,
@@ -80,7 +80,7 @@ pub(super) fn compared(
     of_file(finding, earlier, now).or_else(|| of_server(finding, earlier, now))
 }
 
-/// What a single call costs is counted by the calls on the file that the finding is about.
+/// Compares the calls on the finding's file, for findings about the cost of a single call.
 fn of_file(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Option<WorkCompared> {
     let is_of_reads = OF_READS.iter().any(|f| finding.id.starts_with(f));
     let calls = |run| sum_over_users(run, &finding.subject, |user| user.calls_per_s);
@@ -117,7 +117,7 @@ impl Load {
         }
     }
 
-    /// What waiting now has to be multiplied by to stand for the work of then.
+    /// Returns the factor by which waiting now is multiplied to correspond to the earlier work.
     pub(super) fn scale(work: &WorkCompared) -> f64 {
         match work.after_per_s.min(work.before_per_s) >= PER_S_MIN {
             true => work.before_per_s / work.after_per_s,
@@ -125,7 +125,7 @@ impl Load {
         }
     }
 
-    /// Can a change in this direction be told?
+    /// Can a change in this direction be recognised?
     pub(super) fn tells(self, became_worse: bool) -> bool {
         match self {
             Self::Lighter => became_worse,
@@ -135,7 +135,7 @@ impl Load {
     }
 }
 
-/// "12 operations per second then, 0 now".
+/// Returns words like "12 operations per second then, 0 now".
 pub(super) fn in_words(work: &WorkCompared) -> String {
     let unit = match work.unit.as_str() {
         "reads" => "reads past the cache",

@@ -1,5 +1,5 @@
-//! Trace-event JSON, which Perfetto and chrome://tracing show: a row per thread, a slice per call
-//! (the format's own document: "Trace Event Format", complete events `X` and metadata `M`).
+//! Trace-event JSON, which Perfetto and chrome://tracing display: a row per thread, a slice per
+//! call (the format's own document: "Trace Event Format", complete events `X` and metadata `M`).
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ pub struct ChromeWriter<'a, W> {
 }
 
 impl<'a, W: Write> ChromeWriter<'a, W> {
-    /// Writes the beginning.
+    /// Starts the document.
     pub fn begin(mut out: W, names: &'a Names) -> io::Result<Self> {
         write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         Ok(Self {
@@ -29,7 +29,7 @@ impl<'a, W: Write> ChromeWriter<'a, W> {
         })
     }
 
-    /// Writes an event, and before the first of a thread its name.
+    /// Writes an event, preceded by the thread's name if it is the thread's first.
     pub fn event(&mut self, event: &IoEvent) -> io::Result<()> {
         if self.named_threads.insert(event.tid) {
             let name = self.names.thread(event.tid);
@@ -79,7 +79,7 @@ impl<'a, W: Write> ChromeWriter<'a, W> {
         self.out.write_all(before.as_bytes())
     }
 
-    /// Writes the end.
+    /// Ends the document.
     pub fn finish(mut self) -> io::Result<()> {
         writeln!(self.out, "\n]}}")?;
         self.out.flush()

@@ -1,5 +1,5 @@
-//! Comma-separated values (RFC 4180): the columns of `io.parquet` with names instead of numbers of
-//! files and threads. Empty means unknown. [`crate::Format::Csv`] reads it back.
+//! Comma-separated values (RFC 4180): the columns of `io.parquet`, with names of files and threads
+//! instead of their numbers. An empty field means unknown. [`crate::Format::Csv`] reads it back.
 
 use std::io::{self, Write};
 
@@ -46,7 +46,7 @@ impl<'a, W: Write> CsvWriter<'a, W> {
         }
     }
 
-    /// Brings everything out.
+    /// Flushes the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }

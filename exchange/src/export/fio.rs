@@ -10,24 +10,24 @@ use super::Names;
 use super::start_order::StartOrder;
 use crate::fio::{HEADER_2, HEADER_3};
 
-/// Which iolog.
+/// The version of an iolog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FioVersion {
-    /// Order only; every fio reads it.
+    /// Order only; every version of fio reads it.
     V2,
     /// With times in milliseconds; fio 3.31 and later.
     V3,
 }
 
-/// Writes an iolog. Calls that failed, moved nothing, or whose offset is unknown are left out, and
-/// so are requests of disks: fio makes its own.
+/// Writes an iolog. Leaves out calls that failed, moved nothing, or have an unknown offset, and
+/// also requests of disks, since fio makes its own.
 pub struct FioWriter<'a, W> {
     out: W,
     version: FioVersion,
     names: &'a Names,
     order: StartOrder,
     opened: HashSet<u32>,
-    /// Start of the first event written; times count from it.
+    /// Start of the first event written; times are relative to it.
     first_ns: Option<u64>,
     latest_ms: u64,
     left_out: u64,
@@ -71,7 +71,7 @@ impl<'a, W: Write> FioWriter<'a, W> {
         }
     }
 
-    /// Writes what is held back, and closes the files. Returns how many events were left out.
+    /// Writes the events held back and closes the files. Returns how many events were left out.
     pub fn finish(mut self) -> io::Result<u64> {
         while let Some(event) = self.order.pop() {
             self.write(&event)?;
@@ -112,7 +112,7 @@ impl<'a, W: Write> FioWriter<'a, W> {
         writeln!(self.out, "{action}")
     }
 
-    /// Time and name. A name without white space is all that fio can read.
+    /// Writes the time and the name. fio can only read names without white space.
     fn begin_line(&mut self, file_id: u32) -> io::Result<()> {
         if self.version == FioVersion::V3 {
             write!(self.out, "{} ", self.latest_ms)?;

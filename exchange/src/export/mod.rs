@@ -1,5 +1,5 @@
-//! Runs for other tools. Each writer takes the events in the order of the run and writes as they
-//! come; what it needs to know beforehand are files and threads.
+//! Exports runs to other tools. Each writer takes the events in the order of the run and writes
+//! them as they come; only files and threads must be known beforehand.
 
 mod chrome;
 mod csv;
@@ -22,7 +22,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Of a run's files and threads.
+    /// Collects the names of a run's files and threads.
     pub fn of(files: Vec<FileRecord>, threads: Vec<ThreadRecord>) -> Self {
         Self {
             files: files.into_iter().map(|f| (f.file_id, f)).collect(),
@@ -30,12 +30,12 @@ impl Names {
         }
     }
 
-    /// The path of a file; empty where the run does not know it.
+    /// Returns the path of a file; empty if the run does not know it.
     pub fn path(&self, file_id: u32) -> &str {
         self.files.get(&file_id).map_or("", |f| &f.path)
     }
 
-    /// The name of a thread; empty where the run does not know it.
+    /// Returns the name of a thread; empty if the run does not know it.
     pub fn thread(&self, tid: u32) -> &str {
         self.threads.get(&tid).map_or("", String::as_str)
     }

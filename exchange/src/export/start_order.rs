@@ -1,11 +1,11 @@
-//! Events in order of their start, from events in order of their completion, with bounded memory.
+//! Puts events that come in order of completion into order of start, with bounded memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use seekscope_run::IoEvent;
 
-/// Events held back. One that was under way while more than this many others ended comes late.
+/// The most events held back. An event during which more than this many others ended comes late.
 const HELD_MAX: usize = 1 << 18;
 
 /// Holds events back until no earlier one can follow.
@@ -15,7 +15,7 @@ pub(super) struct StartOrder {
     taken: u64,
 }
 
-/// An event, compared by its start and then by its place in the run.
+/// An event, ordered by its start and then by its place in the run.
 struct Held {
     key: (u64, u64),
     event: IoEvent,
@@ -42,7 +42,7 @@ impl Ord for Held {
 }
 
 impl StartOrder {
-    /// Takes an event; gives one back once enough are held.
+    /// Takes an event; returns one once enough are held.
     pub(super) fn push(&mut self, event: &IoEvent) -> Option<IoEvent> {
         self.held.push(Reverse(Held {
             key: (event.t_ns, self.taken),
@@ -56,7 +56,7 @@ impl StartOrder {
         }
     }
 
-    /// The earliest event held.
+    /// Removes and returns the earliest event held.
     pub(super) fn pop(&mut self) -> Option<IoEvent> {
         self.held.pop().map(|Reverse(held)| held.event)
     }

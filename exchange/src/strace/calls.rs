@@ -1,4 +1,4 @@
-//! What each system call means: an event, or a change of what descriptors stand for.
+//! The meaning of each system call: an event, or a change of what descriptors refer to.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use crate::import::{Import, LineError, LineResult, RecordSink};
 
 const OPENS: [&str; 4] = ["open", "openat", "openat2", "creat"];
 const COPIES: [&str; 4] = ["dup", "dup2", "dup3", "fcntl"];
-/// Calls that move positions in ways that are not followed.
+/// Calls that move file positions in ways that are not tracked.
 const MOVERS: [&str; 3] = ["sendfile", "copy_file_range", "splice"];
 
-/// Is this a call that the rest of the trace depends on?
+/// Returns whether the rest of the trace depends on this call.
 pub(super) fn matters(name: &str) -> bool {
     transfer::is_one(name)
         || [&OPENS[..], &COPIES[..], &["close", "lseek"]]
@@ -21,7 +21,7 @@ pub(super) fn matters(name: &str) -> bool {
             .any(|names| names.contains(&name))
 }
 
-/// Takes a call in: an event, a change of descriptors, or nothing.
+/// Handles a call: records an event, changes descriptors, or does nothing.
 pub(super) fn take<S: RecordSink>(
     import: &mut Import<'_, S>,
     processes: &mut Processes,
@@ -43,7 +43,7 @@ pub(super) fn take<S: RecordSink>(
     Ok(())
 }
 
-/// Keeps up with what descriptors stand for after a call that succeeded.
+/// Updates what descriptors refer to after a call that succeeded.
 fn follow(
     processes: &mut Processes,
     tid: u32,
@@ -114,7 +114,7 @@ pub(super) fn set(
     }
 }
 
-/// What an open that succeeded gives.
+/// Returns the descriptor's state after an open that succeeded.
 fn opened(call: &Call<'_>, returned: &Returned<'_>) -> Slot {
     let path_argument = usize::from(call.name.starts_with("openat"));
     let flags = call.argument(path_argument + 1);

@@ -1,9 +1,10 @@
-//! strace's output: `-f` with `-ttt`, `-tt`, `-t` or `-r`, and `-T` and `-y` where given.
+//! strace's output with `-f` and one of `-ttt`, `-tt`, `-t` or `-r`, and with `-T` and `-y` if
+//! given.
 //!
-//! Which file a descriptor stands for comes from `-y`, else from the opens seen; where plain reads
-//! and writes take place from the opens and seeks seen. Parts: `prefix` (thread and time), `syntax`
-//! (a call's arguments and result), `processes` (who shares descriptors with whom), `calls` (what
-//! each call means), `transfer` (reads, writes and syncs).
+//! The file of a descriptor comes from `-y`, otherwise from the opens seen; the offsets of plain
+//! reads and writes come from the opens and seeks seen. Parts: `prefix` (thread and time), `syntax`
+//! (a call's arguments and result), `processes` (which threads share descriptors), `calls` (the
+//! meaning of each call), `transfer` (reads, writes and syncs).
 
 mod calls;
 mod prefix;
@@ -18,19 +19,19 @@ use prefix::Clock;
 use processes::Processes;
 use syntax::Call;
 
-/// Calls that other threads' lines interrupt. A thread has one at a time.
+/// The most calls interrupted by other threads' lines. A thread has one at a time.
 const UNFINISHED_MAX: usize = 1 << 16;
 
 #[derive(Default)]
 pub(crate) struct Reader {
     clock: Clock,
     processes: Processes,
-    /// By thread: start and text of a call whose end is still to come.
+    /// By thread: start and text of a call whose end has not been seen yet.
     unfinished: HashMap<u32, (u64, String)>,
     latency_seen: bool,
 }
 
-/// Does this look like strace's? For telling formats apart.
+/// Returns whether this looks like strace's output, for recognising the format.
 pub(crate) fn is_line(text: &str) -> bool {
     let Some(line) = prefix::split(text) else {
         return false;

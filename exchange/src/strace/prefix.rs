@@ -1,10 +1,10 @@
-//! What stands before a call: `[pid N]` or `N`, and a time in one of strace's forms.
+//! The part of a line before the call: `[pid N]` or `N`, and a time in one of strace's forms.
 
 use crate::blkparse::seconds_ns;
 
-/// A line taken apart.
+/// A line split into its parts.
 pub(super) struct PrefixedLine<'a> {
-    /// 0 where the line names no thread: the only one so far.
+    /// The thread; 0 if the line names none, as while there is only one.
     pub(super) tid: u32,
     pub(super) time: Option<Time>,
     /// The call, signal or end.
@@ -14,13 +14,13 @@ pub(super) struct PrefixedLine<'a> {
 /// A time as printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
-    /// `SECONDS.FRACTION`: of -ttt since 1970, of -r since the line before; ns.
+    /// `SECONDS.FRACTION`, ns: since 1970 with -ttt, since the line before with -r.
     Seconds(u64),
-    /// `HH:MM:SS`, with a fraction or without: of -t and -tt; ns since midnight.
+    /// `HH:MM:SS`, with or without a fraction, as with -t and -tt; ns since midnight.
     OfDay(u64),
 }
 
-/// `None` where nothing could follow.
+/// Splits a line; `None` if nothing could follow the prefix.
 pub(super) fn split(text: &str) -> Option<PrefixedLine<'_>> {
     let mut rest = text.trim_start();
     let mut tid = None;
@@ -40,12 +40,13 @@ pub(super) fn split(text: &str) -> Option<PrefixedLine<'_>> {
     {
         time = Some(found);
         rest = after.trim_start();
-        // -ttt and -r together: `TIME (+     0.000123) call`.
+        // -ttt together with -r: `TIME (+     0.000123) call`.
         if let Some(both) = rest.strip_prefix("(+") {
             rest = both.split_once(')')?.1.trim_start();
         }
     }
-    // A whole number alone can be a time of -t with one process; strace pads no thread that way.
+    // A whole number alone can be a time of -t with one process; strace does not pad thread ids
+    // that way.
     (!rest.is_empty()).then_some(PrefixedLine {
         tid: tid.unwrap_or(0),
         time,
@@ -71,11 +72,12 @@ fn parse_time(word: &str) -> Option<Time> {
     }
 }
 
-/// Printed times below this are differences (-r), above it dates (-ttt): no call takes three years.
+/// Printed times below this are differences (-r), others are dates (-ttt): no call takes three
+/// years.
 const SINCE_1970_MIN_NS: u64 = 100_000_000 * 1_000_000_000;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
-/// Turns printed times into a clock that does not go back at midnight.
+/// Converts printed times to a clock that does not go back at midnight.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     now_ns: u64,
@@ -91,7 +93,7 @@ enum Seen {
 }
 
 impl Clock {
-    /// The start of a line's call, ns.
+    /// Returns the start of a line's call, ns.
     pub(super) fn start_ns(&mut self, time: Option<Time>) -> u64 {
         match time {
             Some(Time::Seconds(ns)) => {
@@ -109,7 +111,8 @@ impl Clock {
             Some(Time::OfDay(ns)) => {
                 self.seen.get_or_insert(Seen::OfDay);
                 let today = self.days_ns.saturating_add(ns);
-                // Lines of several threads may be out of order by a little; a day passes at once.
+                // Lines of several threads may be slightly out of order; a new day shows as one
+                // large step back.
                 if today.saturating_add(DAY_NS / 2) < self.now_ns {
                     self.days_ns = self.days_ns.saturating_add(DAY_NS);
                 }

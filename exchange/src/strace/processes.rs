@@ -1,23 +1,23 @@
-//! Who shares which descriptors: processes, threads, and what each descriptor stands for.
+//! Processes, threads, which descriptors they share, and what each descriptor refers to.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Descriptors of all processes together. A server has some thousand.
+/// The most descriptors of all processes together. A server has some thousands.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// An open file; `dup` and `fork` share it, and its position.
+/// An open file; `dup` and `fork` share it, including its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenFile {
     pub(super) path: String,
-    /// `None` where it is not known.
+    /// `None` if unknown.
     pub(super) position: Option<u64>,
     pub(super) append: bool,
     pub(super) direct: bool,
 }
 
-/// A descriptor.
+/// The state of a descriptor.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) file: Rc<RefCell<OpenFile>>,
@@ -32,26 +32,26 @@ struct Thread {
     descriptors: Descriptors,
 }
 
-/// All that are known.
+/// All processes known.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     threads: HashMap<u32, Thread>,
-    /// Latest call under way that makes a thread or process: by whom, and what is shared.
+    /// The latest unfinished call that creates a thread or process: its caller, and what is shared.
     forking: Option<(u32, Sharing)>,
-    /// Slots ever taken and not given back; an upper bound.
+    /// Slots ever taken and not released; an upper bound.
     slots: usize,
 }
 
 /// What a new thread shares with its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sharing {
-    /// Same process.
+    /// Whether it is in the same process.
     thread: bool,
     descriptors: bool,
 }
 
 impl Sharing {
-    /// From the text of a `clone`, `clone3`, `fork` or `vfork`.
+    /// Parses the text of a `clone`, `clone3`, `fork` or `vfork`.
     pub(super) fn of(text: &str) -> Self {
         let thread = text.contains("CLONE_THREAD");
         Self {
@@ -61,18 +61,18 @@ impl Sharing {
     }
 }
 
-/// Calls that make threads.
+/// Calls that create threads.
 pub(super) const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 
 impl Processes {
-    /// A call begins that other lines interrupt: its child may print before it returns.
+    /// Notes the start of a call that other lines interrupt: its child may print before it returns.
     pub(super) fn may_fork(&mut self, tid: u32, text: &str) {
         if FORKS.contains(&super::syntax::name_of(text)) {
             self.forking = Some((tid, Sharing::of(text)));
         }
     }
 
-    /// A thread was made.
+    /// Notes that a thread was created.
     pub(super) fn forked(&mut self, parent: u32, child: u32, sharing: Sharing) {
         if self.forking.is_some_and(|(tid, _)| tid == parent) {
             self.forking = None;
@@ -101,7 +101,8 @@ impl Processes {
         );
     }
 
-    /// A thread, known or new. The first that names itself is the one that did not before.
+    /// Returns a thread, known or new. The first thread to be named is the one that was nameless
+    /// before.
     fn thread(&mut self, tid: u32) -> &mut Thread {
         if !self.threads.contains_key(&tid) {
             if let Some((parent, sharing)) = self.forking.take() {
@@ -122,7 +123,7 @@ impl Processes {
         })
     }
 
-    /// The process of a thread.
+    /// Returns the process of a thread.
     pub(super) fn pid(&mut self, tid: u32) -> u32 {
         self.thread(tid).pid
     }
@@ -140,7 +141,7 @@ impl Processes {
         thread.descriptors.borrow().get(&descriptor).cloned()
     }
 
-    /// What a descriptor stands for from now on. False when there are too many.
+    /// Sets what a descriptor refers to from now on. Returns false if there are too many.
     pub(super) fn set(&mut self, tid: u32, descriptor: i64, slot: Slot) -> bool {
         if self.slots >= DESCRIPTORS_MAX {
             return false;
@@ -157,7 +158,7 @@ impl Processes {
         self.slots -= usize::from(old.is_some()).min(self.slots);
     }
 
-    /// A program was started in the process.
+    /// Notes that the process started a program.
     pub(super) fn executed(&mut self, tid: u32) {
         let thread = self.thread(tid);
         thread

@@ -7,19 +7,19 @@ use crate::blkparse::seconds_ns;
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<&'a str>,
-    /// `None` for `?`: it never returned, or is made again after a signal.
+    /// `None` for `?`: the call never returned, or is restarted after a signal.
     pub(super) result: Option<Returned<'a>>,
-    /// With -T.
+    /// The time in the call, with -T.
     pub(super) latency_ns: Option<u64>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Returned<'a> {
-    /// The number, or -1.
+    /// The returned number, or -1.
     pub(super) value: i64,
-    /// With -y, of a descriptor: its path. Else empty.
+    /// With -y, the path of the returned descriptor; otherwise empty.
     pub(super) path: &'a str,
-    /// `ENOENT`, or empty.
+    /// The error's name, such as `ENOENT`, or empty.
     pub(super) errno: &'a str,
 }
 
@@ -27,20 +27,20 @@ pub(super) struct Returned<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Descriptor<'a> {
     pub(super) number: i64,
-    /// Empty without -y.
+    /// The path; empty without -y.
     pub(super) path: &'a str,
 }
 
-/// No call has more; what a structure prints counts as one.
+/// The most arguments of a call; a printed structure counts as one.
 const ARGUMENTS_MAX: usize = 16;
 
-/// The word before the bracket.
+/// Returns the word before the bracket.
 pub(super) fn name_of(text: &str) -> &str {
     text.split('(').next().unwrap_or_default()
 }
 
 impl<'a> Call<'a> {
-    /// `Ok(None)` when this is no call at all, an error when it begins like one.
+    /// Parses a call. `Ok(None)` if this is not a call at all, an error if it begins like one.
     pub(super) fn parse(text: &'a str) -> Result<Option<Self>, String> {
         let name = name_of(text);
         let is_name = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
@@ -82,20 +82,20 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// AT_FDCWD or a descriptor, and with -y the folder it stands for.
+    /// Returns the folder that AT_FDCWD or a descriptor refers to, which is printed with -y.
     pub(super) fn folder(&self, i: usize) -> &'a str {
         let text = self.argument(i);
         text.find('<').map_or("", |start| path_in(&text[start..]))
     }
 
-    /// A string argument, decoded; `None` when strace shortened it or printed an address.
+    /// Returns a string argument, decoded; `None` if strace shortened it or printed an address.
     pub(super) fn text(&self, i: usize) -> Option<String> {
         let inner = self.argument(i).strip_prefix('"')?.strip_suffix('"')?;
         Some(unescape(inner))
     }
 }
 
-/// The path in `</path>` or `</path>(deleted)`; empty where it holds something else.
+/// Returns the path in `</path>` or `</path>(deleted)`; empty if it holds something else.
 fn path_in(text: &str) -> &str {
     let Some(inner) = text.strip_prefix('<') else {
         return "";
@@ -104,7 +104,7 @@ fn path_in(text: &str) -> &str {
     inner.strip_suffix('>').unwrap_or("")
 }
 
-/// Splits at the commas of the outermost level, up to the closing bracket; the rest follows it.
+/// Splits at the commas of the outermost level, up to the closing bracket. Also returns the rest.
 fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -115,7 +115,7 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
             b'/' if bytes[i..].starts_with(b"/*") => {
                 i += text[i..].find("*/").ok_or("a comment does not end")? + 2;
             }
-            // A path of -y: strace prints the brackets in it as octal numbers.
+            // A path printed by -y; strace prints brackets within it as octal numbers.
             b'<' if from < i && names_descriptor(&text[from..i]) => {
                 i += text[i..].find('>').ok_or("a path does not end")? + 1;
             }
@@ -142,13 +142,13 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
     Err("the arguments do not end".into())
 }
 
-/// Is this what a `<path>` may follow?
+/// Returns whether a `<path>` may follow this text.
 fn names_descriptor(text: &str) -> bool {
     let text = text.trim_start();
     text == "AT_FDCWD" || (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Behind the closing quote of a string that began before `i`.
+/// Returns the position after the closing quote of a string that began before `i`.
 fn after_string(bytes: &[u8], mut i: usize) -> Result<usize, String> {
     loop {
         match bytes.get(i) {
@@ -160,7 +160,7 @@ fn after_string(bytes: &[u8], mut i: usize) -> Result<usize, String> {
     }
 }
 
-/// Takes `<0.000012>` off the end.
+/// Removes `<0.000012>` from the end.
 fn latency(text: &str) -> (&str, Option<u64>) {
     let parts = text
         .strip_suffix('>')
@@ -190,7 +190,7 @@ fn returned(text: &str) -> Result<Option<Returned<'_>>, String> {
     }))
 }
 
-/// Decimal, or hexadecimal as addresses are.
+/// Parses an integer: decimal, or hexadecimal as addresses are.
 fn integer(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok().map(u64::cast_signed),
@@ -198,7 +198,7 @@ fn integer(text: &str) -> Option<i64> {
     }
 }
 
-/// Undoes strace's escapes: those of C, octal ones included.
+/// Undoes strace's escapes, which are those of C, including octal ones.
 pub(super) fn unescape(text: &str) -> String {
     if !text.contains('\\') {
         return text.into();

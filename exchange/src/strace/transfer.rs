@@ -1,4 +1,4 @@
-//! Reads, writes and syncs: which file, where in it, how much.
+//! Reads, writes and syncs: which file, at which offset, how many bytes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::processes::{OpenFile, Processes, Slot};
 use super::syntax::{Call, Descriptor, Returned, unescape};
 use crate::import::{Import, LineResult, RecordSink, malformed};
 
-/// What is no file on a disk.
+/// Paths that are not files on a disk.
 const IGNORED_FOLDERS: [&str; 2] = ["/proc/", "/sys/"];
 const IGNORED_DEVICES: [&str; 6] = [
     "/dev/null",
@@ -21,22 +21,22 @@ const IGNORED_DEVICES: [&str; 6] = [
     "/dev/pts/",
 ];
 
-/// Where a transfer takes place.
+/// The offset of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// At the file's own position, which moves.
+    /// The file's own position, which moves.
     Position,
-    /// At the offset in this argument; `-1` of the second kind of vectored calls is the position.
+    /// The offset in this argument; in the second kind of vectored calls, `-1` means the position.
     Argument(usize),
-    /// Nowhere: the whole file.
+    /// No offset: the whole file.
     None,
 }
 
-/// How many bytes are asked for.
+/// The number of bytes requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Length {
     Argument(usize),
-    /// As many as were transferred: the vectors are not summed up.
+    /// The number transferred: the vectors are not summed up.
     Transferred,
     Zero,
 }
@@ -67,7 +67,7 @@ const TRANSFERS: [(&str, IoOp, Place, Length); 13] = {
     ]
 };
 
-/// Is this the name of one?
+/// Returns whether this is the name of such a call.
 pub(super) fn is_one(name: &str) -> bool {
     TRANSFERS.iter().any(|(known, ..)| *known == name)
 }
@@ -81,7 +81,7 @@ pub(super) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// `None` when the call is another.
+    /// Recognises a call; `None` if it is another kind.
     pub(super) fn of(call: &'a Call<'a>) -> Option<Self> {
         let found = TRANSFERS.iter().find(|(name, ..)| *name == call.name);
         found.map(|(_, op, place, length)| Self {
@@ -92,7 +92,7 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// Makes an event of it, if it was on a file and returned.
+    /// Records an event, if the call was on a file and returned.
     pub(super) fn take<S: RecordSink>(
         &self,
         import: &mut Import<'_, S>,
@@ -133,7 +133,7 @@ impl<'a> Transfer<'a> {
         let offset = if !at_position {
             argument.and_then(|offset| u64::try_from(offset).ok())
         } else if file.append && self.op.is_write() {
-            // The end of the file, which is not printed, and where the position then stands.
+            // The position is now at the end of the file, which is not printed.
             file.position = None;
             None
         } else {
@@ -164,7 +164,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Bytes, or the negative errno.
+/// Returns the bytes, or the negative errno.
 fn result(returned: &Returned<'_>) -> LineResult<i32> {
     if returned.value >= 0 {
         return i32::try_from(returned.value)
@@ -173,7 +173,7 @@ fn result(returned: &Returned<'_>) -> LineResult<i32> {
     Ok(-errno(returned.errno))
 }
 
-/// The open file of a descriptor; `None` when it is no file, or not known.
+/// Returns the open file of a descriptor; `None` if it is not a file, or not known.
 fn slot_of(
     processes: &mut Processes,
     tid: u32,
@@ -198,12 +198,13 @@ fn slot_of(
     }
 }
 
-/// Like [`is_file`], for paths from opens: those may be relative.
+/// Like [`is_file`], but for paths from opens, which may be relative.
 fn is_tracked(path: &str) -> bool {
     !path.is_empty() && (!path.starts_with('/') || is_file(path))
 }
 
-/// Numbers of the errors that file calls return (errno(3), Linux's numbers); others count as EIO.
+/// Returns the number of an error that file calls return (errno(3), Linux's numbers); others count
+/// as EIO.
 fn errno(name: &str) -> i32 {
     const ERRORS: [(&str, i32); 19] = [
         ("EPERM", 1),
@@ -229,7 +230,7 @@ fn errno(name: &str) -> i32 {
     let known = ERRORS.iter().find(|(known, _)| *known == name);
     known.map_or(5, |(_, number)| *number)
 }
-/// A descriptor that was open before the trace began, known from -y.
+/// Returns a descriptor that was open before the trace began, known from -y.
 pub(super) fn known_by_path(descriptor: &Descriptor<'_>) -> Slot {
     Slot {
         file: Rc::new(RefCell::new(OpenFile {
@@ -242,7 +243,7 @@ pub(super) fn known_by_path(descriptor: &Descriptor<'_>) -> Slot {
     }
 }
 
-/// Does a path of -y name a file, and not a socket, pipe or terminal?
+/// Returns whether a path printed by -y names a file, not a socket, pipe or terminal.
 pub(super) fn is_file(path: &str) -> bool {
     path.starts_with('/')
         && !path.contains("<char ")

@@ -1,9 +1,9 @@
-//! The permutation from disk order to key order, and what tells how far the two are apart.
+//! The permutation from disk order to key order, and measures of how far the two are apart.
 
 use seekscope_wiredtiger::tree::Leaf;
 
-/// Places in key order by ascending offset; leaves at the same offset stay in key order. `None`
-/// beyond 2³² leaves.
+/// Returns places in key order by ascending offset; leaves at the same offset stay in key order.
+/// `None` beyond 2³² leaves.
 pub(crate) fn by_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
     let count = u32::try_from(leaves.len()).ok()?;
     if let Some(order) = by_packed_offset(leaves) {
@@ -14,9 +14,9 @@ pub(crate) fn by_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
     Some(order)
 }
 
-/// The same by sorting offsets with their places in the bits below, several times faster than
-/// looking each offset up. `None` where both do not fit in 64 bits, which takes offsets that are no
-/// multiples of an allocation unit, or lies beyond any file.
+/// Does the same by sorting offsets with their places in the lower bits, several times faster than
+/// looking each offset up. `None` if both do not fit in 64 bits, which happens only with offsets
+/// that are not multiples of an allocation unit, or lie beyond any file.
 fn by_packed_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
     let all_bits = leaves.iter().fold(0, |bits, leaf| bits | leaf.offset);
     let unit_bits = all_bits.trailing_zeros().min(63);
@@ -32,7 +32,7 @@ fn by_packed_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
     Some(packed.into_iter().map(place).collect())
 }
 
-/// Σd² of the ranks, for Spearman's ρ.
+/// Returns Σd² of the ranks, for Spearman's ρ.
 pub(super) fn squared_displacements(order: &[u32]) -> f64 {
     let squares = order.iter().zip(0u32..).map(|(&ordinal, rank)| {
         let distance = f64::from(ordinal.abs_diff(rank));
@@ -41,7 +41,7 @@ pub(super) fn squared_displacements(order: &[u32]) -> f64 {
     squares.sum()
 }
 
-/// Pairs that stand the wrong way round in a permutation of `0..N`, for Kendall's τ.
+/// Counts the inverted pairs in a permutation of `0..N`, for Kendall's τ.
 ///
 /// A pair out of order agrees in some high bits and then has a 1 before a 0. So the numbers are
 /// dealt out bit by bit from the highest, as in a radix sort, and at each bit the ones that each

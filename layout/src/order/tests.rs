@@ -49,7 +49,7 @@ fn backwards() {
     assert_eq!(order.gaps, [(65_536, 0, 99)]);
 }
 
-/// Eight ranges that took turns: no global order to speak of within a turn, long runs all the same.
+/// Eight ranges that took turns: hardly any global order within a turn, but long runs all the same.
 #[test]
 fn interleaved_ranges_are_sequential_without_global_order() {
     // Range r's leaves lie at every eighth place: gaps of 7 leaves.
@@ -175,7 +175,7 @@ proptest! {
         prop_assert!(least <= bytes && bytes < 2 * least);
     }
 
-    /// Offsets too wide to be packed, or not.
+    /// Offsets that fit when packed, and some too wide for that.
     #[test]
     fn disk_order(offsets in prop::collection::vec(prop_oneof![0u64..9, (0u64..9).prop_map(|n| n << 12), any::<u64>()], 1..50)) {
         let leaves: Vec<Leaf> = offsets.iter().map(|&offset| leaf(offset, 0)).collect();

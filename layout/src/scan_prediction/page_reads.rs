@@ -12,8 +12,8 @@ pub(super) struct PageRead {
     pub(super) is_leaf: bool,
 }
 
-/// The reads of a scan over leaves in key order; deleted ones are left out. It need not come to internal
-/// pages of which it skips all leaves; they are few, and are counted with the next one.
+/// Returns the reads of a scan over leaves in key order; deleted ones are left out. A scan need not
+/// read internal pages whose leaves it skips; they are few, and are counted with the next one.
 pub(super) fn page_reads(leaves: &[Leaf], internal: &[InternalPage]) -> Vec<PageRead> {
     let mut reads = Vec::with_capacity(leaves.len() + internal.len());
     let mut passed = 0;

@@ -1,8 +1,8 @@
-//! Which leaves stand for all: a few stretches of key order, as read-ahead depends on neighbours.
+//! Which leaves represent all: a few ranges of key order, as read-ahead depends on neighbours.
 //!
-//! What the leaves between the stretches would have left in the page cache is not known to the
-//! simulation. Where a shuffled file fits into memory this makes its scan look about a tenth too long:
-//! 12 % for 1.6 GB in 50,000 leaves, a tenth of them simulated.
+//! What the leaves between the ranges would have left in the page cache is unknown to the
+//! simulation. If a shuffled file fits into memory, this makes its scan look about a tenth too
+//! long: 12 % for 1.6 GB in 50,000 leaves, a tenth of them simulated.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use seekscope_stats::SplitMix64;
 
 const STRETCHES: usize = 16;
 
-/// All of `0..count`, or stretches of it that come to `most` together: one at a random place in each
+/// Returns all of `0..count`, or ranges of it that add up to `most`: one at a random place in each
 /// of 16 equal parts.
 pub(super) fn sampled_ordinals(count: usize, most: usize, seed: u64) -> Vec<Range<usize>> {
     if count <= most {

@@ -1,4 +1,4 @@
-//! The second pass: events to users, checkpoints and what happened meanwhile.
+//! The second pass: assigns events to users and checkpoints, and finds what happened during those.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -10,21 +10,21 @@ use super::{Checkpoint, DeviceUse, FileUse, PAUSE_NS};
 use crate::trace::sketch::Sketch;
 use crate::{ThreadRole, TraceAnalysis};
 
-/// Latencies of one user that are kept as they are; beyond, within 3 %.
+/// The most latencies of one user that are kept exactly; with more, they are within 3 %.
 const USER_EXACT_MAX: usize = 64;
-/// Checkpoints with figures of their own; later ones are left out.
+/// The most checkpoints with figures of their own; later ones are left out.
 const CHECKPOINTS_MAX: usize = 16_384;
-/// Files counted per checkpoint.
+/// The most files counted per checkpoint.
 const CHECKPOINT_FILES_MAX: usize = 65_536;
 
-/// Takes the events of a trace in the order in which a run keeps them, that of their completion.
-/// Memory is bounded by the files that the first pass told apart.
+/// Takes the events of a trace in the order in which a run keeps them, which is that of completion.
+/// Memory is bounded by the number of files that the first pass kept separate.
 pub struct DeviceUseFinder {
     roles: HashMap<u32, ThreadRole>,
     files: HashMap<u32, FileRole>,
     users: HashMap<(u32, ThreadRole, bool), User>,
     checkpoints: Vec<Checkpoint>,
-    /// Of the checkpoint under way.
+    /// Files written by the present checkpoint.
     files_written: HashSet<u32>,
     journal: Slots,
     reads: Slots,
@@ -40,7 +40,7 @@ struct User {
 }
 
 impl DeviceUseFinder {
-    /// For the trace that the first pass was made over.
+    /// Returns a finder for the trace that the first pass analysed.
     pub fn new(trace: &TraceAnalysis) -> Self {
         let roles = trace.threads.iter().map(|t| (t.thread.tid, t.role));
         let files = trace.files.iter().map(|f| (f.file.file_id, f.file.role));
@@ -55,7 +55,7 @@ impl DeviceUseFinder {
         }
     }
 
-    /// The next event.
+    /// Takes the next event.
     pub fn push(&mut self, event: &IoEvent) {
         let known = self.files.get(&event.file_id).copied();
         let Some(file) = known.filter(|_| event.op.layer() == IoLayer::File) else {
@@ -80,7 +80,7 @@ impl DeviceUseFinder {
         }
     }
 
-    /// What was seen.
+    /// Returns what was found.
     pub fn finish(mut self) -> DeviceUse {
         for checkpoint in &mut self.checkpoints {
             checkpoint.longest_journal_sync_ns = self.journal.longest_during(checkpoint);
@@ -104,10 +104,10 @@ impl DeviceUseFinder {
         }
     }
 
-    /// A write or sync by a thread that makes checkpoints.
+    /// Counts a write or sync by a thread that makes checkpoints.
     fn checkpoint(&mut self, event: &IoEvent) {
         let ended_ns = event.t_ns.saturating_add(event.latency_ns);
-        // Events come in order of their end, so only how early this one began matters.
+        // Events come in order of completion, so only how early this one began matters.
         let goes_on = |last: &Checkpoint| event.t_ns <= last.ended_ns.saturating_add(PAUSE_NS);
         if !self.checkpoints.last().is_some_and(goes_on) {
             if self.checkpoints.len() == CHECKPOINTS_MAX {

@@ -1,4 +1,4 @@
-//! Latencies by the time in which calls began, so that they can be told apart once it is known when
+//! Latencies by the time at which calls began, so that they can be separated once it is known when
 //! checkpoints ran.
 
 use seekscope_stats::Quantiles;
@@ -7,21 +7,21 @@ use super::Checkpoint;
 use crate::EXACT_VALUES_MAX;
 use crate::trace::sketch::Sketch;
 
-/// Slots at most; they double their length when there would be more.
+/// The most slots; their length doubles when there would be more.
 const SLOTS_MAX: usize = 4096;
-/// Length of a slot to begin with, ns.
+/// Initial length of a slot, ns.
 const SLOT_NS: u64 = 10_000_000;
 
 /// Latencies of calls, counted by the slot of time in which each call began.
 pub(super) struct Slots {
     started_ns: u64,
     slot_ns: u64,
-    /// `None` where nothing began.
+    /// `None` if no call began in the slot.
     slots: Vec<Option<Box<Sketch>>>,
 }
 
 impl Slots {
-    /// Of a trace that started then.
+    /// Returns slots for a trace that started at `started_ns`.
     pub(super) fn new(started_ns: u64) -> Self {
         Self {
             started_ns,
@@ -34,7 +34,7 @@ impl Slots {
         let slot = loop {
             match usize::try_from(self.slot_of(t_ns)) {
                 Ok(slot) if slot < SLOTS_MAX => break slot,
-                // A time this far off is damaged; it counts with the last.
+                // A time this far off is damaged; it counts in the last slot.
                 _ if self.slot_ns > u64::MAX / 2 => break SLOTS_MAX - 1,
                 _ => self.halve(),
             }
@@ -47,8 +47,8 @@ impl Slots {
             .add(latency_ns);
     }
 
-    /// Of the calls that began while one of the checkpoints ran, and of the others. A slot belongs to
-    /// a checkpoint that touches it.
+    /// Returns the latencies of the calls that began while one of the checkpoints ran, and those of
+    /// the others. A slot that a checkpoint touches counts as part of it.
     pub(super) fn split(&self, checkpoints: &[Checkpoint]) -> (Quantiles, Quantiles) {
         let mut during = Sketch::<6>::new(EXACT_VALUES_MAX);
         let mut otherwise = during.clone();
@@ -67,7 +67,8 @@ impl Slots {
         (during.quantiles(), otherwise.quantiles())
     }
 
-    /// The longest call that began while the checkpoint ran, ns; 0 without any.
+    /// Returns the latency of the longest call that began while the checkpoint ran, ns; 0 if there
+    /// was none.
     pub(super) fn longest_during(&self, checkpoint: &Checkpoint) -> u64 {
         let place = |t_ns| usize::try_from(self.slot_of(t_ns)).unwrap_or(usize::MAX);
         let from = place(checkpoint.started_ns);

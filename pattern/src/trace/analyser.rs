@@ -1,4 +1,4 @@
-//! The one pass over the events of a trace.
+//! The single pass over the events of a trace.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -18,13 +18,13 @@ use super::threads::Threads;
 use crate::CacheCounts;
 use crate::access::Access;
 
-/// Pages that the re-use distances over all files are followed for.
+/// The most pages that are followed for the re-use distances over all files.
 const REUSE_PAGES_MAX: usize = 16_384;
 
-/// Slices of all files together before slices become twice as long.
+/// The most slices of all files together before slices become twice as long.
 const FILE_SLICES_MAX: usize = 65_536;
 
-/// Disks with figures of their own; requests of later ones are left out of `disks`.
+/// The most disks with figures of their own; requests of later ones are left out of `disks`.
 const DISKS_MAX: usize = 256;
 
 /// Takes the events of a trace one by one and keeps counts, sketches and samples of bounded size.
@@ -33,7 +33,7 @@ pub struct TraceAnalyser {
     reorder: Reorder,
     events: u64,
     latencies_cut_off: u64,
-    /// Start of the first event handed out, end of the last.
+    /// Start of the first event handed out, and end of the last.
     span_ns: Option<(u64, u64)>,
     slice_ns: u64,
     file_slices: usize,
@@ -49,7 +49,7 @@ pub struct TraceAnalyser {
 }
 
 impl TraceAnalyser {
-    /// An analyser without events.
+    /// Returns an analyser without events.
     pub fn new(options: AnalysisOptions) -> Self {
         let exact_max = options.exact_values_max;
         Self {
@@ -72,7 +72,7 @@ impl TraceAnalyser {
         }
     }
 
-    /// The next event, in the order in which a run keeps them: that of completion.
+    /// Takes the next event, in the order in which a run keeps them: that of completion.
     pub fn push(&mut self, event: &IoEvent) {
         self.events += 1;
         self.latencies_cut_off += u64::from(event.is_cut_off());
@@ -80,7 +80,7 @@ impl TraceAnalyser {
         self.count(&due);
     }
 
-    /// The figures. Files and threads without a record get an empty name.
+    /// Returns the figures. Files and threads without a record get an empty name.
     pub fn finish(mut self, files: &[FileRecord], threads: &[ThreadRecord]) -> TraceAnalysis {
         let due = self.reorder.finish();
         self.count(&due);
@@ -136,8 +136,8 @@ impl TraceAnalyser {
         files
     }
 
-    /// The next events in order of start. What concerns one file only is counted file by file
-    /// afterwards, because a file's state then stays in the processor's cache.
+    /// Counts the next events in order of start. Anything that concerns only one file is counted
+    /// file by file afterwards, because a file's state then stays in the processor's cache.
     fn count(&mut self, due: &[IoEvent]) {
         for event in due {
             self.count_in_all(event);
@@ -153,7 +153,7 @@ impl TraceAnalyser {
         }
         if self.file_slices > self.file_slices_max {
             self.double_slices();
-            // With more files than that, one slice per file has to be allowed.
+            // With more files than that, each file must be allowed one slice.
             self.file_slices_max = FILE_SLICES_MAX.max(self.file_slices.saturating_mul(2));
         }
     }
@@ -180,7 +180,7 @@ impl TraceAnalyser {
         }
     }
 
-    /// Events of one file.
+    /// Counts events of one file.
     fn count_in_file<'a>(&mut self, file_id: u32, events: impl Iterator<Item = &'a IoEvent>) {
         let (started_ns, _) = self.span_ns.unwrap_or_default();
         let slices_max = self.options.slices_max.max(1) as u64;
@@ -200,7 +200,7 @@ impl TraceAnalyser {
                 file.add_request(event);
                 continue;
             }
-            // Even the longest slice may end before a damaged time.
+            // A damaged time may lie beyond even the longest slice.
             let slice = event.t_ns.saturating_sub(started_ns) / self.slice_ns;
             let before = file.slices().count();
             file.add_call(event, slice.min(slices_max - 1));
@@ -209,7 +209,7 @@ impl TraceAnalyser {
     }
 
     fn count_in_disk(&mut self, event: &IoEvent) {
-        // A request without a place (a damaged record) is on no disk.
+        // A request without a place (a damaged record) belongs to no disk.
         let Some(request) = event.request else {
             return;
         };
@@ -223,7 +223,7 @@ impl TraceAnalyser {
         }
     }
 
-    /// Makes slices longer until one of them holds what is `elapsed_ns` into the trace.
+    /// Lengthens slices until one of them contains the time `elapsed_ns` after the trace's start.
     fn make_room_for(&mut self, elapsed_ns: u64) {
         let slices_max = self.options.slices_max.max(1) as u64;
         while elapsed_ns / self.slice_ns >= slices_max && self.slice_ns < u64::MAX {
@@ -254,7 +254,7 @@ fn known_file<'a>(
     Some(files.entry(file_id).or_insert_with(new))
 }
 
-/// For an event whose file was not recorded.
+/// Returns a record for an event whose file was not recorded.
 fn nameless(file_id: u32) -> FileRecord {
     FileRecord {
         file_id,

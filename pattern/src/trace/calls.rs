@@ -6,7 +6,7 @@ use super::result::SyncCalls;
 use super::sketch::Sketch;
 use crate::{CacheCounts, Transfers};
 
-/// Reads or writes.
+/// Counter of reads or of writes.
 #[derive(Debug, Clone)]
 pub(crate) struct TransferCounter {
     calls: u64,
@@ -65,7 +65,7 @@ impl TransferCounter {
     }
 }
 
-/// Reads, writes and syncs.
+/// Counter of reads, writes and syncs.
 #[derive(Debug, Clone)]
 pub(crate) struct CallCounter {
     pub(crate) reads: TransferCounter,
@@ -102,7 +102,7 @@ impl CallCounter {
 }
 
 impl CacheCounts {
-    /// Counts a read; those that cannot tell are left out.
+    /// Counts a read, unless its outcome is unknown.
     pub(crate) fn add(&mut self, event: &IoEvent) {
         let Some(outcome) = event.cache_outcome() else {
             return;

@@ -1,9 +1,9 @@
 //! The one word for a pattern, chosen from the evidence of single accesses.
 //!
-//! Steps alone do not do: when one access in five belongs to something else, a scan has 64 % of its
-//! steps left (0.8 × 0.8), and as many streams as threads have none. So each access is asked
-//! whether it goes on with one of the recent streams, strides or places ([`Evidence`]); a foreign
-//! access in between then costs its own share only.
+//! Steps alone are not enough: when one access in five belongs to something else, a scan keeps only
+//! 64 % of its steps (0.8 × 0.8), and as many streams as threads keep none. So each access is
+//! checked for whether it continues one of the recent streams, strides or places ([`Evidence`]); a
+//! foreign access in between then costs only its own share.
 //!
 //! With f, b, s, r the shares for forward streams, backward streams, strides and repeats:
 //!
@@ -23,7 +23,7 @@
 use super::result::Evidence;
 use crate::PatternKind;
 
-/// Below this many accesses a share says nothing.
+/// With fewer accesses than this, a share says nothing.
 pub(crate) const ACCESSES_MIN: u64 = 8;
 
 /// From this share on a pattern dominates.

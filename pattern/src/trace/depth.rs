@@ -1,4 +1,4 @@
-//! How many operations are under way at once.
+//! How many operations are in flight at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use super::result::QueueDepth;
 /// Takes operations in order of their start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Depth {
-    /// Ends of those under way, the next one first.
+    /// Ends of the operations in flight, the next one first.
     ends_ns: BinaryHeap<Reverse<u64>>,
     max: usize,
     busy_ns: u64,

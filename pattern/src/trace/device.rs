@@ -1,4 +1,4 @@
-//! The view of the disks: requests, not calls.
+//! The disks' view: requests, not calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,21 +15,21 @@ pub struct DiskTrace {
     pub flushes: SyncCalls,
     pub discards: u64,
     pub discard_bytes: u64,
-    /// Requests of every kind under way at once.
+    /// How many requests of every kind were in flight at once.
     pub queue_depth: QueueDepth,
     /// Bytes of reads and writes by what they were for.
     pub read_bytes_by_purpose: BytesByPurpose,
     pub write_bytes_by_purpose: BytesByPurpose,
 }
 
-/// Bytes of requests; the first three add up to all of them.
+/// Bytes of requests by purpose; the first three add up to all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BytesByPurpose {
-    /// Contents of a file that is known.
+    /// Contents of a known file.
     pub file_bytes: u64,
-    /// The filesystem's own.
+    /// The filesystem's own data.
     pub metadata_bytes: u64,
     pub unknown_bytes: u64,
-    /// Of all of them: nobody waited yet when they were issued.
+    /// Bytes, among all of these, that nobody was waiting for when they were requested.
     pub read_ahead_bytes: u64,
 }

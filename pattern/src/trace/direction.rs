@@ -1,4 +1,4 @@
-//! The pattern of one direction: a file's reads, its writes, a disk's read or write requests.
+//! The pattern of one direction: a file's reads or writes, a disk's read or write requests.
 
 use seekscope_run::IoEvent;
 
@@ -12,13 +12,13 @@ use super::touched::Touched;
 use crate::access::Access;
 use crate::{AccessPattern, Direction, PatternKind, Transfers};
 
-/// Threads per direction whose own steps are followed; later ones are left out.
+/// The most threads per direction whose own steps are followed; later ones are left out.
 const THREADS_MAX: usize = 256;
 
-/// A thread's own steps are sequential from this share on.
+/// The share from which a thread's own steps count as sequential.
 const SEQUENTIAL_THREAD_SHARE: f64 = 0.8;
 
-/// Counts everything about one direction but its calls as such.
+/// Counts everything about one direction except the calls as such.
 pub(crate) struct PatternCounter {
     judge: Judge,
     counts: StepCounts,
@@ -32,7 +32,7 @@ pub(crate) struct PatternCounter {
     threads: NumberMap<u32, ThreadSteps>,
 }
 
-/// What an access was found to be, for whoever counts it a second time, in a slice.
+/// The findings about an access, for counting it a second time in a slice.
 pub(crate) struct Noted {
     pub(crate) judged: Judged,
     pub(crate) new_bytes: u64,
@@ -54,7 +54,7 @@ impl PatternCounter {
         }
     }
 
-    /// The next access in order of start.
+    /// Takes the next access in order of start.
     pub(crate) fn add(&mut self, access: Access, tid: u32) -> Noted {
         let judged = self.judge.next(access);
         self.counts.add(&judged);
@@ -78,7 +78,7 @@ impl PatternCounter {
         &self.touched
     }
 
-    /// `None` without accesses.
+    /// Returns the pattern; `None` without accesses.
     pub(crate) fn pattern(&self) -> Option<AccessPattern> {
         let counts = &self.counts;
         if counts.accesses == 0 {
@@ -141,7 +141,7 @@ impl PatternCounter {
     }
 }
 
-/// Calls of one direction and, once one of them transferred a byte, their pattern.
+/// Counts the calls of one direction and, once one of them has transferred a byte, their pattern.
 pub(crate) struct DirectionCounter {
     exact_max: usize,
     calls: u64,
@@ -163,7 +163,7 @@ impl DirectionCounter {
         }
     }
 
-    /// The next call or request in order of start, with what it accessed, if anything.
+    /// Takes the next call or request in order of start, with its access, if any.
     pub(crate) fn add(&mut self, event: &IoEvent, access: Option<Access>) -> Option<Noted> {
         let exact_max = self.exact_max;
         self.calls += 1;
@@ -203,7 +203,7 @@ impl DirectionCounter {
     }
 }
 
-/// Every gap that is not 0 is in exactly one of these.
+/// Gaps by kind; every gap that is not 0 is in exactly one of these.
 struct Gaps {
     /// Forward, inside the sequential window.
     small: Sketch,
@@ -237,7 +237,7 @@ impl Gaps {
         sum
     }
 
-    /// Of the steps that are not sequential.
+    /// Returns the seek distances: the gaps of the steps that are not sequential.
     fn seeks(&self) -> Sketch {
         let mut sum = self.far.clone();
         sum.merge(&self.backward);
@@ -251,11 +251,11 @@ impl Gaps {
     }
 }
 
-/// Stretches of contiguous accesses.
+/// Runs, which are series of contiguous accesses.
 struct Runs {
     accesses: Sketch,
     bytes: Sketch,
-    /// The run under way: accesses, bytes.
+    /// Accesses and bytes of the present run.
     current: (u64, u64),
 }
 
@@ -284,7 +284,7 @@ impl Runs {
         self.current = (0, 0);
     }
 
-    /// With the run under way as the last one.
+    /// Returns the sketches, with the present run as the last one.
     fn finish(&self) -> (Sketch, Sketch) {
         let mut all = Self {
             accesses: self.accesses.clone(),

@@ -10,7 +10,7 @@ use crate::access::Access;
 
 const SECTOR_BYTES: u64 = 512;
 
-/// One disk while the trace is read.
+/// The counters of one disk while the trace is read.
 pub(crate) struct DiskCounter {
     reads: DirectionCounter,
     writes: DirectionCounter,
@@ -64,7 +64,7 @@ impl DiskCounter {
 }
 
 impl BytesByPurpose {
-    /// A request knows its offset in a file only if it knows the file.
+    /// Counts a request. It has an offset in a file only if its file is known.
     fn add(&mut self, event: &IoEvent) {
         let bytes = event.bytes();
         *if event.flags.has(IoFlags::METADATA) {

@@ -1,6 +1,7 @@
-//! How many different pages, in a quarter of a kilobyte, and so that two counts can be joined.
+//! How many different pages there are, in a quarter of a kilobyte, and such that two counts can be
+//! merged.
 
-/// Flajolet and others, "HyperLogLog" (2007), with 256 registers: standard error 1.04 / √256 =
+/// Uses Flajolet and others, "HyperLogLog" (2007), with 256 registers: standard error 1.04 / √256 =
 /// 6.5 %; below 640 pages linear counting, which is better.
 #[derive(Debug, Clone)]
 pub(crate) struct DistinctPages {

@@ -13,17 +13,18 @@ use super::touched::{PAGE_BYTES, Touched};
 use crate::CacheCounts;
 use crate::access::Access;
 
-/// Pages that the re-use distances of one file are followed for.
+/// The most pages that are followed for the re-use distances of one file.
 const REUSE_PAGES_MAX: usize = 2048;
 
-/// Files that begin with every page being followed; later ones with one in eight.
+/// The number of files for which every page is followed at first; for later files it is one page in
+/// eight.
 const FULL_RATE_FILES: usize = 64;
 
-/// Pages of one call that count as touched in slices and as re-used: 16 MiB. A longer call is
-/// counted as if it ended there, so that no event costs more than a bounded time.
+/// The most pages of one call that count as touched in slices and as re-used: 16 MiB. A longer call
+/// is counted as if it ended there, so that the time per event is bounded.
 const PAGES_PER_CALL_MAX: u64 = 4096;
 
-/// One file while the trace is read.
+/// The counters of one file while the trace is read.
 pub(crate) struct FileCounter {
     reads: DirectionCounter,
     writes: DirectionCounter,
@@ -37,7 +38,7 @@ pub(crate) struct FileCounter {
 }
 
 impl FileCounter {
-    /// `rank`: how many files came before this one.
+    /// `rank` is the number of files that came before this one.
     pub(crate) fn new(exact_max: usize, rank: usize) -> Self {
         let rate_log2 = if rank < FULL_RATE_FILES { 0 } else { 3 };
         Self {
@@ -58,7 +59,7 @@ impl FileCounter {
         }
     }
 
-    /// An event of the file layer, in its slice of time.
+    /// Counts an event of the file layer in its slice of time.
     pub(crate) fn add_call(&mut self, event: &IoEvent, slice: u64) {
         let (direction, reads) = match event.op.kind() {
             IoKind::Read => (&mut self.reads, true),
@@ -97,7 +98,7 @@ impl FileCounter {
         }
     }
 
-    /// A request of a disk on behalf of this file.
+    /// Counts a disk request on behalf of this file.
     pub(crate) fn add_request(&mut self, event: &IoEvent) {
         let device = &mut self.device;
         match event.op.kind() {
@@ -123,7 +124,8 @@ impl FileCounter {
         &mut self.slices
     }
 
-    /// `requests_recorded`: whether no request on behalf of this file means that there was none.
+    /// Returns the figures. `requests_recorded`: whether no request on behalf of this file means
+    /// that there was none.
     pub(crate) fn finish(
         &self,
         file: FileRecord,
@@ -163,7 +165,7 @@ impl FileCounter {
     }
 }
 
-/// Requests on behalf of one file.
+/// Counter of requests on behalf of one file.
 struct DeviceCounter {
     reads: TransferCounter,
     writes: TransferCounter,
@@ -171,7 +173,7 @@ struct DeviceCounter {
     read: Touched,
 }
 
-/// The pages of an access, up to a bound.
+/// Returns the pages of an access, up to a bound.
 pub(crate) fn pages(access: Access) -> impl Iterator<Item = u64> {
     let first = access.offset / PAGE_BYTES;
     let last = (access.end() - 1) / PAGE_BYTES;

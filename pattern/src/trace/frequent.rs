@@ -1,12 +1,13 @@
-//! The commonest of many numbers, in bounded space.
+//! The most frequent of many numbers, in bounded space.
 
 use super::hash::NumberMap;
 
-/// Different numbers counted at once.
+/// The most different numbers counted at once.
 const KEPT_MAX: usize = 256;
 
-/// Misra and Gries, "Finding repeated elements" (1982): counts are exact while there were at most
-/// 256 different numbers, and afterwards too low by at most 1/257 of all that was added.
+/// Uses Misra and Gries, "Finding repeated elements" (1982): counts are exact while there were at
+/// most 256 different numbers, and afterwards too low by at most 1/257 of everything that was
+/// added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frequent {
     counts: NumberMap<i64, u64>,
@@ -36,7 +37,7 @@ impl Frequent {
         }
     }
 
-    /// The commonest number; of equals, the one that was first to become so.
+    /// Returns the most frequent number; of several, the one that became so first.
     pub(crate) fn top(&self) -> Option<i64> {
         self.top.map(|(value, _)| value)
     }

@@ -1,10 +1,10 @@
-//! Cheap hashing of small numbers. Tables keyed by it are bounded, so a trace made to collide costs
-//! a bounded time per event.
+//! Cheap hashing of small numbers. Tables keyed by it are bounded, so the cost per event stays
+//! bounded even for a trace made to collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map from one number.
+/// A map keyed by one number.
 pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// SplitMix64's finaliser: every bit of the number reaches every bit of the hash.
@@ -15,13 +15,13 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A page of a file.
+/// Hashes a page of a file.
 #[inline]
 pub(crate) fn page_hash(file_id: u32, page: u64) -> u64 {
     mix(page ^ u64::from(file_id).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// For keys that are one number.
+/// A hasher for keys that are one number.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 

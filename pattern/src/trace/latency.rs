@@ -1,4 +1,4 @@
-//! Latencies of one direction, by what the page cache had and by the step that led to the access.
+//! Latencies of one direction, by cache outcome and by the step that led to the access.
 
 use seekscope_run::{CacheOutcome, IoEvent};
 
@@ -6,14 +6,14 @@ use super::result::{BytesBySource, LatencyByOutcome};
 use super::sketch::Sketch;
 use super::steps::Step;
 
-/// Outcomes, with "cannot tell" as the last.
+/// Number of outcomes, the last of which is "cannot tell".
 const OUTCOMES: usize = 5;
 
-/// Sequential steps, other steps, and what no step led to: the first access, failed calls.
+/// Number of kinds of step: sequential, other, and none, as for the first access and failed calls.
 const STEPS: usize = 3;
 
-/// Every latency is in exactly one of 15 sketches, so one event costs one addition; every split
-/// wanted is a sum of some.
+/// Puts each latency into exactly one of 15 sketches, so one event costs one addition; every split
+/// that is needed is a sum of some of them.
 #[derive(Default)]
 pub(crate) struct LatencyGrid {
     cells: [Option<Box<Sketch>>; OUTCOMES * STEPS],
@@ -34,7 +34,7 @@ impl LatencyGrid {
             .add(latency_ns);
     }
 
-    /// All cells with these outcomes and steps together.
+    /// Returns the sum of all cells with these outcomes and steps.
     fn sum(&self, wanted: impl Fn(usize, usize) -> bool) -> Sketch {
         let mut cells = self.cells.iter().enumerate().filter_map(|(i, cell)| {
             let cell = cell.as_deref()?;

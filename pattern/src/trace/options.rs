@@ -1,20 +1,20 @@
-//! How a trace is to be analysed.
+//! Options of a trace analysis.
 
-/// Unless asked for otherwise, quantiles of up to this many values are exact.
+/// The default number of values up to which quantiles are exact.
 pub const EXACT_VALUES_MAX: usize = 256;
 
-/// Bounds of an analysis; all of them keep memory bounded whatever the trace holds.
+/// Bounds of an analysis, which keep memory bounded whatever the trace contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnalysisOptions {
-    /// Length of a time slice to begin with, ns; doubled whenever there would be too many.
+    /// Initial length of a time slice, ns; doubled whenever there would be too many.
     pub slice_ns: u64,
-    /// Slices of the whole trace at most.
+    /// The most slices of the whole trace.
     pub slices_max: usize,
-    /// Files with figures of their own; later ones are counted together.
+    /// The most files with figures of their own; later ones are counted together.
     pub files_max: usize,
     /// Events held back to put them in order of their start.
     pub reorder_events: usize,
-    /// Values up to which a quantile is exact; beyond, it is within 0.8 %.
+    /// Number of values up to which a quantile is exact; with more, it is within 0.8 %.
     pub exact_values_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Puts events that arrive in order of their completion in order of their start.
+//! Puts events that arrive in order of completion into order of start.
 
 use seekscope_run::IoEvent;
 
@@ -22,7 +22,7 @@ impl Reorder {
         }
     }
 
-    /// Takes an event; gives back those that are due, mostly none.
+    /// Takes an event; returns those that are due, mostly none.
     pub(crate) fn push(&mut self, event: IoEvent) -> Vec<IoEvent> {
         self.held.push(event);
         if self.held.len() <= self.window.saturating_mul(2) {
@@ -31,7 +31,7 @@ impl Reorder {
         self.hand_out(self.window + 1)
     }
 
-    /// All that is left.
+    /// Returns all that are left.
     pub(crate) fn finish(&mut self) -> Vec<IoEvent> {
         self.hand_out(self.held.len())
     }

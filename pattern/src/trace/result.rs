@@ -1,4 +1,4 @@
-//! What an analysis of a trace says. Plain data: [`crate::TraceAnalyser`] fills it in.
+//! The result of a trace analysis. Plain data, filled in by [`crate::TraceAnalyser`].
 
 use seekscope_run::{FileRecord, ThreadRecord};
 use seekscope_stats::Quantiles;
@@ -18,10 +18,12 @@ pub struct TraceAnalysis {
     pub ended_ns: u64,
     /// Events given, of both layers.
     pub events: u64,
-    /// Events that came too late to be put in order of their start; analysed where they came.
+    /// Events that came too late to be put in order of their start; they were analysed in order of
+    /// arrival.
     pub late_events: u64,
-    /// Events whose latency is a lower bound ([`seekscope_run::IoEvent::is_cut_off`]): of runs of earlier
-    /// versions. Then the longest latencies and sums of latencies are lower bounds, too.
+    /// Events whose latency is a lower bound ([`seekscope_run::IoEvent::is_cut_off`]), which occur
+    /// in runs of earlier versions. The longest latencies and the sums of latencies are then lower
+    /// bounds too.
     #[serde(default)]
     pub latencies_cut_off: u64,
     /// Length of a slice. Slice i covers `started_ns + i * slice_ns` and the `slice_ns` after it.
@@ -32,13 +34,13 @@ pub struct TraceAnalysis {
     pub syncs: SyncCalls,
     pub cache: CacheCounts,
     pub queue_depth: QueueDepth,
-    /// Over the reads of all files: what a cache of some size would have to hold.
+    /// Re-use over the reads of all files: what a cache of a given size would have to hold.
     pub reuse: ReuseDistances,
-    /// Most bytes read first, then most bytes written.
+    /// Files, those with the most bytes read first, then those with the most bytes written.
     pub files: Vec<FileTrace>,
     /// Files beyond [`crate::AnalysisOptions::files_max`], counted together.
     pub files_beyond: FilesBeyond,
-    /// Most bytes read and written first.
+    /// Threads, those with the most bytes read and written first.
     pub threads: Vec<ThreadTrace>,
     /// One row per role that occurs, in the order of [`ThreadRole::ALL`].
     pub roles: Vec<RoleTrace>,
@@ -46,7 +48,7 @@ pub struct TraceAnalysis {
     pub disks: Vec<DiskTrace>,
 }
 
-/// One file: what processes asked of it, and what that made a disk do.
+/// One file: what processes requested of it, and what that made a disk do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileTrace {
     pub file: FileRecord,
@@ -57,11 +59,11 @@ pub struct FileTrace {
     pub read_bytes_by_source: BytesBySource,
     /// Latency of reads by cache outcome, ns.
     pub latency_by_outcome: LatencyByOutcome,
-    /// Reads and writes under way at once.
+    /// How many reads and writes were in flight at once.
     pub queue_depth: QueueDepth,
-    /// Of the reads.
+    /// Re-use distances of the reads.
     pub reuse: ReuseDistances,
-    /// What the disk was asked for on behalf of this file; all zero without block requests.
+    /// What the disk was asked to do on behalf of this file; all zero without block requests.
     pub device: FileOnDevice,
     /// Slices with at least one call, in order of time.
     pub slices: Vec<FileSlice>,
@@ -71,12 +73,12 @@ pub struct FileTrace {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DirectionTrace {
     pub transfers: Transfers,
-    /// `None` without a call that transferred a byte at a known offset.
+    /// `None` if no call transferred a byte at a known offset.
     pub pattern: Option<AccessPattern>,
     pub shape: Option<PatternShape>,
 }
 
-/// What [`AccessPattern`] has no room for. A step, its gap g and a run are defined there.
+/// Details beyond [`AccessPattern`], which defines a step, its gap g and a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PatternShape {
     /// Accesses per run.
@@ -93,26 +95,26 @@ pub struct PatternShape {
     pub sequential_latency_ns: Quantiles,
     /// Latency of the accesses that ended any other step, ns.
     pub seek_latency_ns: Quantiles,
-    /// Shares the kind was chosen by.
+    /// The shares by which the kind was chosen.
     pub evidence: Evidence,
     /// Threads that made at least 8 accesses, and those of them whose own steps, taken alone, are
-    /// sequential by at least 80 %.
+    /// at least 80 % sequential.
     pub threads: u64,
     pub sequential_threads: u64,
-    /// Share of sequential steps when a step leads from a thread's access to the same thread's
-    /// next.
+    /// Share of sequential steps if a step leads from a thread's access to the same thread's next
+    /// one.
     pub thread_sequential_share: f64,
 }
 
-/// Shares of accesses, each 0..=1, that tell the kinds apart also when other accesses come between
+/// Shares of accesses, each 0..=1, that distinguish the kinds even when other accesses come between
 /// (see `classify.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Accesses that go on where one of the recent streams stopped, forwards.
+    /// Accesses that continue where one of the recent streams stopped, forwards.
     pub forward_stream_share: f64,
     /// … backwards: they end where one of the recent streams began.
     pub backward_stream_share: f64,
-    /// Accesses that start the commonest distance after one of the last few.
+    /// Accesses that start at the commonest distance from one of the last few.
     pub stride_share: f64,
     /// Accesses that start where one of the recent ones started.
     pub repeat_share: f64,
@@ -122,16 +124,16 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Distribution {
     pub quantiles: Quantiles,
-    /// Only octaves that occur, ascending.
+    /// Octaves that occur, ascending.
     pub octaves: Vec<Octave>,
 }
 
-/// Values in `low..=high`.
+/// The number of values in `low..=high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Octave {
     /// 0, or a power of two.
     pub low: u64,
-    /// 0, or the next power of two less one.
+    /// 0, or the next power of two minus one.
     pub high: u64,
     pub count: u64,
 }
@@ -144,32 +146,32 @@ pub struct SyncCalls {
     pub latency_ns: Quantiles,
 }
 
-/// Bytes that reads returned, by cache outcome of the read, and what they cost the device.
+/// Bytes returned by reads, by cache outcome of the read, and what they cost the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BytesBySource {
     /// Bytes returned; the sum of the next five.
     pub asked_bytes: u64,
     pub hit_bytes: u64,
     pub miss_bytes: u64,
-    /// By reads that waited for pages already on their way.
+    /// Bytes of reads that waited for pages already on their way.
     pub waited_bytes: u64,
     pub direct_bytes: u64,
-    /// By reads that cannot tell.
+    /// Bytes of reads whose outcome is unknown.
     pub unknown_bytes: u64,
     /// Bytes that the reading threads sent to the block layer, read-ahead included.
     pub device_read_bytes: u64,
 }
 
 impl BytesBySource {
-    /// Bytes that the reading threads had the device read over bytes they asked for, read-ahead
-    /// included: below 1 thanks to the cache, above it for read-ahead that was not wanted, or not
-    /// yet. `None` when nothing was asked.
+    /// Returns the bytes that the reading threads made the device read, divided by the bytes they
+    /// requested, with read-ahead included: below 1 thanks to the cache, above 1 through read-ahead
+    /// that was not wanted, or not yet. `None` if nothing was requested.
     pub fn read_amplification(&self) -> Option<f64> {
         (self.asked_bytes > 0).then(|| self.device_read_bytes as f64 / self.asked_bytes as f64)
     }
 }
 
-/// Latency of reads, ns.
+/// Latency of reads by cache outcome, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LatencyByOutcome {
     pub hit_ns: Quantiles,
@@ -178,18 +180,18 @@ pub struct LatencyByOutcome {
     pub direct_ns: Quantiles,
 }
 
-/// How many operations were under way at once.
+/// How many operations were in flight at once.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct QueueDepth {
-    /// Time with at least one under way, ns.
+    /// Time with at least one operation in flight, ns.
     pub busy_ns: u64,
     /// Sum of latencies over `busy_ns` (Little's law): the mean while busy; 0 when never busy.
     pub mean_while_busy: f64,
-    /// Counted up to [`crate::QUEUE_DEPTH_MAX`].
+    /// The deepest queue, counted up to [`crate::QUEUE_DEPTH_MAX`].
     pub max: u64,
 }
 
-/// A file seen from the disk.
+/// A file as seen from the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct FileOnDevice {
     /// Requests and their latency (issue to completion).
@@ -197,11 +199,11 @@ pub struct FileOnDevice {
     pub writes: Transfers,
     /// Bytes of read requests that nobody waited for when they were issued.
     pub read_ahead_bytes: u64,
-    /// Different bytes that were requested for reading and never asked for by a read of the trace.
-    /// Exact to a page; mapped memory is not seen being read, so a mapped file looks wasteful.
+    /// Different bytes that were requested for reading but never asked for by a read of the trace.
+    /// Exact to a page. Reads of mapped memory are not seen, so a mapped file looks wasteful.
     pub never_asked_bytes: u64,
-    /// Requested from the disk over asked by processes. `None` when nothing was asked, or no block
-    /// requests were recorded.
+    /// Bytes requested from the disk divided by bytes asked for by processes. `None` if nothing was
+    /// asked for, or no block requests were recorded.
     pub read_amplification: Option<f64>,
 }
 
@@ -215,14 +217,14 @@ pub struct FileSlice {
     pub syncs: u64,
 }
 
-/// Reads, or writes, of one file in one slice. A step belongs to the slice its second access
-/// started in.
+/// Reads, or writes, of one file in one slice. A step belongs to the slice in which its second
+/// access started.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SliceDirection {
     pub calls: u64,
     pub bytes: u64,
     pub errors: u64,
-    /// Within 7 %; `max` and `mean` exact.
+    /// Latency of the calls, ns, within 7 %; `max` and `mean` are exact.
     pub latency_ns: Quantiles,
     pub kind: PatternKind,
     pub contiguous_share: f64,
@@ -234,14 +236,14 @@ pub struct SliceDirection {
     /// Working set: different bytes touched in this slice, whole pages, within about 7 % (standard
     /// error of a HyperLogLog with 256 registers).
     pub distinct_bytes: u64,
-    /// Bytes never touched before in the trace; their running sum is the growth of the file's
-    /// working set.
+    /// Bytes not touched before in the trace; their running sum is the growth of the file's working
+    /// set.
     pub new_bytes: u64,
-    /// Reads only.
+    /// Cache outcomes, for reads only.
     pub cache: CacheCounts,
 }
 
-/// What there was no room for.
+/// Totals of the files for which there was no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilesBeyond {
     pub calls: u64,
@@ -253,7 +255,7 @@ pub struct FilesBeyond {
 pub struct ThreadTrace {
     pub thread: ThreadRecord,
     pub role: ThreadRole,
-    /// The name told the role; else behaviour did.
+    /// Whether the role was determined by the name, not by behaviour.
     pub role_from_name: bool,
     pub reads: Transfers,
     pub writes: Transfers,

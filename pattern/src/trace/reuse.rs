@@ -1,13 +1,14 @@
 //! Re-use distances: how much else is read between two reads of the same page.
 //!
-//! Stack distances (Mattson and others, 1970) over a spatial sample of pages as in SHARDS
-//! (Waldspurger and others, FAST 2015): a page is followed if its hash falls below a bound, so all
-//! its references are; a distance counted among followed pages is divided by the rate R, and every
-//! reference stands for 1/R. R starts at 1 (1/8 for files after the first 64) and is halved whenever more pages would have to be
-//! followed than `pages_max`, or too many references have been followed at this rate. What the
-//! sample over- or undershoots the true number of references by is taken as hits at the smallest
-//! distance (SHARDS-adj). The paper reports a mean absolute error of the miss ratio of about 0.006
-//! with 8,192 pages and 0.02 with 1,024; the tests here hold 2,048 pages to 0.05.
+//! Computes stack distances (Mattson and others, 1970) over a spatial sample of pages as in SHARDS
+//! (Waldspurger and others, FAST 2015): a page is followed if its hash falls below a bound, and
+//! with it all its references; a distance counted among followed pages is divided by the rate R,
+//! and every reference counts as 1/R. R starts at 1 (1/8 for files after the first 64) and is
+//! halved whenever more than `pages_max` pages would have to be followed, or too many references
+//! have been followed at this rate. Where the sample over- or undershoots the true number of
+//! references, the difference is counted as hits at the smallest distance (SHARDS-adj). The paper
+//! reports a mean absolute error of the miss ratio of about 0.006 with 8,192 pages and 0.02 with
+//! 1,024; the tests here hold 2,048 pages to 0.05.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +16,11 @@ use super::hash::NumberMap;
 use super::sketch::{bucket_of, bucket_range};
 use super::touched::PAGE_BYTES;
 
-/// Distances are kept to 2^-5 of an octave.
+/// Distances are kept to a precision of 2^-5 of an octave.
 const DISTANCE_BITS: u32 = 5;
 
-/// References followed at one rate while 256 pages are; with half the pages four times as many,
-/// because a smaller sample tells less.
+/// References followed at one rate with 256 pages; with half the pages it is four times as many,
+/// because a smaller sample says less.
 const REFERENCES_OF_256_PAGES: u64 = 1 << 19;
 
 /// How much else was read between two reads of the same 4 KiB page.
@@ -29,10 +30,10 @@ pub struct ReuseDistances {
     pub sampling_rate: f64,
     /// Page references, estimated from the sample.
     pub references: u64,
-    /// Of these, first ones: no cache could have had them.
+    /// References, among these, that were the first to their page: no cache could have held them.
     pub first_references: u64,
-    /// Other references by distance: different bytes read since the page was last read, itself
-    /// included; ascending.
+    /// Other references by distance: different bytes read since the page was last read, including
+    /// the page itself; ascending.
     pub distances: Vec<DistanceCount>,
 }
 
@@ -44,8 +45,8 @@ pub struct DistanceCount {
 }
 
 impl ReuseDistances {
-    /// Share of page references that an LRU cache of `cache_bytes` would miss, 0..=1; `None`
-    /// without references.
+    /// Returns the share of page references that an LRU cache of `cache_bytes` would miss, 0..=1;
+    /// `None` without references.
     pub fn miss_ratio(&self, cache_bytes: u64) -> Option<f64> {
         let hits: u64 = self
             .distances
@@ -67,14 +68,14 @@ pub(crate) struct ReuseTracker {
     last: NumberMap<u64, u32>,
     marks: Marks,
     references: u64,
-    /// Weights: how many references the sampled ones stand for.
+    /// Weights: how many references the sampled ones represent.
     first: u64,
-    /// By bucket of the distance in pages.
+    /// Weights by bucket of the distance in pages.
     distances: Vec<u64>,
 }
 
 impl ReuseTracker {
-    /// Follows at most `pages_max` pages at once, and 2^-`rate_log2` of them to begin with.
+    /// Follows at most `pages_max` pages at once, beginning with a share of 2^-`rate_log2` of them.
     pub(crate) fn new(pages_max: usize, rate_log2: u32) -> Self {
         Self {
             pages_max,
@@ -88,7 +89,7 @@ impl ReuseTracker {
         }
     }
 
-    /// The next reference, by the hash of its page.
+    /// Takes the next reference, by the hash of its page.
     #[inline]
     pub(crate) fn reference(&mut self, page_hash: u64) {
         self.references += 1;
@@ -128,7 +129,7 @@ impl ReuseTracker {
         }
     }
 
-    /// Numbers the last references of the followed pages 0, 1, … anew.
+    /// Renumbers the last references of the followed pages from 0.
     fn renumber(&mut self) {
         let mut times: Vec<&mut u32> = self.last.values_mut().collect();
         times.sort_unstable();
@@ -168,7 +169,7 @@ impl ReuseTracker {
     }
 }
 
-/// By bits that neither the hash table nor the count of distinct pages looks at first.
+/// Decides by bits that neither the hash table nor the count of distinct pages uses first.
 #[inline]
 fn is_followed(page_hash: u64, rate_log2: u32) -> bool {
     page_hash >> 24 & ((1 << rate_log2) - 1) == 0
@@ -189,7 +190,8 @@ impl Marks {
         self.now as usize + 1 >= self.tree.len()
     }
 
-    /// Forgets all; marks the times below `count`, and makes room for as many again and more.
+    /// Forgets everything, marks the times below `count`, and makes room for as many again and
+    /// more.
     fn restart(&mut self, count: u32) {
         let room = (4 * count as usize).max(64).next_power_of_two();
         self.tree.clear();
@@ -214,7 +216,7 @@ impl Marks {
         time
     }
 
-    /// Takes the mark from `time` and counts those set later.
+    /// Removes the mark at `time` and counts those set later.
     fn clear_and_count_after(&mut self, time: u32) -> u32 {
         let mut upto = 0;
         let mut i = time as usize + 1;
@@ -228,7 +230,7 @@ impl Marks {
         after
     }
 
-    /// Adds with wrap-around, so `u32::MAX` takes one away.
+    /// Adds with wrap-around, so `u32::MAX` subtracts one.
     fn change(&mut self, time: u32, by: u32) {
         let mut i = time as usize + 1;
         while let Some(node) = self.tree.get_mut(i) {
@@ -244,7 +246,7 @@ mod tests {
     use super::*;
     use seekscope_stats::SplitMix64;
 
-    /// Miss ratio of an LRU cache of `pages`, by keeping the cache.
+    /// Computes the miss ratio of an LRU cache of `pages` by simulating the cache.
     fn simulated(references: &[u64], pages: usize) -> f64 {
         let mut cache: Vec<u64> = Vec::new();
         let mut misses = 0;

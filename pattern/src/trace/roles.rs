@@ -1,4 +1,4 @@
-//! What a thread is there for.
+//! The purposes of threads.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,15 +38,15 @@ pub enum ThreadRole {
 impl ThreadRole {
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The word itself.
+    /// Returns the word itself.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Words in the names of threads, as the kernel keeps them (15 bytes), and the roles they tell.
+/// Words in the names of threads, as the kernel keeps them (15 bytes), and the roles they indicate.
 /// mongod shortens a long name to its first and last seven letters around a dot. The threads that
-/// WiredTiger starts bear the name of the process: behaviour has to tell.
+/// WiredTiger starts carry the name of the process, so their role is found from behaviour.
 const WORDS: [(&str, ThreadRole); 23] = [
     ("evict", ThreadRole::Eviction),
     ("wtcheck", ThreadRole::Checkpoint),
@@ -74,7 +74,7 @@ const WORDS: [(&str, ThreadRole); 23] = [
 ];
 
 impl ThreadRole {
-    /// The role that a name tells, if any: that of the longest word in it.
+    /// Returns the role that a name indicates, if any: that of the longest word in it.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         WORDS
@@ -84,9 +84,10 @@ impl ThreadRole {
             .map(|&(_, role)| role)
     }
 
-    /// The role that a thread's calls suggest: a thread that reads works for someone; of those that
-    /// only write and sync, one that stays in the journal or in one file keeps a log, and one that
-    /// goes through several files makes a checkpoint; one that only writes to tables makes room.
+    /// Returns the role that a thread's calls suggest: a thread that reads works for someone. Of
+    /// those that only write and sync, one that stays in the journal or in one file keeps a log,
+    /// and one that visits several files makes a checkpoint; one that only writes to tables makes
+    /// room.
     pub(crate) fn from_behaviour(seen: &Behaviour) -> Self {
         let calls = seen.reads + seen.writes + seen.syncs;
         let hardly_reads = seen.reads * 100 <= calls;
@@ -107,9 +108,9 @@ pub(crate) struct Behaviour {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) syncs: u64,
-    /// Files written or synced, counted up to a few.
+    /// Files written or synced, counted up to a small number.
     pub(crate) files_written: usize,
-    /// The first of them is a journal, or a table.
+    /// Whether the first of them is a journal, or a table.
     pub(crate) writes_journal: bool,
     pub(crate) writes_tables: bool,
 }

@@ -4,32 +4,32 @@ use seekscope_stats::Quantiles;
 
 use super::result::{Distribution, Octave};
 
-/// Exact up to a number of values; then counts in buckets of 2^-`SUB_BITS` of an octave, read in
-/// their middle, so a quantile is within 2^-(`SUB_BITS` + 1) of the exact one (6 bits: 0.8 %;
-/// 3 bits: 6.3 %). Count, sum, least and greatest value are exact always.
+/// Exact up to a number of values. After that, values are counted in buckets of 2^-`SUB_BITS` of an
+/// octave and read at the bucket's middle, so a quantile is within 2^-(`SUB_BITS` + 1) of the exact
+/// one (6 bits: 0.8 %; 3 bits: 6.3 %). Count, sum, minimum and maximum are always exact.
 #[derive(Debug, Clone)]
 pub(crate) struct Sketch<const SUB_BITS: u32 = 6> {
     exact_max: usize,
-    /// Empty once there are buckets.
+    /// The values; empty once there are buckets.
     exact: Vec<u64>,
     /// Counts of the buckets from `first_bucket` on; empty while values are kept.
     buckets: Vec<u32>,
     first_bucket: usize,
-    /// Of the values in buckets: how many, and so on.
+    /// Number, sum, minimum and maximum of the values in buckets.
     count: u64,
     sum: u128,
     min: u64,
     max: u64,
 }
 
-/// Which bucket a value is in: values below 2^`bits` have their own.
+/// Returns the bucket of a value; values below 2^`bits` have one each.
 #[expect(clippy::cast_possible_truncation, reason = "at most 64 octaves")]
 pub(crate) fn bucket_of(value: u64, bits: u32) -> usize {
     let shift = (63 - (value | 1).leading_zeros()).saturating_sub(bits);
     ((u64::from(shift) << bits) + (value >> shift)) as usize
 }
 
-/// The least value of a bucket and how many it holds.
+/// Returns the least value of a bucket and how many it covers.
 pub(crate) fn bucket_range(bucket: usize, bits: u32) -> (u64, u64) {
     let bucket = bucket as u64;
     let shift = (bucket >> bits).saturating_sub(1);
@@ -37,7 +37,7 @@ pub(crate) fn bucket_range(bucket: usize, bits: u32) -> (u64, u64) {
 }
 
 impl<const SUB_BITS: u32> Sketch<SUB_BITS> {
-    /// Without values; keeps up to `exact_max` of them as they are.
+    /// Returns a sketch without values that keeps up to `exact_max` of them exactly.
     pub(crate) fn new(exact_max: usize) -> Self {
         Self {
             exact_max,
@@ -132,7 +132,7 @@ impl<const SUB_BITS: u32> Sketch<SUB_BITS> {
         }
     }
 
-    /// Nearest ranks, like [`Quantiles::of`]; `shares` ascend.
+    /// Returns nearest ranks, like [`Quantiles::of`]; `shares` must ascend.
     fn ranks<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         let total: u64 = self.buckets.iter().map(|&c| u64::from(c)).sum();
         let mut below = 0;

@@ -12,10 +12,10 @@ use super::touched::PAGE_BYTES;
 use crate::CacheCounts;
 use crate::access::Access;
 
-/// Latencies of a slice that are kept as they are.
+/// The most latencies of a slice that are kept exactly.
 const SLICE_EXACT_MAX: usize = 16;
 
-/// The slices of one file, those with an event only, in order of time.
+/// The slices of one file that have an event, in order of time.
 #[derive(Default)]
 pub(crate) struct Slices(Vec<Slice>);
 
@@ -27,7 +27,7 @@ pub(crate) struct Slice {
 }
 
 impl Slices {
-    /// The slice with this index; made if need be.
+    /// Returns the slice with this index, creating it if need be.
     pub(crate) fn at(&mut self, index: u64) -> &mut Slice {
         // Events come in order of time, so it is nearly always the last one.
         let place = match self.0.last() {
@@ -45,7 +45,7 @@ impl Slices {
         self.0.len()
     }
 
-    /// Joins slices 2i and 2i + 1 to slice i.
+    /// Merges slices 2i and 2i + 1 into slice i.
     pub(crate) fn halve(&mut self) {
         let mut halved: Vec<Slice> = Vec::with_capacity(self.0.len() / 2 + 1);
         for mut slice in std::mem::take(&mut self.0) {
@@ -97,7 +97,7 @@ fn merge_direction(mine: &mut Option<Box<SliceCounter>>, later: Option<Box<Slice
     }
 }
 
-/// One direction of one slice.
+/// The counters of one direction in one slice.
 pub(crate) struct SliceCounter {
     calls: u64,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Judges one access after the other: the step that led to it, and whether it goes on with
+//! Judges accesses one after the other: the step that led to each, and whether it continues
 //! something older.
 
 use super::frequent::Frequent;
@@ -7,18 +7,18 @@ use super::streams::{Continues, Streams};
 use crate::SEQUENTIAL_WINDOW_BYTES;
 use crate::access::Access;
 
-/// Starts that an access is compared with to see whether it returns.
+/// Number of recent starts that an access is compared with to see whether it returns to one.
 const RECENT_STARTS: usize = 32;
 
-/// Starts that an access may be one stride away from.
+/// Number of recent starts that an access may be one stride away from.
 const STRIDE_STARTS: usize = 8;
 
 /// The step from one access to the next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Bytes from the end of the one to the start of the other, whichever comes first.
+    /// Bytes between the end of the first and the start of the second, whichever comes first.
     pub(crate) gap_bytes: u64,
-    /// The other starts before the one ended.
+    /// Whether the second starts before the end of the first.
     pub(crate) gap_is_backward: bool,
     pub(crate) backward: bool,
 }
@@ -41,7 +41,7 @@ impl Step {
     }
 }
 
-/// What was found about one access.
+/// The findings about one access.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judged {
     /// `None` for the first access.
@@ -51,7 +51,7 @@ pub(crate) struct Judged {
     repeats: bool,
 }
 
-/// Everything needed to judge the next access of a file in one direction.
+/// The state needed to judge the next access of a file in one direction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Judge {
     last: Option<Access>,
@@ -80,7 +80,7 @@ impl Judge {
         }
     }
 
-    /// The commonest distance between starts among steps that are not sequential.
+    /// Returns the commonest distance between starts among steps that are not sequential.
     pub(crate) fn stride_bytes(&self) -> Option<i64> {
         self.distances.top()
     }
@@ -90,7 +90,7 @@ impl Judge {
     }
 }
 
-/// Different starts, the most recent first.
+/// Distinct starts, the most recent first.
 #[derive(Debug, Clone, Default)]
 struct Recent {
     starts: [u64; RECENT_STARTS],
@@ -98,7 +98,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// Puts `start` first; was it there?
+    /// Moves `start` to the front. Returns whether it was already there.
     fn note(&mut self, start: u64) -> bool {
         let known = &self.starts[..self.count];
         let found = known.iter().position(|&s| s == start);
@@ -121,7 +121,7 @@ impl Recent {
     }
 }
 
-/// Counts over accesses, of a whole trace or a slice of it.
+/// Counts over the accesses of a whole trace or a slice of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StepCounts {
     pub(crate) accesses: u64,
@@ -163,12 +163,12 @@ impl StepCounts {
         self.repeats += other.repeats;
     }
 
-    /// Of the steps; 0 without steps.
+    /// Returns a share of the steps; 0 without steps.
     pub(crate) fn share(&self, count: u64) -> f64 {
         count as f64 / self.steps.max(1) as f64
     }
 
-    /// Shares of the accesses after the first, which has nothing to go on with.
+    /// Returns shares of the accesses after the first, which has nothing to continue.
     pub(crate) fn evidence(&self) -> Evidence {
         Evidence {
             forward_stream_share: self.share(self.forward_stream),

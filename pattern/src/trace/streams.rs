@@ -1,4 +1,4 @@
-//! Which accesses go on where one of several recent streams stopped.
+//! Finds accesses that continue where one of several recent streams stopped.
 
 use crate::SEQUENTIAL_WINDOW_BYTES;
 use crate::access::Access;
@@ -6,12 +6,12 @@ use crate::access::Access;
 /// Streams remembered at once.
 const STREAMS_MAX: usize = 64;
 
-/// A stream of at least this many accesses may go on behind a small gap even when other accesses
-/// came between; a younger one only without a gap, since random accesses land close to one of many
-/// single places by chance.
+/// A stream of at least this many accesses may continue after a small gap even if other accesses
+/// came between; a younger one only without a gap, since random accesses happen to land close to
+/// one of many single places.
 const ESTABLISHED_ACCESSES: u32 = 3;
 
-/// Accesses over which streams that take turns are counted.
+/// Number of accesses over which streams that take turns are counted.
 const TURN_WINDOW_ACCESSES: u32 = 256;
 
 /// How an access relates to the streams before it.
@@ -22,13 +22,13 @@ pub(crate) enum Continues {
     Nothing,
 }
 
-/// The heads of the recent streams: where each began and ended last. A stream not continued while
-/// the table was gone round once is forgotten (second-chance replacement).
+/// The heads of the recent streams: where each last began and ended. A stream not continued during
+/// one full round of the table is forgotten (second-chance replacement).
 #[derive(Debug, Clone)]
 pub(crate) struct Streams {
     starts: [u64; STREAMS_MAX],
     ends: [u64; STREAMS_MAX],
-    /// Accesses of the stream so far; 0: no stream here.
+    /// Number of accesses of each stream so far; 0 if there is no stream.
     accesses: [u32; STREAMS_MAX],
     used: u64,
     hand: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Streams {
     turned: u64,
     turned_twice: u64,
     window: u32,
-    /// How many windows saw so many streams take turns.
+    /// How many windows saw each number of streams take turns.
     windows: [u32; STREAMS_MAX + 1],
 }
 
@@ -64,7 +64,7 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// Assigns the access to the stream that it continues, or to one of its own.
+    /// Assigns the access to the stream that it continues, or to a new one.
     pub(crate) fn next(&mut self, access: Access) -> Continues {
         let end = access.end();
         let (found, stream) = match self.find(access.offset, end) {
@@ -89,7 +89,7 @@ impl Streams {
         found
     }
 
-    /// The stream whose head is nearest, forward before backward.
+    /// Finds the stream with the nearest head; forward streams come before backward ones.
     fn find(&self, start: u64, end: u64) -> Option<(Continues, usize)> {
         let gap = start.wrapping_sub(self.ends[self.newest]);
         if self.accesses[self.newest] > 0 && start >= self.ends[self.newest] && gap == 0 {
@@ -120,8 +120,8 @@ impl Streams {
         best.map(|(_, i)| i)
     }
 
-    /// A stream takes a turn when it goes on after another one did. One that only begins does not,
-    /// so runs one after the other are no streams at once.
+    /// Notes a turn. A stream takes a turn when it continues after another one did. A stream that
+    /// only begins does not, so runs one after the other do not count as concurrent streams.
     fn note_turn(&mut self, stream: usize) {
         self.used |= 1 << stream;
         if stream != self.continued && self.accesses[stream] >= 2 {
@@ -150,9 +150,10 @@ impl Streams {
         self.turned_twice = 0;
     }
 
-    /// Streams that take turns: the median over windows of 256 accesses, at least 1.
+    /// Returns the number of streams that take turns: the median over windows of 256 accesses, at
+    /// least 1.
     pub(crate) fn interleaved(mut self) -> u64 {
-        // A short rest says little, unless there is nothing else.
+        // A short remainder says little, unless there is nothing else.
         let closed: u32 = self.windows.iter().sum();
         if closed == 0 || self.window >= TURN_WINDOW_ACCESSES / 2 {
             self.close_window();
@@ -167,8 +168,8 @@ impl Streams {
     }
 }
 
-/// A bit for each head whose gap is within the sequential window. Without a branch in the loop, so
-/// that the compiler can use vector instructions.
+/// Returns a bit for each head whose gap is within the sequential window. The loop has no branches,
+/// so that the compiler can use vector instructions.
 fn near(at: u64, heads: &[u64; STREAMS_MAX], gap: impl Fn(u64, u64) -> u64) -> u64 {
     let mut candidates = 0;
     for (i, &head) in heads.iter().enumerate() {

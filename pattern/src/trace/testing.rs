@@ -1,8 +1,8 @@
-//! Events for the tests of this room.
+//! Events for the tests of this module.
 
 use seekscope_run::{IoEvent, IoFlags, IoOp};
 
-/// A read that the cache served.
+/// A read served by the cache.
 pub(crate) fn read(t_ns: u64, file_id: u32, offset: u64, bytes: u32) -> IoEvent {
     IoEvent {
         t_ns,

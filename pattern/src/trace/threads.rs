@@ -1,4 +1,4 @@
-//! Who does the I/O: threads and their roles.
+//! The threads that do the I/O, and their roles.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,13 +10,14 @@ use super::hash::NumberMap;
 use super::result::{RoleTrace, ThreadTrace};
 use super::roles::{Behaviour, ThreadRole};
 
-/// Threads with figures of their own; the calls of later ones are left out of threads and roles.
+/// The most threads with figures of their own; the calls of later ones are left out of threads and
+/// roles.
 const THREADS_MAX: usize = 65_536;
 
-/// Files that a thread is remembered to have written.
+/// The most written files that are remembered per thread.
 const FILES_WRITTEN_MAX: usize = 4;
 
-/// All threads while the trace is read.
+/// The counters of all threads while the trace is read.
 pub(crate) struct Threads {
     exact_max: usize,
     by_id: NumberMap<u32, ThreadCounter>,
@@ -25,7 +26,7 @@ pub(crate) struct Threads {
 struct ThreadCounter {
     pid: u32,
     calls: CallCounter,
-    /// Different files written or synced, the first few.
+    /// The first few different files written or synced.
     files_written: Vec<u32>,
 }
 
@@ -61,7 +62,7 @@ impl Threads {
         }
     }
 
-    /// Threads, most bytes first, and roles.
+    /// Returns the threads, those with the most bytes first, and the roles.
     pub(crate) fn finish(
         self,
         files: &HashMap<u32, &FileRecord>,

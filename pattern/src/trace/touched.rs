@@ -6,22 +6,22 @@ use super::hash::NumberMap;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// Stretches kept exactly before pages take over.
+/// The most ranges kept exactly before pages take over.
 const STRETCHES_MAX: usize = 64;
 
-/// Words of 64 pages before pages become twice as large: about 2 MiB of memory, 16 GiB of file at
-/// 4 KiB.
+/// The most words of 64 pages before pages become twice as large: about 2 MiB of memory, 16 GiB of
+/// file at 4 KiB.
 const WORDS_MAX: usize = 65_536;
 
-/// Exact stretches while there are few; then a bitmap of 4 KiB pages, or larger ones when the
-/// places touched lie too far apart. In the bitmap a page counts whole once any byte of it is
-/// touched, up to the bytes that were transferred.
+/// Exact ranges while there are few; then a bitmap of 4 KiB pages, or larger ones if the places
+/// touched lie too far apart. In the bitmap a page counts whole once any byte of it is touched, up
+/// to the bytes that were transferred.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Touched {
     stretches: BTreeMap<u64, u64>,
     bitmap: Option<Bitmap>,
-    /// Where the last addition ended, if all of it was new: what follows it in the same page is
-    /// new as well, although the bitmap has the page already.
+    /// Where the last addition ended, if all of it was new: what follows in the same page is also
+    /// new, although the page is already in the bitmap.
     fresh_to: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ struct Bitmap {
 }
 
 impl Touched {
-    /// Marks `start..end`; returns how many of these bytes are new.
+    /// Marks `start..end`. Returns how many of these bytes are new.
     pub(crate) fn add(&mut self, start: u64, end: u64) -> u64 {
         if end <= start {
             return 0;
@@ -62,13 +62,13 @@ impl Touched {
 
     fn add_stretch(&mut self, mut start: u64, mut end: u64) -> u64 {
         let mut new_bytes = end - start;
-        // From the back: the stretches that touch or overlap the new one.
+        // From the back: the ranges that touch or overlap the new one.
         while let Some((&from, &to)) = self.stretches.range(..=end).next_back() {
             if to < start {
                 break;
             }
             let overlap = to.min(end).saturating_sub(from.max(start));
-            // `start` and `end` grow below, but only by bytes that no other stretch covers.
+            // `start` and `end` grow below, but only by bytes that no other range covers.
             new_bytes = new_bytes.saturating_sub(overlap);
             self.stretches.remove(&from);
             start = start.min(from);
@@ -78,7 +78,7 @@ impl Touched {
         new_bytes
     }
 
-    /// The stretches touched, ascending, apart from one another.
+    /// Returns the ranges touched, ascending and disjoint.
     pub(crate) fn ranges(&self) -> Vec<(u64, u64)> {
         match &self.bitmap {
             Some(bitmap) => bitmap.ranges(),
@@ -90,7 +90,8 @@ impl Touched {
         }
     }
 
-    /// Bytes touched here and not there, where every page that is touched at all there counts.
+    /// Returns the bytes touched here but not there, where every page touched at all there counts
+    /// whole.
     pub(crate) fn bytes_outside(&self, other: &Self) -> u64 {
         let others = other.ranges();
         let mut first = 0;
@@ -172,7 +173,7 @@ impl Bitmap {
     }
 }
 
-/// Bit i of the result: bit 2i or 2i + 1 of `word`.
+/// Sets bit i of the result if bit 2i or 2i + 1 of `word` is set.
 fn halve(word: u64) -> u64 {
     let mut bits = (word | word >> 1) & 0x5555_5555_5555_5555;
     for (shift, mask) in [

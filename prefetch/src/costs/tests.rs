@@ -27,7 +27,7 @@ fn the_stream_is_tried_where_no_leaf_was() {
 
 #[test]
 fn the_transfer_is_no_part_of_a_request() {
-    // A leaf of 28 KB a time at 20 MB/s, and hardly anything else.
+    // One leaf of 28 KB at a time at 20 MB/s, and hardly anything else.
     let costs = DiskCosts {
         request_ns: 1.45e6,
         bytes_per_s: 90e6,

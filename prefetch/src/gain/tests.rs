@@ -92,7 +92,8 @@ fn samples_that_contradict_one_another_tell_nothing() {
     );
 }
 
-/// A pause of 100 leaves that a scan of 10 ms per leaf is in the midst of; its first leaf.
+/// Begins a pause of 100 leaves in a scan of 10 ms per leaf that is in the middle of it. Returns
+/// its first leaf.
 fn within(pauses: &mut Pauses, sweep: &mut Sweep) -> usize {
     pauses.begin(sweep, 100, 0);
     let start = sweep.position() + AHEAD;
@@ -114,7 +115,7 @@ fn a_pause_that_the_scan_was_not_seen_to_pass_is_over_and_tells_nothing() {
     sweep.advance(behind + 1);
     assert!(!pauses.holds(behind + 1) && pauses.current.is_none());
     assert_eq!((pauses.count, pauses.samples.len()), (0, 0));
-    // What it cost is known to those that come after it.
+    // Later pauses know what it cost.
     assert_eq!(pauses.wanted(19_000_000_000, 1e6), None);
     assert!(pauses.wanted(24_000_000_000, 1e6).is_some());
 

@@ -19,7 +19,7 @@ fn leaf(offset: u64, length: u32) -> Leaf {
     }
 }
 
-/// Leaves of one size that fill a file, in an order that is none on disk.
+/// Leaves of one size that fill a file, in random order on disk.
 fn shuffled(count: u64, seed: u64) -> Vec<Leaf> {
     let slots = distinct(count, count, seed);
     let offset = |slot: u64| 4096 + slot * u64::from(LEAF);
@@ -36,12 +36,12 @@ fn stretch(next: Next) -> Stretch {
     }
 }
 
-/// What happened to a scan.
+/// The outcome of a scan.
 #[derive(Debug)]
 struct Scan {
     elapsed_s: f64,
     misses: u64,
-    /// Asked of the disk for reading ahead, in multiples of the file.
+    /// Bytes read ahead, in multiples of the file.
     rounds: f64,
     held_bytes_max: u64,
 }
@@ -225,7 +225,7 @@ fn leaves_that_the_kernel_took_are_read_again() {
     sweep.lost(next[0]);
     assert_eq!(sweep.first_unread(), 0);
     assert_eq!(stretch(sweep.next(JOINING)).leaves, [next[0]]);
-    // What was in memory before is nobody's to give back.
+    // Leaves that were in memory before are nobody's to give back.
     let again = Stretch {
         leaves: vec![next[0]],
     };
@@ -377,7 +377,7 @@ proptest! {
         sweep.advance(position);
         let newer = updated(&leaves, 0.3, seed);
         let sweep = sweep.in_tree_of(Sweep::new(&newer, u64::MAX).unwrap());
-        // Leaves have kept their ordinals here; the next one that did not move is where it goes on.
+        // Leaves have kept their ordinals here; the scan goes on at the next one that did not move.
         let expected = (position..200).find(|&i| newer[i] == leaves[i]).unwrap_or(position);
         prop_assert_eq!(sweep.position(), expected);
     }

@@ -1,4 +1,4 @@
-//! Figures of a step: rates and latencies over time, and latency by percentile.
+//! Draws figures of a step: rates and latencies over time, and latency by percentile.
 
 use seekscope_run::{BenchStep, Interval, LatencySummary};
 
@@ -8,28 +8,28 @@ use super::{BenchReportInput, tracks};
 use crate::html::charts::{Line, LineChart, Scale};
 use crate::html::percentiles;
 
-/// The page has so many colours.
+/// Most lines in a chart: the number of colours on the page.
 const LINES_MAX: usize = 8;
-/// Operations whose latencies over time are drawn, the most frequent first.
+/// Number of operations whose latencies over time are drawn, the most frequent first.
 const OPERATIONS_MAX: usize = 4;
 
-/// Moments (CLOCK_MONOTONIC ns) and what is known of them.
+/// Times (CLOCK_MONOTONIC ns) with their values, where known.
 pub(super) type Points = Vec<(u64, Option<f64>)>;
 /// A line's name and its points.
 pub(super) type Series = (String, Points);
-/// A quantile's name, and how it is read off.
+/// A quantile's name, and the function that reads it.
 type QuantileOf = (&'static str, fn(&LatencySummary) -> u64);
 /// A clock's name, and its latencies.
 type ClockOf = (&'static str, fn(&Interval) -> Option<LatencySummary>);
 
-/// A figure and what stands around it.
+/// A figure with its words.
 pub(super) struct Figure {
     pub(super) heading: String,
     pub(super) caption: &'static str,
     pub(super) chart: LineChart,
 }
 
-/// All line figures of the step number `index`.
+/// Returns all line figures of step number `index`.
 pub(super) fn of_step(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Vec<Figure> {
     let mut figures: Vec<Figure> = throughput(input, index, step).into_iter().collect();
     let mut operations: Vec<&str> = step.operations.iter().map(|op| op.name.as_str()).collect();
@@ -49,7 +49,7 @@ pub(super) fn of_step(input: &BenchReportInput<'_>, index: usize, step: &BenchSt
     figures
 }
 
-/// Lines over the seconds of a step. A moment that a line does not know is a gap.
+/// Draws lines over the seconds of a step. A time for which a line has no value is a gap.
 pub(super) fn over_time(
     id: String,
     y: Scale,
@@ -127,7 +127,7 @@ fn throughput(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> O
     })
 }
 
-/// p50, p99 and the longest of one operation, by both clocks.
+/// Draws p50, p99 and the maximum of one operation, by both clocks.
 fn latency(
     input: &BenchReportInput<'_>,
     (index, number): (usize, usize),
@@ -167,7 +167,7 @@ fn latency(
     })
 }
 
-/// Whole distributions, warm-up left out.
+/// Draws whole distributions, without the warm-up.
 fn curves(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Option<Figure> {
     let mut found = Vec::new();
     for operation in &step.operations {
@@ -191,7 +191,7 @@ fn curves(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Optio
     })
 }
 
-/// Load against latency, where a maximum was searched.
+/// Draws load against latency, if a maximum was searched.
 pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<LineChart> {
     let saturation = input.measurement()?.saturation.as_ref()?;
     let mut points: Vec<_> = saturation
@@ -230,7 +230,7 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<LineChart> {
     ))
 }
 
-/// Insert rate of each shape of a schema lab while its data grew.
+/// Draws the insert rate of each shape of a schema lab while its data grew.
 pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<LineChart> {
     let shapes = &input.measurement()?.shapes;
     let mut sizes: Vec<u64> = shapes

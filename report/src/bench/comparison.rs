@@ -1,14 +1,14 @@
-//! Benchmarks side by side: runs of the same work on different servers or settings, or the variants of
-//! one run.
+//! Compares benchmarks side by side: runs of the same work on different servers or settings, or the variants
+//! of one run.
 //!
-//! Every figure of every side is compared with the first side's. Where both have repetitions, those are
-//! the sample (in pairs where they were interleaved); where each ran once, the seconds of the run are,
-//! drawn anew in blocks. All comparisons together are corrected for their number (see
-//! [`seekscope_stats::holm`]), and where nothing is found it is said how large a difference would have
-//! been.
+//! Every figure of every side is compared with the first side's. Where both have repetitions, those are the
+//! sample (in pairs where they were interleaved); where each ran once, the sample is the seconds of the run,
+//! resampled in blocks. All comparisons together are corrected for their number (see
+//! [`seekscope_stats::holm`]), and where nothing is found the report says how large a difference would have
+//! been detected.
 //!
-//! Sizes are no such sample: repetitions run on the data of one load, so each has that load's size again, and how
-//! much equal loads differ by cannot be seen. They stand side by side, and nothing is claimed of them.
+//! Sizes are not such a sample: repetitions run on the data of one load, so each has that load's size again,
+//! and the variation between equal loads is unknown. They are shown side by side, without any claim.
 
 use std::collections::BTreeSet;
 
@@ -24,14 +24,14 @@ use super::records::{BenchRecords, Clock};
 /// One of the sides.
 #[derive(Debug, Clone)]
 pub struct Side<'a> {
-    /// For people: a run directory, a variant.
+    /// Name for people: a run directory, a variant.
     pub label: String,
     /// Its steps, repetitions included, each with the records of its run.
     pub steps: Vec<(&'a BenchRecords, &'a BenchStep)>,
 }
 
 impl<'a> Side<'a> {
-    /// All steps of a run.
+    /// Returns a side of all steps of a run.
     pub fn of_run(label: String, document: &'a RunDocument, records: &'a BenchRecords) -> Self {
         let steps = document.bench.iter().flat_map(|bench| &bench.steps);
         Self {
@@ -41,7 +41,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What is compared of an operation, or of a step as a whole.
+/// The quantity compared, of an operation or of a step as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -59,7 +59,7 @@ pub enum Measure {
     DiskBytesPerDocument,
 }
 
-/// How it was found out whether sides differ.
+/// How it was decided whether sides differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -71,12 +71,12 @@ pub enum Method {
     BlockBootstrap,
 }
 
-/// A side against the first one.
+/// A comparison of a side with the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Against {
-    /// This side's figure over the first's.
+    /// This side's figure divided by the first's.
     pub ratio: f64,
-    /// `None` where one measurement each is all there is, and it has no seconds; of sizes, always.
+    /// `None` if there is only one measurement each, without seconds; always `None` for sizes.
     pub comparison: Option<RatioComparison>,
     pub method: Option<Method>,
 }
@@ -84,12 +84,12 @@ pub struct Against {
 /// One figure of all sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
-    /// e.g. "ycsb-a", "ycsb-a, load".
+    /// The work, e.g. "ycsb-a", "ycsb-a, load".
     pub work: String,
     /// Empty for the step as a whole.
     pub operation: String,
     pub measure: Measure,
-    /// One per side: the median of its repetitions.
+    /// Median of the repetitions, one per side.
     pub values: Vec<Option<f64>>,
     /// One per side after the first.
     pub against_first: Vec<Option<Against>>,
@@ -103,14 +103,14 @@ pub struct BenchComparison {
 }
 
 impl Measure {
-    /// Is it of the data rather than of the work on them?
+    /// Is it a property of the data rather than of the work on them?
     pub fn is_size(self) -> bool {
         matches!(self, Self::DiskBytes | Self::DiskBytesPerDocument)
     }
 }
 
 impl BenchComparison {
-    /// Is there a side of which the seconds of one run are all that is known?
+    /// Is there a side of which only the seconds of one run are known?
     pub fn has_lone_runs(&self) -> bool {
         let all = self
             .compared
@@ -120,13 +120,13 @@ impl BenchComparison {
             .any(|against| against.method == Some(Method::BlockBootstrap))
     }
 
-    /// Do sizes stand in it, of which nothing is claimed?
+    /// Does it contain sizes, about which nothing is claimed?
     pub(super) fn has_sizes(&self) -> bool {
         self.compared.iter().any(|c| c.measure.is_size())
     }
 }
 
-/// Compares the sides; `interleaved`: repetitions with the same number belong together.
+/// Compares the sides; if `interleaved`, repetitions with the same number belong together.
 pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
     let mut rows: Vec<Row> = Vec::new();
     for work in works(sides) {
@@ -135,7 +135,7 @@ pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
         for operation in &operations {
             rows.extend(operation_rows(&work, operation, &steps, interleaved));
         }
-        // A lone operation's rate is the step's.
+        // The rate of a lone operation is the step's rate.
         if operations.len() > 1 {
             rows.push(throughput_row(&work, &steps, interleaved));
         }
@@ -179,7 +179,7 @@ const WHOLE: [(Measure, ValueOf); 5] = [
     }),
 ];
 
-/// In the order of the first side.
+/// Returns the works, in the order of the first side.
 fn works(sides: &[Side<'_>]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let all = sides.iter().flat_map(|side| &side.steps);
@@ -205,7 +205,7 @@ fn operations(steps: &[Steps<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Values that are positive, each with its repetition.
+/// Returns positive values, each with its repetition.
 fn samples(steps: &Steps<'_>, value: impl Fn(&BenchStep) -> Option<f64>) -> Vec<(u32, f64)> {
     let known = steps
         .iter()
@@ -281,20 +281,20 @@ fn operation_rows(work: &str, operation: &str, steps: &[Steps<'_>], interleaved:
     rows
 }
 
-/// All transactions of a step. Of a lone run its operations tell.
+/// Returns the row of all transactions of a step. For a lone run the rate is that of its operations.
 fn throughput_row(work: &str, steps: &[Steps<'_>], interleaved: bool) -> Row {
     let rate = |step: &BenchStep| Some(step.throughput_per_s);
     let rates: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, rate)).collect();
     Row::new(work, "", Measure::PerSecond, &rates, interleaved, |_| None)
 }
 
-/// A figure before it is known how many there are.
+/// A row before the number of comparisons is known.
 struct Row {
     work: String,
     operation: String,
     measure: Measure,
     values: Vec<Option<f64>>,
-    /// ln of each side's over the first's.
+    /// Natural logarithm of each side's value over the first's.
     log_ratios: Vec<Option<(Estimate, Method)>>,
 }
 
@@ -329,7 +329,7 @@ impl Row {
         }
     }
 
-    /// One of which nothing can be claimed.
+    /// Returns a row about which nothing can be claimed.
     fn untested(
         work: &str,
         operation: &str,
@@ -356,7 +356,7 @@ impl Row {
         let first = self.values.first().copied().flatten();
         let against = self.log_ratios.iter().zip(self.values.iter().skip(1));
         let against_first = against.map(|(found, value)| {
-            // Taken in the order in which they were given, whether a ratio is shown or not.
+            // Taken in the given order, whether a ratio is shown or not.
             let comparison = found.and_then(|_| comparisons.next());
             Some(Against {
                 ratio: (*value)? / first?,
@@ -379,7 +379,7 @@ fn plain(samples: &[(u32, f64)]) -> Vec<f64> {
     samples.iter().map(|sample| sample.1).collect()
 }
 
-/// Repetitions with the same number; `None` of fewer than two.
+/// Pairs repetitions with the same number; `None` for fewer than two.
 fn paired(a: &[(u32, f64)], b: &[(u32, f64)]) -> Option<Vec<(f64, f64)>> {
     let of = |(number, value): &(u32, f64)| {
         let partner = b.iter().find(|(other, _)| other == number)?;

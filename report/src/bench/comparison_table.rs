@@ -1,4 +1,4 @@
-//! A comparison as a table, and in words.
+//! Shows a comparison as a table, and in words.
 
 use seekscope_run::units::{format_bytes, format_ns};
 
@@ -9,7 +9,7 @@ use crate::terminal::visible;
 use crate::text::{table_text, wrapped};
 
 const NOTHING: &str = "–";
-/// Sides are called by letters, so that long names do not widen a table.
+/// Sides are named by letters, so that long names do not widen a table.
 const SIDES: [(&str, &str); 8] = [
     ("A", ""),
     ("B", "B / A"),
@@ -20,11 +20,11 @@ const SIDES: [(&str, &str); 8] = [
     ("G", "G / A"),
     ("H", "H / A"),
 ];
-/// As many sides as can be told apart.
+/// Most sides, one for each letter.
 pub const SIDES_MAX: usize = SIDES.len();
 
-/// Renders it, `width` characters wide: which letter is what (`labels` may say more than the comparison's
-/// own), `notes` that must be read first, what follows from the figures, then these.
+/// Renders the comparison, `width` characters wide: the meaning of each letter (`labels` may say more than
+/// the comparison's own), `notes` that must be read first, conclusions from the figures, then the figures.
 pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width: u16) -> String {
     let mut text = String::new();
     for (label, (letter, _)) in comparison.labels.iter().zip(SIDES) {
@@ -48,7 +48,7 @@ pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width
     visible(text.trim_end()) + "\n"
 }
 
-/// A row for each figure: every side's value, and its ratio to the first side's.
+/// Returns a row for each figure: every side's value, and its ratio to the first side's.
 pub(super) fn table(comparison: &BenchComparison) -> Option<Table> {
     let sides = comparison.labels.len().min(SIDES_MAX);
     let mut columns = vec!["figure"];
@@ -94,17 +94,17 @@ fn row(compared: &Compared, sides: usize) -> Vec<Cell> {
     cells
 }
 
-/// A comparison that would have missed a factor of two says nothing.
+/// A comparison that would have missed a difference this large (a factor of two) says nothing.
 const COARSE: f64 = 1.0;
 
-/// `1.20 (1.17 to 1.23)`, or that none was seen.
+/// Returns `1.20 (1.17 to 1.23)`, or words for no difference.
 fn ratio_text(against: &Against) -> String {
     match &against.comparison {
         None => format_number(against.ratio),
         Some(c) if c.differs => {
             format!("{:.3} ({:.3} to {:.3})", against.ratio, c.low, c.high)
         }
-        // Without any spread there is nothing that could hide.
+        // Without any spread no difference can be hidden.
         Some(c) if c.detectable <= 0.0 => "equal".into(),
         Some(c) if c.detectable > COARSE => "too few to tell".into(),
         Some(c) => format!("none > {}", format_share(c.detectable)),
@@ -138,7 +138,7 @@ fn value_text(measure: Measure, value: f64) -> String {
     }
 }
 
-/// What the rates say: differences, and how large one could be hidden.
+/// Returns sentences on the rates: differences, and how large a hidden one could be.
 pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
     let rates = comparison
         .compared

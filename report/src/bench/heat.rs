@@ -1,4 +1,4 @@
-//! Latencies over time as a density: how many requests of each second took how long.
+//! Draws latencies over time as a density: how many requests of each second took how long.
 
 use seekscope_pattern::{Axis, DensityGrid};
 use seekscope_run::BenchStep;
@@ -9,12 +9,12 @@ use super::records::{Clock, LatencySecond, class_ns};
 use crate::html::charts::HeatMap;
 use crate::html::points::Blobs;
 
-/// Cells of the time axis at most; a longer step has several seconds in each.
+/// Most cells of the time axis; in a longer step each cell has several seconds.
 const COLUMNS_MAX: usize = 600;
 /// Cells for each factor of ten of latency.
 const ROWS_PER_DECADE: usize = 20;
 
-/// The picture of all requests of a step, by response time where it was taken.
+/// Draws all requests of a step, by response time where it was measured.
 pub(super) fn of_step(
     input: &BenchReportInput<'_>,
     index: usize,
@@ -62,7 +62,7 @@ pub(super) fn of_step(
     };
     let mut grid = DensityGrid::new(x, y);
     for second in seconds {
-        // The middle of the second lies in it, whatever its length.
+        // The middle of the second lies in the cell, whatever the second's length.
         let at = x.bin(span.seconds(second.t_ns.saturating_add(second.duration_ns / 2)));
         for &(class, count) in second.classes() {
             let cell = y.bin(class_ns(class).log10()) * columns + at;
@@ -72,7 +72,7 @@ pub(super) fn of_step(
     Some(HeatMap::new(format!("heat-{index}"), &grid, blobs))
 }
 
-/// Shortest and longest latency, ns.
+/// Returns the shortest and longest latency, ns.
 fn range(seconds: &[&LatencySecond]) -> Option<(f64, f64)> {
     let classes = || {
         seconds

@@ -1,4 +1,4 @@
-//! A benchmark as one HTML file.
+//! Renders a benchmark as one HTML file.
 
 use super::variants::{self, Variants};
 use super::{BenchReportInput, charts, heat, labs, sentences, tables};
@@ -11,9 +11,9 @@ use crate::page::{
 };
 use crate::table::Table;
 
-/// Steps with figures; the tables have the others.
+/// Most steps with figures; the tables contain the others.
 const STEPS_DRAWN: usize = 24;
-/// Up to so many steps their figures are open at once.
+/// Most steps for which all figures are open at once.
 const STEPS_OPEN: usize = 3;
 
 const SQL: &str = "SELECT step, operation, (t_ns - min(t_ns) OVER ()) / 1e9 AS second, \
@@ -67,7 +67,7 @@ pub fn html(input: &BenchReportInput<'_>) -> String {
     report_with(document, page, &blobs)
 }
 
-/// All steps as numbers.
+/// Returns all steps as numbers.
 fn numbers(input: &BenchReportInput<'_>) -> Section {
     let all = input.steps();
     let headed = |heading: &str, numbers: Option<Table>| {

@@ -1,4 +1,4 @@
-//! Index builds and schema labs as tables.
+//! Shows index builds and schema labs as tables.
 
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, SchemaShape};
@@ -10,7 +10,7 @@ use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
 
-/// How long each build took, and what became of it.
+/// Returns how long each build took, and its outcome.
 pub(super) fn index_builds(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -43,7 +43,7 @@ pub(super) fn index_builds(input: &BenchReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// What each build took of server and disk, and what it did to the other load.
+/// Returns each build's use of server and disk, and its effect on the other load.
 pub(super) fn index_build_costs(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -88,7 +88,7 @@ fn build_name(build: &BenchIndexBuild) -> String {
     }
 }
 
-/// `one document per sample, {"metric":1}, pre-allocated`.
+/// Returns a name like `one document per sample, {"metric":1}, pre-allocated`.
 pub(super) fn shape_name(shape: &SchemaShape) -> String {
     let index = match shape.index.as_str() {
         "" => String::new(),
@@ -102,7 +102,7 @@ pub(super) fn shape_name(shape: &SchemaShape) -> String {
     format!("{}{index}{allocated}", shape.name)
 }
 
-/// How fast the shapes of a schema lab are written and read.
+/// Returns how fast the shapes of a schema lab are written and read.
 pub(super) fn shapes(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -130,7 +130,7 @@ pub(super) fn shapes(input: &BenchReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// What the shapes of a schema lab take on the disk.
+/// Returns the disk space of the shapes of a schema lab.
 pub(super) fn shape_storage(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -161,7 +161,7 @@ pub(super) fn shape_storage(input: &BenchReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// Samples per second over all of the growth: samples over the time they took.
+/// Returns samples per second over the whole growth: samples divided by their time.
 pub(super) fn insert_per_s(shape: &SchemaShape) -> Option<f64> {
     let mut seconds = 0.0;
     let mut before = 0;
@@ -174,7 +174,7 @@ pub(super) fn insert_per_s(shape: &SchemaShape) -> Option<f64> {
     (seconds > 0.0).then(|| before as f64 / seconds)
 }
 
-/// How the insert rate went on while the data grew: first, middle and last part.
+/// Returns the insert rate while the data grew: first, middle and last part.
 pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(1, &["insert rate over growth", "first", "middle", "last"]);
     for shape in &input.measurement()?.shapes {
@@ -192,7 +192,7 @@ pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// What published experiments found, beside what was found here.
+/// Returns the results of published experiments, beside those found here.
 pub(super) fn experiments(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         2,

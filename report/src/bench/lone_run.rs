@@ -1,15 +1,15 @@
-//! How sure the figures of a lone run are, by its seconds: they depend on one another, so they are drawn anew in
-//! blocks.
+//! Estimates the uncertainty of a lone run's figures from its seconds: they depend on one another, so they
+//! are resampled in blocks.
 
 use seekscope_run::{BenchStep, Interval};
 use seekscope_stats::{Estimate, block_bootstrap};
 
 use super::records::{BenchRecords, Clock, LatencySecond, class_ns};
 
-/// The same data give the same intervals.
+/// Fixed, so that the same data give the same intervals.
 const SEED: u64 = 0x5eed_c0de;
 
-/// The only step.
+/// Returns the only step.
 pub(super) fn lone<'a>(
     steps: &[(&'a BenchRecords, &'a BenchStep)],
 ) -> Option<(&'a BenchRecords, &'a BenchStep)> {
@@ -19,7 +19,7 @@ pub(super) fn lone<'a>(
     }
 }
 
-/// ln of the rate of one run, by its seconds.
+/// Returns the natural logarithm of the rate of one run, estimated from its seconds.
 pub(super) fn rate_estimate(
     (records, step): (&BenchRecords, &BenchStep),
     operation: &str,
@@ -41,7 +41,7 @@ pub(super) fn rate_estimate(
     })
 }
 
-/// ln of a latency quantile of one run, by its seconds.
+/// Returns the natural logarithm of a latency quantile of one run, estimated from its seconds.
 pub(super) fn quantile_estimate(
     (records, step): (&BenchRecords, &BenchStep),
     operation: &str,
@@ -54,7 +54,7 @@ pub(super) fn quantile_estimate(
         .filter(|second| second.counts_from(from_ns))
         .collect();
     let counts = Cumulative::of(&seconds)?;
-    // What decides how seconds hang together is how slow each was.
+    // The dependence of seconds is judged by how slow each was.
     let slowness: Vec<f64> = (0..seconds.len())
         .map(|i| counts.quantile(&[i], q).unwrap_or(0.0))
         .collect();
@@ -63,15 +63,15 @@ pub(super) fn quantile_estimate(
     })
 }
 
-/// Seconds from which quantiles of any draw are read off without adding all of their classes up.
+/// Seconds prepared so that quantiles of any draw can be read without adding up all their classes.
 struct Cumulative {
     lowest: u16,
-    /// For each second, latencies in classes from the lowest up to each.
+    /// For each second, cumulative counts of latencies by class.
     up_to: Vec<Vec<u64>>,
 }
 
 impl Cumulative {
-    /// `None` without any latency.
+    /// Returns `None` without any latency.
     fn of(seconds: &[&LatencySecond]) -> Option<Self> {
         let classes = || {
             seconds
@@ -98,7 +98,7 @@ impl Cumulative {
         })
     }
 
-    /// A quantile of the seconds with these indexes together, ns.
+    /// Returns a quantile of the seconds with these indexes together, ns.
     fn quantile(&self, indexes: &[usize], q: f64) -> Option<f64> {
         let up_to = |class: usize| indexes.iter().map(|&i| self.up_to[i][class]).sum::<u64>();
         let (mut low, mut high) = (0, self.up_to.first()?.len() - 1);

@@ -1,13 +1,13 @@
-//! What happened at moments of a step, and the span of time that its figures show.
+//! Marks events during a step, and defines the span of time that its figures show.
 
 use seekscope_run::{BenchStep, CounterSample};
 
 use super::BenchReportInput;
 use crate::html::charts::Mark;
 
-/// As a gauge: 1 while one runs.
+/// A gauge: 1 while a checkpoint runs.
 const CHECKPOINT_RUNNING: &str = "transaction checkpoint currently running";
-/// More would hide the lines that they are drawn over.
+/// Most marks; more would hide the lines that they are drawn over.
 const MARKS_MAX: usize = 60;
 
 /// The time that a step's figures show, as seconds since the run began.
@@ -31,12 +31,13 @@ impl Span {
         (self.started_ns..=self.ended_ns).contains(&t_ns)
     }
 
-    /// Seconds since the run began.
+    /// Converts to seconds since the run began.
     pub(super) fn seconds(&self, t_ns: u64) -> f64 {
         t_ns.saturating_sub(self.run_started_ns) as f64 / 1e9
     }
 
-    /// Those within it; samples are taken once a second, so one before and one after go along.
+    /// Returns the samples within it; samples are taken once a second, so one before and one after are
+    /// included.
     pub(super) fn samples(
         self,
         counters: &[CounterSample],
@@ -50,7 +51,8 @@ impl Span {
     }
 }
 
-/// The end of the warm-up, checkpoints, and other steps that began or ended meanwhile, as index builds do.
+/// Marks the end of the warm-up, checkpoints, and other steps that began or ended meanwhile, such as index
+/// builds.
 pub(super) fn of_step(input: &BenchReportInput<'_>, step: &BenchStep) -> Vec<Mark> {
     let span = Span::of(input, step);
     let mark = |t_ns: u64, label: String| Mark {
@@ -63,7 +65,7 @@ pub(super) fn of_step(input: &BenchReportInput<'_>, step: &BenchStep) -> Vec<Mar
     }
     for other in input.steps().iter().filter(|other| other.name != step.name) {
         let moments = [(other.started_ns, "began"), (other.ended_ns, "ended")];
-        // Of steps that only follow one another the ends would say nothing.
+        // The ends of steps that only follow one another would say nothing.
         let beside = other.started_ns < step.ended_ns && other.ended_ns > step.started_ns;
         for (t_ns, word) in moments
             .into_iter()

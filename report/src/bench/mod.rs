@@ -1,7 +1,7 @@
-//! Reports of benchmarks: what a server did, how long it took, and at what cost.
+//! Reports benchmarks: what a server did, how long it took, and at what cost.
 //!
-//! Read [`records`] first (what a run directory holds), then `figures` (numbers derived from a step),
-//! `tables` and `sentences` (what terminal and page both show). [`comparison`] sets runs side by side.
+//! Read [`records`] first (the contents of a run directory), then `figures` (numbers derived from a step),
+//! `tables` and `sentences` (what terminal and page both show). [`comparison`] compares runs.
 
 mod charts;
 pub mod comparison;
@@ -36,7 +36,7 @@ pub struct BenchReportInput<'a> {
 }
 
 impl<'a> BenchReportInput<'a> {
-    /// What was measured; `None` for a run that ended before anything was.
+    /// Returns what was measured; `None` for a run that ended before anything was.
     pub(crate) fn measurement(&self) -> Option<&'a BenchMeasurement> {
         self.document.bench.as_ref()
     }

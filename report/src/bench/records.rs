@@ -1,4 +1,4 @@
-//! What a benchmark's run directory holds beside `run.json`, read once.
+//! Reads what a benchmark's run directory holds beside `run.json`, once.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use seekscope_run::{
 /// Start times in `latency.hlog` are whole milliseconds.
 const START_PRECISION_NS: u64 = 1_000_000;
 
-/// Which of an operation's two latencies.
+/// Distinguishes an operation's two latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Clock {
     /// From send to reply.
@@ -29,20 +29,20 @@ pub struct LatencyKey {
 }
 
 /// Latencies of about a second, in 64 classes for each doubling (1 % apart): small enough to keep every
-/// second of a run, fine enough to draw seconds anew and read percentiles off.
+/// second of a run, fine enough for resampling seconds and reading percentiles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencySecond {
     /// Start, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
     pub duration_ns: u64,
-    /// (class, latencies in it), ascending; see [`class_ns`].
+    /// Pairs (class, latencies in it), ascending; see [`class_ns`].
     classes: Vec<(u16, u32)>,
 }
 
-/// Classes for each doubling.
+/// Number of classes for each doubling.
 const CLASSES: f64 = 64.0;
 
-/// The latency in the middle of a class, ns.
+/// Returns the latency in the middle of a class, ns.
 pub(crate) fn class_ns(class: u16) -> f64 {
     ((f64::from(class) + 0.5) / CLASSES).exp2()
 }
@@ -56,7 +56,7 @@ fn class_of(ns: u64) -> u16 {
 }
 
 impl LatencySecond {
-    /// Sums up a histogram of ns.
+    /// Summarises a histogram of ns.
     pub fn new(t_ns: u64, duration_ns: u64, histogram: &Histogram<u64>) -> Self {
         let mut classes: Vec<(u16, u32)> = Vec::new();
         for value in histogram.iter_recorded() {
@@ -74,12 +74,12 @@ impl LatencySecond {
         }
     }
 
-    /// Does it count where a warm-up ended at that time?
+    /// Is it counted if the warm-up ended at that time?
     pub(crate) fn counts_from(&self, warm_up_ended_ns: u64) -> bool {
         self.t_ns.saturating_add(START_PRECISION_NS) >= warm_up_ended_ns
     }
 
-    /// (class, latencies in it), ascending.
+    /// Returns pairs (class, latencies in it), ascending.
     pub(crate) fn classes(&self) -> &[(u16, u32)] {
         &self.classes
     }
@@ -88,21 +88,21 @@ impl LatencySecond {
 /// The intervals, latencies and counters of a benchmark.
 #[derive(Debug, Clone, Default)]
 pub struct BenchRecords {
-    /// In the order in which they were recorded; warm-up included.
+    /// Intervals in the order in which they were recorded; warm-up included.
     pub intervals: Vec<Interval>,
     /// Whole distributions without the warm-up, ns.
     pub histograms: BTreeMap<LatencyKey, Histogram<u64>>,
     /// Every second, warm-up included, in order of time.
     pub seconds: BTreeMap<LatencyKey, Vec<LatencySecond>>,
-    /// Of server and host, in order of time.
+    /// Counters of server and host, in order of time.
     pub counters: Vec<CounterSample>,
 }
 
 impl BenchRecords {
-    /// Reads them.
+    /// Reads the records of a run.
     ///
     /// # Errors
-    /// A file cannot be read, or is damaged. Files that are not there are empty.
+    /// Returns an error if a file cannot be read, or is damaged. Missing files count as empty.
     pub fn read(directory: &RunDirectory, document: &RunDocument) -> Result<Self, RunError> {
         let steps: HashMap<&str, &BenchStep> = (document.bench.iter())
             .flat_map(|bench| &bench.steps)
@@ -135,7 +135,7 @@ impl BenchRecords {
         Ok(records)
     }
 
-    /// Adds a second; the text of an error says why it cannot be added to the others.
+    /// Adds a second; the error says why it cannot be added to the others.
     fn add(
         &mut self,
         key: LatencyKey,
@@ -179,7 +179,7 @@ impl BenchRecords {
         self.seconds.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// Intervals of one step's operation, in order of time.
+    /// Returns the intervals of one step's operation, in order of time.
     pub(crate) fn intervals_of<'a>(
         &'a self,
         step: &'a str,

@@ -1,4 +1,4 @@
-//! What is said of a benchmark and its steps, in words.
+//! Describes a benchmark and its steps in words.
 
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{
@@ -9,10 +9,10 @@ use seekscope_run::{
 use crate::numbers::{format_rate, format_share};
 
 const PROBE: &str = "probe";
-/// Others that use more of the host's CPU time can be what a probe failed by.
+/// Share of the host's CPU time used by others, above which they may be why a probe failed.
 const QUIET_SHARE_MAX: f64 = 0.15;
 
-/// One word for how far the figures may be believed, for style sheets and scripts.
+/// Returns one word for how reliable the figures are, for style sheets and scripts.
 pub fn outcome_word(document: &RunDocument) -> &'static str {
     if !invalid(document).is_empty() {
         return "invalid";
@@ -20,7 +20,7 @@ pub fn outcome_word(document: &RunDocument) -> &'static str {
     crate::wording::outcome_word(document)
 }
 
-/// Why steps are not to be believed, each with its step.
+/// Returns why steps are unreliable, each with its step.
 fn invalid(document: &RunDocument) -> Vec<String> {
     let steps = document.bench.iter().flat_map(|bench| &bench.steps);
     // Probes of a search are meant to find what is too much.
@@ -34,7 +34,7 @@ fn invalid(document: &RunDocument) -> Vec<String> {
         .collect()
 }
 
-/// What must be known before any figure is believed.
+/// Returns what must be known before any figure is believed.
 pub fn verdict(document: &RunDocument) -> String {
     let reason = || {
         document
@@ -62,7 +62,7 @@ pub fn verdict(document: &RunDocument) -> String {
     sentences.join(" ")
 }
 
-/// What does not make a run invalid, but must not be overlooked.
+/// Returns what does not make a run invalid, but must not be overlooked.
 fn doubts(bench: &BenchMeasurement) -> Option<String> {
     let steps = &bench.steps;
     let failures: u64 = steps
@@ -90,7 +90,7 @@ fn doubts(bench: &BenchMeasurement) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// What was run, in one line.
+/// Returns what was run, in one line.
 pub(crate) fn headline(bench: &BenchMeasurement) -> String {
     let edition = match bench.edition.as_str() {
         "" => String::new(),
@@ -99,7 +99,7 @@ pub(crate) fn headline(bench: &BenchMeasurement) -> String {
     format!("{}{edition}", bench.workload)
 }
 
-/// How operations were started, by its name.
+/// Returns how operations were started, by its name.
 pub(crate) fn arrivals(arrivals: &Arrivals) -> String {
     match arrivals {
         Arrivals::Closed => "closed loop".into(),
@@ -129,14 +129,14 @@ pub(crate) fn client(kind: ClientKind) -> &'static str {
     }
 }
 
-/// Is there something about the step that must not be overlooked?
+/// Does the step have a problem that must not be overlooked?
 pub(crate) fn is_doubtful(step: &BenchStep) -> bool {
     !step.invalid.is_empty()
         || step.steady.as_ref().is_some_and(|s| !s.steady)
         || step.verification.as_ref().is_some_and(|v| !v.holds())
 }
 
-/// What is said of a step under its numbers.
+/// Returns the sentences under a step's numbers.
 pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
     let is_open = step.arrivals != Arrivals::Closed;
     let mut said = vec![format!(
@@ -171,7 +171,7 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
     said
 }
 
-/// Were acknowledged writes there?
+/// Says whether acknowledged writes were found.
 pub(crate) fn verification(v: &Verification) -> String {
     let word = match v.verdict() {
         None => "Not verified",
@@ -203,7 +203,7 @@ pub(crate) fn verification(v: &Verification) -> String {
     format!("{word}: {}.", parts.join("; "))
 }
 
-/// The search for a maximum, in words.
+/// Describes the search for a maximum.
 pub(crate) fn saturation(saturation: &Saturation) -> String {
     let Some(per_s) = saturation.maximum_per_s else {
         return match saturation.untold_from_per_s {
@@ -239,7 +239,7 @@ pub(crate) fn saturation(saturation: &Saturation) -> String {
     said
 }
 
-/// What is known of higher rates than one that holds.
+/// Returns what is known of higher rates than one that holds.
 fn above_maximum(saturation: &Saturation) -> String {
     match (saturation.missed_from_per_s, saturation.untold_from_per_s) {
         (Some(missed), _) => format!(
@@ -254,7 +254,7 @@ fn above_maximum(saturation: &Saturation) -> String {
     }
 }
 
-/// How the longer steps ended, none of which held what short ones did.
+/// Says how the longer steps ended, none of which sustained what short ones did.
 fn not_confirmed(confirmations: &[Confirmation]) -> String {
     let rates_of = |wanted: RateVerdict| {
         let of_kind = confirmations.iter().filter(|c| c.verdict == wanted);
@@ -271,7 +271,7 @@ fn not_confirmed(confirmations: &[Confirmation]) -> String {
     said
 }
 
-/// How wide an interval is: `± 2.1 %`.
+/// Returns the width of an interval, e.g. `± 2.1 %`.
 pub(crate) fn margin(value: f64, interval: Option<(f64, f64)>) -> Option<String> {
     let (low, high) = interval?;
     (value > 0.0 && high >= low).then(|| format!("± {}", format_share((high - low) / 2.0 / value)))

@@ -1,4 +1,4 @@
-//! The numbers of steps as tables.
+//! Shows the numbers of steps as tables.
 
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{BenchStep, LatencySummary, OperationResult};
@@ -9,7 +9,7 @@ use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
 
-/// Latencies of which fewer are known say nothing about a percentile beyond.
+/// Returns a percentile, unless there are too few latencies to support it.
 fn supported(latency: &LatencySummary, one_in: u64, ns: u64) -> Cell {
     Cell::or((latency.count >= one_in).then(|| format_ns(ns)), NOTHING)
 }
@@ -23,7 +23,7 @@ fn latency_cells(latency: &LatencySummary) -> [Cell; 4] {
     ]
 }
 
-/// `run 2 (ycsb-a, lz4)`: what its name does not say.
+/// Returns a name like `run 2 (ycsb-a, lz4)`, with what the step's own name does not say.
 pub(super) fn step_name(step: &BenchStep) -> String {
     let facts = [&step.workload, &step.variant];
     let unsaid: Vec<&str> = facts
@@ -38,7 +38,7 @@ pub(super) fn step_name(step: &BenchStep) -> String {
     }
 }
 
-/// Rates and latencies, a group for each step.
+/// Returns rates and latencies, a group for each step.
 pub(super) fn operations<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -80,7 +80,7 @@ fn operation_rows(table: &mut Table, operation: &OperationResult) {
     }
 }
 
-/// How each step was driven, and how far its figures go.
+/// Returns how each step was driven, and how reliable its figures are.
 pub(super) fn conditions<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -118,7 +118,7 @@ pub(super) fn conditions<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> 
     table.or_nothing()
 }
 
-/// What each step cost client, server and disk.
+/// Returns each step's cost for client, server and disk.
 pub(super) fn costs<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -151,7 +151,7 @@ pub(super) fn costs<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Optio
     table.or_nothing()
 }
 
-/// What the data take after each step that knows.
+/// Returns the size of the data after each step for which it is known.
 pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -181,7 +181,7 @@ pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Opt
     table.or_nothing()
 }
 
-/// Failures by name, with the first message of each.
+/// Returns failures by name, with the first message of each.
 pub(super) fn failures<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
     let mut table = Table::new(
         5,
@@ -201,7 +201,7 @@ pub(super) fn failures<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Op
     table.or_nothing()
 }
 
-/// The loads that were tried in a search for the maximum.
+/// Returns the loads that were tried in a search for the maximum.
 pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<Table> {
     let saturation = input.measurement()?.saturation.as_ref()?;
     let mut table = Table::new(

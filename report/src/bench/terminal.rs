@@ -1,11 +1,11 @@
-//! A benchmark as plain text: the verdict first, then what several servers or settings came to, then the
-//! numbers of each step.
+//! Renders a benchmark as plain text: the verdict first, then the result for several servers or settings,
+//! then the numbers of each step.
 
 use super::variants::Variants;
 use super::{BenchReportInput, labs, sentences, tables};
 use crate::page::{Block, terminal};
 
-/// Up to so many steps each is spoken of.
+/// Most steps for which each is described.
 const STEPS_TOLD: usize = 6;
 
 /// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
@@ -15,7 +15,7 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
     let headline = input.measurement().map(sentences::headline);
     let mut blocks = vec![Block::Sentence(sentences::verdict(document))];
     blocks.extend(headline.map(Block::Sentence));
-    // What was asked of several servers or settings is which is better: its answer comes before the steps.
+    // With several servers or settings the question is which is better: its answer comes before the steps.
     if let Some(variants) = Variants::of(input) {
         blocks.extend(Block::sentences(variants.sentences));
         blocks.extend(variants.table.map(Block::Table));
@@ -38,8 +38,8 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
     terminal::text(document, &blocks, width)
 }
 
-/// A paragraph for each step, and what follows from all of them. Of many steps those alone that must not
-/// be overlooked.
+/// Returns a paragraph for each step, and what follows from all of them. With many steps only those that must
+/// not be overlooked.
 fn said(input: &BenchReportInput<'_>) -> Vec<String> {
     let all = input.steps();
     let mut paragraphs: Vec<String> = all

@@ -1,4 +1,4 @@
-//! What server and host did meanwhile: counters on the same time axis as the operations.
+//! Shows what server and host did meanwhile: counters on the same time axis as the operations.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::html::charts::Scale;
 /// How a counter becomes a value.
 #[derive(Debug, Clone, Copy)]
 enum Reading {
-    /// As it is.
+    /// The value as it is.
     Gauge,
     /// Its growth per second, times this.
     PerSecond(f64),
@@ -25,7 +25,7 @@ struct Track {
     heading: &'static str,
     caption: &'static str,
     y: Scale,
-    /// (label, source, ends of names, reading): the first name that is there.
+    /// (label, source, ends of names, reading): the first existing name is used.
     lines: &'static [(&'static str, &'static str, &'static [&'static str], Reading)],
 }
 
@@ -131,7 +131,7 @@ const TRACKS: [Track; 5] = [
     },
 ];
 
-/// The tracks of which the run knows something.
+/// Returns the tracks for which the run has data.
 pub(super) fn of_step(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Vec<Figure> {
     let span = Span::of(input, step);
     let mut series: BTreeMap<(&str, &str), Vec<&CounterSample>> = BTreeMap::new();
@@ -181,7 +181,7 @@ fn find<'a, 'b>(
         .map(|(_, samples)| samples)
 }
 
-/// A counter that falls was reset by a restart: nothing is known of that second.
+/// Reads a counter. A fall means that it was reset by a restart: that second is unknown.
 fn read(samples: &[&CounterSample], reading: Reading) -> Points {
     match reading {
         Gauge => samples.iter().map(|s| (s.t_ns, Some(s.value))).collect(),

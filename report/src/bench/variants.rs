@@ -1,4 +1,4 @@
-//! The variants of one run beside one another: throughput per workload, and what the data take.
+//! Compares the variants of one run: throughput per workload, and size of the data.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) const THROUGHPUT: &str = "chart-variants";
 const SIZE: &str = "chart-sizes";
 const VARIANTS_MAX: usize = 8;
 
-/// What is shown of them.
+/// The figures and tables of variants.
 pub(super) struct Variants {
     pub(super) charts: Vec<BarChart>,
     pub(super) table: Option<Table>,
@@ -22,7 +22,7 @@ pub(super) struct Variants {
 }
 
 impl Variants {
-    /// `None` of a run with fewer than two.
+    /// Returns `None` for a run with fewer than two.
     pub(super) fn of(input: &BenchReportInput<'_>) -> Option<Self> {
         let (sides, comparison) = compared(input)?;
         let letters = sides.iter().zip('A'..);
@@ -42,7 +42,7 @@ impl Variants {
     }
 }
 
-/// The variants of a run compared with its first, as [`BenchComparison`] describes; `None` of a run with
+/// Compares the variants of a run with its first, as [`BenchComparison`] describes; `None` for a run with
 /// fewer than two.
 pub fn variants_compared(
     document: &RunDocument,
@@ -52,7 +52,7 @@ pub fn variants_compared(
     Some(comparison)
 }
 
-/// The variants and how they compare.
+/// Returns the variants and how they compare.
 fn compared<'a>(input: &BenchReportInput<'a>) -> Option<(Vec<Side<'a>>, BenchComparison)> {
     let names = names(input.steps());
     if names.len() < 2 {
@@ -72,7 +72,7 @@ fn compared<'a>(input: &BenchReportInput<'a>) -> Option<(Vec<Side<'a>>, BenchCom
     Some((sides, comparison))
 }
 
-/// In the order in which they first ran.
+/// Returns the names in the order in which they first ran.
 fn names(steps: &[BenchStep]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let named = steps.iter().map(|step| step.variant.as_str());
@@ -120,7 +120,7 @@ fn throughput(sides: &[Side<'_>]) -> Option<BarChart> {
 
 type Interval = Option<(f64, f64)>;
 
-/// The median of repetitions with the interval of their mean, or one step's own.
+/// Returns the median of repetitions with the interval of their mean, or one step's own.
 fn bar(steps: &[&BenchStep]) -> (Option<f64>, Interval) {
     let rates: Vec<f64> = steps.iter().map(|step| step.throughput_per_s).collect();
     let interval = match steps {
@@ -143,7 +143,7 @@ fn sizes(sides: &[Side<'_>]) -> Option<BarChart> {
         let values = facts.iter().map(|f| f.as_ref().map(|f| bytes(f) as f64));
         Line::numbered(index, label, values.collect())
     };
-    // Seen from outside, they are not told apart.
+    // Measured from outside, data and indexes cannot be distinguished.
     let is_seen =
         |facts: &Option<StorageFacts>| facts.as_ref().is_none_or(|f| f.directory_bytes.is_some());
     let on_disk = match facts.iter().all(is_seen) {

@@ -1,4 +1,4 @@
-//! The figures of a disk run: their numbers, and where on the page they stand.
+//! Builds the figures of a disk run: their numbers, and their places on the page.
 
 use super::steps::{Measured, Orders, Ramp, p50_ns, p99_ns, ramps};
 use super::{DiskReportInput, OrderPrediction, percentiles, sentences::block, series};
@@ -8,18 +8,18 @@ use crate::numbers::format_share;
 
 const NAME_CHARS: usize = 40;
 
-/// A figure of lines, and what the reader is told about it.
+/// A line figure with its explanation.
 pub(super) struct Figure {
     /// The id of the section that it belongs to.
     pub(super) section: &'static str,
     pub(super) heading: &'static str,
-    /// How to read it; the sentence of that key follows.
+    /// How to read it; the sentence with the same key follows.
     pub(super) reading: &'static str,
     pub(super) sentence: &'static str,
     pub(super) chart: LineChart,
 }
 
-/// The figures of lines that there are numbers for.
+/// Returns the line figures for which there are numbers.
 pub(super) fn lines(input: &DiskReportInput<'_>) -> Vec<Figure> {
     let ramps = input.measurement().map(ramps).unwrap_or_default();
     let seconds = series::charts(input).into_iter().map(|chart| {
@@ -69,7 +69,7 @@ pub(super) fn lines(input: &DiskReportInput<'_>) -> Vec<Figure> {
     by_depth.into_iter().flatten().chain(seconds).collect()
 }
 
-/// A line per ramp over the depths of all of them; `None` without two depths.
+/// Draws a line per ramp over the depths of all of them; `None` without two depths.
 fn by_depth(
     id: &'static str,
     y: Scale,
@@ -89,7 +89,7 @@ fn by_depth(
     (depths.len() > 1).then(|| LineChart::new(id, (Scale::Depth, y), xs, lines))
 }
 
-/// A ramp's values at all depths.
+/// Returns a ramp's values at all depths.
 fn values(
     ramp: &Ramp<'_>,
     depths: &[u64],
@@ -131,7 +131,7 @@ fn latency_by_depth(ramps: &[Ramp<'_>]) -> Option<LineChart> {
     )
 }
 
-/// Blocks per second by order, measured and predicted; `None` when only one order is known.
+/// Draws blocks per second by order, measured and predicted; `None` when only one order is known.
 pub(super) fn orders(input: &DiskReportInput<'_>) -> Option<BarChart> {
     let orders = Orders::of(input.measurement()?);
     let named = orders.named();
@@ -170,7 +170,7 @@ pub(super) fn orders(input: &DiskReportInput<'_>) -> Option<BarChart> {
     })
 }
 
-/// How well the model predicts.
+/// Says how well the model predicts.
 pub(super) fn predictions_sentence(predictions: &[OrderPrediction]) -> Option<String> {
     let errors = predictions
         .iter()

@@ -1,4 +1,4 @@
-//! A disk run as one HTML file.
+//! Renders a disk run as one HTML file.
 
 use super::figures::{self, Figure};
 use super::sections::{Material, sections};
@@ -66,7 +66,7 @@ fn about(input: &DiskReportInput<'_>) -> Vec<String> {
     [disk, filesystem, profile].into_iter().flatten().collect()
 }
 
-/// Figures side by side, each with the sentence that is about it; the tables; the other sentences.
+/// Returns a section: figures side by side, each with its sentence; the tables; the other sentences.
 fn section(material: Material, figures: &mut Vec<Figure>, orders: &mut Option<BarChart>) -> Block {
     let Material {
         id,

@@ -1,4 +1,4 @@
-//! Made-up steps for tests: one second each, so that counts are rates.
+//! Builds made-up steps for tests: one second each, so that counts are rates.
 
 use seekscope_run::{
     AccessKind, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome, LatencySummary,
@@ -14,8 +14,8 @@ pub(super) struct MadeUp {
 }
 
 impl MadeUp {
-    /// A step of one job: so many operations in its second, half of which took at most `p50_ns`, 99 %
-    /// three times that, the longest four times. What it read came from the device.
+    /// Adds a step of one job with this many operations in its second, half of which took at most `p50_ns`,
+    /// 99 % at most three times that, the longest four times. What it read came from the device.
     pub(super) fn step(
         &mut self,
         group: StepGroup,
@@ -64,7 +64,7 @@ impl MadeUp {
     }
 }
 
-/// Direct random reads.
+/// Returns direct random reads.
 pub(super) fn random(block_bytes: u64, depth: u32) -> JobFacts {
     JobFacts {
         block_bytes,
@@ -73,7 +73,7 @@ pub(super) fn random(block_bytes: u64, depth: u32) -> JobFacts {
     }
 }
 
-/// Buffered reads in order.
+/// Returns buffered reads in order.
 pub(super) fn sequential(block_bytes: u64) -> JobFacts {
     JobFacts {
         access: AccessKind::Read,
@@ -83,7 +83,7 @@ pub(super) fn sequential(block_bytes: u64) -> JobFacts {
     }
 }
 
-/// Writes with fdatasync.
+/// Returns writes with fdatasync.
 pub(super) fn commit(block_bytes: u64, writers: u32) -> JobFacts {
     JobFacts {
         access: AccessKind::Write,
@@ -94,7 +94,7 @@ pub(super) fn commit(block_bytes: u64, writers: u32) -> JobFacts {
     }
 }
 
-/// The generator alone.
+/// Returns the generator alone.
 pub(super) fn null() -> JobFacts {
     JobFacts {
         engine: EngineKind::Null,

@@ -1,8 +1,8 @@
-//! Reports of `disk` runs: what a disk can do for a database.
+//! Reports `disk` runs: what a disk can do for a database.
 //!
-//! Read `steps` first (which step answers which question), then `sections` (what is shown, in
-//! which order). [`sentences()`] says what the numbers mean; it and the tables are pure functions of the
-//! records, and terminal and HTML show the same.
+//! Read `steps` first (which step answers which question), then `sections` (what is shown, in which order).
+//! [`sentences()`] says what the numbers mean; it and the tables are pure functions of the records, and
+//! terminal and HTML show the same.
 
 mod figures;
 mod html;
@@ -34,25 +34,25 @@ pub struct DiskReportInput<'a> {
     pub document: &'a RunDocument,
     /// Latencies in ns, whole steps, by [`histogram_key`].
     pub histograms: &'a BTreeMap<String, Histogram<u64>>,
-    /// In any order; those of steps that the document does not know are left out.
+    /// Seconds in any order; those of steps that the document does not list are ignored.
     pub seconds: &'a [SecondPoint],
-    /// What the run's device model says of the order steps, and of anything else it was tried on.
+    /// What the run's device model predicts for the order steps, and for anything else it was tested on.
     pub predictions: &'a [OrderPrediction],
 }
 
 impl<'a> DiskReportInput<'a> {
-    /// What was measured; `None` for a run that ended before anything was.
+    /// Returns what was measured; `None` for a run that ended before anything was.
     pub(crate) fn measurement(&self) -> Option<&'a DiskMeasurement> {
         self.document.disk.as_ref()
     }
 
-    /// The latencies of one operation ("read", "write", "sync") of a step.
+    /// Returns the latencies of one operation ("read", "write", "sync") of a step.
     pub(crate) fn histogram(&self, step: &str, operation: &str) -> Option<&'a Histogram<u64>> {
         self.histograms.get(&histogram_key(step, operation))
     }
 }
 
-/// The key of [`DiskReportInput::histograms`]: `STEP:OPERATION`, the step by its name in the
+/// Returns the key of [`DiskReportInput::histograms`]: `STEP:OPERATION`, the step by its name in the
 /// document.
 pub fn histogram_key(step: &str, operation: &str) -> String {
     format!("{step}:{operation}")
@@ -67,7 +67,7 @@ pub struct SecondPoint {
     pub operation: String,
     /// Start, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
-    /// As measured: not every interval is exactly a second long.
+    /// As measured: an interval is not always exactly a second long.
     pub duration_ns: u64,
     pub count: u64,
     pub p50_ns: u64,
@@ -75,7 +75,7 @@ pub struct SecondPoint {
 }
 
 impl SecondPoint {
-    /// Operations per second; 0 for an interval without length.
+    /// Returns operations per second; 0 for an interval without length.
     pub(crate) fn per_s(&self) -> f64 {
         match self.duration_ns {
             0 => 0.0,
@@ -84,7 +84,7 @@ impl SecondPoint {
     }
 }
 
-/// What the device model says of an order of blocks, beside what was measured.
+/// The device model's prediction for an order of blocks, beside the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OrderPrediction {
     /// A [`seekscope_run::DiskStep::name`], or any other name.
@@ -95,7 +95,7 @@ pub struct OrderPrediction {
 }
 
 impl OrderPrediction {
-    /// How far the prediction is off, as a share of what was measured: 0.1 is 10 % too fast.
+    /// Returns the relative error of the prediction: 0.1 is 10 % too fast.
     pub(crate) fn error(&self) -> f64 {
         self.predicted_per_s / self.measured_per_s - 1.0
     }

@@ -1,4 +1,4 @@
-//! Whole latency distributions of the steps that say most: how the tails grow.
+//! Shows whole latency distributions of the most informative steps: how the tails grow.
 
 use hdrhistogram::Histogram;
 use seekscope_run::units::{format_count, format_ns};
@@ -12,7 +12,7 @@ use crate::html::charts::LineChart;
 use crate::html::percentiles::chart;
 use crate::table::{Cell, Table};
 
-/// Quantiles of the table, and what they are called.
+/// Quantiles of the table, and their names.
 const QUANTILES: [(f64, &str); 6] = [
     (0.5, "50 %"),
     (0.9, "90 %"),
@@ -21,17 +21,17 @@ const QUANTILES: [(f64, &str); 6] = [
     (0.9999, "99.99 %"),
     (0.99999, "99.999 %"),
 ];
-/// The page has so many colours.
+/// Most curves: the number of colours on the page.
 const CURVES_MAX: usize = 8;
 
-/// A distribution and what it is of.
+/// A distribution and its name.
 struct Distribution<'a> {
     label: String,
     histogram: &'a Histogram<u64>,
 }
 
-/// One read at a time, at the knee, and with most in flight; commits alone and beside a burst; the
-/// job, or the sustained reads.
+/// Returns the distributions: one read at a time, at the knee, and with most in flight; commits alone and
+/// beside a burst; the job, or the sustained reads.
 fn distributions<'a>(input: &DiskReportInput<'a>) -> Vec<Distribution<'a>> {
     let Some(measurement) = input.measurement() else {
         return Vec::new();
@@ -41,7 +41,7 @@ fn distributions<'a>(input: &DiskReportInput<'a>) -> Vec<Distribution<'a>> {
         let Some(histogram) = input.histogram(&step.name, operation) else {
             return;
         };
-        // The knee may be where one read at a time was measured, or the deepest.
+        // The knee may coincide with one read at a time, or with the deepest.
         let is_new = found
             .iter()
             .all(|other| !std::ptr::eq(other.histogram, histogram));
@@ -87,7 +87,7 @@ fn ramp_label(ramp: &Ramp<'_>, m: &Measured<'_>) -> String {
     )
 }
 
-/// The curves.
+/// Draws the curves.
 pub(super) fn curves(input: &DiskReportInput<'_>) -> Option<LineChart> {
     let distributions = distributions(input);
     let named = distributions
@@ -96,7 +96,7 @@ pub(super) fn curves(input: &DiskReportInput<'_>) -> Option<LineChart> {
     chart("chart-percentiles", named)
 }
 
-/// The curves as numbers.
+/// Returns the curves as numbers.
 pub(super) fn table(input: &DiskReportInput<'_>) -> Option<Table> {
     let names = QUANTILES.map(|(_, name)| name);
     let columns: Vec<&'static str> = ["operations", "count"].into_iter().chain(names).collect();
@@ -114,7 +114,7 @@ pub(super) fn table(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// What the longest tail does to somebody who waits for many operations.
+/// Says what the longest tail does to a client that waits for many operations.
 pub(super) fn sentence(input: &DiskReportInput<'_>) -> Option<String> {
     let distributions = distributions(input);
     let rare = |d: &Distribution<'_>| {

@@ -1,4 +1,4 @@
-//! What a reader must know before believing any number of a disk run.
+//! States what a reader must know before believing any number of a disk run.
 
 use seekscope_run::units::format_bytes;
 use seekscope_run::{DiskMeasurement, HostFacts, Outcome, RunDocument};
@@ -8,10 +8,10 @@ use super::tables::limit_text;
 use crate::numbers::{format_number, format_rate, format_share};
 use crate::wording;
 
-/// Distortions with these ids are said in words of their own.
+/// A distortion with this id has its own wording.
 const IO_LIMIT_ID: &str = "cgroup-io-limit";
 
-/// One word for how the run ended, for style sheets and scripts; "limited" when it is complete but
+/// Returns one word for how the run ended, for style sheets and scripts; "limited" when it is complete but
 /// its numbers need care.
 pub(super) fn outcome_word(document: &RunDocument) -> &'static str {
     match wording::outcome_word(document) {
@@ -20,14 +20,14 @@ pub(super) fn outcome_word(document: &RunDocument) -> &'static str {
     }
 }
 
-/// The first line of the report: how the run ended, then every reservation.
+/// Returns the first line of the report: how the run ended, then every reservation.
 pub(super) fn first_line(document: &RunDocument) -> String {
     let mut sentences = vec![wording::outcome(document)];
     sentences.extend(reservations(document));
     sentences.join(" ")
 }
 
-/// Must the line be shown where space is dear?
+/// Did the run end well, without reservations, so that the line can be omitted where space is limited?
 pub(super) fn is_clean(document: &RunDocument) -> bool {
     document.outcome == Outcome::Ok
         && !wording::has_reservations(document)

@@ -1,4 +1,4 @@
-//! What a report of a disk run consists of: headings, tables, and which sentences stand under them.
+//! Defines the contents of a report of a disk run: headings, tables, and the sentences under them.
 
 use seekscope_run::StepGroup;
 
@@ -6,9 +6,9 @@ use super::{DiskReportInput, percentiles, sentences, series, tables};
 use crate::facts::fact_table;
 use crate::table::Table;
 
-/// What a section that has something to show is made from.
+/// The material of a section that has something to show.
 pub(super) struct Material {
-    /// Stable: the figures name it.
+    /// A stable id that figures refer to.
     pub(super) id: &'static str,
     pub(super) heading: &'static str,
     pub(super) tables: Vec<Table>,
@@ -139,7 +139,7 @@ const PLANS: [Plan; 15] = [
     ),
 ];
 
-/// The sections that have something to show, in their order.
+/// Returns the sections that have something to show, in order.
 pub(super) fn sections(input: &DiskReportInput<'_>) -> Vec<Material> {
     let shown = PLANS.iter().filter_map(|plan| section(input, plan));
     shown.collect()

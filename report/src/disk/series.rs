@@ -1,4 +1,4 @@
-//! What happened second by second: in the job or the sustained reads, else in the whole run.
+//! Shows what happened second by second: in the job or the sustained reads, else in the whole run.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::numbers::{format_mean_ns, format_rate, format_share};
 use crate::table::{Cell, Table};
 
 const OPERATIONS: [&str; 3] = ["read", "write", "sync"];
-/// Longer series are shown in the table in so many parts.
+/// Number of parts in the table for longer series.
 const PARTS: usize = 10;
-/// Shorter series have no beginning and end to compare.
+/// Length below which a series has no beginning and end to compare.
 const COMPARABLE_MIN: usize = 8;
-/// A rate that moves by less from beginning to end has not moved.
+/// A change of the rate from beginning to end below this is no drift.
 const DRIFT: f64 = 0.2;
 
 /// One operation of one step.
 struct Series<'a> {
     step: &'a DiskStep,
     operation: &'static str,
-    /// In order of time; never empty.
+    /// Points in order of time; never empty.
     points: Vec<&'a SecondPoint>,
 }
 
@@ -33,12 +33,12 @@ impl Series<'_> {
     }
 }
 
-/// Is there one long thing that the run was about?
+/// Is it a long step that the run was about?
 fn is_long(step: &DiskStep) -> bool {
     matches!(step.group, StepGroup::Job | StepGroup::Sustained)
 }
 
-/// The series that are shown, in the order of the steps.
+/// Returns the series that are shown, in the order of the steps.
 fn shown<'a>(input: &DiskReportInput<'a>) -> Vec<Series<'a>> {
     let Some(measurement) = input.measurement() else {
         return Vec::new();
@@ -57,7 +57,7 @@ fn shown<'a>(input: &DiskReportInput<'a>) -> Vec<Series<'a>> {
         }
         for operation in OPERATIONS {
             let points = by_name.remove(&(step.name.as_str(), operation));
-            // An operation that never completed is none that the step was about.
+            // The step was not about an operation that never completed.
             let points = points.filter(|points| points.iter().any(|point| point.count > 0));
             if let Some(mut points) = points {
                 points.sort_by_key(|point| point.t_ns);
@@ -72,7 +72,7 @@ fn shown<'a>(input: &DiskReportInput<'a>) -> Vec<Series<'a>> {
     all
 }
 
-/// IOPS and p99 over time: lines for each kind of operation in one long step, dots where many short
+/// Draws IOPS and p99 over time: lines for each kind of operation in one long step, dots where many short
 /// steps follow one another.
 pub(super) fn charts(input: &DiskReportInput<'_>) -> Vec<LineChart> {
     let all = shown(input);
@@ -98,12 +98,12 @@ pub(super) fn charts(input: &DiskReportInput<'_>) -> Vec<LineChart> {
     .collect()
 }
 
-/// 99th percentile, ns.
+/// Returns the 99th percentile, ns, if there are enough operations.
 fn supported_p99_ns(point: &SecondPoint) -> Option<f64> {
     is_supported(point.count, 0.99).then_some(point.p99_ns as f64)
 }
 
-/// `None` when there is no value at all.
+/// Returns `None` when there is no value at all.
 fn chart(
     all: &[Series<'_>],
     start_ns: u64,
@@ -140,7 +140,7 @@ fn chart(
     })
 }
 
-/// Per step, or per tenth of a long one: lowest, median and highest rate.
+/// Returns lowest, median and highest rate per step, or per tenth of a long one.
 pub(super) fn table(input: &DiskReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -187,7 +187,7 @@ pub(super) fn table(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// How even the rates were.
+/// Says how even the rates were.
 pub(super) fn sentence(input: &DiskReportInput<'_>) -> Option<String> {
     let all = shown(input);
     let longest = all.iter().max_by_key(|series| series.points.len())?;
@@ -215,7 +215,7 @@ pub(super) fn sentence(input: &DiskReportInput<'_>) -> Option<String> {
     ))
 }
 
-/// Whether a long series ended as it began; if not, when it changed.
+/// Says whether a long series ended as it began; if not, when it changed.
 fn drift(series: &Series<'_>) -> Option<String> {
     let rates = series.rates();
     if rates.len() < COMPARABLE_MIN {
@@ -226,7 +226,7 @@ fn drift(series: &Series<'_>) -> Option<String> {
     let ended = median(&rates[rates.len() - quarter..])?;
     let what = series.operation;
     let (from, to) = (format_rate(began), format_rate(ended));
-    // 0 / 0 where it stood still at both ends.
+    // 0 / 0 if it stood still at both ends.
     let change = ended / began - 1.0;
     if change.is_nan() || change.abs() < DRIFT {
         let worst = worst_second(&rates)?;
@@ -255,7 +255,7 @@ fn drift(series: &Series<'_>) -> Option<String> {
     })
 }
 
-/// In the middle of a sentence; stalls are counted.
+/// Describes the worst second for the middle of a sentence; stalls are counted.
 fn worst_second(rates: &[f64]) -> Option<String> {
     let low = rates.iter().copied().reduce(f64::min)?;
     let still = rates.iter().filter(|&&rate| rate == 0.0).count();
@@ -265,8 +265,8 @@ fn worst_second(rates: &[f64]) -> Option<String> {
     })
 }
 
-/// Where to cut the series in two so that each part lies as close as possible to its own mean
-/// (least squares).
+/// Returns where to cut the series in two so that each part is as close as possible to its own mean (least
+/// squares).
 fn step_index(rates: &[f64]) -> usize {
     let total: f64 = rates.iter().sum();
     let mut before = 0.0;
@@ -379,7 +379,7 @@ mod tests {
             ..Default::default()
         });
         let mut seconds = points(&[1000, 0, 1000]);
-        // The percentiles of nothing are 0.
+        // The percentiles of an empty set are 0.
         (seconds[1].p50_ns, seconds[1].p99_ns) = (0, 0);
         // Nothing was ever written.
         let writes = points(&[0, 0, 0]).into_iter().map(|point| SecondPoint {

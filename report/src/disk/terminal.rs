@@ -1,5 +1,5 @@
-//! A disk run as plain text: what must be known first, then the numbers, section by section, each
-//! with what it means.
+//! Renders a disk run as plain text: what must be known first, then the numbers, section by section, each
+//! with its meaning.
 
 use super::sections::{Material, sections};
 use super::{DiskReportInput, reservations, sentences, tables};
@@ -7,10 +7,10 @@ use crate::facts::{Fact, device_facts, fact_table, host_facts};
 use crate::page::{Block, Section, terminal};
 use crate::table::Table;
 
-/// These are for the page, where there is room.
+/// Sections shown only on the page, which has more room.
 const PAGE_ONLY: [&str; 1] = ["percentiles"];
 
-/// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
+/// Renders the report, `width` characters wide. Control characters in names are shown, not executed.
 pub fn terminal(input: &DiskReportInput<'_>, width: u16) -> String {
     let document = input.document;
     let is_clean = reservations::is_clean(document);
@@ -36,7 +36,7 @@ pub fn terminal(input: &DiskReportInput<'_>, width: u16) -> String {
     terminal::text(document, &blocks, width)
 }
 
-/// What was measured, on what, where.
+/// Returns what was measured, on what, where.
 fn facts(input: &DiskReportInput<'_>) -> Vec<(&'static str, Option<Vec<Fact>>)> {
     let document = input.document;
     vec![
@@ -49,12 +49,13 @@ fn facts(input: &DiskReportInput<'_>) -> Vec<(&'static str, Option<Vec<Fact>>)> 
     ]
 }
 
-/// A single job is asked for by people who know the host, many times in a row.
+/// Is it a run of a single job? Those are requested by people who know the host, many times in a row.
 fn is_job(input: &DiskReportInput<'_>) -> bool {
     input.measurement().is_some_and(|m| m.profile == "job")
 }
 
-/// Seconds of short steps would fill screens; those of a long one are the point of it.
+/// Is the section for the page only? The seconds of short steps would fill screens; those of a long one are
+/// its purpose.
 fn is_page_only(input: &DiskReportInput<'_>, section: &Material) -> bool {
     let many_steps = || input.measurement().is_some_and(|m| m.steps.len() > 2);
     PAGE_ONLY.contains(&section.id)

@@ -1,5 +1,5 @@
-//! The figures of files, disks and leaves: those of the reports of a trace and of a layout, with less in
-//! them, so that one page has room for all.
+//! Draws the figures of files, disks and leaves: those of the reports of a trace and of a layout, reduced so
+//! that one page has room for all.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -29,18 +29,18 @@ const LEAVES: FigureLimits = FigureLimits {
 /// Rows of the table of layouts.
 const ROWS_MAX: usize = 25;
 
-/// What the passes over events and leaves yield.
+/// The figures from the passes over events and leaves.
 pub(super) struct Figures {
-    /// Of files and of disks.
+    /// Figures of files and of disks.
     pub(super) trace: Option<[PhaseFigures; 2]>,
     pub(super) leaves: Option<PhaseFigures>,
-    /// Of index builds, each with its name.
+    /// Figures of index builds, each with its name.
     pub(super) builds: Vec<(String, PhaseFigures)>,
     /// Requests of disks, second by second, where the kernel's counters of the disk are missing.
     pub(super) device_seconds: Option<DeviceSeconds>,
 }
 
-/// Of a trace, what its own report is made from.
+/// Returns what the trace's own report is made from.
 pub(super) fn trace_input<'a>(input: &DoctorReportInput<'a>) -> Option<TraceReportInput<'a>> {
     Some(TraceReportInput {
         document: input.document,
@@ -49,7 +49,7 @@ pub(super) fn trace_input<'a>(input: &DoctorReportInput<'a>) -> Option<TraceRepo
     })
 }
 
-/// Counts all events and leaves.
+/// Counts all events and leaves, and builds the figures.
 pub(super) fn build(input: &DoctorReportInput<'_>, blobs: &mut Blobs) -> Result<Figures, RunError> {
     let pictures = Pictures::new(input, &CALLS);
     let (trace, device_seconds, builds) = match trace_input(input) {
@@ -86,7 +86,7 @@ fn of_trace(
 ) -> Result<OfTrace, RunError> {
     let seconds = RefCell::new(DeviceSeconds::default());
     let pictures = RefCell::new(pictures);
-    // One pass serves all: a second one would read and decompress the file again.
+    // One pass serves all figures: a second one would read and decompress the file again.
     let events = |each: &mut dyn FnMut(&IoEvent)| {
         (trace.events)(&mut |event| {
             seconds.borrow_mut().count(event);
@@ -115,7 +115,7 @@ fn layout_input<'a>(
     })
 }
 
-/// Key order against place in the file, and what scans pay for it.
+/// Shows key order against place in the file, and what scans pay for it.
 pub(super) fn layout_section(
     input: &DoctorReportInput<'_>,
     leaves: Option<PhaseFigures>,

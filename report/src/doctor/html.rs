@@ -1,4 +1,4 @@
-//! An examination as one HTML file.
+//! Renders an examination as one HTML file.
 
 use seekscope_run::{Finding, RunError};
 
@@ -15,11 +15,11 @@ use crate::page::{
 use crate::trace;
 use crate::trace::tables::recording_facts;
 
-/// Renders the report, with one pass over the events and one over the leaves. A million events make a
-/// page of less than 3 MB: what is embedded are counts, and few enough points.
+/// Renders the report, with one pass over the events and one over the leaves. A million events give a page of
+/// less than 3 MB, because it embeds counts and a limited number of points.
 ///
 /// # Errors
-/// The events or the leaves cannot be read.
+/// Returns an error if the events or the leaves cannot be read.
 pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
     let mut blobs = Blobs::default();
@@ -64,7 +64,7 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     Ok(report_with(document, page, &blobs))
 }
 
-/// Who was examined.
+/// Returns who was examined.
 fn about(input: &DoctorReportInput<'_>) -> Vec<String> {
     let member = input
         .examination()
@@ -117,7 +117,7 @@ fn members(input: &DoctorReportInput<'_>) -> Option<Block> {
     .or_nothing()
 }
 
-/// Whether what an earlier run predicted came true.
+/// Says whether an earlier run's predictions came true.
 fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
     let earlier = input.examination()?.since.as_ref()?;
     let blocks = vec![Block::table_or(
@@ -133,7 +133,7 @@ fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
     Some(Block::Section(section))
 }
 
-/// Findings that the first screen had no room for.
+/// Returns the findings that the first screen had no room for.
 fn further(input: &DoctorReportInput<'_>) -> Option<Block> {
     let (first, others) = input.findings();
     let others: &[Finding] = others;

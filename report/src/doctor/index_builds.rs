@@ -1,5 +1,5 @@
-//! Index builds of the run: how long each took, set against one another, and how the traced ones read their
-//! collections, as pictures side by side.
+//! Shows the run's index builds: how long each took, compared with one another, and how the traced ones read
+//! their collections, as pictures side by side.
 
 use seekscope_doctor::answers::IndexBuildAnswer;
 use seekscope_pattern::{AnalysisOptions, FileTrace, TraceAnalyser};
@@ -17,7 +17,7 @@ use crate::page::{Block, Content, Places, PlacesKind, Section};
 use crate::table::{Cell, Table};
 use crate::trace::figures::{PAGE_BYTES, byte_range, file_figures, latency_ranges};
 
-/// Pictures that find room side by side.
+/// Most pictures side by side.
 const PICTURES_MAX: usize = 4;
 
 /// Builds within the trace, while events are being counted.
@@ -27,17 +27,18 @@ pub(super) struct Pictures<'a> {
     seen: usize,
 }
 
-/// What one build asks of its collection.
+/// What one build reads of its collection.
 struct Picture<'a> {
     phase: &'a Phase,
     file: &'a FileRecord,
     collector: Collector,
-    /// For the words below the picture: the trace knows the file with all that others asked of it.
+    /// For the words below the picture: the trace's own file record includes everything that others read of
+    /// it.
     analyser: TraceAnalyser,
 }
 
 impl<'a> Pictures<'a> {
-    /// With the same axis of offsets, and of latencies, for all.
+    /// Creates pictures that share the axis of offsets, and that of latencies.
     pub(super) fn new(input: &DoctorReportInput<'a>, limits: &FigureLimits) -> Self {
         let phases = input.document.phases.iter();
         let traced: Vec<(&Phase, &FileTrace)> = phases
@@ -64,7 +65,7 @@ impl<'a> Pictures<'a> {
         }
     }
 
-    /// Counts a call, if it is one of a build on its collection.
+    /// Counts a call, if it is by a build on its collection.
     pub(super) fn count(&mut self, event: &IoEvent) {
         if self.builds.is_empty() || event.op.layer() != IoLayer::File {
             return;
@@ -80,7 +81,7 @@ impl<'a> Pictures<'a> {
         }
     }
 
-    /// Each with the name of its build.
+    /// Returns the figures, each with the name of its build.
     pub(super) fn figures(self, blobs: &mut Blobs) -> Vec<(String, PhaseFigures)> {
         let stride = self.stride;
         let builds = self.builds.into_iter().filter_map(|build| {
@@ -96,7 +97,7 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// What a build reads, where that was traced.
+/// Returns the collection that a build reads, where that was traced.
 fn collection_of<'a>(input: &DoctorReportInput<'a>, phase: &Phase) -> Option<&'a FileTrace> {
     let trace = input.trace.filter(|_| phase.index_build.is_some())?;
     let within = phase.started_ns < trace.ended_ns && phase.ended_ns > trace.started_ns;
@@ -106,7 +107,7 @@ fn collection_of<'a>(input: &DoctorReportInput<'a>, phase: &Phase) -> Option<&'a
     })
 }
 
-/// What is shown of them; nothing where no index was built.
+/// Returns the section; nothing where no index was built.
 pub(super) fn section(
     input: &DoctorReportInput<'_>,
     pictures: Vec<(String, PhaseFigures)>,
@@ -136,7 +137,7 @@ pub(super) fn section(
     Some(Block::Section(section))
 }
 
-/// One after the other on each disk.
+/// Returns the builds' times, one after the other on each disk.
 fn times(builds: &[IndexBuildAnswer]) -> Table {
     let columns = [
         "collection",

@@ -1,4 +1,4 @@
-//! The curve of cache misses by cache size, with its error.
+//! Draws the curve of cache misses by cache size, with its error.
 
 use seekscope_doctor::answers::MemoryPoint;
 
@@ -8,7 +8,7 @@ use crate::page::{Block, Figure};
 
 const ID: &str = "chart-memory";
 
-/// `None` where there are fewer than two sizes to tell apart.
+/// Returns `None` where there are fewer than two different sizes.
 pub(super) fn figure(input: &DoctorReportInput<'_>) -> Option<Block> {
     const READING: &str = "Of the reads that now go to the file, the share that still would, by the size of the \
         cache; dashed: how far that may be off.";

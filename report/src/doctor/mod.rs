@@ -1,8 +1,8 @@
-//! Reports of examinations: why a server is slow on disk, and everything that this rests on.
+//! Reports examinations: why a server is slow on disk, and the evidence for it.
 //!
-//! Works from a run's records and the [`Diagnosis`] that was derived from them; nothing is concluded
-//! here. Read `html` first (what a page consists of, in which order). The terminal has the first screen
-//! of the same: the verdict, the first findings, and what was not measured.
+//! Works from a run's records and the [`Diagnosis`] that was derived from them; nothing is concluded here.
+//! Read `html` first (the contents and order of a page). The terminal has the same first screen: the verdict,
+//! the first findings, and what was not measured.
 
 mod charts;
 mod html;
@@ -35,9 +35,9 @@ pub struct DoctorReportInput<'a> {
     /// `None` where nothing was traced.
     pub trace: Option<&'a TraceAnalysis>,
     pub counters: &'a Counters,
-    /// Called once, by [`html()`] alone, and only with a trace.
+    /// Called once, by [`html()`] only, and only with a trace.
     pub events: &'a EventPass<'a>,
-    /// Called once, by [`html()`] alone, and only with a layout.
+    /// Called once, by [`html()`] only, and only with a layout.
     pub leaves: &'a LeafPass<'a>,
 }
 
@@ -50,18 +50,18 @@ impl<'a> DoctorReportInput<'a> {
         self.document.examination.as_ref()
     }
 
-    /// The stretch of time that was observed.
+    /// Returns the phase that was observed.
     fn phase(&self) -> Option<&'a Phase> {
         self.document.phases.first()
     }
 
-    /// What a first screen has room for, and the rest.
+    /// Returns the findings for the first screen, and the rest.
     fn findings(&self) -> (&'a [Finding], &'a [Finding]) {
         let all = &self.diagnosis.findings;
         all.split_at(all.len().min(seekscope_doctor::ranking::FIRST_SCREEN))
     }
 
-    /// Seconds since the run began; negative for what was before.
+    /// Returns seconds since the run began; negative before that.
     fn seconds(&self, t_ns: u64) -> f64 {
         (t_ns as f64 - self.document.started.monotonic_ns as f64) / 1e9
     }

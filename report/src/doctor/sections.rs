@@ -1,10 +1,10 @@
-//! The answers as sections of tables, in the order of the questions.
+//! Arranges the answers as sections of tables, in the order of the questions.
 
 use super::{DoctorReportInput, memory, tables};
 use crate::page::{Block, Section};
 use crate::table::Table;
 
-/// Those that have something to show.
+/// Returns the sections that have something to show.
 pub(super) fn sections(input: &DoctorReportInput<'_>) -> Vec<Block> {
     [
         device(input),
@@ -20,7 +20,7 @@ pub(super) fn sections(input: &DoctorReportInput<'_>) -> Vec<Block> {
     .collect()
 }
 
-/// What the numbers say, then the numbers.
+/// Returns the conclusions, then the numbers.
 fn told(sentences: Vec<String>, tables: impl IntoIterator<Item = Option<Table>>) -> Vec<Block> {
     let mut blocks = Block::sentences(sentences);
     blocks.extend(Block::tables(tables));

@@ -1,5 +1,5 @@
-//! The first screen as plain text: the verdict, what became of an earlier run's findings where that was
-//! asked, at most five findings, what was not measured.
+//! Renders the first screen as plain text: the verdict, the fate of an earlier run's findings if requested,
+//! at most five findings, what was not measured.
 
 use seekscope_doctor::answers::IndexBuildAnswer;
 use seekscope_run::Outcome;
@@ -10,13 +10,13 @@ use super::{DoctorReportInput, verdict};
 use crate::page::{Block, terminal};
 use crate::wording;
 
-/// Limitations named; the page has all with their remedies.
+/// Most limitations shown; the page has all with their remedies.
 const LIMITATIONS: usize = 6;
-/// Findings of an earlier run that are named; the page has all.
+/// Most findings of an earlier run that are shown; the page has all.
 const CHANGES: usize = 8;
 
-/// Renders it, `width` characters wide; commands keep to one line each, so that they can be copied.
-/// Control characters in names are shown, not obeyed.
+/// Renders the screen, `width` characters wide; commands stay on one line each, so that they can be copied.
+/// Control characters in names are shown, not executed.
 pub fn first_screen(input: &DoctorReportInput<'_>, width: u16) -> String {
     let document = input.document;
     let is_clean = document.outcome == Outcome::Ok && wording::outcome_word(document) == "ok";
@@ -38,7 +38,7 @@ pub fn first_screen(input: &DoctorReportInput<'_>, width: u16) -> String {
     terminal::text_of(&blocks, width, "") + "\n"
 }
 
-/// A line for each finding of the earlier run or this one.
+/// Returns a line for each finding of the earlier run or this one.
 fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
     let earlier = input.examination()?.since.as_ref()?;
     let changes = earlier.changes.iter().take(CHANGES);
@@ -55,7 +55,7 @@ fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
     Some(Block::List(lines))
 }
 
-/// How long indexes took, where no finding says so.
+/// Says how long indexes took, where no finding does.
 fn builds(input: &DoctorReportInput<'_>) -> Option<String> {
     let builds = &input.answers().index_builds;
     let is_compared = |namespace: &str| {
@@ -73,7 +73,7 @@ fn builds(input: &DoctorReportInput<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// One line.
+/// Returns what was not measured, on one line.
 fn not_measured(input: &DoctorReportInput<'_>) -> Option<String> {
     let limitations = &input.document.limitations;
     let mut named: Vec<&str> = limitations

@@ -1,4 +1,4 @@
-//! What a first screen begins with: how the disk does, and what there is to gain.
+//! Begins the first screen: the state of the disk, and the possible gain.
 
 use seekscope_doctor::Answers;
 use seekscope_doctor::answers::DeviceLoad;
@@ -13,23 +13,22 @@ use crate::numbers::{format_number, format_rate, format_share};
 
 /// Says that no other finding saves anything noticeable.
 const HEALTHY: &str = "disk.not-the-problem";
-/// Used of what a disk can do, from which it is what holds the server up.
+/// Used share of the disk's capability from which on the disk limits the server.
 const BUSY: f64 = 0.8;
-/// Waiting for files, s per s, below which it is not worth a word: a hundredth of one thread's time.
+/// Waiting for files, s per s, below which it is not mentioned: a hundredth of one thread's time.
 const WAITING_LEAST: f64 = 0.01;
-/// Savings, s per hour, below which they are not worth a word.
+/// Savings, s per hour, below which they are not mentioned.
 const SAVED_LEAST_S: f64 = 1.0;
 const NO_CAUSE: &str = "No cause was found that is worth acting on.";
 
-/// The sentence above all others, and the one that follows it. Control characters of names are not yet
-/// visible.
+/// The main sentence, and the one that follows it. Control characters in names are not yet made visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) state: String,
     pub(super) next: Option<String>,
 }
 
-/// How the disk does, and what there is to do about it, in one or two sentences.
+/// Returns the state of the disk, and what to do about it, in one or two sentences.
 pub fn verdict(input: &DoctorReportInput<'_>) -> String {
     let Verdict { state, next } = of(input);
     [Some(state), next]
@@ -61,7 +60,8 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
     }
 }
 
-/// How many findings there are, and what the first is worth, where that was seen; `None` without any.
+/// Says how many findings there are, and what the first would save, where that was observed; `None` without
+/// any.
 fn next(findings: &[Finding]) -> Option<String> {
     let first = findings.first()?;
     let saved_s = first.saves_s_per_hour.filter(|_| is_seen(first));
@@ -76,11 +76,11 @@ fn next(findings: &[Finding]) -> Option<String> {
     })
 }
 
-/// How busy the disk is, and how long those threads wait that somebody waits for.
+/// Says how busy the disk is, and how long threads wait on which somebody depends.
 fn state(input: &DoctorReportInput<'_>) -> Option<String> {
     let answers = input.answers();
     let load = answers.device_load.as_ref();
-    // Of a typical disk the ability is a guess: good enough for ranking, not for the first sentence.
+    // For a typical disk the capability is a guess: good enough for ranking, not for the first sentence.
     let used = load
         .filter(|load| load.ability_measured)
         .and_then(|load| load.utilisation)

@@ -1,4 +1,4 @@
-//! Figures of lines and bars: their numbers for the script, and the places that it fills.
+//! Builds figures of lines and bars: their numbers for the script, and the elements that it fills.
 //! `web/src/line_chart.ts` and `web/src/bar_chart.ts` read this.
 
 use maud::{Markup, html};
@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::points::{Blobs, push_counts};
 use crate::escape::visible;
 
-/// Distinct colours in `web/src/page.css`.
+/// Number of distinct colours in `web/src/page.css`.
 const COLOURS: usize = 8;
 
-/// What an axis shows, and so how it is divided. Values are in the unit named, never logarithms.
+/// What an axis shows, and therefore how it is divided. Values are in the unit named, never logarithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scale {
@@ -21,7 +21,7 @@ pub(crate) enum Scale {
     Depth,
     /// Nanoseconds, logarithmic.
     LatencyNs,
-    /// A number of things, from zero.
+    /// A count, from zero.
     Count,
     /// Per second, from zero.
     Rate,
@@ -37,40 +37,40 @@ pub(crate) enum Scale {
     BytesLog,
     /// 0 to 1, shown as a percentage.
     Share,
-    /// Any number, by the name that the chart gives it.
+    /// Any number, with the name given by the chart.
     Value,
-    /// The same, positive and logarithmic.
+    /// Any number, positive and logarithmic.
     ValueLog,
-    /// One place for each of the chart's groups.
+    /// One position for each of the chart's groups.
     Groups,
 }
 
-/// Lines over one axis.
+/// A chart of lines over one axis.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LineChart {
-    /// Of the figure's element.
+    /// Id of the figure's element.
     pub(crate) id: String,
     pub(crate) x: Scale,
     pub(crate) y: Scale,
-    /// Values stand for themselves: no line leads from one to the next.
+    /// Values are separate points: no line connects them.
     pub(crate) dots: bool,
-    /// Ascending.
+    /// Positions on the axis, ascending.
     pub(crate) xs: Vec<f64>,
     pub(crate) lines: Vec<Line>,
-    /// Moments drawn across the lines.
+    /// Moments marked across the lines.
     pub(crate) marks: Vec<Mark>,
-    /// What the axes of [`Scale::Value`] show.
+    /// Names of the axes of [`Scale::Value`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) x_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) y_name: Option<String>,
-    /// What stands at each whole number of an axis of [`Scale::Groups`].
+    /// Labels at the whole numbers of an axis of [`Scale::Groups`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) groups: Vec<String>,
 }
 
 impl LineChart {
-    /// A chart of lines between its values, without marks.
+    /// Creates a chart whose values are connected by lines, without marks.
     pub(crate) fn new(
         id: impl Into<String>,
         (x, y): (Scale, Scale),
@@ -92,7 +92,7 @@ impl LineChart {
     }
 }
 
-/// Something that happened at one place of an x axis.
+/// An event at a position of an x axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Mark {
     pub(crate) x: f64,
@@ -103,25 +103,25 @@ pub(crate) struct Mark {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Line {
     pub(crate) label: String,
-    /// Index into the colours of the page.
+    /// Index into the page's colours.
     pub(crate) colour: usize,
     pub(crate) dashed: bool,
-    /// One per x; `None` where nothing is known.
+    /// One value per x; `None` where it is not known.
     pub(crate) values: Vec<Option<f64>>,
     /// Index of the value that is marked as the knee.
     pub(crate) knee: Option<usize>,
-    /// Ends of each value's interval; empty where there are none.
+    /// Ends of each value's interval; empty if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) intervals: Vec<Option<(f64, f64)>>,
-    /// Values are marked by this shape, and no line leads from one to the next.
+    /// Values are marked by this shape, and no line connects them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shape: Option<Shape>,
-    /// What to say of each value in place of label and number; empty where there is nothing else to say.
+    /// Text for each value in place of label and number; empty if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
 }
 
-/// What a mark looks like: told apart by shape, so that colour is not needed.
+/// The shape of a mark: marks are distinguished by shape, so that colour is not needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Shape {
@@ -134,7 +134,7 @@ pub(crate) enum Shape {
 }
 
 impl Line {
-    /// The line number `index` of a chart, told apart without colour too.
+    /// Returns line number `index` of a chart, which can be distinguished without colour too.
     pub(crate) fn numbered(index: usize, label: &str, values: Vec<Option<f64>>) -> Self {
         Self {
             label: visible(label),
@@ -148,7 +148,7 @@ impl Line {
         }
     }
 
-    /// Marks in place of a line, each with what is to be said of it; names in `notes` need not be visible yet.
+    /// Returns marks in place of a line, each with its text; names in `notes` need not be made visible yet.
     pub(crate) fn marked(
         (shape, colour): (Shape, usize),
         label: &str,
@@ -164,21 +164,21 @@ impl Line {
         }
     }
 
-    /// The same, dashed or not, whatever its number.
+    /// Returns the line dashed or not, whatever its number.
     pub(crate) fn dashed(self, dashed: bool) -> Self {
         Self { dashed, ..self }
     }
 }
 
-/// Groups of bars.
+/// A chart of groups of bars.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct BarChart {
-    /// Of the figure's element.
+    /// Id of the figure's element.
     pub(crate) id: String,
     pub(crate) y: Scale,
-    /// What stands under each group.
+    /// Label under each group.
     pub(crate) groups: Vec<String>,
-    /// In each group one bar per series.
+    /// Series with one bar in each group.
     pub(crate) series: Vec<Line>,
 }
 
@@ -186,11 +186,11 @@ pub(crate) struct BarChart {
 /// `web/src/heat_map.ts` reads this.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct HeatMap {
-    /// Of the figure's element.
+    /// Id of the figure's element.
     pub(crate) id: String,
     x: Axis,
     y: Axis,
-    /// The blob with the counts.
+    /// Id of the blob with the counts.
     blob: String,
 }
 
@@ -209,7 +209,7 @@ impl HeatMap {
     }
 }
 
-/// A figure's place: heading, legend for more than one line, and what stands under it.
+/// Returns a figure's element: heading, legend for more than one line, and caption.
 pub(crate) fn figure(id: &str, heading: &str, lines: &[Line], caption: &Markup) -> Markup {
     html! {
         figure.chart id=(id) {
@@ -227,7 +227,7 @@ pub(crate) fn figure(id: &str, heading: &str, lines: &[Line], caption: &Markup) 
     }
 }
 
-/// What a line or its marks look like.
+/// Returns a sample of a line or its marks.
 fn swatch(line: &Line) -> Markup {
     let look = match line.shape {
         None => {

@@ -1,4 +1,4 @@
-//! What was measured on, what could not be measured, and how to do it again.
+//! Shows what was measured on, what could not be measured, and how to repeat the run.
 
 use maud::{Markup, html};
 use seekscope_run::RunDocument;
@@ -10,7 +10,7 @@ pub(crate) const CALLS_SQL: &str = "SELECT path, op, count(*) AS calls, sum(grea
     quantile_cont(latency_ns, 0.99) AS p99_ns FROM 'io.parquet' JOIN 'files.parquet' \
     USING (file_id) GROUP BY ALL ORDER BY bytes DESC;";
 
-/// What could not be measured, why, and what would grant it.
+/// Returns what could not be measured, why, and what would make it possible.
 pub(crate) fn limitations(document: &RunDocument) -> Markup {
     html! {
         section #limitations {
@@ -20,7 +20,7 @@ pub(crate) fn limitations(document: &RunDocument) -> Markup {
     }
 }
 
-/// The host, and beside it what else was measured on: heading and facts, `None` when not recorded.
+/// Returns the host and other things measured on: heading and facts, `None` when not recorded.
 pub(crate) fn measured_on(document: &RunDocument, others: &[(&str, Option<Vec<Fact>>)]) -> Markup {
     html! {
         section #facts {
@@ -33,7 +33,8 @@ pub(crate) fn measured_on(document: &RunDocument, others: &[(&str, Option<Vec<Fa
     }
 }
 
-/// How to repeat the run, and how to work on: `data` says where the numbers are, and what reads them.
+/// Returns how to repeat the run, and how to continue: `data` says where the numbers are, and what reads
+/// them.
 pub(crate) fn again(document: &RunDocument, data: Option<&(Markup, &str)>) -> Markup {
     html! {
         section #again {

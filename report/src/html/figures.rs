@@ -1,7 +1,7 @@
-//! Figures of a stretch of time: file offset over time, and latency over time.
+//! Draws figures of a stretch of time: file offset over time, and latency over time.
 //!
-//! Every call is counted into a density grid here, so the first picture is complete whatever the
-//! number of calls; the calls themselves go along, or every k-th of them, for zooming in.
+//! Every call is counted into a density grid here, so the first picture is complete whatever the number of
+//! calls; the calls themselves, or every k-th of them, are included for zooming in.
 
 mod captions;
 mod collector;
@@ -26,17 +26,17 @@ const MENU_NAME_CHARS: usize = 70;
 pub(crate) struct PhaseFigures {
     /// Seconds per unit of the points' time column.
     pub(crate) time_unit_s: f64,
-    /// First the file shown at first.
+    /// Files, beginning with the one shown first.
     pub(crate) files: Vec<FileFigures>,
 }
 
 /// One file in one phase.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileFigures {
-    /// For the menu.
+    /// Label in the menu.
     pub(super) label: String,
     pub(super) offset: Figure,
-    /// `None` where the marks are leaves, which take no time.
+    /// `None` if the marks are leaves, which have no latency.
     pub(super) latency: Option<Figure>,
     points: PointBlock,
 }
@@ -45,9 +45,9 @@ pub(crate) struct FileFigures {
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
     x: Axis,
-    /// Bytes, or the decimal logarithm of nanoseconds.
+    /// Axis of bytes, or of the decimal logarithm of nanoseconds.
     y: Axis,
-    /// The blob with the counts of reads, then those of writes.
+    /// Id of the blob with the counts of reads, then those of writes.
     blob: String,
     pub(super) caption: String,
 }
@@ -56,11 +56,11 @@ pub(crate) struct Figure {
 struct PointBlock {
     blob: String,
     count: usize,
-    /// Each point stands for this many calls.
+    /// Number of calls that each point represents.
     stride: usize,
 }
 
-/// Role, namespace and name, as short as a menu needs them.
+/// Returns role, namespace and name, short enough for a menu.
 pub(crate) fn menu_label(file: &FileRecord) -> String {
     let namespace = file.namespace.as_deref().unwrap_or_default();
     visible(&format!(

@@ -1,11 +1,11 @@
-//! Findings as markup: what was found, on what evidence, what acting on it is worth, and the command.
+//! Shows findings as markup: what was found, the evidence, the gain from acting on it, and the command.
 
 use maud::{Markup, html};
 use seekscope_run::Finding;
 
 use crate::wording;
 
-/// Findings by rank, the first of them with that number.
+/// Returns findings by rank, starting with number `first`.
 pub(crate) fn ranked(findings: &[Finding], first: usize) -> Markup {
     html! {
         ol.findings start=(first) {
@@ -16,7 +16,7 @@ pub(crate) fn ranked(findings: &[Finding], first: usize) -> Markup {
     }
 }
 
-/// One finding.
+/// Returns one finding.
 pub(crate) fn block(finding: &Finding) -> Markup {
     html! {
         article.finding data-finding=(finding.id) {
@@ -42,7 +42,7 @@ pub(crate) fn block(finding: &Finding) -> Markup {
     }
 }
 
-/// What to type, to be copied as it stands; nothing where there is nothing to type.
+/// Returns the command to be copied unchanged; nothing if there is none.
 fn command(text: &str) -> Markup {
     html! {
         @if !text.is_empty() {

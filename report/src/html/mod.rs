@@ -1,7 +1,7 @@
-//! The parts that every HTML report is made of.
+//! Provides the parts that every HTML report is made of.
 //!
-//! All tables are made here, so a browser without scripts still shows a report; the figures are
-//! drawn by the script bundled from `web/`. How a page is kept safe: see `shell`.
+//! All tables are made here, so a browser without scripts still shows a report; the figures are drawn by the
+//! script bundled from `web/`. See `shell` for how a page is kept safe.
 
 pub(crate) mod charts;
 pub(crate) mod facts;

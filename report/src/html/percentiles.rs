@@ -1,4 +1,4 @@
-//! Latencies as curves: how the tail grows.
+//! Draws latencies as curves: how the tail grows.
 
 use hdrhistogram::Histogram;
 
@@ -8,8 +8,8 @@ use super::charts::{Line, LineChart, Scale};
 const STEPS_PER_DECADE: f64 = 12.0;
 const STEPS_MAX: u32 = 84;
 
-/// Draws the curves of latencies in ns, each with its name and as far as its latencies are enough to speak of a
-/// percentile; `None` when none is long enough.
+/// Draws the curves of latencies in ns, each with its name and up to the last percentile that it supports;
+/// `None` when none is long enough.
 pub(crate) fn chart<'a>(
     id: &str,
     named: impl IntoIterator<Item = (&'a str, &'a Histogram<u64>)>,

@@ -1,8 +1,8 @@
-//! Numbers on their way into the page: columns of bytes, deflated, as base64 text.
+//! Encodes numbers for the page: columns of bytes, deflated, as base64 text.
 //!
-//! A column of n whole numbers is stored as its planes, first all lowest bytes, then the next:
-//! high bytes are mostly alike and compress to nothing, so a column may be as wide as its largest
-//! value needs. `web/src/points.ts` reads this.
+//! A column of n whole numbers is stored as planes, first all lowest bytes, then the next: high bytes are
+//! mostly alike and compress to nothing, so a column may be as wide as its largest value needs.
+//! `web/src/points.ts` reads this.
 
 use std::io::Write;
 
@@ -15,13 +15,12 @@ use seekscope_run::{IoEvent, IoKind, LeafRecord};
 
 /// Bytes per point before compression: time 4, offset 6, length 4, latency 4, kind 1.
 pub(super) const BYTES_PER_POINT: usize = 19;
-/// Stands for an offset that is not known; no file reaches it.
+/// Represents an unknown offset; no file is that large.
 pub(super) const OFFSET_UNKNOWN: u64 = (1 << 48) - 1;
 const KIND_WRITE: u64 = 1;
 const KIND_FAILED: u64 = 2;
 
-/// Blocks of compressed bytes, each in an element of its own so that the page can leave alone
-/// what it does not need.
+/// Blocks of compressed bytes, each in its own element so that the page need not decode what it does not use.
 #[derive(Default)]
 pub(crate) struct Blobs {
     base64: Vec<String>,
@@ -38,7 +37,7 @@ impl Blobs {
         format!("blob-{index}")
     }
 
-    /// The elements that hold the blocks.
+    /// Returns the elements that hold the blocks.
     pub(super) fn markup(&self) -> Markup {
         html! {
             @for (index, text) in self.base64.iter().enumerate() {
@@ -50,14 +49,14 @@ impl Blobs {
 
 fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    // Writing to a Vec cannot fail; were it to, the page says that it cannot read the block.
+    // Writing to a Vec cannot fail; if it did, the page would say that it cannot read the block.
     encoder
         .write_all(bytes)
         .and_then(|()| encoder.finish())
         .unwrap_or_default()
 }
 
-/// Calls of one file in one phase, or its leaf pages, column by column.
+/// Calls of one file in one phase, or its leaf pages, by column.
 #[derive(Default)]
 pub(super) struct PointColumns {
     time: Vec<u64>,
@@ -88,7 +87,7 @@ impl PointColumns {
         self.kind.push(write | failed);
     }
 
-    /// Adds the leaf page of that place in key order: no call, so without latency.
+    /// Adds the leaf page at that position in key order; it is not a call, so it has no latency.
     pub(super) fn push_leaf(&mut self, leaf: &LeafRecord) {
         self.time.push(leaf.ordinal);
         self.offset.push(leaf.offset.min(OFFSET_UNKNOWN - 1));
@@ -97,13 +96,13 @@ impl PointColumns {
         self.kind.push(0);
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub(super) fn len(&self) -> usize {
         self.time.len()
     }
 
-    /// All columns as bytes, in order of time; events are recorded in the order of their end. Times
-    /// and offsets are stored as differences, because both mostly grow evenly.
+    /// Returns all columns as bytes, in order of time, while events are recorded in the order of their end.
+    /// Times and offsets are stored as differences, because both mostly grow evenly.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.sort_by_key(|&index| self.time[index]);
@@ -118,8 +117,8 @@ impl PointColumns {
     }
 }
 
-/// An f32 of which the lowest 12 bits are rounded away: 0.02 % is finer than any latency shown,
-/// and noise does not compress.
+/// Returns an f32 with the lowest 12 bits rounded away: 0.02 % is finer than any latency shown, and noise
+/// does not compress.
 fn short_float_bits(latency_ns: u64) -> u32 {
     (latency_ns as f32).to_bits().saturating_add(0x800) & !0xfff
 }
@@ -138,7 +137,7 @@ fn push_planes(out: &mut Vec<u8>, values: &[u64], bytes: usize) {
     }
 }
 
-/// Counts, mostly small: seven bits a byte, lowest first, the eighth set when more follow (LEB128).
+/// Appends counts, mostly small: seven bits a byte, lowest first, the eighth set when more follow (LEB128).
 pub(super) fn push_counts(out: &mut Vec<u8>, counts: &[u32]) {
     for &count in counts {
         let mut rest = count;

@@ -1,8 +1,8 @@
-//! The shell of every report: one file that needs nothing else and asks nobody for anything.
+//! Provides the shell of every report: one self-contained file that makes no requests.
 //!
-//! Everything that a server or a file system said is hostile until proven otherwise, and three
-//! layers hold it off: the templates escape by default, `escape::visible` shows control characters
-//! instead of obeying them, and the page's content security policy runs our one script and no other.
+//! Everything that a server or a file system reported is hostile until proven otherwise, and there are three
+//! layers of defence: the templates escape by default, `escape::visible` shows control characters instead of
+//! executing them, and the page's content security policy runs our one script and no other.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ use crate::escape;
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
 const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.css"));
 
-/// What the script reads: where the figures' numbers are and what to call them.
+/// Data for the script: where the figures' numbers are and what to call them.
 #[derive(Serialize, Default)]
 pub(crate) struct PageData {
     pub(crate) phases: Vec<PhaseFigures>,
@@ -40,7 +40,7 @@ impl PageData {
     }
 }
 
-/// Puts `body` (header and main) and the figures' numbers into a page of one file.
+/// Returns a page of one file with `body` (header and main) and the figures' numbers.
 pub(crate) fn shell(title: &str, body: Markup, data: &PageData, blobs: &Blobs) -> String {
     let title = escape::visible(title);
     let body = escape::visible(&body.into_string());
@@ -68,7 +68,8 @@ pub(crate) fn shell(title: &str, body: Markup, data: &PageData, blobs: &Blobs) -
     page.into_string()
 }
 
-/// Nothing may be loaded, sent or run, except the one script and the one stylesheet inside.
+/// Returns a policy under which nothing may be loaded, sent or run, except the one script and the one
+/// stylesheet inside.
 fn content_security_policy() -> String {
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     format!(

@@ -1,10 +1,10 @@
-//! Tables as markup.
+//! Renders tables as markup.
 
 use maud::{Markup, html};
 
 use crate::table::{Cell, Row, Table};
 
-/// The table, scrolling sideways where the page is too narrow.
+/// Returns the table, which scrolls sideways if the page is too narrow.
 pub(crate) fn table(table: &Table) -> Markup {
     html! {
         div.scroll {
@@ -24,7 +24,7 @@ pub(crate) fn table(table: &Table) -> Markup {
     }
 }
 
-/// A table of more than `rows_max` rows would push all else away: it is folded.
+/// Returns the table, folded if it has more than `rows_max` rows and would push everything else away.
 pub(crate) fn folded(numbers: &Table, rows_max: usize) -> Markup {
     html! {
         @if numbers.rows.len() > rows_max {

@@ -1,4 +1,4 @@
-//! Figures above one another on one axis of time: what happened when. `web/src/tracks.ts` reads this.
+//! Stacks figures on one time axis: what happened when. `web/src/tracks.ts` reads this.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use seekscope_run::units::format_bytes;
 /// Tracks that share an axis, a pointer and a zoom.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct TrackGroup {
-    /// Of the element.
+    /// Id of the element.
     pub(crate) id: String,
     #[serde(skip)]
     pub(crate) heading: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct TrackGroup {
     pub(crate) tracks: Vec<Track>,
 }
 
-/// A stretch of time in which something went on.
+/// A labelled stretch of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Band {
     pub(crate) from: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Track {
 }
 
 impl TrackGroup {
-    /// Mean, least and most of every line, for who sees no figures.
+    /// Returns mean, minimum and maximum of every line, for readers who see no figures.
     pub(crate) fn summary(&self) -> Table {
         let mut table = Table::new(1, &["", "mean", "least", "most"]);
         for track in &self.tracks {
@@ -82,7 +82,7 @@ fn text(scale: Scale, value: f64) -> String {
     }
 }
 
-/// The group's place: each track with its legend, which shows the values under the pointer.
+/// Returns the group's element: each track with its legend, which shows the values under the pointer.
 pub(crate) fn tracks(group: &TrackGroup) -> Markup {
     html! {
         div.tracks id=(group.id) {

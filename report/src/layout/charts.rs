@@ -1,4 +1,4 @@
-//! Lines: runs by length, gaps by distance, and the course of a watched layout.
+//! Draws lines: runs by length, gaps by distance, and the course of a watched layout.
 
 use seekscope_run::{LayoutFile, LayoutMoment, ScanOrder};
 
@@ -10,11 +10,11 @@ pub(super) const RUNS: &str = "chart-runs";
 pub(super) const GAPS: &str = "chart-gaps";
 pub(super) const HISTORY: &str = "chart-history";
 
-/// Lines that can be told apart.
+/// Most files whose lines can be distinguished.
 const FILES_MAX: usize = 5;
 const NAME_CHARS: usize = 60;
 
-/// Those that have something to draw.
+/// Returns the charts that have something to draw.
 pub(super) fn build(input: &LayoutReportInput<'_>) -> Vec<LineChart> {
     let files = shown(input);
     let runs = |order: &ScanOrder| {
@@ -37,7 +37,7 @@ pub(super) fn build(input: &LayoutReportInput<'_>) -> Vec<LineChart> {
     .collect()
 }
 
-/// The named files, else those with most to gain; only such as have an order.
+/// Returns the named files, else those with most to gain; only files with an order.
 fn shown<'a>(input: &LayoutReportInput<'a>) -> Vec<(&'a LayoutFile, &'a ScanOrder)> {
     let Some(measurement) = input.measurement() else {
         return Vec::new();
@@ -50,7 +50,7 @@ fn shown<'a>(input: &LayoutReportInput<'a>) -> Vec<(&'a LayoutFile, &'a ScanOrde
     files
 }
 
-/// Counts over sizes; a size that one file lacks is zero there.
+/// Draws counts over sizes; a size that one file lacks is zero there.
 fn by_size(
     id: &'static str,
     files: &[(&LayoutFile, &ScanOrder)],
@@ -84,7 +84,7 @@ fn label(file: &LayoutFile) -> String {
     shortened(&file_name(file), NAME_CHARS)
 }
 
-/// The sequential share at each checkpoint that was seen.
+/// Draws the sequential share at each checkpoint that was seen.
 fn history(input: &LayoutReportInput<'_>) -> Option<LineChart> {
     let measurement = input.measurement()?;
     let mut times: Vec<u64> = measurement.history.iter().map(|m| m.t_ns).collect();

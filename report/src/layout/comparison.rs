@@ -1,4 +1,4 @@
-//! Two layouts beside one another: before and after, or two members of a replica set.
+//! Compares two layouts: before and after, or two members of a replica set.
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{LayoutFile, RunDocument};
@@ -18,7 +18,7 @@ const NOTHING: &str = "–";
 pub struct LayoutComparison<'a> {
     pub first: &'a RunDocument,
     pub second: &'a RunDocument,
-    /// Files of both by namespace and index, what changed most first; then those of one only.
+    /// Files of both by namespace and index, those with the largest change first; then those in only one.
     pub pairs: &'a [PairedFiles<'a>],
 }
 
@@ -27,12 +27,11 @@ pub struct LayoutComparison<'a> {
 pub struct PairedFiles<'a> {
     pub first: Option<&'a LayoutFile>,
     pub second: Option<&'a LayoutFile>,
-    /// Leaves of the second that are not where any of the first was; `None` where a leaf list is
-    /// missing.
+    /// Leaves of the second at positions without a leaf in the first; `None` where a leaf list is missing.
     pub moved_leaf_pages: Option<u64>,
 }
 
-/// Renders it, `width` characters wide: two lines for each file.
+/// Renders the comparison, `width` characters wide: two lines for each file.
 pub fn comparison_terminal(comparison: &LayoutComparison<'_>, width: u16) -> String {
     let mut text = String::new();
     for (word, run) in [("A", comparison.first), ("B", comparison.second)] {

@@ -1,5 +1,5 @@
-//! Key order against place in the file: one pass over the leaves counts every one of them into a
-//! grid and keeps a sample for zooming in.
+//! Draws key order against place in the file: one pass over the leaves counts every one of them into a grid
+//! and keeps a sample for zooming in.
 
 use std::collections::HashMap;
 
@@ -41,13 +41,13 @@ pub(crate) fn build(
         collector.figures(label, caption(file, disk_measured, stride), blobs)
     });
     Ok(PhaseFigures {
-        // The place in key order stands where a time would.
+        // The position in key order takes the place of time.
         time_unit_s: 1.0,
         files: files.collect(),
     })
 }
 
-/// Named files first, then those with most to gain.
+/// Returns named files first, then those with most to gain.
 fn shown<'a>(input: &LayoutReportInput<'a>, files_max: usize) -> Vec<&'a LayoutFile> {
     let Some(measurement) = input.measurement() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! A layout as one HTML file.
+//! Renders a layout as one HTML file.
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{LayoutFile, RunError};
@@ -15,7 +15,7 @@ use crate::page::{
     disk_and_server,
 };
 
-/// A server with ten thousand collections would make the page useless.
+/// Most rows; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 500;
 const DETAILS_MAX: usize = 20;
 
@@ -26,7 +26,7 @@ const SQL: &str = "SELECT path, count(*) AS leaves, avg(CASE WHEN gap = 0 THEN 1
 /// Renders the report, with one pass over the leaves.
 ///
 /// # Errors
-/// The leaves cannot be read.
+/// Returns an error if the leaves cannot be read.
 pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
     let measurement = input.measurement();
@@ -118,7 +118,7 @@ fn plot(places: PhaseFigures) -> Section {
     )
 }
 
-/// The figure whose marks are leaf pages.
+/// Returns the figure whose marks are leaf pages.
 pub(crate) fn leaves(figures: PhaseFigures) -> Block {
     let places = Places {
         heading: None,
@@ -131,7 +131,7 @@ pub(crate) fn leaves(figures: PhaseFigures) -> Block {
     Content::Places(vec![places]).into()
 }
 
-/// The chart with that id, taken out of the others.
+/// Takes the chart with that id from the others and returns it.
 fn drawn(lines: &mut Vec<LineChart>, id: &str, heading: &str, reading: &str) -> Option<Block> {
     let at = lines.iter().position(|chart| chart.id == id)?;
     Some(Figure::new(heading, reading).lines(lines.remove(at)))

@@ -1,9 +1,9 @@
-//! Reports of how leaf pages lie: how far each collection and index has drifted from disk order, and
+//! Reports how leaf pages are laid out: how far each collection and index has drifted from disk order, and
 //! what a scan pays for it.
 //!
-//! Works from a run's [`LayoutMeasurement`] and its leaves, which are never held in memory: figures
-//! count them into grids. Read [`sentences`] first (what is said of a file); terminal and HTML show
-//! the same sentences and tables.
+//! Works from a run's [`LayoutMeasurement`] and its leaves, which are never held in memory: figures count
+//! them into grids. Read [`sentences`] first (the text on each file); terminal and HTML show the same
+//! sentences and tables.
 
 mod charts;
 mod comparison;
@@ -23,22 +23,22 @@ pub use comparison::{LayoutComparison, PairedFiles, comparison_terminal};
 pub use html::html;
 pub use terminal::{TerminalOptions, moment_line, terminal};
 
-/// Passes every leaf of the run to the function that it is given, file by file, in key order.
+/// Passes every leaf of the run to the given function, file by file, in key order.
 pub type LeafPass<'a> = dyn Fn(&mut dyn FnMut(&LeafRecord)) -> Result<(), RunError> + 'a;
 
 /// Everything the report of a layout is made from.
 #[derive(Clone, Copy)]
 pub struct LayoutReportInput<'a> {
     pub document: &'a RunDocument,
-    /// By file: key order from left to right, the end of the file on top, in block characters; see
-    /// `seekscope_layout::strip`. Shown of files whose details are shown.
+    /// Strips by file: key order from left to right, the end of the file on top, in block characters; see
+    /// `seekscope_layout::strip`. Shown for files whose details are shown.
     pub strips: &'a HashMap<u32, Vec<String>>,
-    /// Called once, by [`html()`] alone.
+    /// Called once, by [`html()`] only.
     pub leaves: &'a LeafPass<'a>,
 }
 
 impl<'a> LayoutReportInput<'a> {
-    /// What was found; `None` for a run that ended before anything was.
+    /// Returns what was found; `None` for a run that ended before anything was.
     fn measurement(&self) -> Option<&'a LayoutMeasurement> {
         self.document.layout.as_ref()
     }
@@ -48,14 +48,14 @@ impl<'a> LayoutReportInput<'a> {
     }
 }
 
-/// Files whose details are shown: those that were named, and a lone one.
+/// Returns the files whose details are shown: those that were named, and a lone one.
 pub fn detailed(measurement: &LayoutMeasurement) -> impl Iterator<Item = &LayoutFile> {
     let wanted = !measurement.named.is_empty() || measurement.state == DataState::LoneFile;
     let files = measurement.files.iter().filter(move |_| wanted);
     files.filter(|file| file.not_measured.is_none())
 }
 
-/// `shop.orders`, `shop.orders/customer_1`, or the file's name where there is no namespace. Control
+/// Returns `shop.orders`, `shop.orders/customer_1`, or the file's name where there is no namespace. Control
 /// characters are made visible.
 pub fn file_name(file: &LayoutFile) -> String {
     visible(&match (&file.namespace, &file.index) {
@@ -65,7 +65,7 @@ pub fn file_name(file: &LayoutFile) -> String {
     })
 }
 
-/// Free for reuse, as a share of the file.
+/// Returns the share of the file that is free for reuse.
 fn free_share(file: &LayoutFile) -> f64 {
     file.free_bytes as f64 / file.file_bytes.max(1) as f64
 }

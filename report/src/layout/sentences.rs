@@ -1,4 +1,4 @@
-//! What the figures of a file mean, in words.
+//! Explains the figures of a file in words.
 
 use seekscope_doctor::key_order::is_worth_ordering;
 use seekscope_doctor::wording::shell_quoted;
@@ -11,10 +11,10 @@ use super::{file_name, free_share};
 use crate::escape::visible;
 use crate::numbers::{format_mean_ns, format_number, format_share, format_times};
 
-/// Less free space is not worth a sentence.
+/// Smallest free share that is mentioned.
 const FREE_SHARE_MIN: f64 = 0.01;
 
-/// From this score on a file counts as in order, and so on downwards.
+/// Words for a file's order, by the score from which they apply, downwards.
 const WORDS: [(f64, &str); 5] = [
     (0.95, "in order"),
     (0.8, "nearly in order"),
@@ -23,18 +23,18 @@ const WORDS: [(f64, &str); 5] = [
     (0.0, "in random order"),
 ];
 
-/// How well ordered a file is, by its score.
+/// Returns how well ordered a file is, by its score.
 pub fn order_word(order: &ScanOrder) -> &'static str {
     let word = WORDS.iter().find(|(least, _)| order.score >= *least);
     word.map_or("in random order", |(_, word)| word)
 }
 
-/// Seconds as people read them.
+/// Formats seconds for people.
 pub fn format_s(seconds: f64) -> String {
     format_mean_ns(seconds * 1e9)
 }
 
-/// The most important fact of all: which file costs what.
+/// Returns the most important fact: which file costs what.
 pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
     let measured = || {
         measurement
@@ -68,8 +68,8 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
     ))
 }
 
-/// "shop.orders is stored in random order: a cold scan takes 31 s, in order it would take 2 s." Where the
-/// disk was not measured, it says that the seconds are those of a typical one.
+/// Returns a sentence like "shop.orders is stored in random order: a cold scan takes 31 s, in order it would
+/// take 2 s." If the disk was not measured, it says that the seconds are those of a typical one.
 pub fn file_headline(file: &LayoutFile, disk_measured: bool) -> Option<String> {
     let name = file_name(file);
     let Some(order) = &file.order else {
@@ -91,7 +91,7 @@ pub fn file_headline(file: &LayoutFile, disk_measured: bool) -> Option<String> {
     ))
 }
 
-/// What else is worth knowing about a file, a sentence each.
+/// Returns further facts about a file, a sentence each.
 pub fn about_file(file: &LayoutFile) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(order) = &file.order {
@@ -172,7 +172,7 @@ fn decay_sentence(decay: &OrderDecay) -> String {
     )
 }
 
-/// `20 min`, `5.2 h`, `3.1 days`.
+/// Formats a time like `20 min`, `5.2 h`, `3.1 days`.
 pub(crate) fn hours_text(hours: f64) -> String {
     match hours {
         h if !h.is_finite() => "unknown".into(),
@@ -184,7 +184,7 @@ pub(crate) fn hours_text(hours: f64) -> String {
     }
 }
 
-/// A mean of bytes, rounded.
+/// Returns a mean of bytes, rounded.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -194,7 +194,7 @@ pub(super) fn format_mean_bytes(bytes: f64) -> String {
     format_bytes(bytes.round() as u64)
 }
 
-/// What the directory is, and how it was found.
+/// Says what the directory is, and how it was found.
 pub fn about_directory(measurement: &LayoutMeasurement) -> String {
     let path = visible(&measurement.path);
     let version = measurement.wiredtiger_version.as_deref().map(visible);
@@ -213,7 +213,7 @@ pub fn about_directory(measurement: &LayoutMeasurement) -> String {
     }
 }
 
-/// What must be known about the names and the disk, and what to do next; a sentence each.
+/// Returns what must be known about the names and the disk, and what to do next; a sentence each.
 pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
     let mut hints = Vec::new();
     if measurement.files.iter().all(|file| file.leaf_pages == 0) {
@@ -249,7 +249,7 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
     hints
 }
 
-/// A running server may have told what the directory does not.
+/// Returns a hint that a running server may report names that the directory does not contain.
 fn table_names_hint(measurement: &LayoutMeasurement) -> String {
     let told = |file: &LayoutFile| {
         let namespace = file.namespace.as_deref();
@@ -322,7 +322,7 @@ mod tests {
         );
     }
 
-    /// Seconds of a disk that was never seen are marked as such beside the figure.
+    /// Times for a disk that was never seen are marked as such beside the figure.
     #[test]
     fn a_typical_disk_is_named_beside_its_seconds() {
         let on_typical = file_headline(&file(31.0, 2.0, 0.001), false).unwrap();

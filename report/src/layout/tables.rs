@@ -1,4 +1,4 @@
-//! The numbers. A table without rows does not exist: what was not measured is not shown.
+//! Shows the numbers. There is no table without rows: what was not measured is not shown.
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{LayoutFile, ScanOrder};
@@ -12,10 +12,10 @@ use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
 const SINGLE_LEAF: &str = "1 leaf";
-/// Of names in the overview, where a table that many collections share has them all.
+/// Most characters of names in the overview, as a table that many collections share has all their names.
 const NAME_CHARS: usize = 60;
 
-/// All files that have figures, what order would save most first; `rows` of them.
+/// Returns the files that have figures, the largest saving by order first; at most `rows` of them.
 pub(crate) fn overview(input: &LayoutReportInput<'_>, rows: usize) -> Option<Table> {
     let measured = || {
         let files = input.files().iter();
@@ -68,7 +68,7 @@ fn overview_row(file: &LayoutFile) -> Vec<Cell> {
     ]
 }
 
-/// Files without figures, and why.
+/// Returns the files without figures, and why.
 pub(super) fn without_figures(input: &LayoutReportInput<'_>, rows: usize) -> Option<Table> {
     let mut table = Table::new(2, &["without figures", "why"]);
     let unmeasured = || {
@@ -85,7 +85,7 @@ pub(super) fn without_figures(input: &LayoutReportInput<'_>, rows: usize) -> Opt
     table.or_nothing()
 }
 
-/// What a file consists of and how it is ordered.
+/// Returns a file's contents and how it is ordered.
 pub(super) fn file_facts(file: &LayoutFile) -> Vec<Fact> {
     let mut facts = vec![
         ("File", Some(visible(&file.file))),
@@ -240,7 +240,8 @@ fn order_facts(order: &ScanOrder) -> Vec<Fact> {
     ]
 }
 
-/// Where the file's pieces on the device are so many that they matter, or at least known.
+/// Returns the number of the file's extents on the device, if it is large enough to matter, or at least
+/// known.
 fn extent_fact(file: &LayoutFile) -> Option<Fact> {
     let extents = file.extents.as_ref()?;
     Some((
@@ -256,7 +257,7 @@ fn extent_fact(file: &LayoutFile) -> Option<Fact> {
 
 const BAR_CHARS: u64 = 24;
 
-/// Runs by their length. With `bar` each has a bar of that character, the longest for the most.
+/// Returns runs by length. With `bar` each has a bar of that character, the longest for the most frequent.
 pub(super) fn run_lengths(order: &ScanOrder, bar: Option<char>) -> Option<Table> {
     let rows = order.run_lengths.iter().map(|(from, runs)| {
         let name = format!("{} and more", format_bytes(*from));
@@ -265,7 +266,7 @@ pub(super) fn run_lengths(order: &ScanOrder, bar: Option<char>) -> Option<Table>
     distribution(&["runs of", "number"], rows.collect(), bar)
 }
 
-/// Steps by their distance; bars are of both directions together.
+/// Returns steps by distance; bars are for both directions together.
 pub(super) fn gaps(order: &ScanOrder, bar: Option<char>) -> Option<Table> {
     let rows = order.gaps.iter().map(|(from, forward, backward)| {
         let name = match from {
@@ -306,7 +307,7 @@ fn distribution(
     table.or_nothing()
 }
 
-/// Never nothing for what is there.
+/// Returns a bar that is never empty for a non-zero count.
 fn bar_of(count: u64, most: u64, full: char) -> String {
     let scaled = u128::from(count) * u128::from(BAR_CHARS) / u128::from(most.max(1));
     let chars = usize::try_from(scaled).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A layout as plain text: what matters most, all files, and the details of those that were named.
+//! Renders a layout as plain text: what matters most, all files, and the details of those that were named.
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{LayoutFile, LayoutMeasurement, LayoutMoment, Outcome};
@@ -10,9 +10,9 @@ use crate::page::{self, Block};
 use crate::terminal::visible;
 use crate::wording;
 
-/// Files in the overview; the page has more.
+/// Most files in the overview; the page has more.
 const ROWS: usize = 40;
-/// Files with details; the page has more.
+/// Most files with details; the page has more.
 const DETAILS: usize = 6;
 
 /// How to draw.
@@ -20,11 +20,11 @@ const DETAILS: usize = 6;
 pub struct TerminalOptions {
     /// Characters per line.
     pub width: u16,
-    /// The terminal shows more than ASCII.
+    /// True if the terminal shows more than ASCII.
     pub unicode: bool,
 }
 
-/// Renders it. Control characters in names are shown, not obeyed.
+/// Renders the report. Control characters in names are shown, not executed.
 pub fn terminal(input: &LayoutReportInput<'_>, options: TerminalOptions) -> String {
     let document = input.document;
     let is_clean = document.outcome == Outcome::Ok && !wording::has_reservations(document);
@@ -72,7 +72,7 @@ fn detail(input: &LayoutReportInput<'_>, file: &LayoutFile) -> Block {
     Block::Part(file_name(file), blocks)
 }
 
-/// The strip with its axes: key order to the right, the end of the file on top.
+/// Returns the strip with its axes: key order to the right, the end of the file on top.
 fn boxed(strip: &[String], file_bytes: u64) -> String {
     let end = format_bytes(file_bytes);
     let margin = end.chars().count().max(1);
@@ -100,7 +100,7 @@ fn boxed(strip: &[String], file_bytes: u64) -> String {
     text.join("\n") + "\n"
 }
 
-/// One line per checkpoint, for `--watch`.
+/// Returns one line per checkpoint, for `--watch`.
 pub fn moment_line(
     file: &LayoutFile,
     moment: &LayoutMoment,
@@ -121,7 +121,7 @@ pub fn moment_line(
     ))
 }
 
-/// What terminals without Unicode show instead. Names keep their own characters.
+/// Returns the replacement for terminals without Unicode. Names keep their own characters.
 fn ascii(text: &str) -> String {
     text.chars()
         .map(|c| match c {

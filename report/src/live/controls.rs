@@ -1,8 +1,8 @@
-//! What the keys do.
+//! Defines the effect of keys.
 
 use super::snapshot::LiveSnapshot;
 
-/// A key that means something.
+/// A key with a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Up,
@@ -11,7 +11,7 @@ pub enum Key {
     Pause,
 }
 
-/// What is looked at.
+/// The view on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Tab {
     #[default]
@@ -28,18 +28,18 @@ impl Tab {
     ];
 }
 
-/// What the person at the keyboard has chosen.
+/// The choices of the person at the keyboard.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Controls {
     /// The file whose map is shown; `None` for the busiest.
     pub selected: Option<u32>,
-    /// The picture stands still; the trace goes on.
+    /// The picture is frozen; the trace continues.
     pub paused: bool,
     pub(super) tab: Tab,
 }
 
 impl Controls {
-    /// Obeys a key, with `shown` on the screen.
+    /// Applies a key, with `shown` on the screen.
     pub fn obey(&mut self, key: Key, shown: &LiveSnapshot) {
         match key {
             Key::Up => self.select(shown, |index| index.saturating_sub(1)),
@@ -55,14 +55,14 @@ impl Controls {
         }
     }
 
-    /// The selection moves with its file when the order of files changes.
+    /// Moves the selection. It follows its file when the order of files changes.
     fn select(&mut self, shown: &LiveSnapshot, next: impl Fn(usize) -> usize) {
         let index = self.selected_index(shown);
         let wanted = next(index).min(shown.files.len().saturating_sub(1));
         self.selected = shown.files.get(wanted).map(|file| file.file_id);
     }
 
-    /// Which line is selected; the first, unless one was chosen and is still there.
+    /// Returns which line is selected; the first, unless one was chosen and is still there.
     pub(super) fn selected_index(&self, shown: &LiveSnapshot) -> usize {
         let chosen = self.selected;
         let index = shown

@@ -1,4 +1,4 @@
-//! What is counted of a stretch of time.
+//! Counts events of a stretch of time.
 
 use seekscope_run::{CacheOutcome, IoEvent, IoKind};
 
@@ -10,7 +10,7 @@ pub(super) struct Counts {
     pub(super) writes: u64,
     pub(super) write_bytes: u64,
     pub(super) syncs: u64,
-    /// Reads of which it is known whether the page cache had the bytes, and those where it had.
+    /// Number of reads with known page-cache outcome, and of those served by it.
     pub(super) cache_known: u64,
     pub(super) cache_hits: u64,
     /// Sum of all latencies, ns.
@@ -18,7 +18,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts an event of whichever layer; layers are kept apart by who counts.
+    /// Counts an event of any layer; the caller keeps layers apart.
     pub(super) fn count(&mut self, event: &IoEvent) {
         match event.op.kind() {
             IoKind::Read => {
@@ -51,25 +51,25 @@ impl Counts {
     }
 }
 
-/// [`Counts`] by time.
+/// [`Counts`] per unit of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Rates {
-    /// Per second.
+    /// Reads per second.
     pub(super) reads: f64,
     pub(super) writes: f64,
     pub(super) syncs: f64,
     pub(super) read_bytes: f64,
     pub(super) write_bytes: f64,
-    /// Share of the reads that the page cache had; `None` where it is not known of any.
+    /// Share of the reads that the page cache served; `None` where no outcome is known.
     pub(super) hit_share: Option<f64>,
-    /// Reads that it had not, per second, of those of which it is known.
+    /// Reads per second that it did not serve, among those with known outcome.
     pub(super) misses: Option<f64>,
-    /// How many were under way at a time, on average (Little's law: arrivals times time each).
+    /// Mean number in flight (Little's law: arrival rate times mean time).
     pub(super) in_flight: f64,
 }
 
 impl Rates {
-    /// Of slices that together took `span_s` seconds.
+    /// Computes rates for slices that together took `span_s` seconds.
     pub(super) fn of<'a>(slices: impl Iterator<Item = &'a Counts>, span_s: f64) -> Self {
         let mut sum = Counts::default();
         slices.for_each(|slice| sum.add(slice));
@@ -87,12 +87,12 @@ impl Rates {
         }
     }
 
-    /// Bytes read and written per second.
+    /// Returns bytes read and written per second.
     pub(super) fn bytes(&self) -> f64 {
         self.read_bytes + self.write_bytes
     }
 
-    /// Calls per second of all kinds.
+    /// Returns calls per second of all kinds.
     pub(super) fn calls(&self) -> f64 {
         self.reads + self.writes + self.syncs
     }

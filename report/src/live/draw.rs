@@ -1,4 +1,4 @@
-//! The picture of a snapshot: a pure function into a terminal frame.
+//! Draws a snapshot: a pure function into a terminal frame.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,7 +14,7 @@ use super::snapshot::{FileLine, LiveSnapshot};
 use crate::escape::visible;
 use crate::numbers::{format_mb, format_number, format_rate, format_share};
 
-/// What the terminal's character set can show.
+/// What the terminal's character set can display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glyphs {
     Unicode,
@@ -25,7 +25,7 @@ pub(super) const EMPHASIS: Style = Style::new().add_modifier(Modifier::BOLD);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const NOT_KNOWN: &str = "-";
 
-/// Draws it, as large as the frame is.
+/// Draws the snapshot to fill the frame.
 pub fn draw(frame: &mut Frame<'_>, shown: &LiveSnapshot, controls: &Controls, glyphs: Glyphs) {
     let rows = [3, 1, 1, 0, 1].map(|rows| match rows {
         0 => Constraint::Min(0),
@@ -52,7 +52,7 @@ pub fn draw(frame: &mut Frame<'_>, shown: &LiveSnapshot, controls: &Controls, gl
     frame.render_widget(keys(glyphs), foot);
 }
 
-/// What was recorded so far; what was lost stands out.
+/// Returns what was recorded so far; losses are emphasised.
 fn progress(shown: &LiveSnapshot, controls: &Controls) -> Line<'static> {
     let text = format!(
         "seekscope trace, {}: {} events, ",
@@ -92,7 +92,7 @@ pub(super) fn hit_share(rates: &Rates) -> String {
         .map_or_else(|| NOT_KNOWN.into(), format_share)
 }
 
-/// The busiest disk; the others stand in their own view.
+/// Returns the busiest disk; the others are in a view of their own.
 fn disk_line(shown: &LiveSnapshot) -> Line<'static> {
     let busiest = shown
         .disks
@@ -167,14 +167,14 @@ static FILE_COLUMNS: [Column; 9] = [
     column("pattern", 11, |file| file.pattern.into()),
 ];
 const NAME_WIDTH_MIN: u16 = 18;
-/// What gives way first where the terminal is too narrow for all.
+/// Columns that are dropped first where the terminal is too narrow for all.
 const DISPENSABLE: [&str; 4] = ["role", "syncs/s", "p50", "writes/s"];
 
 pub(super) fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| NOT_KNOWN.into(), format_ns)
 }
 
-/// The columns that fit beside a name; the `dispensable` ones go first.
+/// Returns the columns that fit beside a name; the `dispensable` ones are dropped first.
 pub(super) fn columns_for(
     width: u16,
     columns: &'static [Column],
@@ -202,7 +202,7 @@ fn files(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot, controls: &Con
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-/// A line per file: its name and the columns.
+/// Returns a line per file: its name and the columns.
 pub(super) fn table(files: &[&FileLine], columns: &[&Column]) -> Table<'static> {
     let widths = std::iter::once(Constraint::Min(NAME_WIDTH_MIN)).chain(
         columns

@@ -1,4 +1,4 @@
-//! What one file was asked for of late.
+//! Tracks the recent activity on one file.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use super::counts::Counts;
 use super::heat::HeatMap;
 use super::recent::Recent;
 
-/// The last calls, which the pattern is taken from.
+/// Number of last calls kept, from which the pattern is derived.
 const CALLS_KEPT: usize = 256;
-/// Of a file that is only synced, or whose offsets are not known.
+/// Shown for a file that is only synced, or whose offsets are not known.
 const NO_PATTERN: &str = "-";
 
 /// Latencies of a slice of time, kept to 1 %.
@@ -26,7 +26,7 @@ impl Default for Latencies {
     }
 }
 
-/// It grows with its largest value, to some ten kilobytes.
+/// Returns a histogram that grows with its largest value, to some ten kilobytes.
 fn latencies() -> Histogram<u32> {
     match Histogram::new(2) {
         Ok(histogram) => histogram,
@@ -34,7 +34,7 @@ fn latencies() -> Histogram<u32> {
     }
 }
 
-/// Bounded whatever the rate.
+/// Activity of a file, in bounded memory whatever the rate.
 #[derive(Debug, Clone)]
 pub(super) struct FileActivity {
     /// Number of the slice of time of its last call.
@@ -46,7 +46,7 @@ pub(super) struct FileActivity {
 }
 
 impl FileActivity {
-    /// Keeps counts of `slices` slices of time.
+    /// Creates an activity that keeps counts of `slices` slices of time.
     pub(super) fn new(slices: u64) -> Self {
         Self {
             last_slice: 0,
@@ -61,7 +61,7 @@ impl FileActivity {
         self.last_slice = self.last_slice.max(slice);
         self.counts.at(slice).count(event);
         let latency_ns = event.latency_ns.min(LATENCY_NS_MAX);
-        // It grows for every value up to the longest.
+        // The histogram grows for every value up to the longest.
         let _ = self.latencies.at(slice).0.record(latency_ns);
         let transfer = event.op.is_read() || event.op.is_write();
         let offset = event.offset.filter(|_| transfer);
@@ -74,7 +74,7 @@ impl FileActivity {
         self.calls.push_back(*event);
     }
 
-    /// Median and 99th percentile of the calls in the slices from `first` on, ns.
+    /// Returns median and 99th percentile of the calls in the slices from `first` on, ns.
     pub(super) fn latency_ns(&self, first: u64) -> Option<(u64, u64)> {
         let mut all = latencies();
         for (_, slice) in self.latencies.since(first) {
@@ -85,8 +85,8 @@ impl FileActivity {
         (!all.is_empty()).then(|| (quantile(0.5), quantile(0.99)))
     }
 
-    /// One word for how the last calls that ended from `first_ns` on follow one another: reads, if
-    /// there are any among them.
+    /// Returns one word for the pattern of the last calls that ended from `first_ns` on: of reads, if there
+    /// are any among them.
     pub(super) fn pattern(&self, first_ns: u64) -> &'static str {
         let mut analyser = TraceAnalyser::new(AnalysisOptions {
             slices_max: 1,

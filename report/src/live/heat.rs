@@ -1,11 +1,10 @@
-//! Where in a file, and when: counts per stretch of the file and slice of time, in bounded space
-//! whatever the size of the file.
+//! Counts accesses by position in a file and time, in bounded space whatever the size of the file.
 
 use super::recent::Recent;
 
-/// Stretches that a file is divided into.
+/// Number of stretches that a file is divided into.
 pub(super) const ROWS: usize = 64;
-/// Slices of time kept.
+/// Number of slices of time kept.
 pub(super) const COLUMNS: u64 = 120;
 /// Smallest stretch: a page.
 const ROW_BYTES_MIN: u64 = 4096;
@@ -23,13 +22,13 @@ impl Default for Column {
 /// The map of one file.
 #[derive(Debug, Clone)]
 pub(super) struct HeatMap {
-    /// A power of two; doubled when an offset lies beyond the last row.
+    /// Bytes per row, a power of two; doubled when an offset lies beyond the last row.
     row_bytes: u64,
     columns: Recent<Column>,
 }
 
 impl HeatMap {
-    /// An empty map.
+    /// Creates an empty map.
     pub(super) fn new() -> Self {
         Self {
             row_bytes: ROW_BYTES_MIN,
@@ -37,19 +36,19 @@ impl HeatMap {
         }
     }
 
-    /// Counts an access in the slice of that number.
+    /// Counts an access in the slice with that number.
     pub(super) fn count(&mut self, slice: u64, offset: u64) {
         while offset / self.row_bytes >= ROWS as u64 {
             self.row_bytes *= 2;
             self.columns.iter_mut().for_each(Column::merge_pairs);
         }
-        // Below ROWS, see above.
+        // Below ROWS; see above.
         let row = usize::try_from(offset / self.row_bytes).unwrap_or(0);
         let count = &mut self.columns.at(slice).0[row];
         *count = count.saturating_add(1);
     }
 
-    /// The last `columns` slices up to `last`, in as many rows as asked for or fewer.
+    /// Returns the last `columns` slices up to `last`, in at most as many rows as requested.
     pub(super) fn picture(&self, last: u64, columns: usize, rows: usize) -> HeatPicture {
         let columns = columns.min(usize::try_from(COLUMNS).unwrap_or(usize::MAX));
         let first = (last + 1).saturating_sub(columns as u64);
@@ -64,7 +63,7 @@ impl HeatMap {
         let rows = used_rows.div_ceil(per_row);
         let mut cells = vec![vec![0u64; columns]; rows];
         for (slice, column) in shown {
-            // The current slice is the last column, also before there are enough of them.
+            // The current slice is the last column, even before there are enough of them.
             let age = usize::try_from(last.saturating_sub(slice)).unwrap_or(usize::MAX);
             let Some(x) = columns.checked_sub(age.saturating_add(1)) else {
                 continue;
@@ -83,7 +82,7 @@ impl HeatMap {
 }
 
 impl Column {
-    /// Two rows become one, because each now stands for twice as many bytes.
+    /// Merges each two rows into one, because each now covers twice as many bytes.
     fn merge_pairs(&mut self) {
         for row in 0..ROWS / 2 {
             self.0[row] = self.0[2 * row].saturating_add(self.0[2 * row + 1]);
@@ -127,7 +126,7 @@ mod tests {
         assert!(map.picture(9, 10, 16).cells.is_empty());
         map.count(9, 4096 * 20);
         let picture = map.picture(9, 10, 16);
-        // 21 rows are in use: two and two share one.
+        // 21 rows are in use: each two share one.
         assert_eq!((picture.cells.len(), picture.row_bytes), (11, 8192));
         assert_eq!(picture.cells[10][9], 1);
         assert_eq!(map.picture(500, 10, 16).cells.len(), 0, "long ago");

@@ -1,4 +1,4 @@
-//! Offset over time, in characters.
+//! Draws offset over time, in characters.
 
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -10,16 +10,16 @@ use super::snapshot::LiveSnapshot;
 use super::window::SLICE_NS;
 use crate::escape::{shortened, visible};
 
-/// From nothing to most, told apart without colour.
+/// Shades from none to most, distinguishable without colour.
 const UNICODE: [char; 6] = [' ', '·', '░', '▒', '▓', '█'];
 const ASCII: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-/// Characters that the offsets at the left take.
+/// Characters for the offsets at the left.
 const LABEL: usize = 10;
 /// Lines above and below the map.
 const FRAME_LINES: usize = 2;
 const NAME_CHARS: usize = 60;
 
-/// The map of the snapshot's file, filling the area.
+/// Draws the map of the snapshot's file, filling the area.
 pub(super) fn picture(shown: &LiveSnapshot, area: Rect, glyphs: Glyphs) -> Paragraph<'static> {
     let rows = usize::from(area.height).saturating_sub(FRAME_LINES);
     let columns = usize::from(area.width).saturating_sub(LABEL + 1);
@@ -59,14 +59,14 @@ pub(super) fn picture(shown: &LiveSnapshot, area: Rect, glyphs: Glyphs) -> Parag
     Paragraph::new(lines)
 }
 
-/// `60 s ago        now`, as wide as the map.
+/// Returns `60 s ago        now`, as wide as the map.
 fn axis(span_s: f64, columns: usize) -> String {
     let past = format!("{span_s:.0} s ago");
     let now = columns.saturating_sub(past.len());
     format!("{past}{:>now$}", "now")
 }
 
-/// By the logarithm of the count: one call is visible beside thousands.
+/// Chooses a shade by the logarithm of the count: one call is visible beside thousands.
 fn glyph(count: u64, most: u64, glyphs: Glyphs) -> char {
     let marks: &[char] = match glyphs {
         Glyphs::Unicode => &UNICODE,

@@ -1,9 +1,9 @@
-//! A trace under way, on a terminal: files, rates, patterns, latencies, and where in the file.
+//! Shows a running trace on a terminal: files, rates, patterns, latencies, and positions in the file.
 //!
-//! [`LiveWindow`] counts events in bounded memory, [`LiveSnapshot`] is what it says at one moment,
-//! and [`draw()`] turns a snapshot and the reader's [`Controls`] into a frame. The terminal itself,
-//! its keys and its restoration are the business of `cli`. [`top`] adds what server and disk say of
-//! themselves ([`vitals`]), for `seekscope top`.
+//! [`LiveWindow`] counts events in bounded memory, [`LiveSnapshot`] is its state at one moment, and
+//! [`draw()`] turns a snapshot and the reader's [`Controls`] into a frame. `cli` handles the terminal itself,
+//! its keys and its restoration. [`top`] adds the figures that server and disk report ([`vitals`]), for
+//! `seekscope top`.
 
 mod controls;
 mod counts;

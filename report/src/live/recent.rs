@@ -1,8 +1,8 @@
-//! The last so many slices of time, each with something counted in it.
+//! Keeps the most recent slices of time, each with its counts.
 
 use std::collections::VecDeque;
 
-/// Slices are numbered by time; those in which nothing happened take no room.
+/// Slices are numbered by time; empty ones take no room.
 #[derive(Debug, Clone)]
 pub(super) struct Recent<T> {
     kept: u64,
@@ -10,7 +10,7 @@ pub(super) struct Recent<T> {
 }
 
 impl<T: Default> Recent<T> {
-    /// Keeps `kept` slices of time, the current one included.
+    /// Creates a store of `kept` slices of time, the current one included.
     pub(super) fn new(kept: u64) -> Self {
         Self {
             kept,
@@ -18,8 +18,8 @@ impl<T: Default> Recent<T> {
         }
     }
 
-    /// The slice of that number. Events come in the order of their completion, which different
-    /// CPUs see a little differently: what belongs to a slice that is over counts to the one after.
+    /// Returns the slice with that number. Events come in the order of their completion, which different CPUs
+    /// see slightly differently: an event of a slice that is over counts for the one after.
     pub(super) fn at(&mut self, number: u64) -> &mut T {
         if self.slices.back().is_none_or(|(last, _)| *last < number) {
             self.slices.push_back((number, T::default()));
@@ -40,7 +40,7 @@ impl<T: Default> Recent<T> {
         }
     }
 
-    /// The slices from that number on, oldest first, with their numbers.
+    /// Returns the slices from that number on, oldest first, with their numbers.
     pub(super) fn since(&self, number: u64) -> impl Iterator<Item = (u64, &T)> {
         let slices = self.slices.iter();
         slices
@@ -48,7 +48,7 @@ impl<T: Default> Recent<T> {
             .map(|(slice, counted)| (*slice, counted))
     }
 
-    /// All that is kept.
+    /// Returns all slices that are kept.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slices.iter_mut().map(|(_, counted)| counted)
     }
@@ -64,7 +64,7 @@ mod tests {
         for number in [10, 10, 11, 13, 10, 12] {
             *recent.at(number) += 1;
         }
-        // 10 is over when 13 begins: the late one counts to 11. 12 had nothing and counts to 13.
+        // 10 is over when 13 begins: the late one counts for 11. 12 had nothing and counts for 13.
         let kept: Vec<(u64, u32)> = recent.since(0).map(|(n, count)| (n, *count)).collect();
         assert_eq!(kept, [(11, 2), (13, 2)]);
         assert_eq!(recent.since(12).count(), 1);

@@ -1,11 +1,11 @@
-//! What is on the screen at one moment.
+//! Holds what is on the screen at one moment.
 
 use seekscope_run::FileRecord;
 
 use super::counts::Rates;
 use super::heat::HeatMap;
 
-/// Taken from a [`super::LiveWindow`]; stays as it is while the window goes on.
+/// The state of a [`super::LiveWindow`] at one moment; it does not change while the window continues.
 #[derive(Debug, Clone)]
 pub struct LiveSnapshot {
     pub(super) elapsed_ns: u64,
@@ -13,7 +13,7 @@ pub struct LiveSnapshot {
     pub(super) lost: u64,
     pub(super) total: Rates,
     pub(super) disks: Vec<DiskLine>,
-    /// Busiest first.
+    /// Files, busiest first.
     pub(super) files: Vec<FileLine>,
     /// The map of one file.
     pub(super) map: Option<(u32, HeatMap)>,
@@ -24,7 +24,7 @@ pub struct LiveSnapshot {
 /// One disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskLine {
-    /// `major:minor`.
+    /// Name as `major:minor`.
     pub(super) name: String,
     pub(super) rates: Rates,
 }
@@ -35,13 +35,13 @@ pub(super) struct FileLine {
     pub(super) file_id: u32,
     pub(super) record: Option<FileRecord>,
     pub(super) rates: Rates,
-    /// Median and 99th percentile of its last calls.
+    /// Median and 99th percentile of its last calls, ns.
     pub(super) latency_ns: Option<(u64, u64)>,
     pub(super) pattern: &'static str,
 }
 
 impl LiveSnapshot {
-    /// The file that the map is of.
+    /// Returns the file that the map shows.
     pub(super) fn shown_file(&self) -> Option<&FileLine> {
         let (id, _) = self.map.as_ref()?;
         self.files.iter().find(|file| file.file_id == *id)
@@ -49,7 +49,7 @@ impl LiveSnapshot {
 }
 
 impl FileLine {
-    /// Namespace and file name, or what is known.
+    /// Returns namespace and file name, or what is known.
     pub(super) fn name(&self) -> String {
         let Some(record) = &self.record else {
             return format!("file {}", self.file_id);
@@ -60,7 +60,7 @@ impl FileLine {
         }
     }
 
-    /// What the file is to the database.
+    /// Returns the file's role in the database.
     pub(super) fn role(&self) -> &'static str {
         self.record.as_ref().map_or("other", |r| r.role.name())
     }

@@ -40,8 +40,8 @@ fn record(file_id: u32, path: &str) -> FileRecord {
     }
 }
 
-/// Ten seconds: 100 scattered reads a second of file 1, 10 writes in order of file 2, and a disk
-/// that is busy four tenths of the time.
+/// Returns ten seconds: 100 scattered reads a second of file 1, 10 sequential writes a second of file 2, and
+/// a disk that is busy four tenths of the time.
 pub(super) fn window() -> LiveWindow {
     let mut window = LiveWindow::new(START_NS);
     window.file(&record(1, "/data/collection-7.wt"));

@@ -1,4 +1,4 @@
-//! How server, process and disk are at the moment, from the last two samples of their counters.
+//! Computes the present state of server, process and disk from the last two samples of their counters.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Kinds of operations, as `serverStatus.opcounters` names them.
 const OPERATIONS: [&str; 6] = ["query", "insert", "update", "delete", "getmore", "command"];
-/// Names that releases of the server have had for the same thing.
+/// Names that releases of the server have used for the same thing.
 const CHECKPOINT_RUNNING: [&str; 3] = [
     "wiredTiger.transaction.transaction checkpoint currently running",
     "wiredTiger.checkpoint.currently running",
@@ -21,16 +21,16 @@ const CHECKPOINT_LAST_MS: [&str; 2] = [
 ];
 const CACHE: &str = "wiredTiger.cache.";
 
-/// The last two samples of each source. Sources answer at different times, and a server under load
-/// sometimes not at all: then the others go on.
+/// The last two samples of each source. Sources answer at different times, and a server under load sometimes
+/// not at all: the others are then still updated.
 #[derive(Debug, Clone, Default)]
 pub struct VitalsWindow {
     sources: HashMap<String, [Vec<CounterSample>; 2]>,
-    /// When the checkpoint that is running was first seen, CLOCK_MONOTONIC ns.
+    /// Time when the running checkpoint was first seen, CLOCK_MONOTONIC ns.
     checkpoint_since_ns: Option<u64>,
 }
 
-/// Rates are means between the last two samples; what is not known is `None`.
+/// The state. Rates are means between the last two samples; unknown values are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Vitals {
     pub operations: Operations,
@@ -38,21 +38,21 @@ pub struct Vitals {
     pub cache: CacheVitals,
     pub checkpoint: CheckpointVitals,
     pub process: ProcessVitals,
-    /// Seekscope's own: processors in use on average, and memory.
+    /// Seekscope's own use: mean number of processors, and memory.
     pub own_cpus: Option<f64>,
     pub own_memory_bytes: Option<f64>,
     /// Share of the time (0 to 1) in which some task of the host waited for I/O.
     pub io_pressure: Option<f64>,
 }
 
-/// What clients ask for.
+/// The clients' load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Operations {
-    /// Since the server's last answer, s; `None` if it was never asked or never answered.
+    /// Time since the server's last answer, s; `None` if it was never asked or never answered.
     pub answered_s_ago: Option<f64>,
     /// Kind and rate per second.
     pub per_s: Vec<(&'static str, f64)>,
-    /// Mean time that the server itself took, ms.
+    /// Mean time that the server itself took for reads, ms.
     pub read_ms: Option<f64>,
     pub write_ms: Option<f64>,
     pub command_ms: Option<f64>,
@@ -65,15 +65,15 @@ pub struct Operations {
 pub struct DiskVitals {
     pub reads_per_s: Option<f64>,
     pub read_bytes_per_s: Option<f64>,
-    /// Mean time of a request, queue included, ms.
+    /// Mean time of a read, queue included, ms.
     pub read_ms: Option<f64>,
     pub writes_per_s: Option<f64>,
     pub write_bytes_per_s: Option<f64>,
     pub write_ms: Option<f64>,
-    /// Share of the time (0 to 1) with at least one request under way. Of a disk that serves many at
-    /// a time it does not say how much more it could do.
+    /// Share of the time (0 to 1) with at least one request in flight. For a disk that serves many at a time
+    /// it does not say how much more it could do.
     pub busy_share: Option<f64>,
-    /// Requests under way on average.
+    /// Mean number of requests in flight.
     pub queue_depth: Option<f64>,
 }
 
@@ -81,13 +81,13 @@ pub struct DiskVitals {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CacheVitals {
     pub bytes_max: Option<f64>,
-    /// 0 to 1.
+    /// Used share, 0 to 1.
     pub used_share: Option<f64>,
-    /// 0 to 1.
+    /// Dirty share, 0 to 1.
     pub dirty_share: Option<f64>,
     pub read_bytes_per_s: Option<f64>,
     pub written_bytes_per_s: Option<f64>,
-    /// Share (0 to 1) of the pages asked for that were not in this cache.
+    /// Share (0 to 1) of the requested pages that were not in this cache.
     pub miss_share: Option<f64>,
 }
 
@@ -95,36 +95,36 @@ pub struct CacheVitals {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CheckpointVitals {
     pub running: Option<bool>,
-    /// For how long it has been seen running, s.
+    /// Time for which it has been seen running, s.
     pub running_s: Option<f64>,
-    /// How long the last one took.
+    /// Duration of the last one.
     pub last_s: Option<f64>,
 }
 
 /// The server's process, by the kernel's counters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessVitals {
-    /// Processors in use on average.
+    /// Mean number of processors in use.
     pub cpus: Option<f64>,
     pub memory_bytes: Option<f64>,
-    /// What it had the block layer read: from the disk.
+    /// Bytes that it made the block layer read, that is, from the disk.
     pub read_bytes_per_s: Option<f64>,
-    /// … and write: to the disk.
+    /// Bytes that it made the block layer write, that is, to the disk.
     pub write_bytes_per_s: Option<f64>,
-    /// Its calls, those on sockets included.
+    /// Its read calls, those on sockets included.
     pub read_calls_per_s: Option<f64>,
     pub write_calls_per_s: Option<f64>,
 }
 
 impl Operations {
-    /// Of all kinds, per second.
+    /// Returns operations of all kinds, per second.
     pub fn total_per_s(&self) -> Option<f64> {
         (!self.per_s.is_empty()).then(|| self.per_s.iter().map(|(_, rate)| rate).sum())
     }
 }
 
 impl VitalsWindow {
-    /// Takes what was sampled at one moment; each source's second last sample makes room.
+    /// Adds the samples of one moment; each source's second last sample is dropped.
     pub fn push(&mut self, samples: Vec<CounterSample>) {
         let mut by_source: HashMap<String, Vec<CounterSample>> = HashMap::new();
         for sample in samples {
@@ -147,7 +147,7 @@ impl VitalsWindow {
         };
     }
 
-    /// What they say at `now_ns` (CLOCK_MONOTONIC).
+    /// Returns the state at `now_ns` (CLOCK_MONOTONIC).
     pub fn vitals(&self, now_ns: u64) -> Vitals {
         let rows = self.sources.values().flatten().flatten();
         let counters = Now(Counters::new(rows.cloned()));
@@ -244,7 +244,7 @@ fn cache(counters: &Now) -> CacheVitals {
     }
 }
 
-/// Two samples of each source, asked for what is shown.
+/// Two samples of each source, for queries.
 struct Now(Counters);
 
 impl Now {
@@ -256,7 +256,7 @@ impl Now {
         self.0.get(source, name)?.rate_per_s()
     }
 
-    /// Rise of one counter over that of another; `None` where the latter did not rise.
+    /// Returns the rise of one counter divided by that of another; `None` if the latter did not rise.
     fn per(&self, source: &str, what: &str, of: &str) -> Option<f64> {
         let rise = |name| self.0.get(source, name)?.increase();
         let of = rise(of).filter(|of| *of > 0.0)?;

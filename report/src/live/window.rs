@@ -1,5 +1,5 @@
-//! The most recent activity of a trace under way, in bounded memory: fed with events by the thread
-//! that collects them, looked at a few times a second by the one that draws.
+//! Keeps the most recent activity of a running trace in bounded memory: fed with events by the thread that
+//! collects them, read a few times a second by the one that draws.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -13,21 +13,21 @@ use super::snapshot::{DiskLine, FileLine, LiveSnapshot};
 
 /// Time is counted in slices; a column of the heat map is one.
 pub(super) const SLICE_NS: u64 = 500_000_000;
-/// Rates are those of the last five seconds, unless asked otherwise.
+/// Rates cover the last five seconds, unless requested otherwise.
 const RATE_SLICES: u64 = 10;
-/// Longer than this no window looks back: an hour.
+/// Longest time that a window covers: an hour.
 const RATE_SLICES_MAX: u64 = 7_200;
-/// Files watched at a time, about 100 kB each; the one idle longest makes room.
+/// Files tracked at a time, about 100 kB each; the one idle longest is replaced.
 const FILES_MAX: usize = 128;
-/// Names remembered, so that a file that becomes busy again still has one.
+/// Names kept, so that a file that becomes busy again still has one.
 const NAMES_MAX: usize = 50_000;
 const DISKS_MAX: usize = 64;
 
-/// The most recent seconds of a trace under way.
+/// The most recent seconds of a running trace.
 #[derive(Debug, Clone)]
 pub struct LiveWindow {
     started_ns: u64,
-    /// Slices that rates, latencies and patterns are of, the current one included.
+    /// Number of slices that rates, latencies and patterns cover, the current one included.
     rate_slices: u64,
     /// Number of the current slice of time, and the latest moment known, ns.
     slice: u64,
@@ -41,13 +41,13 @@ pub struct LiveWindow {
 }
 
 impl LiveWindow {
-    /// An empty window of a trace that began at `started_ns` (CLOCK_MONOTONIC).
+    /// Creates an empty window for a trace that began at `started_ns` (CLOCK_MONOTONIC).
     pub fn new(started_ns: u64) -> Self {
         Self::with_slices(started_ns, RATE_SLICES)
     }
 
-    /// The same, whose rates, latencies and patterns are those of the last `span`, and up to half a
-    /// second more.
+    /// Creates a window whose rates, latencies and patterns cover the last `span`, and up to half a second
+    /// more.
     pub fn over(started_ns: u64, span: Duration) -> Self {
         let slices = span.as_nanos().div_ceil(u128::from(SLICE_NS)) + 1;
         let slices = u64::try_from(slices).map_or(RATE_SLICES_MAX, |n| n.min(RATE_SLICES_MAX));
@@ -69,7 +69,7 @@ impl LiveWindow {
         }
     }
 
-    /// Counts an event, at the moment it was completed.
+    /// Counts an event at its time of completion.
     pub fn event(&mut self, event: &IoEvent) {
         self.events += 1;
         let ended_ns = event.t_ns.saturating_add(event.latency_ns);
@@ -89,29 +89,29 @@ impl LiveWindow {
         file.count(slice, event);
     }
 
-    /// Remembers a file's name; the last record with the same id counts.
+    /// Stores a file's name; the last record with the same id counts.
     pub fn file(&mut self, file: &FileRecord) {
         if self.records.len() < NAMES_MAX || self.records.contains_key(&file.file_id) {
             self.records.insert(file.file_id, file.clone());
         }
     }
 
-    /// Names all files anew, once more is known of what they hold.
+    /// Renames all files, once more is known of their contents.
     pub fn rename(&mut self, name: impl FnMut(&mut FileRecord)) {
         self.records.values_mut().for_each(name);
     }
 
-    /// Events lost since the trace began.
+    /// Sets the number of events lost since the trace began.
     pub fn set_lost(&mut self, lost: u64) {
         self.lost = lost;
     }
 
-    /// Events counted since the trace began.
+    /// Returns the number of events counted since the trace began.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Takes note that it is `now_ns`: time passes without events too.
+    /// Advances to `now_ns`: time passes without events too.
     fn advance(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
         self.slice = self.slice_of(self.now_ns);
@@ -163,12 +163,12 @@ impl LiveWindow {
         self.files.len()
     }
 
-    /// What to show at `now_ns`, with the map of the `selected` file, or else of the busiest.
+    /// Returns the state at `now_ns`, with the map of the `selected` file, or else of the busiest.
     pub fn snapshot(&mut self, now_ns: u64, selected: Option<u32>) -> LiveSnapshot {
         self.advance(now_ns);
         let first = (self.slice + 1).saturating_sub(self.rate_slices);
         let first_ns = self.started_ns.saturating_add(first * SLICE_NS);
-        // The first moments would otherwise multiply a handful of calls.
+        // Shortly after the start a handful of calls would otherwise be multiplied.
         let span_s = ((self.now_ns - first_ns.min(self.now_ns)) as f64 / 1e9).max(0.5);
         let rates =
             |counts: &Recent<Counts>| Rates::of(counts.since(first).map(|(_, c)| c), span_s);

@@ -1,4 +1,4 @@
-//! What is drawn: the numbers of a figure, and the words around it. A page alone shows it.
+//! Defines drawings: the numbers of a figure, and the words around it. Only a page shows them.
 
 use hdrhistogram::Histogram;
 use maud::Markup;
@@ -17,7 +17,7 @@ pub(crate) enum Content {
     Figure(Figure, Chart),
     Tracks(TrackGroup),
     Places(Vec<Places>),
-    /// Drawn already.
+    /// Finished markup.
     Ready(Markup),
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Content {
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
     pub(crate) heading: String,
-    /// What it means.
+    /// The meaning of the chart.
     pub(crate) meaning: Option<String>,
     /// How to read it.
     pub(crate) reading: String,
@@ -38,20 +38,20 @@ pub(crate) enum Chart {
     Heat(HeatMap),
 }
 
-/// Calls, requests or leaves by their place in files or on disks, with a menu of these.
+/// Calls, requests or leaves by their position in files or on disks, with a menu of these.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) heading: Option<String>,
-    /// What the menu chooses: "File", "Disk".
+    /// What the menu selects: "File", "Disk".
     pub(crate) what: &'static str,
     pub(crate) figure_heading: &'static str,
     pub(crate) kind: PlacesKind,
     pub(crate) figures: PhaseFigures,
-    /// Stands where there is no figure.
+    /// Text shown if there is no figure.
     pub(crate) without: &'static str,
 }
 
-/// What a mark is, and from when its time counts.
+/// What a mark represents, and from when its time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlacesKind {
     SinceTrace,
@@ -68,7 +68,7 @@ impl Figure {
         }
     }
 
-    /// With what it means.
+    /// Returns the figure with its meaning.
     pub(crate) fn meaning(mut self, meaning: Option<String>) -> Self {
         self.meaning = meaning;
         self
@@ -91,7 +91,8 @@ impl Figure {
     }
 }
 
-/// Latencies in ns as curves over percentiles, each with its name; `None` where there are too few to draw.
+/// Returns latencies in ns as curves over percentiles, each with its name; `None` where there are too few to
+/// draw.
 pub fn latency_curves(
     id: &str,
     heading: &str,

@@ -1,7 +1,7 @@
-//! A page as one HTML file.
+//! Renders a page as one HTML file.
 //!
 //! Figures are drawn by the script that is bundled from `web/`; everything else is markup, so that a browser
-//! without scripts still shows all numbers. How a page is kept safe: `html::shell`.
+//! without scripts still shows all numbers. See `html::shell` for how a page is kept safe.
 
 use maud::{Markup, html};
 use seekscope_run::{Finding, RunDocument};
@@ -18,7 +18,7 @@ use crate::html::shell::{PageData, shell};
 use crate::html::table::{folded, table};
 use crate::html::tracks::tracks;
 
-/// A longer table is folded.
+/// Most rows of a table that is not folded.
 const ROWS_OPEN_MAX: usize = 40;
 
 /// Renders the report of a run that has no points to zoom into.
@@ -83,7 +83,7 @@ fn whereabouts(data: &Data) -> (Markup, &'static str) {
     (sentence, data.sql)
 }
 
-/// Ids and short names of the sections that the table of contents lists.
+/// Returns ids and short names of the sections that the table of contents lists.
 fn links(blocks: &[Block]) -> Vec<(&'static str, &'static str)> {
     let sections = blocks.iter().filter_map(|block| match block {
         Block::Section(section) if !section.short.is_empty() => Some((section.id, section.short)),
@@ -96,7 +96,7 @@ fn links(blocks: &[Block]) -> Vec<(&'static str, &'static str)> {
 
 struct Renderer {
     links: Vec<(&'static str, &'static str)>,
-    /// Of the figures met so far.
+    /// Data of the figures met so far.
     data: PageData,
 }
 
@@ -123,7 +123,7 @@ impl Renderer {
                 is_open,
                 blocks,
             }) => {
-                // A long table need not be unfolded twice.
+                // A long table inside a folded block is not folded itself.
                 let blocks = blocks.into_iter().map(|block| match block {
                     Block::Table(numbers) => table(&numbers),
                     block => self.block(block),
@@ -148,8 +148,8 @@ impl Renderer {
             Block::Findings(findings, first) => findings_from(&findings, first),
             Block::Copy(heading, lines) => html! {
                 h3 { (heading) }
-                // Lines are elements of their own: control characters in them are shown, line breaks of ours
-                // are none.
+                // Each line is an element of its own: control characters are made visible, and line breaks between
+                // lines would be too.
                 pre.command { @for line in &lines { code.copied { (line) } } }
             },
             Block::Warning(word, text) => {
@@ -285,7 +285,10 @@ mod tests {
 
     #[test]
     fn each_figure_has_its_place_and_its_numbers_once() {
-        let page = page(vec![Block::Beside(vec![chart("chart-a")]), chart("chart-b")]);
+        let page = page(vec![
+            Block::Beside(vec![chart("chart-a")]),
+            chart("chart-b"),
+        ]);
         for id in ["chart-a", "chart-b"] {
             assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
             assert_eq!(page.matches(&format!("\"id\":\"{id}\"")).count(), 1, "{id}");
@@ -312,8 +315,16 @@ mod tests {
             ..Section::new("files", "Files by size", vec![Block::Note("none".into())])
         };
         let plain = Section::new("other", "Others", vec![Block::Note("none".into())]);
-        let page = page(vec![Block::Contents, Block::Section(short), Block::Section(plain)]);
-        let links: Vec<&str> = page.split("href=\"#").skip(1).map(|rest| &rest[..5]).collect();
+        let page = page(vec![
+            Block::Contents,
+            Block::Section(short),
+            Block::Section(plain),
+        ]);
+        let links: Vec<&str> = page
+            .split("href=\"#")
+            .skip(1)
+            .map(|rest| &rest[..5])
+            .collect();
         assert_eq!(links, ["files", "limit", "facts"]);
     }
 }

@@ -1,5 +1,5 @@
-//! What a run is shown as. A command says what its page holds, as a [`Page`] of [`Block`]s; [`html`] makes the
-//! report of it, and [`terminal::text`] shows blocks as plain text. Both show the same words.
+//! Defines the presentation of a run. A command describes its page as a [`Page`] of [`Block`]s; [`html`]
+//! makes the report of it, and [`terminal::text`] shows blocks as plain text. Both show the same words.
 
 mod drawing;
 pub mod html;
@@ -18,34 +18,34 @@ pub use drawing::{Drawing, latency_curves};
 /// A report.
 #[derive(Debug)]
 pub struct Page {
-    /// What it is about, for the browser's tab: "how the data lies".
+    /// Subject for the browser's tab: "how the data lies".
     pub subject: &'static str,
     pub outcome: OutcomeLine,
     /// The answer in one sentence.
     pub headline: String,
-    /// What to do about it.
+    /// The recommended action.
     pub next: Option<String>,
-    /// What was measured, on what, in a few words each; the date comes before them.
+    /// What was measured, on what, in a few words each; the date precedes them.
     pub about: Vec<String>,
-    /// The few numbers that describe it, each with its name.
+    /// The few numbers that characterise it, each with its name.
     pub key_figures: Vec<(&'static str, String)>,
     pub blocks: Vec<Block>,
-    /// Headings and facts of what was measured on, beside the host; `None` where not recorded.
+    /// Headings and facts of what was measured on, besides the host; `None` where not recorded.
     pub measured_on: Vec<(&'static str, Option<Vec<Fact>>)>,
-    /// Where the numbers are; `None` where `run.json` alone has them.
+    /// Where the numbers are; `None` if only `run.json` has them.
     pub data: Option<Data>,
 }
 
 /// What must be known before any number is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeLine {
-    /// For style sheets and scripts: "ok", "partial", "failed", "invalid", "lossy".
+    /// Word for style sheets and scripts: "ok", "partial", "failed", "invalid", "lossy".
     pub word: &'static str,
     pub sentence: String,
 }
 
 impl OutcomeLine {
-    /// As the run ended.
+    /// Returns the line for how the run ended.
     pub fn of(document: &RunDocument) -> Self {
         Self {
             word: wording::outcome_word(document),
@@ -57,9 +57,9 @@ impl OutcomeLine {
 /// The files of a run that hold its numbers, and how to read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
-    /// Each with what it holds, where the name does not say it.
+    /// Name of each file, with its contents where the name does not say.
     pub files: Vec<(&'static str, String)>,
-    /// For DuckDB.
+    /// A query for DuckDB.
     pub sql: &'static str,
 }
 
@@ -67,50 +67,50 @@ pub struct Data {
 #[derive(Debug)]
 pub enum Block {
     Section(Section),
-    /// Under a heading of its own, which a terminal shows as it is: it may be a name.
+    /// Blocks under a heading of their own, which a terminal shows unchanged: it may be a name.
     Part(String, Vec<Block>),
-    /// What the numbers mean.
+    /// A sentence on the meaning of the numbers.
     Sentence(String),
-    /// In smaller letters.
+    /// Text in smaller letters.
     Note(String),
     List(Vec<String>),
     Table(Table),
-    /// Folded until somebody asks for it; a terminal has no room for it.
+    /// Folded until requested; a terminal has no room for it.
     Folded(Folded),
-    /// Side by side, where there is room.
+    /// Blocks side by side, where there is room.
     Beside(Vec<Block>),
-    /// What stays together.
+    /// Blocks that stay together.
     Group(Vec<Block>),
-    /// By rank, of which the first has that number.
+    /// Findings by rank, with the number of the first.
     Findings(Vec<Finding>, usize),
-    /// Lines to be copied as they stand.
+    /// Lines to be copied unchanged.
     Copy(String, Vec<String>),
-    /// What must not be overlooked, with a word for style sheets.
+    /// A warning that must not be overlooked, with a word for style sheets.
     Warning(&'static str, String),
     /// Links to the sections that have a short name.
     Contents,
-    /// Text that is drawn with characters, for terminals.
+    /// Text drawn with characters, for terminals.
     Characters(String),
     Drawing(Drawing),
 }
 
 impl Block {
-    /// A list of what there is of these.
+    /// Returns a list of the blocks that exist.
     pub(crate) fn some(blocks: impl IntoIterator<Item = Option<Self>>) -> Vec<Self> {
         blocks.into_iter().flatten().collect()
     }
 
-    /// Each as a sentence.
+    /// Returns each as a sentence.
     pub(crate) fn sentences(sentences: impl IntoIterator<Item = String>) -> Vec<Self> {
         sentences.into_iter().map(Self::Sentence).collect()
     }
 
-    /// The tables that there are.
+    /// Returns the tables that exist.
     pub(crate) fn tables(tables: impl IntoIterator<Item = Option<Table>>) -> Vec<Self> {
         tables.into_iter().flatten().map(Self::Table).collect()
     }
 
-    /// The table, or what to say where there is none.
+    /// Returns the table, or a note if there is none.
     pub(crate) fn table_or(table: Option<Table>, note: &str) -> Self {
         table.map_or_else(|| Self::Note(note.into()), Self::Table)
     }
@@ -119,9 +119,9 @@ impl Block {
 /// A part of a page under a heading.
 #[derive(Debug, Default)]
 pub struct Section {
-    /// Stable: links and tests name it.
+    /// A stable id, used by links and tests.
     pub id: &'static str,
-    /// What the table of contents calls it; empty where it has no entry.
+    /// Entry in the table of contents; empty if there is none.
     pub short: &'static str,
     pub heading: String,
     /// How to read it.
@@ -130,7 +130,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// A section without a lead and an entry in the table of contents.
+    /// Creates a section without a lead and without an entry in the table of contents.
     pub fn new(id: &'static str, heading: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self {
             id,
@@ -140,31 +140,31 @@ impl Section {
         }
     }
 
-    /// The same with an explanation of how to read it.
+    /// Returns the section with an explanation of how to read it.
     #[must_use]
     pub fn with_lead(mut self, lead: impl Into<String>) -> Self {
         self.lead = lead.into();
         self
     }
 
-    /// The section, unless it has nothing to show.
+    /// Returns the section, unless it has nothing to show.
     pub fn or_nothing(self) -> Option<Block> {
         (!self.blocks.is_empty()).then_some(Block::Section(self))
     }
 }
 
-/// What is folded.
+/// A folded part.
 #[derive(Debug)]
 pub struct Folded {
     pub summary: String,
-    /// Stable, where something names it.
+    /// A stable id, where something refers to it.
     pub id: Option<String>,
     pub is_open: bool,
     pub blocks: Vec<Block>,
 }
 
 impl Folded {
-    /// Closed.
+    /// Creates a closed folded part.
     pub fn closed(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
         Block::Folded(Self {
             summary: summary.into(),
@@ -175,7 +175,7 @@ impl Folded {
     }
 }
 
-/// The disk under the data and the server.
+/// Returns facts of the disk under the data and of the server.
 pub fn disk_and_server(document: &RunDocument) -> Vec<(&'static str, Option<Vec<Fact>>)> {
     vec![
         (
@@ -186,7 +186,7 @@ pub fn disk_and_server(document: &RunDocument) -> Vec<(&'static str, Option<Vec<
     ]
 }
 
-/// Product and version, disk and filesystem, where they are known.
+/// Returns product and version, disk and filesystem, where they are known.
 pub(crate) fn server_and_disk_in_words(document: &RunDocument) -> Vec<String> {
     let target = document.target.as_ref();
     let target = target.filter(|target| !target.product.is_empty());

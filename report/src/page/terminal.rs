@@ -1,4 +1,4 @@
-//! Blocks as plain text.
+//! Renders blocks as plain text.
 
 use seekscope_doctor::ranking::is_boilerplate;
 use seekscope_run::{Finding, RunDocument};
@@ -9,14 +9,14 @@ use crate::terminal::limitations;
 use crate::text::{table_text, wrapped};
 use crate::wording;
 
-/// Sentences of evidence for each finding; a page has all.
+/// Most sentences of evidence for each finding; a page has all.
 const EVIDENCE: usize = 2;
 const INDENT: &str = "  ";
-/// Of what stands under a finding's number.
+/// Indentation of the text under a finding's number.
 const FINDING_INDENT: &str = "   ";
 
 /// Renders blocks, `width` characters wide, and what the run could not measure. Lines to be copied are never
-/// broken; control characters in names are shown, not obeyed.
+/// broken; control characters in names are shown, not executed.
 pub fn text(document: &RunDocument, blocks: &[Block], width: u16) -> String {
     let mut text = text_of(blocks, width, "");
     let missing = limitations(document);
@@ -27,7 +27,7 @@ pub fn text(document: &RunDocument, blocks: &[Block], width: u16) -> String {
     text.trim().to_string() + "\n"
 }
 
-/// The same without what could not be measured.
+/// Renders blocks without what could not be measured.
 pub fn text_of(blocks: &[Block], width: u16, indent: &str) -> String {
     let mut text = String::new();
     let mut last: Option<&Block> = None;
@@ -46,7 +46,8 @@ pub fn text_of(blocks: &[Block], width: u16, indent: &str) -> String {
     text
 }
 
-/// Under a heading, sentences follow one another and their table without an empty line.
+/// Returns the separator: under a heading, sentences and their table follow one another without an empty
+/// line.
 fn between(last: &Block, next: &Block, indent: &str) -> &'static str {
     let is_close = matches!(
         (last, next),
@@ -120,14 +121,14 @@ fn finding_text(finding: &Finding, number: usize, width: u16) -> String {
     lines.join("\n")
 }
 
-/// The first line begins at the margin, the others under the text behind the number.
+/// Wraps text so that the first line begins at the margin, the others under the text after the number.
 fn hanging(text: &str, width: u16) -> String {
     wrapped(&one_line(text), width, FINDING_INDENT)
         .trim_start()
         .to_string()
 }
 
-/// A line break in a name is shown: it cannot make a line of its own.
+/// Makes line breaks in a name visible, so that it cannot start a line of its own.
 fn one_line(text: &str) -> String {
     visible(text)
 }
@@ -150,7 +151,12 @@ mod tests {
 
     #[test]
     fn sentences_stand_close_to_their_table_under_a_heading_alone() {
-        let told = || vec![Block::Table(table()), Block::Sentence("It is short.".into())];
+        let told = || {
+            vec![
+                Block::Table(table()),
+                Block::Sentence("It is short.".into()),
+            ]
+        };
         let blocks = [
             Block::Sentence("First.".into()),
             Block::Section(Section::new("files", "Files", told())),
@@ -175,7 +181,10 @@ mod tests {
             Block::Table(cells),
         ];
         let text = text_of(&blocks, 40, "");
-        assert!(text.contains(&format!("To do it:\n  {command}\n")), "{text}");
+        assert!(
+            text.contains(&format!("To do it:\n  {command}\n")),
+            "{text}"
+        );
         assert_eq!(text.matches("a\\nb\\u{1b}[2J").count(), 4, "{text}");
         assert!(!text.contains('\u{1b}'));
     }

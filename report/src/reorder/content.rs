@@ -1,4 +1,4 @@
-//! What a report of `reorder` says, in its order; terminal and HTML show the same.
+//! Defines the contents of a report of `reorder`, in order; terminal and HTML show the same.
 
 use seekscope_run::{
     Outcome, ReorderMeasurement, ReorderTask, ReorderVerdict, RunDocument, WritersStop,
@@ -10,7 +10,7 @@ use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
 use crate::page::Block;
 
-/// Everything after the headline.
+/// Returns everything after the headline.
 pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(plan) = &record.plan {
@@ -39,7 +39,7 @@ pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec
     blocks
 }
 
-/// How to do what was planned: what was typed, and what `--apply` wants besides.
+/// Returns how to do what was planned: the command that was typed, and what `--apply` requires besides.
 fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<String> {
     let plan = record.plan.as_ref()?;
     if record.task != ReorderTask::Plan || document.outcome != Outcome::Ok {
@@ -76,7 +76,7 @@ fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<String
     ))
 }
 
-/// The arguments without these options and their values.
+/// Returns the arguments without these options and their values.
 fn without(arguments: &[String], options: &[&str]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut arguments = arguments.iter();

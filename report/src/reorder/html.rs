@@ -1,4 +1,4 @@
-//! A plan or a reordering as one HTML file.
+//! Renders a plan or a reordering as one HTML file.
 
 use seekscope_run::RunDocument;
 

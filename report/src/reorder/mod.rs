@@ -1,7 +1,7 @@
-//! Reports of `reorder`: what rewriting a collection would gain and take, and what it came to.
+//! Reports `reorder`: what rewriting a collection would gain and cost, and its result.
 //!
-//! Works from a run's [`seekscope_run::ReorderMeasurement`]. Read [`sentences`] first (what is said),
-//! then `content.rs` (in which order).
+//! Works from a run's [`seekscope_run::ReorderMeasurement`]. Read [`sentences`] first (the text), then
+//! `content.rs` (its order).
 
 mod content;
 mod html;

@@ -1,4 +1,4 @@
-//! What the figures of a plan and of a reordering mean, in words.
+//! Explains the figures of a plan and of a reordering in words.
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
@@ -10,10 +10,10 @@ use crate::escape::visible;
 use crate::layout::sentences::{file_headline, format_s, hours_text};
 use crate::numbers::{format_number, format_share};
 
-/// Share of sequential steps that a reordering aims at.
+/// Share of sequential steps that a reordering should reach.
 const SEQUENTIAL_AIM: f64 = 0.95;
 
-/// How the collection lies and what that costs.
+/// Says how the collection is laid out and what that costs.
 pub fn headline(record: &ReorderMeasurement) -> Option<String> {
     let before = record.before.as_ref()?;
     file_headline(before.files.first()?, before.disk_measured)
@@ -57,7 +57,7 @@ pub fn verdict(plan: &ReorderPlan) -> String {
     }
 }
 
-/// How long the order lasts.
+/// Says how long the order lasts.
 pub fn lasts(writes: Option<&WriteRate>, lasts: Option<&OrderLasts>) -> Option<String> {
     let (writes, lasts) = (writes?, lasts?);
     let of = match writes.of_collection {
@@ -92,7 +92,7 @@ pub fn lasts(writes: Option<&WriteRate>, lasts: Option<&OrderLasts>) -> Option<S
     ))
 }
 
-/// What `compact` would do instead.
+/// Says what `compact` would do instead.
 pub fn compact(scan: &ReorderScan) -> String {
     let free = match scan.free_bytes {
         0 => "nothing is free to be given back".into(),
@@ -109,7 +109,7 @@ pub fn compact(scan: &ReorderScan) -> String {
     )
 }
 
-/// What is blocked, and when; a sentence each.
+/// Says what is blocked, and when; a sentence each.
 pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
     let mut said = Vec::new();
     said.push(match blocking.replica_set {
@@ -148,7 +148,7 @@ pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
     said
 }
 
-/// What is otherwise than before, beside the order of the documents; a sentence each.
+/// Says what changes besides the order of the documents; a sentence each.
 pub fn consequences(document: &RunDocument, record: &ReorderMeasurement) -> Vec<String> {
     let mut said = vec![
         "Afterwards the collection has a new UUID: change streams on it end with an invalidate event, and are \
@@ -174,7 +174,7 @@ pub fn consequences(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
     said
 }
 
-/// What the steps take.
+/// Says how long the steps take.
 pub fn time(time: &ReorderTime) -> String {
     let catch_up = match time.catch_up_s {
         _ if time.catch_up_never_ends => {
@@ -192,8 +192,8 @@ pub fn time(time: &ReorderTime) -> String {
     )
 }
 
-/// Why a copy is given up in the end, from the shares of sequential steps before and in the copy, and from how
-/// many documents that others changed were brought over.
+/// Says why a copy is abandoned in the end, from the shares of sequential steps before and in the copy, and
+/// the number of documents changed by others that were copied again.
 pub fn no_better(before: f64, after: f64, changes: u64) -> String {
     let because = match changes {
         0 => "To have it all the same, use --force".into(),
@@ -211,7 +211,7 @@ pub fn no_better(before: f64, after: f64, changes: u64) -> String {
     )
 }
 
-/// Said before anything is changed: what will be done and blocked.
+/// Says, before anything is changed, what will be done and blocked.
 pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
     let namespace = visible(&record.namespace);
     let mut said = vec![format!(
@@ -229,7 +229,7 @@ pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
     said
 }
 
-/// What it came to, or what to type.
+/// Says what the result is, or what to type.
 pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
     let mut said: Vec<String> = record.recovered.iter().map(|text| visible(text)).collect();
     let recovers = matches!(record.task, ReorderTask::Resume | ReorderTask::Rollback);
@@ -246,7 +246,7 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
             .and_then(|layout| layout.files.first()?.namespace.clone())
             .filter(|name| *name != record.namespace);
         said.push(match (after.sequential_share >= SEQUENTIAL_AIM, shared) {
-            // An index other than the record ids' order was asked for, but the file is in order anyway.
+            // An index order other than that of record ids was requested, but the file is in order anyway.
             (true, _) => format!(
                 "{} documents are in order now: {} of the steps of a scan are sequential.",
                 format_count(done.documents),
@@ -269,7 +269,7 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
     said
 }
 
-/// What must be known of tables that collections share.
+/// Says what must be known of tables that collections share.
 pub fn shared_table(scan: &ReorderScan) -> Option<String> {
     scan.shared_table.then(|| {
         "The table holds other collections too; figures of its layout are of all of them.".into()
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn that_it_never_ends_is_said_only_where_that_is_known() {
-        // As an older run has it, and one that saw the whole server's writes alone.
+        // As in an older run, and in one that saw only the whole server's writes.
         let unknown: ReorderTime = serde_json::from_str(r#"{"copy_s": 10.0}"#).unwrap();
         assert!(!time(&unknown).contains("changes"), "{}", time(&unknown));
         let endless = ReorderTime {

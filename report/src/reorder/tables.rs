@@ -1,4 +1,4 @@
-//! A plan, what was done, and the layout before and after, as tables.
+//! Shows a plan, what was done, and the layout before and after, as tables.
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{LayoutFile, LayoutMeasurement, ReorderMeasurement, ReorderPlan, Reordered};
@@ -10,7 +10,7 @@ use crate::layout::sentences::format_s;
 use crate::numbers::{format_mb, format_share};
 use crate::table::{Cell, Table};
 
-/// What the plan knows.
+/// Returns the plan's figures.
 pub(super) fn plan(plan: &ReorderPlan) -> Table {
     let scan = plan.scan.as_ref();
     let mut facts: Vec<Fact> = vec![
@@ -58,7 +58,7 @@ pub(super) fn plan(plan: &ReorderPlan) -> Table {
     fact_table("PLAN", facts)
 }
 
-/// What it took. A run that carried on from another has not done everything itself.
+/// Returns what it took. A run that resumed another has not done everything itself.
 pub(super) fn done(done: &Reordered) -> Table {
     const EARLIER: &str = "before it was interrupted";
     let here = |seconds: f64, text: String| match done.resumed_from {
@@ -116,7 +116,7 @@ pub(super) fn done(done: &Reordered) -> Table {
     fact_table("DONE", facts)
 }
 
-/// Predicted against found: the collection's file, then its indexes.
+/// Compares predicted and actual layout: the collection's file, then its indexes.
 pub(super) fn before_and_after(record: &ReorderMeasurement) -> Option<Table> {
     let after = record.after.as_ref()?;
     let mut table = Table::new(1, &["LAYOUT", "before", "predicted", "found"]);
@@ -128,7 +128,7 @@ pub(super) fn before_and_after(record: &ReorderMeasurement) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The same file before: a swap gives the collection and its indexes other files.
+/// Returns the earlier file: a swap gives the collection and its indexes other files.
 fn former<'a>(
     before: &'a LayoutMeasurement,
     now: &LayoutFile,

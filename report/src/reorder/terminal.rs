@@ -1,4 +1,4 @@
-//! A plan or a reordering as plain text.
+//! Renders a plan or a reordering as plain text.
 
 use seekscope_run::{Outcome, RunDocument};
 
@@ -6,7 +6,7 @@ use super::{content, sentences};
 use crate::page::{Block, terminal};
 use crate::wording;
 
-/// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
+/// Renders the report, `width` characters wide. Control characters in names are shown, not executed.
 pub fn terminal(document: &RunDocument, width: u16) -> String {
     let outcome = (document.outcome != Outcome::Ok).then(|| wording::outcome(document));
     let mut blocks = Block::sentences(outcome);

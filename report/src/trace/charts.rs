@@ -1,4 +1,4 @@
-//! Lines over time and over sizes: rates, working sets, what a cache would miss.
+//! Draws lines over time and over sizes: rates, working sets, what a cache would miss.
 
 use seekscope_pattern::{FileSlice, FileTrace};
 
@@ -12,12 +12,12 @@ pub(super) const WORKING_SET: &str = "chart-working-set";
 pub(super) const GROWTH: &str = "chart-growth";
 pub(super) const CACHE: &str = "chart-cache";
 
-/// Lines that can be told apart.
+/// Most files whose lines can be distinguished.
 const FILES_MAX: usize = 5;
-/// More slices than this are not drawn: a damaged analysis must not fill the memory.
+/// Most slices that are drawn: a damaged analysis must not fill the memory.
 const SLICES_MAX: u64 = 10_000;
 
-/// Those that have something to draw.
+/// Returns the charts that have something to draw.
 pub(super) fn build(input: &TraceReportInput<'_>) -> Vec<LineChart> {
     [
         rates(input),
@@ -30,7 +30,7 @@ pub(super) fn build(input: &TraceReportInput<'_>) -> Vec<LineChart> {
     .collect()
 }
 
-/// The slices of a trace as places on an axis.
+/// The slices of a trace as positions on an axis.
 struct Slices {
     started_ns: u64,
     slice_ns: u64,
@@ -41,7 +41,7 @@ impl Slices {
     fn of(input: &TraceReportInput<'_>) -> Option<Self> {
         let analysis = input.analysis;
         let slices = input.duration_ns().div_ceil(analysis.slice_ns.max(1));
-        // A single slice has no course.
+        // A single slice shows no development.
         (2..=SLICES_MAX).contains(&slices).then_some(Self {
             started_ns: analysis.started_ns,
             slice_ns: analysis.slice_ns,
@@ -56,7 +56,7 @@ impl Slices {
             .filter(|&index| index < self.count)
     }
 
-    /// The middle of each slice, seconds since the beginning.
+    /// Returns the middle of each slice, seconds since the beginning.
     fn middles_s(&self) -> Vec<f64> {
         let slice_s = self.slice_s();
         (0..self.count)
@@ -74,7 +74,7 @@ impl Slices {
     }
 }
 
-/// Reads, writes and syncs of all files.
+/// Draws reads, writes and syncs of all files.
 fn rates(input: &TraceReportInput<'_>) -> Option<LineChart> {
     let slices = Slices::of(input)?;
     let count = |calls: fn(&FileSlice) -> u64| {
@@ -99,7 +99,7 @@ fn rates(input: &TraceReportInput<'_>) -> Option<LineChart> {
     slices.chart(RATES, Scale::Rate, numbered.collect())
 }
 
-/// The files with most different bytes read.
+/// Returns the files with most distinct bytes read.
 fn large_files<'a>(input: &TraceReportInput<'a>) -> Vec<&'a FileTrace> {
     let different = |file: &FileTrace| file.reads.pattern.as_ref().map_or(0, |p| p.distinct_bytes);
     let mut files: Vec<&FileTrace> = input
@@ -120,7 +120,7 @@ fn file_lines(files: &[&FileTrace], values: impl Fn(&FileTrace) -> Vec<Option<f6
         .collect()
 }
 
-/// Different bytes read in each slice.
+/// Draws the distinct bytes read in each slice.
 fn working_set(input: &TraceReportInput<'_>) -> Option<LineChart> {
     let slices = Slices::of(input)?;
     let values = |file: &FileTrace| {
@@ -140,7 +140,7 @@ fn working_set(input: &TraceReportInput<'_>) -> Option<LineChart> {
     )
 }
 
-/// Different bytes read since the beginning.
+/// Draws the distinct bytes read since the beginning.
 fn growth(input: &TraceReportInput<'_>) -> Option<LineChart> {
     let slices = Slices::of(input)?;
     let values = |file: &FileTrace| {
@@ -164,7 +164,7 @@ fn growth(input: &TraceReportInput<'_>) -> Option<LineChart> {
     )
 }
 
-/// Miss ratio by cache size, of all files together.
+/// Draws the miss ratio by cache size, for all files together.
 fn cache(input: &TraceReportInput<'_>) -> Option<LineChart> {
     let reuse = &input.analysis.reuse;
     let sizes = cache_size_steps(reuse);

@@ -1,4 +1,4 @@
-//! Offset over time and latency over time, of the busiest files and of each disk: one pass over the
+//! Draws offset over time and latency over time, for the busiest files and for each disk: one pass over the
 //! events counts every one of them into a grid and keeps a sample for zooming in.
 
 use std::collections::HashMap;
@@ -19,16 +19,16 @@ use crate::html::points::Blobs;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
 
-/// What the pass over the events yields.
+/// The figures from the pass over the events.
 pub(crate) struct Figures {
-    /// Of files.
+    /// Figures of files.
     pub(crate) files: PhaseFigures,
-    /// Of disks; without requests there are none.
+    /// Figures of disks; empty without requests.
     pub(crate) disks: PhaseFigures,
     pub(super) latencies: Latencies,
 }
 
-/// Counts all events.
+/// Counts all events and builds the figures.
 pub(crate) fn build(
     input: &TraceReportInput<'_>,
     limits: &FigureLimits,
@@ -64,7 +64,7 @@ pub(crate) fn build(
     })
 }
 
-/// Files that were read or written, busiest first.
+/// Returns the files that were read or written, busiest first.
 fn shown_files<'a>(
     input: &TraceReportInput<'a>,
     limits: &FigureLimits,
@@ -73,7 +73,7 @@ fn shown_files<'a>(
     input.analysis.files.iter().filter(moved).take(limits.files)
 }
 
-/// Collectors and whose they are.
+/// Collectors with their keys.
 struct Collectors<K> {
     slot_of: HashMap<K, usize>,
     collectors: Vec<Collector>,
@@ -173,7 +173,7 @@ pub(crate) fn latency_ranges<'a>(
         .map(|latency_ns| (latency_ns.min, latency_ns.max))
 }
 
-/// Lowest offset and highest end.
+/// Returns lowest offset and highest end.
 pub(crate) fn byte_range(directions: [&DirectionTrace; 2]) -> (u64, u64) {
     let patterns = || directions.into_iter().filter_map(|d| d.pattern.as_ref());
     let low = patterns().map(|p| p.first_byte).min();
@@ -181,7 +181,7 @@ pub(crate) fn byte_range(directions: [&DirectionTrace; 2]) -> (u64, u64) {
     (low.unwrap_or(0), high.unwrap_or(0))
 }
 
-/// The figures of one file, and what stands under them.
+/// Returns the figures of one file with their captions.
 pub(crate) fn file_figures(
     phase: &Phase,
     file: &FileTrace,

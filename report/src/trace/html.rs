@@ -1,4 +1,4 @@
-//! A trace as one HTML file.
+//! Renders a trace as one HTML file.
 
 use seekscope_run::RunError;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -16,13 +16,13 @@ use crate::page::{
     Block, Content, Data, Figure, OutcomeLine, Page, Places, PlacesKind, Section, disk_and_server,
 };
 
-/// Rows of files and threads; a server with ten thousand collections would make the page useless.
+/// Most rows of files and threads; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 100;
 
 /// Renders the report, with one pass over the events.
 ///
 /// # Errors
-/// The events cannot be read.
+/// Returns an error if the events cannot be read.
 pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
     let mut blobs = Blobs::default();
@@ -67,7 +67,7 @@ pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
     Ok(report_with(document, page, &blobs))
 }
 
-/// What was done, and how it was recorded.
+/// Returns what was done, and how it was recorded.
 fn about(input: &TraceReportInput<'_>) -> Vec<String> {
     let activity = input.phase().map(|phase| phase.activity.clone());
     let recorded = input.trace().map(|trace| {
@@ -111,7 +111,7 @@ fn standing_out_section(input: &TraceReportInput<'_>) -> Block {
     Block::Section(Section::new("standing-out", "What stands out", vec![block]))
 }
 
-/// Files beside disks, each with a menu.
+/// Returns files beside disks, each with a menu.
 pub(crate) fn places(files: PhaseFigures, disks: PhaseFigures) -> Block {
     let places = |what, heading: &str, figure_heading, figures| Places {
         heading: Some(heading.into()),
@@ -148,7 +148,7 @@ pub(crate) fn places(files: PhaseFigures, disks: PhaseFigures) -> Block {
     Block::Section(section)
 }
 
-/// Which figures stand in which section: id, heading, how to read it.
+/// The figures of each section: id, heading, how to read it.
 const FIGURES: [(&str, &str, &str, &str); 5] = [
     (
         "latency",
@@ -182,7 +182,7 @@ const FIGURES: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-/// The figures of a section, if they have anything to draw.
+/// Returns the figures of a section, if they have anything to draw.
 fn drawn(section: &str, lines: &mut Vec<LineChart>) -> Option<Block> {
     let planned = FIGURES.iter().filter(|(place, ..)| *place == section);
     let figures: Vec<Block> = planned

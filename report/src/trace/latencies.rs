@@ -1,4 +1,4 @@
-//! Whole distributions of latencies by what a call found, counted as events pass.
+//! Collects whole distributions of latencies by what a call found, as events pass.
 
 use hdrhistogram::Histogram;
 use seekscope_run::{CacheOutcome, IoEvent, IoKind, IoLayer, latency_histogram};
@@ -6,7 +6,7 @@ use seekscope_run::{CacheOutcome, IoEvent, IoKind, IoLayer, latency_histogram};
 use crate::html::charts::LineChart;
 use crate::html::percentiles;
 
-/// Of the figure.
+/// Id of the figure.
 pub(super) const ID: &str = "chart-latency";
 
 const LABELS: [&str; 7] = [
@@ -27,7 +27,7 @@ impl Latencies {
         Self(std::array::from_fn(|_| latency_histogram()))
     }
 
-    /// Counts a call; requests of disks are none.
+    /// Counts a call; requests of disks are ignored.
     pub(super) fn count(&mut self, event: &IoEvent) {
         if event.op.layer() == IoLayer::Device {
             return;
@@ -45,7 +45,7 @@ impl Latencies {
         self.0[index].saturating_record(event.latency_ns);
     }
 
-    /// A curve for each kind that occurs.
+    /// Returns a curve for each kind that occurs.
     pub(super) fn chart(&self) -> Option<LineChart> {
         percentiles::chart(ID, LABELS.into_iter().zip(&self.0))
     }

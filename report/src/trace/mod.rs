@@ -1,8 +1,8 @@
-//! Reports of traces: what processes asked of their files, and what that made of the disk.
+//! Reports traces: what processes requested of their files, and what that meant for the disk.
 //!
-//! Works from a [`TraceAnalysis`] and one more pass over the run's events, which are never held in
-//! memory: the figures count them into grids. Read `sections` first (what is shown, in which
-//! order); terminal and HTML show the same tables and sentences.
+//! Works from a [`TraceAnalysis`] and one more pass over the run's events, which are never held in memory:
+//! the figures count them into grids. Read `sections` first (what is shown, in which order); terminal and
+//! HTML show the same tables and sentences.
 
 mod charts;
 pub(crate) mod figures;
@@ -21,8 +21,7 @@ use seekscope_run::{IoEvent, Phase, RunDocument, RunError, TraceFacts};
 pub use html::html;
 pub use terminal::terminal;
 
-/// Passes every event of the run to the function that it is given, in the order in which they were
-/// recorded.
+/// Passes every event of the run to the given function, in the order in which they were recorded.
 pub type EventPass<'a> = dyn Fn(&mut dyn FnMut(&IoEvent)) -> Result<(), RunError> + 'a;
 
 /// Everything the report of a trace is made from.
@@ -30,22 +29,22 @@ pub type EventPass<'a> = dyn Fn(&mut dyn FnMut(&IoEvent)) -> Result<(), RunError
 pub struct TraceReportInput<'a> {
     pub document: &'a RunDocument,
     pub analysis: &'a TraceAnalysis,
-    /// Called once, by [`html()`] alone.
+    /// Called once, by [`html()`] only.
     pub events: &'a EventPass<'a>,
 }
 
 impl<'a> TraceReportInput<'a> {
-    /// The one phase of a trace.
+    /// Returns the one phase of a trace.
     fn phase(&self) -> Option<&'a Phase> {
         self.document.phases.first()
     }
 
-    /// Its trailer.
+    /// Returns the trace's trailer.
     fn trace(&self) -> Option<&'a TraceFacts> {
         self.phase()?.trace.as_ref()
     }
 
-    /// From the first event to the end of the last, ns.
+    /// Returns the time from the first event to the end of the last, ns.
     fn duration_ns(&self) -> u64 {
         self.analysis
             .ended_ns

@@ -1,4 +1,4 @@
-//! What files and times are called in tables and sentences.
+//! Names files and times in tables and sentences.
 
 use seekscope_pattern::{CacheCounts, Transfers};
 use seekscope_run::{FileRecord, PathState};
@@ -7,7 +7,7 @@ use crate::escape::shortened;
 
 const SENTENCE_NAME_CHARS: usize = 80;
 
-/// Namespace and name; a file that was deleted says so.
+/// Returns namespace and name; marks a file that was deleted.
 pub(super) fn file_name(file: &FileRecord) -> String {
     let deleted = match file.path_state {
         PathState::Deleted => ", deleted",
@@ -20,23 +20,23 @@ pub(super) fn file_name(file: &FileRecord) -> String {
     }
 }
 
-/// [`file_name`], as short as a sentence needs it.
+/// Returns [`file_name`], shortened for sentences.
 pub(super) fn short_name(file: &FileRecord) -> String {
     shortened(&file_name(file), SENTENCE_NAME_CHARS)
 }
 
-/// Reads of which it is known where their bytes came from.
+/// Returns the number of reads for which the source of the bytes is known.
 pub(super) fn known_outcomes(cache: &CacheCounts) -> u64 {
     cache.hits + cache.misses + cache.waited_for_others + cache.direct
 }
 
-/// Share of reads that the page cache had; `None` where it is not known of any.
+/// Returns the share of reads that the page cache served; `None` where no outcome is known.
 pub(super) fn hit_share(cache: &CacheCounts) -> Option<f64> {
     let known = known_outcomes(cache);
     (known > 0).then(|| cache.hits as f64 / known as f64)
 }
 
-/// Sum of all latencies, ns; calls side by side count each.
+/// Returns the sum of all latencies, ns; each of several parallel calls counts.
 pub(super) fn time_in(transfers: &Transfers) -> u64 {
     transfers
         .latency_ns

@@ -1,11 +1,11 @@
-//! The first line: how the trace ended, and what of it is missing.
+//! Returns the first line: how the trace ended, and what is missing from it.
 
 use seekscope_run::units::{format_count, format_ns};
 
 use super::TraceReportInput;
 use crate::wording;
 
-/// One word, for style sheets and scripts.
+/// Returns one word, for style sheets and scripts.
 pub(super) fn word(input: &TraceReportInput<'_>) -> &'static str {
     match wording::outcome_word(input.document) {
         "ok" if input.trace().is_some_and(|trace| trace.truncated) => "lossy",
@@ -13,7 +13,7 @@ pub(super) fn word(input: &TraceReportInput<'_>) -> &'static str {
     }
 }
 
-/// Loss and truncation before anything else; then how much was seen.
+/// Returns loss and truncation before anything else; then how much was seen.
 pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
     let mut sentences = vec![wording::outcome(input.document)];
     match input.trace() {

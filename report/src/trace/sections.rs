@@ -1,10 +1,10 @@
-//! What a report of a trace consists of.
+//! Defines the contents of a report of a trace.
 
 use super::{TraceReportInput, tables};
 use crate::facts::fact_table;
 use crate::page::{Block, Section};
 
-/// The sections in their order, with so many `rows` of files and threads at most.
+/// Returns the sections in order, with at most `rows` rows of files and threads.
 pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section> {
     let recording = tables::recording_facts(input).map(|facts| fact_table("recording", facts));
     let plans = [

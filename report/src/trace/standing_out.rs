@@ -1,4 +1,4 @@
-//! What stands out, in a few plain sentences, each with the numbers it rests on.
+//! Says what stands out, in a few plain sentences, each with the numbers it is based on.
 
 use seekscope_doctor::wording::capitalised;
 use seekscope_pattern::{
@@ -9,16 +9,16 @@ use seekscope_run::units::{format_bytes, format_count, format_ns};
 use super::names::{hit_share, known_outcomes, short_name, time_in};
 use crate::numbers::format_share;
 
-/// Files with less of the bytes read do not stand out.
+/// Smallest share of the bytes read with which a file stands out.
 const SHARE_MIN: f64 = 0.1;
 const FILES_MAX: usize = 3;
-/// Fewer calls than these stand for nothing.
+/// Fewest calls that are representative.
 const CALLS_MIN: u64 = 20;
-/// From here on re-reading, or bytes that nobody asked for, are worth a sentence.
+/// Share from which re-reading, or bytes that nobody requested, are mentioned.
 const REREAD_MIN: f64 = 0.3;
 const WASTE_MIN: f64 = 0.1;
 
-/// The sentences, weightiest first; none when there were hardly any calls.
+/// Returns the sentences, most important first; none when there were hardly any calls.
 pub(super) fn sentences(analysis: &TraceAnalysis) -> Vec<String> {
     let large: Vec<&FileTrace> = large_files(analysis).collect();
     let mut sentences: Vec<String> = large.iter().filter_map(|file| order(file)).collect();
@@ -38,7 +38,7 @@ fn large_files(analysis: &TraceAnalysis) -> impl Iterator<Item = &FileTrace> {
     analysis.files.iter().filter(large).take(FILES_MAX)
 }
 
-/// Short enough for a heading.
+/// Returns a sentence short enough for a heading.
 pub(super) fn headline(analysis: &TraceAnalysis) -> Option<String> {
     let file = large_files(analysis).next()?;
     let pattern = file.reads.pattern.as_ref()?;
@@ -56,7 +56,7 @@ pub(super) fn headline(analysis: &TraceAnalysis) -> Option<String> {
     ))
 }
 
-/// In which order a file is read, and what that costs.
+/// Says in which order a file is read, and what that costs.
 fn order(file: &FileTrace) -> Option<String> {
     let shape = shape(file, file.reads.pattern.as_ref()?)?;
     let price = file.reads.shape.as_ref().and_then(price_of_seeks);
@@ -116,7 +116,7 @@ fn went_to_disk(file: &FileTrace) -> Option<String> {
     Some(text)
 }
 
-/// Only where both kinds of step are common enough to have a median.
+/// Says what seeks cost, if both kinds of step are common enough to have a median.
 fn price_of_seeks(shape: &PatternShape) -> Option<String> {
     let (seek, on) = (&shape.seek_latency_ns, &shape.sequential_latency_ns);
     (seek.count >= CALLS_MIN && on.count >= CALLS_MIN && seek.p50 > on.p50).then(|| {
@@ -155,7 +155,7 @@ fn waste(file: &FileTrace) -> Option<String> {
     })
 }
 
-/// Which threads spend their time on files.
+/// Says which threads spend their time on files.
 fn waiting(analysis: &TraceAnalysis) -> Option<String> {
     let time = |role: &&RoleTrace| {
         time_in(&role.reads) + time_in(&role.writes) + time_in_syncs(&role.syncs)

@@ -1,4 +1,4 @@
-//! The session run by run: what was measured, what was expected of the best so far, how the machine
+//! Shows the session run by run: what was measured, what was expected of the best so far, how the machine
 //! drifted meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +15,12 @@ use crate::layout::sentences::hours_text;
 use crate::numbers::format_rate;
 use crate::page::{Block, Figure};
 
-/// Of a longer session the first so many runs are drawn.
+/// Most runs that are drawn, from the first.
 const DRAWN_MAX: usize = 2000;
 const PRESETS_DRAWN: usize = 6;
-/// A wider spread of figures than this factor is drawn on a logarithmic axis.
+/// Ratio of figures above which the axis is logarithmic.
 const SPREAD_LOGARITHMIC: f64 = 30.0;
-/// The band is drawn so far beyond the measured figures, in spreads of these.
+/// How far the band is drawn beyond the measured figures, as a multiple of their spread.
 const BAND_REACH: f64 = 0.3;
 const HOUR_MS: f64 = 3_600_000.0;
 
@@ -29,7 +29,7 @@ const FOUGHT: usize = 1;
 const FOUND: usize = 6;
 const PRESET: usize = 3;
 
-/// The figure; `None` where no run gave one.
+/// Returns the figure; `None` if no run gave one.
 pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     let trials = &record.trials[..record.trials.len().min(DRAWN_MAX)];
     let values = || trials.iter().filter_map(|trial| drawable(trial.value?));
@@ -64,9 +64,9 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     Some(Figure::new("Run by run", reading).lines(chart))
 }
 
-/// What was known after a run holds until the next.
+/// Draws the best so far: what was known after a run holds until the next.
 fn best_so_far(trials: &[TuneTrial], low: f64, high: f64) -> Option<Line> {
-    // A model that knows little yet must not press all measured points together.
+    // A model that knows little yet must not squeeze all measured points together.
     let reach = BAND_REACH * (high - low);
     let within = |value: f64| value.min(high + reach).max(low - reach).max(low.min(0.0));
     let mut last = None;
@@ -86,7 +86,7 @@ fn best_so_far(trials: &[TuneTrial], low: f64, high: f64) -> Option<Line> {
     })
 }
 
-/// Where the settings found at the start would be by their mean and drift.
+/// Draws where the settings found at the start would be according to their mean and drift.
 fn drift(record: &TuneRecord, trials: &[TuneTrial]) -> Option<Line> {
     let noise = record.noise?;
     let hour = |trial: &TuneTrial| trial.started_unix_ms as f64 / HOUR_MS;
@@ -103,7 +103,7 @@ fn drift(record: &TuneRecord, trials: &[TuneTrial]) -> Option<Line> {
     Some(line.dashed(true))
 }
 
-/// A line at the mean of each preset.
+/// Returns a line at the mean of each preset.
 fn presets(trials: &[TuneTrial]) -> impl Iterator<Item = Line> {
     let means = preset_means(trials).into_iter().take(PRESETS_DRAWN);
     means.map(|(preset, mean)| {
@@ -113,7 +113,7 @@ fn presets(trials: &[TuneTrial]) -> impl Iterator<Item = Line> {
     })
 }
 
-/// Marks, a line of them for each look.
+/// Returns marks, a line of them for each look.
 fn runs(record: &TuneRecord, trials: &[TuneTrial], lowest: f64) -> Vec<Line> {
     let first_ms = trials.iter().map(|trial| trial.started_unix_ms).min();
     let notes: Vec<String> = trials
@@ -150,7 +150,7 @@ fn note(record: &TuneRecord, trial: &TuneTrial, first_ms: u64) -> String {
     )
 }
 
-/// How a run that gave no ordinary figure is marked; `None` if it did.
+/// Returns the shape for a run that gave no ordinary figure; `None` if it gave one.
 fn shape_of(status: TrialStatus) -> Option<Shape> {
     match status {
         TrialStatus::Measured => None,
@@ -168,7 +168,7 @@ fn is_baseline(trial: &TuneTrial) -> bool {
         )
 }
 
-/// Shape by how it ended, colour by what it was for.
+/// Returns the shape, by how the run ended, and the colour, by its purpose.
 fn look(trial: &TuneTrial) -> (Shape, usize) {
     let (shape, colour) = match trial.purpose {
         _ if is_baseline(trial) => (Shape::Square, FOUND),
@@ -199,7 +199,7 @@ fn meaning(shape: Shape, colour: usize) -> &'static str {
     }
 }
 
-/// Presets and the means of their figures, in the order of their first runs.
+/// Returns presets and the means of their figures, in the order of their first runs.
 fn preset_means(trials: &[TuneTrial]) -> Vec<(&str, f64)> {
     let is_preset = |trial: &&TuneTrial| {
         let fights =

@@ -1,4 +1,4 @@
-//! The duels as tables; terminal and HTML show the same.
+//! Shows the duels as tables; terminal and HTML show the same.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{TuneDuel, TuneVerdict};
@@ -8,10 +8,10 @@ use super::reading::{pair_ratios, told_ratio};
 use crate::numbers::{format_number, format_share};
 use crate::table::{Cell, Table};
 
-/// In place of a ratio and its interval.
+/// Shown in place of a ratio and its interval.
 const TOO_FEW: &str = "too few to tell";
 
-/// Who fought whom.
+/// Returns the duels and their results.
 pub(super) fn table(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -46,7 +46,7 @@ pub(super) fn table(record: &TuneRecord) -> Option<Table> {
     table.or_nothing()
 }
 
-/// How sure the duels are, and what had been promised.
+/// Returns how certain the duels are, and what had been promised.
 pub(super) fn tests(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -74,7 +74,7 @@ pub(super) fn tests(record: &TuneRecord) -> Option<Table> {
     table.or_nothing()
 }
 
-/// "better".
+/// Returns words like "better".
 pub(super) fn verdict_words(duel: &TuneDuel) -> &'static str {
     match (duel.failed, duel.verdict) {
         (1.., _) => "failed: not better",
@@ -92,7 +92,7 @@ fn p_text(p: f64) -> String {
     }
 }
 
-/// Every pair of every duel.
+/// Returns every pair of every duel.
 pub(super) fn pairs(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(1, &["pair", "ratio"]);
     for duel in &record.duels {

@@ -1,4 +1,4 @@
-//! The texts to be copied: how to make the recommended change, and how to take it back.
+//! Shows the texts to be copied: how to make the recommended change, and how to undo it.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{TuneExports, TunedKnob};
@@ -6,7 +6,7 @@ use seekscope_run::tune::{TuneExports, TunedKnob};
 use super::reading::is_durability;
 use crate::page::Block;
 
-/// How a route begins that ends in the knob's name there.
+/// Prefixes of routes that end in the knob's name there.
 const ROUTES: [&str; 5] = [
     "wiredTigerEngineRuntimeConfig ",
     "setParameter ",
@@ -14,10 +14,10 @@ const ROUTES: [&str; 5] = [
     "start option ",
     "environment ",
 ];
-/// Options of `mongod.conf` that durability hangs on, by whatever parameter they are set.
+/// Options of `mongod.conf` that affect durability, by whatever parameter they are set.
 const CONFIGURED: [&str; 2] = ["syncPeriodSecs", "commitIntervalMs"];
 
-/// What makes the change; nothing where there is none.
+/// Returns what makes the change; nothing if there is none.
 pub(super) fn change(record: &TuneRecord) -> Vec<Block> {
     let TuneExports {
         mongod_conf,
@@ -34,7 +34,7 @@ pub(super) fn change(record: &TuneRecord) -> Vec<Block> {
     )
 }
 
-/// What takes it back.
+/// Returns what undoes it.
 pub(super) fn undo(record: &TuneRecord) -> Vec<Block> {
     let TuneExports {
         undo_mongod_conf,
@@ -86,8 +86,8 @@ fn blocks(
         .collect()
 }
 
-/// The line, with a comment of its own language if it names a knob that durability hangs on: what is copied
-/// still works. A line that goes on in the next has its comment before it.
+/// Returns the line, with a comment in its own language if it names a knob that affects durability: what is
+/// copied still works. A line that continues in the next has its comment before it.
 fn marked(line: &str, comment: &str, knobs: &[&TunedKnob]) -> Vec<String> {
     if !knobs.iter().any(|knob| speaks_of(line, knob)) {
         return vec![line.to_string()];
@@ -98,8 +98,8 @@ fn marked(line: &str, comment: &str, knobs: &[&TunedKnob]) -> Vec<String> {
     }
 }
 
-/// By the knob's name, or by the last part of the name that its route has for it. A parameter may have
-/// another name in the configuration file.
+/// Does the line mention the knob, by its name or by the last part of its name on its route? A parameter may
+/// have another name in the configuration file.
 fn speaks_of(line: &str, knob: &TunedKnob) -> bool {
     let route = ROUTES.iter().find_map(|route| knob.how.strip_prefix(route));
     let option = route

@@ -1,4 +1,4 @@
-//! The duels: each ratio with its interval, and every pair beside it.
+//! Draws the duels: each ratio with its interval, and every pair beside it.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::TuneDuel;
@@ -12,13 +12,13 @@ use crate::page::{Block, Figure};
 
 const DUELS_MAX: usize = 12;
 const NAME_CHARS: usize = 24;
-/// An interval reaches so far beyond its ratio in the figure at most; the numbers beside it are exact.
+/// Furthest that an interval extends beyond its ratio in the figure; the numbers beside it are exact.
 const REACH: f64 = 3.0;
-/// Pairs stand beside their duel's ratio, from and to so many shares of the way to the next.
+/// Pairs are drawn beside their duel's ratio, in this part of the distance to the next.
 const PAIRS_FROM: f64 = 0.15;
 const PAIRS_TO: f64 = 0.45;
 
-/// What is drawn at one place of the axis.
+/// The marks at one position of the axis.
 #[derive(Default)]
 struct Place {
     x: f64,
@@ -28,7 +28,7 @@ struct Place {
     note: String,
 }
 
-/// The figure; `None` where no duel has a ratio.
+/// Returns the figure; `None` if no duel has a ratio.
 pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     let duels: Vec<&TuneDuel> = record.duels.iter().take(DUELS_MAX).collect();
     let numbered = duels.iter().enumerate();
@@ -87,7 +87,7 @@ fn name(duel: &TuneDuel) -> String {
     format!("{} over {}", short(&duel.candidate), short(&duel.against))
 }
 
-/// The ratio, then every pair.
+/// Returns the ratio, then every pair.
 fn places(record: &TuneRecord, duel: &TuneDuel, x: f64) -> Vec<Place> {
     let mut places = vec![Place {
         x,

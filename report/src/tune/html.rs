@@ -1,4 +1,4 @@
-//! A session as one HTML file.
+//! Renders a session as one HTML file.
 
 use seekscope_doctor::wording::capitalised;
 use seekscope_run::{RunDocument, TuneRecord};
@@ -9,7 +9,7 @@ use super::{convergence, duels, forest, importance, pair, response, runs, senten
 use crate::page::html::report;
 use crate::page::{Block, Data, Folded, OutcomeLine, Page, Section, disk_and_server};
 
-/// Response slices in a page.
+/// Most response slices in a page.
 const SLICES_DRAWN: usize = 32;
 
 const SQL: &str = "SELECT purpose, arm, status, count(*) AS runs, avg(value) AS mean, \

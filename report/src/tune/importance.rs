@@ -1,4 +1,4 @@
-//! Which knobs matter: bars of their share of the variance, with intervals.
+//! Draws which knobs matter: bars of their share of the variance, with intervals.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{KnobImportance, Share};
@@ -11,7 +11,7 @@ use crate::page::{Block, Figure};
 
 const KNOBS_DRAWN: usize = 24;
 
-/// The figure; `None` where nothing is known of any knob.
+/// Returns the figure; `None` if nothing is known of any knob.
 pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     let knobs = &record.importance.as_ref()?.knobs;
     let told = knobs.iter().filter(|knob| knob.distinguishable);

@@ -1,8 +1,8 @@
-//! Reports of `tune`: what was tried, what the duel proved, what to change and how to take it back.
+//! Reports `tune`: what was tried, what the duel proved, what to change and how to undo it.
 //!
-//! Works from a run's [`seekscope_run::TuneRecord`] alone, also of a session that was interrupted or
-//! failed. Read `reading.rs` first (what the record means), then `sentences.rs` (what is said of it). The
-//! figures are drawn here, as SVG, so that they are there without scripts too; `plot.rs` has their axes.
+//! Works from a run's [`seekscope_run::TuneRecord`] alone, also for a session that was interrupted or failed.
+//! Read `reading.rs` first (the meaning of the record), then `sentences.rs` (the text). The figures are drawn
+//! here, as SVG, so that they are visible without scripts too; `plot.rs` has their axes.
 
 mod convergence;
 mod duels;

@@ -1,4 +1,4 @@
-//! The two knobs that do most together: what is expected of each value of one, for values of the other.
+//! Draws the two knobs that do most together: the expectation for each value of one, for values of the other.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::HeatMap;
@@ -8,17 +8,17 @@ use crate::escape::{shortened, visible};
 use crate::html::charts::{Line, LineChart, Scale};
 use crate::page::{Block, Figure};
 
-/// Values of the knob along the axis; the table has the others.
+/// Most values of the knob along the axis; the table has the others.
 const VALUES_DRAWN: usize = 24;
-/// Lines that can be told apart.
+/// Most lines that can be distinguished.
 const LINES_MAX: usize = 6;
 const NAME_CHARS: usize = 12;
 
-/// The figure; `None` where it has no values.
+/// Returns the figure; `None` if it has no values.
 pub(super) fn figure(record: &TuneRecord, map: &HeatMap) -> Option<Block> {
     let [first, second] = &map.knobs;
     let rows = map.at[0].iter().zip(&map.expected);
-    // From end to end, where there are more than can be told apart.
+    // Lines from end to end, if there are more than can be distinguished.
     let step = map.expected.len().div_ceil(LINES_MAX).max(1);
     let columns = map.at[1].len().min(VALUES_DRAWN);
     let lines: Vec<Line> = (rows.step_by(step).enumerate())

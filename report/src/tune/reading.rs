@@ -1,4 +1,4 @@
-//! What a record means: who was recommended, which duel speaks of it, which knobs are dangerous.
+//! Interprets a record: which arm was recommended, which duel decides about it, which knobs are dangerous.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{KnobValues, TrialPurpose, TuneDuel, TuneTrial, TuneVerdict, TunedKnob};
@@ -7,27 +7,27 @@ use seekscope_run::tune::{KnobValues, TrialPurpose, TuneDuel, TuneTrial, TuneVer
 pub(super) const BASELINE: &str = "baseline";
 /// The arm of the search's best setting.
 pub(super) const BEST: &str = "best";
-/// The arm of the best setting with as many knobs as possible as they were.
+/// The arm of the best setting with as many knobs as possible at their original values.
 pub(super) const MINIMAL: &str = "minimal";
-/// Stands after a knob that decides what a crash may lose, wherever it is named.
+/// Appended to a knob that decides what a crash may lose, wherever it is named.
 pub(super) const DURABILITY: &str = "[DURABILITY]";
 
-/// The value, unless a figure cannot have it: differences of larger ones would overflow.
+/// Returns the value, unless a figure cannot show it: differences of larger ones would overflow.
 pub(super) fn drawable(value: f64) -> Option<f64> {
     (value.is_finite() && value.abs() < 1e100).then_some(value)
 }
 
-/// The knob of that name, if it was tuned.
+/// Returns the knob with that name, if it was tuned.
 pub(super) fn knob<'a>(record: &'a TuneRecord, name: &str) -> Option<&'a TunedKnob> {
     record.knobs.iter().find(|knob| knob.name == name)
 }
 
-/// Whether a crash may lose acknowledged writes where this knob is moved.
+/// Returns whether a crash may lose acknowledged writes if this knob is changed.
 pub(super) fn is_durability(knob: &TunedKnob) -> bool {
     knob.risk == "D"
 }
 
-/// The knob's name, labelled if durability hangs on it.
+/// Returns the knob's name, labelled if it affects durability.
 pub(super) fn labelled(record: &TuneRecord, name: &str) -> String {
     match knob(record, name).is_some_and(is_durability) {
         true => format!("{name} {DURABILITY}"),
@@ -35,7 +35,7 @@ pub(super) fn labelled(record: &TuneRecord, name: &str) -> String {
     }
 }
 
-/// What of `values` differs from the start: "cache = 3, journal [DURABILITY] = false".
+/// Returns how `values` differ from the start: "cache = 3, journal [DURABILITY] = false".
 pub(super) fn setting_text(record: &TuneRecord, values: &KnobValues) -> String {
     let differs =
         |name: &str| knob(record, name).is_none_or(|k| values.get(name) != Some(&k.baseline));
@@ -50,7 +50,7 @@ pub(super) fn setting_text(record: &TuneRecord, values: &KnobValues) -> String {
     }
 }
 
-/// Whether `values` are what the server had at the start.
+/// Returns whether `values` are what the server had at the start.
 pub(super) fn is_baseline(record: &TuneRecord, values: &KnobValues) -> bool {
     (record.knobs.iter()).all(|knob| {
         values
@@ -59,7 +59,7 @@ pub(super) fn is_baseline(record: &TuneRecord, values: &KnobValues) -> bool {
     })
 }
 
-/// The arm that the recommendation comes from; of no recommendation the best.
+/// Returns the arm that the recommendation comes from; without a recommendation the best.
 pub(super) fn recommended_arm(record: &TuneRecord) -> String {
     if record.recommended.is_empty() {
         return BEST.into();
@@ -76,7 +76,7 @@ pub(super) fn recommended_arm(record: &TuneRecord) -> String {
     }
 }
 
-/// The duel of what is recommended, or of the best, against the baseline.
+/// Returns the duel of what is recommended, or of the best, against the baseline.
 pub(super) fn deciding_duel(record: &TuneRecord) -> Option<&TuneDuel> {
     let arm = recommended_arm(record);
     let mut against_baseline = record.duels.iter().filter(|d| d.against == BASELINE);
@@ -86,30 +86,30 @@ pub(super) fn deciding_duel(record: &TuneRecord) -> Option<&TuneDuel> {
         .or(first)
 }
 
-/// The session's verdict; an interrupted session may have none although a duel had begun.
+/// Returns the session's verdict; an interrupted session may have none although a duel had begun.
 pub(super) fn verdict(record: &TuneRecord) -> Option<TuneVerdict> {
     record
         .verdict
         .or_else(|| deciding_duel(record).map(|duel| duel.verdict))
 }
 
-/// A duel's ratio and interval, unless it had too few pairs for them.
+/// Returns a duel's ratio and interval, unless it had too few pairs for them.
 pub(super) fn ratio(duel: &TuneDuel) -> Option<(f64, f64, f64)> {
     let usable = |value: f64| value.is_finite() && value > 0.0;
     (usable(duel.ratio) && usable(duel.low) && usable(duel.high))
         .then_some((duel.ratio, duel.low, duel.high))
 }
 
-/// An interval that reaches both ways and is so wide, as a factor, says nothing of its ratio.
+/// Width, as a factor, above which an interval that includes 1 says nothing of its ratio.
 const SPAN_MAX: f64 = 100.0;
 
-/// The same for people, who are not told what is beyond sense: of two pairs that disagree an interval may be
-/// from 2.88e-5 to 137540.
+/// Returns the same for people, without meaningless intervals: with two pairs that disagree an interval may
+/// be from 2.88e-5 to 137540.
 pub(super) fn told_ratio(duel: &TuneDuel) -> Option<(f64, f64, f64)> {
     ratio(duel).filter(|(_, low, high)| *low >= 1.0 || *high <= 1.0 || is_told(*low, *high))
 }
 
-/// Whether an interval of positive figures says anything.
+/// Returns whether an interval of positive figures says anything.
 pub(super) fn is_told(low: f64, high: f64) -> bool {
     low > 0.0 && high / low <= SPAN_MAX
 }
@@ -118,8 +118,8 @@ fn duel_trials(record: &TuneRecord) -> impl Iterator<Item = &TuneTrial> {
     (record.trials.iter()).filter(|trial| trial.purpose == TrialPurpose::Duel)
 }
 
-/// Block, and candidate over the other in the direction of the goal; of each block in which both have a
-/// usable value.
+/// Returns pairs of block and ratio of candidate to the other in the direction of the goal, for each block in
+/// which both have a usable value.
 pub(super) fn pair_ratios(record: &TuneRecord, duel: &TuneDuel) -> Vec<(u32, f64)> {
     let value = |arm: &str, block: u32| {
         duel_trials(record)
@@ -146,7 +146,7 @@ pub(super) fn pair_ratios(record: &TuneRecord, duel: &TuneDuel) -> Vec<(u32, f64
         .collect()
 }
 
-/// Knobs that the recommendation moves and durability hangs on.
+/// Returns the knobs that the recommendation changes and that affect durability.
 pub(super) fn durability_moved(record: &TuneRecord) -> Vec<&TunedKnob> {
     let moved = |knob: &&TunedKnob| {
         let becomes = record.recommended.get(&knob.name);
@@ -155,7 +155,7 @@ pub(super) fn durability_moved(record: &TuneRecord) -> Vec<&TunedKnob> {
     record.knobs.iter().filter(moved).collect()
 }
 
-/// "throughput (per s)".
+/// Returns text like "throughput (per s)".
 pub(super) fn metric_text(record: &TuneRecord) -> String {
     let unit = unit_text(record);
     match (record.metric.is_empty(), unit.is_empty()) {
@@ -165,12 +165,12 @@ pub(super) fn metric_text(record: &TuneRecord) -> String {
     }
 }
 
-/// "per s"; empty where the metric has no unit.
+/// Returns text like "per s"; empty if the metric has no unit.
 pub(super) fn unit_text(record: &TuneRecord) -> String {
     record.unit.replace('_', " ")
 }
 
-/// "higher is better".
+/// Returns text like "higher is better".
 pub(super) fn direction(record: &TuneRecord) -> &'static str {
     match record.maximise {
         true => "higher is better",

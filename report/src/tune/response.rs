@@ -1,4 +1,4 @@
-//! Response slices: what is expected of each value of one knob, all others as recommended, and what was
+//! Draws response slices: the expectation for each value of one knob, all others as recommended, and what was
 //! measured at it.
 
 use seekscope_run::TuneRecord;
@@ -16,10 +16,10 @@ const NAME_CHARS: usize = 12;
 const READING: &str = "Expected with its 95 % interval, all other knobs as recommended; marks: settings that were run, \
     wherever their other knobs were.";
 
-/// Places on the axis of values, each with what is expected there.
+/// Positions on the axis of values, each with the expectation there.
 type Places<'a> = Vec<(f64, Option<&'a SlicePoint>)>;
 
-/// The figure of the slice number `index`; `None` where it has no points.
+/// Returns the figure of slice number `index`; `None` if it has no points.
 pub(super) fn figure(record: &TuneRecord, index: usize, slice: &Slice) -> Option<Block> {
     let logarithmic = knob(record, &slice.knob).is_some_and(|knob| knob.logarithmic);
     let points = &slice.points[..slice.points.len().min(POINTS_MAX)];
@@ -30,7 +30,7 @@ pub(super) fn figure(record: &TuneRecord, index: usize, slice: &Slice) -> Option
     };
     chart.id = format!("tune-slice-{index}");
     chart.y_name = Some(visible(&metric_text(record)));
-    // Special values of a range have no place on its axis.
+    // Special values of a range have no position on its axis.
     let special = alone
         .iter()
         .filter(|_| !range.is_empty())
@@ -67,7 +67,7 @@ fn over_range(slice: &Slice, range: &[(f64, &SlicePoint)], logarithmic: bool) ->
     Some(chart)
 }
 
-/// Words and switches, one beside the other.
+/// Draws words and switches side by side.
 fn by_group(slice: &Slice, alone: &[&SlicePoint]) -> Option<LineChart> {
     let shown = &alone[..alone.len().min(GROUPS_MAX)];
     let places: Places<'_> = shown
@@ -83,7 +83,7 @@ fn by_group(slice: &Slice, alone: &[&SlicePoint]) -> Option<LineChart> {
     Some(chart)
 }
 
-/// What was run, by its place.
+/// Returns what was run, by its position.
 fn measured_at(slice: &Slice, place: impl Fn(&KnobValue) -> Option<f64>) -> Vec<(f64, &Measured)> {
     let measured = slice.measured.iter().take(POINTS_MAX);
     measured
@@ -91,7 +91,7 @@ fn measured_at(slice: &Slice, place: impl Fn(&KnobValue) -> Option<f64>) -> Vec<
         .collect()
 }
 
-/// `shape` marks what is expected where a line would join what has nothing between it.
+/// Draws the chart; `shape` marks the expectations where a line would connect values with nothing in between.
 fn chart(
     places: &Places<'_>,
     measured: &[(f64, &Measured)],
@@ -159,8 +159,8 @@ fn expected(point: &SlicePoint) -> String {
     )
 }
 
-/// What has no place on an axis, and what has: words and special values come first in a slice, so the range
-/// is the ascending end of it.
+/// Separates values without a position on an axis from the others: words and special values come first in a
+/// slice, so the range is its ascending end.
 fn parted(points: &[SlicePoint], logarithmic: bool) -> (Vec<&SlicePoint>, Vec<(f64, &SlicePoint)>) {
     let mut range: Vec<(f64, &SlicePoint)> = Vec::new();
     let place = |value: &KnobValue| {
@@ -175,7 +175,7 @@ fn parted(points: &[SlicePoint], logarithmic: bool) -> (Vec<&SlicePoint>, Vec<(f
         }
     }
     range.reverse();
-    // A single value is no range.
+    // A single value is not a range.
     if range.len() < 2 {
         range.clear();
     }

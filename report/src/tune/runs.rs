@@ -1,4 +1,4 @@
-//! The runs as tables: each by itself, those without a figure, and what the time went into.
+//! Shows the runs as tables: each by itself, those without a figure, and how the time was spent.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::layout::sentences::hours_text;
 use crate::numbers::{format_rate, format_share};
 use crate::table::{Cell, Table};
 
-/// Trials in a page; `trials.parquet` has the others.
+/// Most trials in a page; `trials.parquet` has the others.
 pub(super) const TRIALS_SHOWN: usize = 1000;
 
-/// Why runs failed or missed a constraint, the most frequent first.
+/// Returns why runs failed or missed a constraint, the most frequent reason first.
 pub(super) fn failures(record: &TuneRecord) -> Option<Table> {
     let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let without = [TrialStatus::Failed, TrialStatus::ConstraintMissed];
@@ -40,7 +40,7 @@ pub(super) fn failures(record: &TuneRecord) -> Option<Table> {
     table.or_nothing()
 }
 
-/// How a run ended.
+/// Returns how a run ended.
 pub(super) fn status_words(status: TrialStatus) -> &'static str {
     match status {
         TrialStatus::Measured => "measured",
@@ -50,7 +50,7 @@ pub(super) fn status_words(status: TrialStatus) -> &'static str {
     }
 }
 
-/// What a run was for: "search, model"; "duel 3, best".
+/// Returns the purpose of a run: "search, model"; "duel 3, best".
 pub(super) fn purpose_words(trial: &TuneTrial) -> String {
     let mut words = match (trial.purpose, trial.block) {
         (TrialPurpose::Duel, Some(block)) => format!("duel {block}"),
@@ -64,7 +64,7 @@ pub(super) fn purpose_words(trial: &TuneTrial) -> String {
     words
 }
 
-/// Run by run.
+/// Returns every run.
 pub(super) fn trials(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(
         5,
@@ -106,7 +106,7 @@ pub(super) fn trials(record: &TuneRecord) -> Option<Table> {
     table.or_nothing()
 }
 
-/// What the time went into.
+/// Returns how the time was spent.
 pub(super) fn ledger(record: &TuneRecord) -> Option<Table> {
     let ledger = &record.ledger;
     if ledger.total_s <= 0.0 {

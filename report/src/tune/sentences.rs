@@ -1,4 +1,4 @@
-//! What a session's figures mean, in words.
+//! Explains a session's figures in words.
 
 use seekscope_run::tune::{
     Expected, MinimalChange, TrialPurpose, TuneDuel, TuneNoise, TuneVerdict, TunedKnob,
@@ -12,16 +12,16 @@ use super::reading::{
 };
 use crate::numbers::{format_number, format_rate, format_share};
 
-/// The gain below which a duel calls it none.
+/// The gain below which a duel reports none.
 const GAIN_MIN: &str = "2 %";
-/// A least detectable gain above it leaves much unseen.
+/// Smallest detectable gain above which much remains unseen.
 const COARSE: f64 = 0.05;
 
-/// Stands wherever figures of the model are shown.
+/// Shown with all figures of the model.
 pub(super) const SEARCH_GUIDES: &str = "Figures of the search guide, and only the duel proves: the best of \
     many noisy runs looks better than it is.";
 
-/// The session in one sentence.
+/// Describes the session in one sentence.
 pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
     let Some(duel) = deciding_duel(record) else {
         return without_duel(document, record);
@@ -57,13 +57,13 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
     said
 }
 
-/// "1.42 × the throughput (1.31 to 1.52, 6 pairs)".
+/// Returns text like "1.42 × the throughput (1.31 to 1.52, 6 pairs)".
 fn measured(record: &TuneRecord, duel: &TuneDuel) -> Option<String> {
     let (value, low, high) = told_ratio(duel)?;
     let of = match (record.maximise, record.metric.is_empty()) {
         (true, true) => "the metric".to_string(),
         (true, false) => format!("the {}", record.metric),
-        // The ratio is in the direction of the goal: above 1 is less of the metric.
+        // The ratio is in the direction of the goal: above 1 means less of the metric.
         (false, true) => "less of the metric".to_string(),
         (false, false) => format!("less {}", record.metric),
     };
@@ -111,7 +111,7 @@ pub(super) fn counted(count: u64, of: &str) -> String {
     format!("{} {of}{s}", format_count(count))
 }
 
-/// What is measured, and what it was held to.
+/// Says what is measured, and the constraints.
 pub(super) fn goal(record: &TuneRecord) -> String {
     let workload = match record.workload.as_str() {
         "" => String::new(),
@@ -130,7 +130,7 @@ pub(super) fn goal(record: &TuneRecord) -> String {
     )
 }
 
-/// Said before anything else: a crash may lose writes.
+/// Warns, before anything else, that a crash may lose writes.
 pub(super) fn durability(record: &TuneRecord) -> Option<String> {
     let knobs = durability_moved(record);
     let names: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
@@ -143,7 +143,7 @@ pub(super) fn durability(record: &TuneRecord) -> Option<String> {
     })
 }
 
-/// What the search expected of its best setting; nothing where no figure of its is shown.
+/// Says what the search expected of its best setting; nothing if none of its figures is shown.
 pub(super) fn expected(record: &TuneRecord) -> Option<String> {
     let Some(Expected { value, low, high }) = record.expected else {
         let guessed = record.importance.is_some() || !record.duels.is_empty();
@@ -163,7 +163,7 @@ pub(super) fn expected(record: &TuneRecord) -> Option<String> {
     ))
 }
 
-/// What the change risks, a line for each knob that is more than performance.
+/// Returns the risks of the change, a line for each knob that affects more than performance.
 pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
     let label = |risk: &String| {
         let names = |knob: &&TunedKnob| is_durability(knob) && risk.contains(knob.name.as_str());
@@ -175,7 +175,7 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
     record.exports.risks.iter().map(label).collect()
 }
 
-/// Noise and drift of the settings found at the start.
+/// Describes noise and drift of the settings found at the start.
 pub(super) fn noise(noise: &TuneNoise) -> String {
     let mut said = format!(
         "{} of the settings found at the start: a run differs from the mean by {} (coefficient of \
@@ -199,7 +199,7 @@ pub(super) fn noise(noise: &TuneNoise) -> String {
     said
 }
 
-/// "+1.2 %".
+/// Formats like "+1.2 %".
 pub(super) fn signed_share(share: f64) -> String {
     let sign = if share > 0.0 { "+" } else { "" };
     match share.is_finite() {
@@ -208,7 +208,7 @@ pub(super) fn signed_share(share: f64) -> String {
     }
 }
 
-/// Knobs that went back, and what that costs.
+/// Returns the knobs that went back, and what that costs.
 pub(super) fn reset(record: &TuneRecord) -> Option<String> {
     let minimal = record.minimal.as_ref()?;
     let names: Vec<String> = (minimal.reset.iter())
@@ -223,7 +223,7 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
     })
 }
 
-/// What that costs by the model, where it can tell.
+/// Returns what that costs according to the model, if known.
 fn loss(minimal: &MinimalChange) -> String {
     let (low, high) = (minimal.loss_low, minimal.loss_high);
     if !is_told(1.0 - high, 1.0 - low) {
@@ -237,14 +237,14 @@ fn loss(minimal: &MinimalChange) -> String {
     )
 }
 
-/// What people should know of knobs that are tuned.
+/// Returns what people should know of the tuned knobs.
 pub(super) fn cautions(record: &TuneRecord) -> Vec<String> {
     let said = record.cautions.iter();
     said.map(|(knob, said)| format!("{}: {said}.", labelled(record, knob)))
         .collect()
 }
 
-/// Whether everything is as it was.
+/// Says whether everything is as it was.
 pub(super) fn restored(record: &TuneRecord) -> &'static str {
     match record.restored {
         Some(true) => "Every setting was put back and read back: the server is as it was found.",

@@ -1,4 +1,4 @@
-//! The figures of a session as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
+//! Provides the figures of a session as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
 //! `docs/schema/tune.schema.json`.
 
 use schemars::JsonSchema;
@@ -11,42 +11,43 @@ use serde::Serialize;
 
 use super::reading::{deciding_duel, ratio, verdict};
 
-/// What a session found. What is not known is null; figures of the metric are in its own unit.
+/// The result of a session. Unknown values are null; figures of the metric are in its own unit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TuneSummary<'a> {
     workload: &'a str,
     metric: &'a str,
-    /// per_s, ms, …; empty where it has none.
+    /// Unit: per_s, ms, …; empty if there is none.
     unit: &'a str,
-    /// Higher is better.
+    /// True if higher is better.
     maximise: bool,
     constraints: &'a [String],
     seed: u64,
-    /// Runs, those that failed included.
+    /// Number of runs, failed ones included.
     trials: usize,
     failed: usize,
     /// The search's best setting; empty if there is none.
     best: &'a KnobValues,
     /// The minimal change if it held, else the best, else empty: change nothing.
     recommended: &'a KnobValues,
-    /// What the tuned knobs were at the start.
+    /// Values of the tuned knobs at the start.
     baseline: KnobValues,
-    /// Of `recommended`, or of the best if there is no gain; null: no duel was fought.
+    /// Verdict on `recommended`, or on the best if there is no gain; null: no duel was run.
     verdict: Option<TuneVerdict>,
-    /// Knobs and presets of the catalogue that are not tuned, and why; an option that would let one in is named.
+    /// Knobs and presets of the catalogue that are not tuned, and why; names an option that would include
+    /// one.
     left_out: Vec<Said<'a>>,
-    /// What people should know of knobs that are tuned: what they risk, what bounds them, what runs of this length
-    /// cannot show of them.
+    /// What people should know of tuned knobs: their risks, their bounds, and what runs of this length cannot
+    /// show.
     cautions: Vec<Said<'a>>,
-    /// What the search expected of its best setting, with its 95 % interval: a guide, no proof.
+    /// Expectation of the search for its best setting, with its 95 % interval: a guide, not a proof.
     expected: Option<Expected>,
-    /// Of what is recommended, or of the best, against the baseline.
+    /// The duel of what is recommended, or of the best, against the baseline.
     duel: Option<DuelSummary<'a>>,
     duels: Vec<WholeDuel<'a>>,
     noise: Option<TuneNoise>,
-    /// Shares of the variance by the model, the most important knob first; empty where nothing is known of any.
+    /// Shares of the variance by the model, the most important knob first; empty if nothing is known of any.
     importance: &'a [KnobImportance],
-    /// What two knobs do together beyond what each does alone.
+    /// Joint effects of two knobs beyond each one's own.
     interactions: &'a [PairImportance],
     minimal: Option<&'a MinimalChange>,
     exports: &'a TuneExports,
@@ -55,7 +56,7 @@ pub struct TuneSummary<'a> {
     restored: Option<bool>,
 }
 
-/// What is said of a knob.
+/// A note on a knob.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Said<'a> {
     knob: &'a str,
@@ -69,10 +70,11 @@ struct DuelSummary<'a> {
     candidate: &'a str,
     /// baseline, best, or a preset's name.
     against: &'a str,
-    /// Candidate over the other in the direction of the goal: above 1 is better; null: fewer than two pairs.
+    /// Candidate divided by the other in the direction of the goal: above 1 is better; null: fewer than two
+    /// pairs.
     #[schemars(extend("exclusiveMinimum" = 0))]
     ratio: Option<f64>,
-    /// Of its 95 % interval.
+    /// Lower end of its 95 % interval.
     #[schemars(extend("exclusiveMinimum" = 0))]
     low: Option<f64>,
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -94,16 +96,16 @@ struct WholeDuel<'a> {
     /// Student's one-sided p, corrected for all comparisons of the session.
     #[schemars(range(min = 0, max = 1))]
     holm_p: Option<f64>,
-    /// The ratio that the search had promised; null: it had no say.
+    /// The ratio that the search had promised; null: it was not involved.
     promised: Option<f64>,
     /// The worst pair's ratio.
     worst: Option<f64>,
-    /// Runs of the candidate that failed: more than none and it is not better.
+    /// Failed runs of the candidate: with any, it is not better.
     failed: u64,
 }
 
 impl<'a> TuneSummary<'a> {
-    /// That of a record.
+    /// Returns the summary of a record.
     pub fn of(record: &'a TuneRecord) -> Self {
         let baseline = (record.knobs.iter())
             .map(|knob| (knob.name.clone(), knob.baseline.clone()))

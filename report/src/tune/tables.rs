@@ -1,4 +1,4 @@
-//! Knobs as tables: what changes, what was tuned, what each does; terminal and HTML show the same.
+//! Shows knobs as tables: what changes, what was tuned, what each does; terminal and HTML show the same.
 
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{HeatMap, KnobImportance, Share, Slice};
@@ -7,7 +7,7 @@ use super::reading::{knob, labelled};
 use crate::numbers::{format_rate, format_share};
 use crate::table::{Cell, Table};
 
-/// Knob by knob: what it was, what it becomes, how, and what that risks.
+/// Returns each knob's old and new value, how to set it, and the risk.
 pub(super) fn change(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(5, &["knob", "was", "becomes", "how it is set", "risk"]);
     for (name, becomes) in &record.recommended {
@@ -55,7 +55,7 @@ fn risk_words(risk: &str) -> String {
     }
 }
 
-/// What was tuned, and what was not.
+/// Returns what was tuned, and what was not.
 pub(super) fn knobs(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(
         5,
@@ -73,7 +73,7 @@ pub(super) fn knobs(record: &TuneRecord) -> Option<Table> {
     table.or_nothing()
 }
 
-/// Knobs that were not tuned.
+/// Returns the knobs that were not tuned.
 pub(super) fn left_out(record: &TuneRecord) -> Option<Table> {
     let mut table = Table::new(2, &["knob left out", "why"]);
     for (name, why) in &record.left_out {
@@ -82,7 +82,7 @@ pub(super) fn left_out(record: &TuneRecord) -> Option<Table> {
     table.or_nothing()
 }
 
-/// Share of the variance of each knob, and of pairs of knobs.
+/// Returns the share of the variance of each knob, and of pairs of knobs.
 pub(super) fn importance(record: &TuneRecord) -> Option<Table> {
     let importance = record.importance.as_ref()?;
     let mut table = Table::new(
@@ -146,7 +146,7 @@ fn interval(share: &Share) -> String {
     )
 }
 
-/// One knob's slice as numbers.
+/// Returns one knob's slice as numbers.
 pub(super) fn slice(slice: &Slice) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -168,7 +168,7 @@ pub(super) fn slice(slice: &Slice) -> Option<Table> {
     table.or_nothing()
 }
 
-/// Every cell of the heat map, the first knob's values down, the second's beside.
+/// Returns every cell of the heat map, the first knob's values down, the second's across.
 pub(super) fn heat_map(map: &HeatMap) -> Option<Table> {
     let [first, second] = &map.knobs;
     let mut table = Table::new(1, &["values", "expected"]);

@@ -1,5 +1,5 @@
-//! A session as plain text: the verdict, what proves it, the change and how to take it back, then what
-//! the search learned.
+//! Renders a session as plain text: the verdict, what proves it, the change and how to undo it, then what the
+//! search learned.
 
 use seekscope_run::{Outcome, RunDocument, TuneRecord};
 
@@ -8,8 +8,8 @@ use super::{duels, runs, sentences, tables};
 use crate::page::{Block, terminal};
 use crate::wording;
 
-/// Renders it, `width` characters wide; lines to be copied are never broken. Control characters in names
-/// are shown, not obeyed.
+/// Renders the report, `width` characters wide; lines to be copied are never broken. Control characters in
+/// names are shown, not executed.
 pub fn terminal(document: &RunDocument, width: u16) -> String {
     let record = document.tune.as_ref();
     let headline = record.map(|record| sentences::headline(document, record));

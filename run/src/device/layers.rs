@@ -1,4 +1,4 @@
-//! What a disk is made of: the `slaves` of its folder in `/sys`, and theirs.
+//! Finds what a disk is made of: the `slaves` of its folder in `/sys`, and theirs.
 
 use std::fs;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::kernel_files::read_trimmed;
 pub struct BlockLayer {
     /// Kernel name, e.g. "dm-0".
     pub name: String,
-    /// `major:minor`.
+    /// Device number, `major:minor`.
     pub device: String,
-    /// "disk", "loop", "crypt", "lvm", "mapper" (another device-mapper target) or a RAID level
-    /// such as "raid1".
+    /// Kind of device: "disk", "loop", "crypt", "lvm", "mapper" (another device-mapper target) or a RAID level such
+    /// as "raid1".
     pub kind: String,
 }
 
-/// More layers than anyone stacks: an end for a `/sys` that leads in circles.
+/// More layers than anyone stacks, so that a circular `/sys` comes to an end.
 const LAYERS_MAX: usize = 64;
 
-/// The disk whose folder in `/sys` this is, then what it is made of.
+/// Returns the disk whose folder in `/sys` this is, followed by what it is made of.
 pub(super) fn of_disk(disk: &Path) -> Vec<BlockLayer> {
     let mut layers: Vec<BlockLayer> = Vec::new();
     let mut open = vec![disk.to_path_buf()];
@@ -45,7 +45,7 @@ pub(super) fn of_disk(disk: &Path) -> Vec<BlockLayer> {
     layers
 }
 
-/// Device-mapper targets say who made them at the start of their uuid.
+/// Returns the kind of a block device. Device-mapper targets name their creator at the start of their uuid.
 fn kind_of(folder: &Path, name: &str) -> String {
     if let Some(uuid) = read_trimmed(folder.join("dm/uuid")) {
         return match uuid.split('-').next() {

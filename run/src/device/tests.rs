@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A fake `/sys` in which the temporary folder itself lies on `folder`.
+/// Creates a fake `/sys` in which the temporary folder itself lies on `folder`.
 fn lies_on(root: &Path, folder: &Path) {
     let dev = stat(root).unwrap().st_dev;
     let links = root.join("sys/dev/block");

@@ -1,4 +1,4 @@
-//! Counters of server and host.
+//! Counters of the server and the host.
 
 use super::RunDirectory;
 use super::spooled_table::{SpoolLines, SpooledTable};
@@ -13,8 +13,7 @@ const COUNTERS: SpooledTable<CounterSample> = SpooledTable {
 };
 
 impl RunDirectory {
-    /// Where counters go while the run goes on. May be asked for again and again; later writers
-    /// append.
+    /// Returns a writer for counters while the run goes on. May be called repeatedly; later writers append.
     pub fn counter_writer(&self) -> Result<CounterWriter, RunError> {
         Ok(CounterWriter(COUNTERS.writer(self)?))
     }
@@ -23,19 +22,19 @@ impl RunDirectory {
         COUNTERS.finish(self)
     }
 
-    /// The counters of the run in the order in which they were recorded, once
-    /// [`Self::finish_records`] has run (opening a run sees to that); empty when there are none.
+    /// Returns the counters of the run in the order in which they were recorded, once [`Self::finish_records`]
+    /// has run (opening a run does that); empty if there are none.
     pub fn counters(&self) -> Result<Vec<CounterSample>, RunError> {
         COUNTERS.rows(self)
     }
 }
 
-/// Takes counters while a run goes on.
+/// Writes counters while a run goes on.
 #[derive(Debug)]
 pub struct CounterWriter(SpoolLines);
 
 impl CounterWriter {
-    /// Appends what one sampling gave, at once: it outlives a killed process. Values that are not
+    /// Appends the result of one sampling at once, so that it survives a killed process. Values that are not
     /// finite are lost.
     pub fn write(&mut self, samples: &[CounterSample]) -> Result<(), RunError> {
         self.0.write(samples)

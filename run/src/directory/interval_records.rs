@@ -15,8 +15,7 @@ const INTERVALS: SpooledTable<Interval> = SpooledTable {
 };
 
 impl RunDirectory {
-    /// Where intervals go while the run goes on. May be asked for again and again; later writers
-    /// append.
+    /// Returns a writer for intervals while the run goes on. May be called repeatedly; later writers append.
     pub fn interval_writer(&self) -> Result<IntervalWriter, RunError> {
         Ok(IntervalWriter(INTERVALS.writer(self)?))
     }
@@ -25,19 +24,19 @@ impl RunDirectory {
         INTERVALS.finish(self)
     }
 
-    /// The intervals of the run in the order in which they were recorded, once
-    /// [`Self::finish_records`] has run (opening a run sees to that); empty when there are none.
+    /// Returns the intervals of the run in the order in which they were recorded, once [`Self::finish_records`]
+    /// has run (opening a run does that); empty if there are none.
     pub fn intervals(&self) -> Result<Vec<Interval>, RunError> {
         INTERVALS.rows(self)
     }
 }
 
-/// Takes intervals while a run goes on.
+/// Writes intervals while a run goes on.
 #[derive(Debug)]
 pub struct IntervalWriter(SpoolLines);
 
 impl IntervalWriter {
-    /// Appends an interval, at once: it outlives a killed process.
+    /// Appends an interval at once, so that it survives a killed process.
     pub fn write(&mut self, interval: &Interval) -> Result<(), RunError> {
         self.0.write(slice::from_ref(interval))
     }

@@ -16,14 +16,14 @@ use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
 const IO: &str = "io.parquet";
 const FILES: &str = "files.parquet";
 const THREADS: &str = "threads.parquet";
-/// Events not yet turned into `io.parquet`, and the files and threads they refer to.
+/// Events not yet turned into `io.parquet`, with the files and threads they refer to.
 const IO_SPOOL: &str = "io.spool";
 const FILES_SPOOL: &str = "files.spool";
 const THREADS_SPOOL: &str = "threads.spool";
 
 impl RunDirectory {
-    /// Where a tracer puts events while the run goes on. May be asked for again and again; later
-    /// writers append.
+    /// Returns a writer for a tracer's events while the run goes on. May be called repeatedly; later writers
+    /// append.
     pub fn io_writer(&self) -> Result<IoWriter, RunError> {
         let events_path = self.path.join(IO_SPOOL);
         let files_path = self.path.join(FILES_SPOOL);
@@ -41,7 +41,8 @@ impl RunDirectory {
         })
     }
 
-    /// A run has many times fewer files than events, so those are held in memory.
+    /// Turns the spools into Parquet files. A run has far fewer files than events, so the files are held in
+    /// memory.
     pub(super) fn finish_io(&self) -> Result<(), RunError> {
         let spool = self.path.join(IO_SPOOL);
         if !spool.exists() {
@@ -63,15 +64,15 @@ impl RunDirectory {
         writer.finish().map_err(&failed)?;
         self.save_files(&self.spooled_files()?)?;
         self.save_threads(&self.spooled_threads()?)?;
-        // The rows must be safe before their only other copy goes.
+        // The rows must be safe before their only other copy is removed.
         self.put_in_place(IO)?;
         self.remove(IO_SPOOL)?;
         self.remove(FILES_SPOOL)?;
         self.remove(THREADS_SPOOL)
     }
 
-    /// Later lines about the same file replace earlier ones. No lines when the run was killed
-    /// before the first: there are no events either.
+    /// Returns the spooled files. Later lines about the same file replace earlier ones. There are no lines if
+    /// the run was killed before the first; there are no events then either.
     fn spooled_files(&self) -> Result<Vec<FileRecord>, RunError> {
         let path = self.path.join(FILES_SPOOL);
         let lines: Vec<FileRecord> = read_json_lines(&path).map_err(RunError::io("read", &path))?;
@@ -104,7 +105,7 @@ impl RunDirectory {
         self.put_in_place(THREADS)
     }
 
-    /// The threads of the run; empty when nothing was traced.
+    /// Returns the threads of the run; empty if nothing was traced.
     pub fn threads(&self) -> Result<Vec<ThreadRecord>, RunError> {
         let path = self.path.join(THREADS);
         if !path.exists() {
@@ -113,7 +114,7 @@ impl RunDirectory {
         read_threads(&path).map_err(RunError::damaged(&path))
     }
 
-    /// The files of the run; empty when nothing was traced.
+    /// Returns the files of the run; empty if nothing was traced.
     pub fn files(&self) -> Result<Vec<FileRecord>, RunError> {
         let path = self.path.join(FILES);
         if !path.exists() {
@@ -122,7 +123,7 @@ impl RunDirectory {
         read_files(&path).map_err(RunError::damaged(&path))
     }
 
-    /// Passes all events on, many at a time, in the order in which they were recorded.
+    /// Passes all events to `each`, read in batches, in the order in which they were recorded.
     pub fn for_each_event(&self, mut each: impl FnMut(&IoEvent)) -> Result<(), RunError> {
         let path = self.path.join(IO);
         if !path.exists() {
@@ -131,7 +132,7 @@ impl RunDirectory {
         read_io(&path, |events| events.iter().for_each(&mut each)).map_err(RunError::damaged(&path))
     }
 
-    /// As [`Self::for_each_event`], many at a time, until `each` wants no more.
+    /// Like [`Self::for_each_event`], in batches, until `each` returns false.
     pub fn for_events_while(&self, each: impl FnMut(&[IoEvent]) -> bool) -> Result<(), RunError> {
         let path = self.path.join(IO);
         if !path.exists() {
@@ -141,7 +142,7 @@ impl RunDirectory {
     }
 }
 
-/// Takes events and files while a run goes on.
+/// Writes events and files while a run goes on.
 #[derive(Debug)]
 pub struct IoWriter {
     events: SpoolWriter,
@@ -160,21 +161,21 @@ impl IoWriter {
             .map_err(RunError::io("write", &self.events_path))
     }
 
-    /// Appends or replaces a file, at once.
+    /// Appends or replaces a file at once.
     pub fn file(&mut self, file: &FileRecord) -> Result<(), RunError> {
         self.files
             .write(file)
             .map_err(RunError::io("write", &self.files_path))
     }
 
-    /// Appends or replaces a thread, at once.
+    /// Appends or replaces a thread at once.
     pub fn thread(&mut self, thread: &ThreadRecord) -> Result<(), RunError> {
         self.threads
             .write(thread)
             .map_err(RunError::io("write", &self.threads_path))
     }
 
-    /// Brings buffered events to the file.
+    /// Writes buffered events to the file.
     pub fn flush(&mut self) -> Result<(), RunError> {
         self.events
             .flush()

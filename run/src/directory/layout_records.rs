@@ -7,9 +7,9 @@ use crate::{LeafRecord, RunError};
 const LAYOUT: &str = "layout.parquet";
 
 impl RunDirectory {
-    /// Where the leaves of all files go, file by file, in key order. They take the place of those
-    /// that an earlier writer left once [`LeafWriter::finish`] is called; until then, and when the
-    /// process is killed, what was there stays.
+    /// Returns a writer for the leaves of all files, file by file, in key order. They replace those of an
+    /// earlier writer once [`LeafWriter::finish`] is called; until then, and if the process is killed, the
+    /// earlier ones stay.
     pub fn leaf_writer(&self) -> Result<LeafWriter<'_>, RunError> {
         let new = self.path_of_new(LAYOUT);
         let rows = layout_writer(&new).map_err(RunError::write(&new))?;
@@ -20,8 +20,8 @@ impl RunDirectory {
         })
     }
 
-    /// Passes the leaves of the files that are wanted, by their ids, on in the order in which they were
-    /// written. None where there is no `layout.parquet`. All of it is read whatever is wanted.
+    /// Passes the leaves of the wanted files, given by their ids, to `each` in the order in which they were
+    /// written. There are none without a `layout.parquet`. The whole file is read whatever is wanted.
     pub fn for_each_leaf(
         &self,
         wanted: impl Fn(u32) -> bool,
@@ -39,7 +39,7 @@ impl RunDirectory {
     }
 }
 
-/// Takes leaves; see [`RunDirectory::leaf_writer`]. Holds one row group of them in memory.
+/// Writes leaves; see [`RunDirectory::leaf_writer`]. Holds one row group of them in memory.
 pub struct LeafWriter<'a> {
     directory: &'a RunDirectory,
     rows: TableWriter<LeafRecord>,
@@ -56,7 +56,7 @@ impl LeafWriter<'_> {
         Ok(())
     }
 
-    /// Brings everything to the disk, in the place of what was there.
+    /// Syncs everything to the disk and replaces what was there.
     pub fn finish(mut self) -> Result<(), RunError> {
         self.write_pending()?;
         let path = self.directory.path.join(LAYOUT);

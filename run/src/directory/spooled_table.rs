@@ -1,4 +1,4 @@
-//! A table of few rows a second: JSON lines while the run goes on, a Parquet file after it.
+//! A table of a few rows a second: JSON lines while the run goes on, a Parquet file afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(super) struct SpooledTable<T> {
 }
 
 impl<T: DeserializeOwned> SpooledTable<T> {
-    /// Appends to what earlier writers left.
+    /// Returns a writer that appends to what earlier writers left.
     pub(super) fn writer(&self, directory: &RunDirectory) -> Result<SpoolLines, RunError> {
         let path = directory.path.join(self.spool);
         Ok(SpoolLines {
@@ -28,7 +28,7 @@ impl<T: DeserializeOwned> SpooledTable<T> {
         })
     }
 
-    /// Makes the Parquet file, unless nothing was recorded.
+    /// Writes the Parquet file, unless nothing was recorded.
     pub(super) fn finish(&self, directory: &RunDirectory) -> Result<(), RunError> {
         let spool = directory.path.join(self.spool);
         if !spool.exists() {
@@ -38,12 +38,12 @@ impl<T: DeserializeOwned> SpooledTable<T> {
         let rows: Vec<T> = read_json_lines(&spool).map_err(RunError::io("read", &spool))?;
         (self.write)(&directory.path_of_new(self.parquet), &rows)
             .map_err(RunError::write(&path))?;
-        // The rows must be safe before their only other copy goes.
+        // The rows must be safe before their only other copy is removed.
         directory.put_in_place(self.parquet)?;
         directory.remove(self.spool)
     }
 
-    /// All rows in the order in which they were recorded; none without a file.
+    /// Returns all rows in the order in which they were recorded; none if there is no file.
     pub(super) fn rows(&self, directory: &RunDirectory) -> Result<Vec<T>, RunError> {
         let path = directory.path.join(self.parquet);
         if !path.exists() {
@@ -53,7 +53,7 @@ impl<T: DeserializeOwned> SpooledTable<T> {
     }
 }
 
-/// The spool of a table, open.
+/// The open spool of a table.
 #[derive(Debug)]
 pub(super) struct SpoolLines {
     lines: JsonLinesWriter,
@@ -61,14 +61,14 @@ pub(super) struct SpoolLines {
 }
 
 impl SpoolLines {
-    /// Appends rows, at once: they outlive a killed process.
+    /// Appends rows at once, so that they survive a killed process.
     pub(super) fn write(&mut self, rows: &[impl Serialize]) -> Result<(), RunError> {
         self.lines
             .write_all(rows)
             .map_err(RunError::io("write", &self.path))
     }
 
-    /// Brings what was appended to the disk.
+    /// Syncs what was appended to the disk.
     pub(super) fn sync(&self) -> Result<(), RunError> {
         (self.lines.sync()).map_err(RunError::io("write", &self.path))
     }

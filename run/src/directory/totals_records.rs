@@ -1,4 +1,4 @@
-//! Totals per file, of traces that only count: lines while the run goes on, Parquet after it.
+//! Totals per file from traces that only count: lines while the run goes on, Parquet afterwards.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ const LATENCIES: &str = "totals_latency.parquet";
 const SPOOL: &str = "totals.spool";
 
 impl RunDirectory {
-    /// Where totals go while the run goes on.
+    /// Returns a writer for totals while the run goes on.
     pub fn totals_writer(&self) -> Result<TotalsWriter, RunError> {
         let path = self.path.join(SPOOL);
         Ok(TotalsWriter {
@@ -36,7 +36,7 @@ impl RunDirectory {
         self.remove(SPOOL)
     }
 
-    /// The totals of the run; empty unless its trace only counted.
+    /// Returns the totals of the run; empty unless its trace only counted.
     pub fn totals(&self) -> Result<Vec<FileTotals>, RunError> {
         let path = self.path.join(TOTALS);
         if !path.exists() {
@@ -46,7 +46,7 @@ impl RunDirectory {
     }
 }
 
-/// Takes totals while a run goes on.
+/// Writes totals while a run goes on.
 #[derive(Debug)]
 pub struct TotalsWriter {
     lines: JsonLinesWriter,

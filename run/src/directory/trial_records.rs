@@ -15,18 +15,19 @@ const TRIALS: SpooledTable<TuneTrial> = SpooledTable {
     write: write_trials,
     read: read_trials,
 };
-/// A journal not yet in its place.
+/// A journal that is not yet in its place.
 const NEW: SpooledTable<TuneTrial> = SpooledTable {
     spool: "trials.jsonl.new",
     ..TRIALS
 };
 
 impl RunDirectory {
-    /// Where trials go while a session goes on, or goes on again: then the trials so far are in it already.
+    /// Returns a journal for the trials of a session that begins or resumes; in the latter case it already
+    /// holds the trials so far.
     pub fn trial_journal(&self) -> Result<TrialJournal, RunError> {
         let spool = self.path.join(TRIALS.spool);
         if !spool.exists() {
-            // Beside it first: half a journal must not be taken for all of it.
+            // Written beside it first, so that half a journal is not taken for all of it.
             self.remove(NEW.spool)?;
             let mut lines = NEW.writer(self)?;
             lines.write(&TRIALS.rows(self)?)?;
@@ -38,13 +39,13 @@ impl RunDirectory {
         Ok(TrialJournal(TRIALS.writer(self)?))
     }
 
-    /// Makes `trials.parquet` of the journal.
+    /// Converts the journal to `trials.parquet`.
     pub(super) fn finish_trials(&self) -> Result<(), RunError> {
         TRIALS.finish(self)
     }
 
-    /// The trials so far, in order: of the journal while there is one, without a torn last line; else of
-    /// `trials.parquet`.
+    /// Returns the trials so far, in order: from the journal if there is one, without a torn last line;
+    /// otherwise from `trials.parquet`.
     pub fn read_trials(&self) -> Result<Vec<TuneTrial>, RunError> {
         match Self::journalled_trials(&self.path)? {
             Some(trials) => Ok(trials),
@@ -52,8 +53,8 @@ impl RunDirectory {
         }
     }
 
-    /// The trials of the journal, also while another process writes it; `None` if there is none, as before the
-    /// first trial and after the run's end.
+    /// Returns the trials of the journal, even while another process writes it; `None` if there is no journal,
+    /// as before the first trial and after the run's end.
     pub fn journalled_trials(path: &Path) -> Result<Option<Vec<TuneTrial>>, RunError> {
         let spool = path.join(TRIALS.spool);
         if !spool.exists() {
@@ -64,13 +65,13 @@ impl RunDirectory {
     }
 }
 
-/// Takes trials while a session goes on.
+/// Writes trials while a session goes on.
 #[derive(Debug)]
 pub struct TrialJournal(SpoolLines);
 
 impl TrialJournal {
-    /// Appends a trial and brings it to the disk: it cost minutes. Its figures must be finite, as
-    /// those of a session's trials are.
+    /// Appends a trial and syncs it to the disk, since it took minutes. Its figures must be finite, as those of
+    /// a session's trials are.
     pub fn append(&mut self, trial: &TuneTrial) -> Result<(), RunError> {
         self.0.write(std::slice::from_ref(trial))?;
         self.0.sync()

@@ -1,4 +1,4 @@
-//! The columns of a table. Each says once how it is called and stored, how its value is taken from a row, and
+//! The columns of a table. Each defines once how it is named and stored, how its value is taken from a row, and
 //! how it is put into one; writing and reading go through the list.
 
 use std::borrow::Cow;
@@ -18,30 +18,30 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use super::Result;
 use super::read::{Columns, text_of};
 
-/// Higher levels take several times the CPU time for a few per cent of the size.
+/// Higher levels take several times the CPU time to save a few per cent of the size.
 const ZSTD_LEVEL: i32 = 3;
 
 type Group<'a> = SerializedRowGroupWriter<'a, File>;
 type Write<R> = Box<dyn Fn(&[R], &mut Group<'_>) -> Result<()> + Send>;
-/// Puts a column's next values into rows; a null leaves its row alone.
+/// Puts a column's next values into rows; a null leaves its row unchanged.
 pub(super) type Fill<R> = Box<dyn FnMut(&mut [R]) -> Result<()>>;
 type Open<R> = Box<dyn Fn(&Columns<'_>, &str) -> Result<Fill<R>> + Send>;
 
-/// A column of a table of `R`. Values go through it many at a time, so that nothing is looked up per value.
+/// A column of a table of `R`. Values are processed in batches, so that nothing is looked up per value.
 pub(super) struct Column<R> {
     name: Cow<'static, str>,
     physical: Physical,
     converted: ConvertedType,
     repetition: Repetition,
-    /// Neighbouring values are close: store their differences instead of a dictionary.
+    /// Whether neighbouring values are close, so that their differences are stored instead of a dictionary.
     differences: bool,
     may_be_missing: bool,
     write: Write<R>,
     open: Open<R>,
 }
 
-/// Columns by the type of their values. Parquet has only signed integers underneath; unsigned ones carry the
-/// same bits.
+/// Constructors by the type of the values. Parquet's physical types are signed integers only; unsigned ones
+/// carry the same bits.
 impl<R: 'static> Column<R> {
     pub(super) fn u64(
         name: impl Into<Cow<'static, str>>,
@@ -120,7 +120,7 @@ impl<R: 'static> Column<R> {
         Self::required::<ByteArrayType>(name, ConvertedType::UTF8, get, set)
     }
 
-    /// Text that has to mean something; where it does not, reading ends with `parse`'s error.
+    /// Creates a column of text that has to be parsed; if that fails, reading ends with `parse`'s error.
     pub(super) fn parsed_text<T: Into<Cow<'static, str>>, V>(
         name: &'static str,
         get: impl Fn(&R) -> T + Send + 'static,
@@ -143,7 +143,7 @@ impl<R: 'static> Column<R> {
         column
     }
 
-    /// Text that is read by itself: a row does not hold it as it is.
+    /// Creates a column of text that is read separately, because a row does not hold it as it is.
     pub(super) fn written(
         name: &'static str,
         get: impl Fn(&R) -> ByteArray + Send + 'static,
@@ -217,14 +217,14 @@ impl<R: 'static> Column<R> {
         self
     }
 
-    /// Stored as differences between neighbours (Parquet's DELTA_BINARY_PACKED): for numbers that
-    /// mostly differ from each other, so that a dictionary would only add to them.
+    /// Stores differences between neighbours (Parquet's DELTA_BINARY_PACKED). This is for numbers that are
+    /// mostly distinct, for which a dictionary would only add to the size.
     pub(super) fn with_differences(mut self) -> Self {
         self.differences = true;
         self
     }
 
-    /// Files written before there was this column are read as if it held nulls.
+    /// Reads files written before this column existed as if it held nulls.
     pub(super) fn missing_in_older_files(mut self) -> Self {
         self.may_be_missing = true;
         self
@@ -234,7 +234,7 @@ impl<R: 'static> Column<R> {
         (self.write)(rows, group)
     }
 
-    /// To be read from one group of rows.
+    /// Opens the column for reading from one row group.
     pub(super) fn open(&self, columns: &Columns<'_>) -> Result<Fill<R>> {
         if self.may_be_missing && !columns.has(&self.name) {
             return Ok(Box::new(|_| Ok(())));
@@ -259,7 +259,7 @@ fn schema<R>(name: &str, columns: &[Column<R>]) -> Result<TypePtr> {
     ))
 }
 
-/// A table that is written a group of rows at a time.
+/// A writer of a table, one row group at a time.
 pub(crate) struct TableWriter<R> {
     columns: Vec<Column<R>>,
     file: SerializedFileWriter<File>,
@@ -299,7 +299,7 @@ impl<R: 'static> TableWriter<R> {
     }
 }
 
-/// Writes a table whole.
+/// Writes a whole table.
 pub(super) fn write_table<R: 'static>(
     path: &Path,
     name: &str,

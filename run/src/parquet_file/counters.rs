@@ -18,7 +18,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes `server.parquet` whole: an hour of it is half a million rows.
+/// Writes the whole of `server.parquet`: an hour of it is half a million rows.
 pub(crate) fn write_counters(path: &Path, samples: &[CounterSample]) -> Result<()> {
     write_table(path, "server", columns(), samples)
 }

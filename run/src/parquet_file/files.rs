@@ -45,7 +45,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes `files.parquet` whole.
+/// Writes the whole of `files.parquet`.
 pub(crate) fn write_files(path: &Path, files: &[FileRecord]) -> Result<()> {
     write_table(path, "files", columns(), files)
 }

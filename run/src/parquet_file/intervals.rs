@@ -12,7 +12,7 @@ type Column = column::Column<Interval>;
 type Get = fn(&LatencySummary) -> u64;
 type Set = fn(&mut LatencySummary, u64);
 
-/// Columns of one latency summary, after `service_` and `response_`; then `mean_ns`.
+/// Columns of one latency summary, after `service_` and `response_`; `mean_ns` follows.
 const LATENCIES: [(&str, Get, Set); 7] = [
     ("count", |l| l.count, |l, v| l.count = v),
     ("min_ns", |l| l.min_ns, |l, v| l.min_ns = v),
@@ -62,7 +62,7 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-/// Writes `intervals.parquet` whole: an hour of them is a few thousand rows.
+/// Writes the whole of `intervals.parquet`: an hour of them is a few thousand rows.
 pub(crate) fn write_intervals(path: &Path, intervals: &[Interval]) -> Result<()> {
     write_table(path, "intervals", columns(), intervals)
 }

@@ -11,15 +11,15 @@ use crate::{BlockRequest, IoEvent, IoFlags, IoOp};
 
 type Column = column::Column<IoEvent>;
 
-/// Rows per row group: small enough that a reader of one phase can skip the others.
+/// Rows per row group: few enough that a reader of one phase can skip the others.
 pub(crate) const ROWS_PER_GROUP: usize = 1 << 18;
 
-/// Events decoded at a time: few enough to stay in a processor's cache while the columns are
-/// filled in one after the other.
+/// Events decoded at a time: few enough to stay in a processor's cache while the columns are filled in one by
+/// one.
 const BATCH: usize = 2048;
 
-/// Columns of `io.parquet`. Offsets and lengths are bytes. `op_names` are by [`IoOp`] code, so that a row
-/// costs no allocation.
+/// Returns the columns of `io.parquet`. Offsets and lengths are bytes. `op_names` is indexed by [`IoOp`] code,
+/// so that a row costs no allocation.
 fn columns(op_names: Vec<ByteArray>) -> Vec<Column> {
     vec![
         Column::u64("t_ns", |e| e.t_ns, |e, v| e.t_ns = v).with_differences(),
@@ -78,20 +78,20 @@ fn request(event: &mut IoEvent) -> &mut BlockRequest {
     })
 }
 
-/// Writes `io.parquet`, a group of rows at a time.
+/// Returns a writer for `io.parquet`, one row group at a time.
 pub(crate) fn io_writer(path: &Path) -> Result<TableWriter<IoEvent>> {
     io_writer_with(path, Vec::new())
 }
 
-/// With more columns behind those of the events.
+/// Returns the same writer with more columns after those of the events.
 pub(super) fn io_writer_with(path: &Path, more: Vec<Column>) -> Result<TableWriter<IoEvent>> {
     let mut columns = columns(op_names());
     columns.extend(more);
     TableWriter::create(path, "io", columns)
 }
 
-/// Passes the events of `io.parquet` on, many at a time, in the order of the rows. Rows with an
-/// operation that this build does not know are skipped.
+/// Passes the events of `io.parquet` to `each` in batches, in the order of the rows. Rows with an operation
+/// that this build does not know are skipped.
 pub(crate) fn read_io(path: &Path, mut each: impl FnMut(&[IoEvent])) -> Result<()> {
     read_io_while(path, |events| {
         each(events);
@@ -99,7 +99,7 @@ pub(crate) fn read_io(path: &Path, mut each: impl FnMut(&[IoEvent])) -> Result<(
     })
 }
 
-/// As [`read_io`], until `each` wants no more.
+/// Like [`read_io`], until `each` returns false.
 pub(crate) fn read_io_while(path: &Path, mut each: impl FnMut(&[IoEvent]) -> bool) -> Result<()> {
     let columns = columns(Vec::new());
     let mut events = Vec::with_capacity(BATCH);
@@ -128,7 +128,7 @@ pub(crate) fn read_io_while(path: &Path, mut each: impl FnMut(&[IoEvent]) -> boo
     })
 }
 
-/// What an event is before its columns are filled in.
+/// An event before its columns are filled in.
 const BLANK: IoEvent = IoEvent {
     t_ns: 0,
     pid: 0,
@@ -144,15 +144,16 @@ const BLANK: IoEvent = IoEvent {
     request: None,
 };
 
-/// The column of operations. It is read apart, as rows whose operation nobody knows are dropped.
+/// The column of operations. It is read separately, because rows with an unknown operation are dropped.
 struct Operations {
     column: ColumnBatches<ByteArrayType>,
-    /// Of the latest batch, whether this build knows the operation.
+    /// Whether this build knows the operation, for each event of the latest batch.
     known: Vec<bool>,
 }
 
 impl Operations {
-    /// Neighbours mostly share their operation, so it is looked up by name only when it changes.
+    /// Fills in the operations. Neighbours mostly share theirs, so it is looked up by name only when it
+    /// changes.
     fn fill(&mut self, events: &mut Vec<IoEvent>) -> Result<()> {
         self.known.clear();
         let mut latest = BLANK.op;
@@ -179,7 +180,7 @@ impl Operations {
 mod tests {
     use super::*;
 
-    /// Nulls, requests and operations change from row to row, and in stretches.
+    /// Returns an event; nulls, requests and operations change from row to row, and in stretches.
     fn event(i: u64) -> IoEvent {
         IoEvent {
             t_ns: u64::MAX - i * 7 % 1000,

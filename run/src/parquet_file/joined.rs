@@ -1,5 +1,5 @@
-//! Events with the names they refer to in one table, for people who want a single file. The columns
-//! are those of `io.parquet`, then `path`, `role`, `namespace` and `thread`.
+//! Events with the names they refer to in one table, for users who want a single file. The columns are those of
+//! `io.parquet`, followed by `path`, `role`, `namespace` and `thread`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,14 @@ use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
 
 type Column = column::Column<IoEvent>;
 
-/// Writes one Parquet file that needs no other. What is dropped before [`Self::finish`] is no
-/// readable file.
+/// Writes one self-contained Parquet file. If it is dropped before [`Self::finish`], the file is not readable.
 pub struct JoinedParquetWriter {
     path: PathBuf,
     rows: TableWriter<IoEvent>,
     pending: Vec<IoEvent>,
 }
 
-/// What a file is called, ready to be written.
+/// The names of a file, ready to be written.
 struct FileNames {
     path: ByteArray,
     role: ByteArray,
@@ -57,7 +56,7 @@ fn columns(files: &[FileRecord], threads: &[ThreadRecord]) -> Vec<Column> {
 }
 
 impl JoinedParquetWriter {
-    /// Makes the file, or empties it.
+    /// Creates the file, or truncates it.
     pub fn create(
         path: &Path,
         files: &[FileRecord],
@@ -71,7 +70,7 @@ impl JoinedParquetWriter {
         })
     }
 
-    /// Takes an event; writes once there are enough.
+    /// Adds an event; writes once there are enough.
     pub fn event(&mut self, event: &IoEvent) -> Result<(), RunError> {
         self.pending.push(*event);
         if self.pending.len() == ROWS_PER_GROUP {
@@ -88,7 +87,7 @@ impl JoinedParquetWriter {
         Ok(())
     }
 
-    /// Writes what is left, and the footer.
+    /// Writes the remaining events and the footer.
     pub fn finish(mut self) -> Result<(), RunError> {
         if !self.pending.is_empty() {
             self.write_pending()?;

@@ -9,7 +9,7 @@ use crate::LeafRecord;
 
 type Column = column::Column<LeafRecord>;
 
-/// Some 3 MB of memory while a group is written.
+/// Takes about 3 MB of memory while a group is written.
 pub(crate) const LEAVES_PER_GROUP: usize = 128 * 1024;
 
 fn columns() -> Vec<Column> {
@@ -21,7 +21,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes the table group by group.
+/// Returns a writer for the table, one row group at a time.
 pub(crate) fn layout_writer(path: &Path) -> Result<TableWriter<LeafRecord>> {
     TableWriter::create(path, "layout", columns())
 }
@@ -33,7 +33,7 @@ const BLANK: LeafRecord = LeafRecord {
     length: 0,
 };
 
-/// Passes the leaves on, many at a time, in the order of the rows.
+/// Passes the leaves to `each` in batches, in the order of the rows.
 pub(crate) fn read_layout(path: &Path, mut each: impl FnMut(&[LeafRecord])) -> Result<()> {
     for_each_batch(path, &columns(), &BLANK, |leaves| each(leaves))
 }

@@ -1,4 +1,4 @@
-//! What is common to reading all tables: columns by name, checked.
+//! The parts common to reading all tables: columns are found by name and checked.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,17 +11,17 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use super::Result;
 use super::column::{Column, Fill};
 
-/// Rows that are read at once.
+/// Rows read at once.
 const BATCH: usize = 8192;
 
-/// A row group whose columns are found by name, so that older and newer files both read.
+/// A row group whose columns are found by name, so that both older and newer files can be read.
 pub(super) struct Columns<'a> {
     group: Box<dyn RowGroupReader + 'a>,
     pub(super) rows: usize,
 }
 
 impl Columns<'_> {
-    /// Is there such a column?
+    /// Returns whether there is such a column.
     pub(super) fn has(&self, name: &str) -> bool {
         self.place(name).is_some()
     }
@@ -31,7 +31,7 @@ impl Columns<'_> {
         columns.iter().position(|column| column.name() == name)
     }
 
-    /// A column to be read in batches. `T` is its physical type.
+    /// Returns a column to be read in batches. `T` is its physical type.
     pub(super) fn batches<T: DataType>(&self, name: &str) -> Result<ColumnBatches<T>> {
         let place = self
             .place(name)
@@ -51,7 +51,7 @@ impl Columns<'_> {
         })
     }
 
-    /// A whole column of text, nulls as empty ones.
+    /// Returns a whole column of text, with nulls as empty strings.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>> {
         let mut texts = vec![String::new(); self.rows];
         let mut batches = self.batches::<ByteArrayType>(name)?;
@@ -60,12 +60,12 @@ impl Columns<'_> {
     }
 }
 
-/// Of a column of text.
+/// Returns a value of a text column.
 pub(super) fn text_of(value: &ByteArray) -> String {
     String::from_utf8_lossy(value.data()).into_owned()
 }
 
-/// Reads a table whole; values that are null or missing are those of `blank`.
+/// Reads a whole table; values that are null or missing are those of `blank`.
 pub(super) fn read_table<R: Clone + 'static>(
     path: &Path,
     columns: &[Column<R>],
@@ -76,8 +76,8 @@ pub(super) fn read_table<R: Clone + 'static>(
     Ok(rows)
 }
 
-/// Hands the rows of a table over, many at a time, in their order. A file that claims more rows than it has
-/// costs no more memory than a batch.
+/// Passes the rows of a table to the caller in batches, in their order. A file that claims more rows than it
+/// has costs no more memory than a batch.
 pub(super) fn for_each_batch<R: Clone + 'static>(
     path: &Path,
     columns: &[Column<R>],
@@ -101,7 +101,7 @@ pub(super) fn for_each_batch<R: Clone + 'static>(
     })
 }
 
-/// All columns of a group of rows, each to be filled in anew for every batch of rows.
+/// Opens all columns of a row group, to be filled in again for every batch of rows.
 pub(super) fn open_all<R: 'static>(
     group: &Columns<'_>,
     columns: &[Column<R>],
@@ -109,18 +109,18 @@ pub(super) fn open_all<R: 'static>(
     columns.iter().map(|column| column.open(group)).collect()
 }
 
-/// One column of a row group, read many rows at a time into memory that is used again.
+/// One column of a row group, read in batches into memory that is reused.
 pub(super) struct ColumnBatches<T: DataType> {
     name: String,
     reader: ColumnReaderImpl<T>,
-    /// The definition level of a value that is there; 0 where the column holds no nulls.
+    /// The definition level of a value that is present; 0 if the column holds no nulls.
     present_level: i16,
     values: Vec<T::T>,
     levels: Vec<i16>,
 }
 
 impl<T: DataType> ColumnBatches<T> {
-    /// Reads one value for each of `rows` and hands it over; rows that hold a null are left alone.
+    /// Reads one value for each of `rows` and passes it on; rows that hold a null are unchanged.
     pub(super) fn fill<R>(
         &mut self,
         rows: &mut [R],

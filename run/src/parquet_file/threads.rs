@@ -1,4 +1,4 @@
-//! `threads.parquet`: one row per thread that events were made by.
+//! `threads.parquet`: one row per thread that made events.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes `threads.parquet` whole.
+/// Writes the whole of `threads.parquet`.
 pub(crate) fn write_threads(path: &Path, threads: &[ThreadRecord]) -> Result<()> {
     write_table(path, "threads", columns(), threads)
 }

@@ -1,5 +1,5 @@
-//! `totals.parquet`: one row per interval, file and operation; `totals_latency.parquet`: one row for
-//! each bucket of its latency histogram that holds calls.
+//! `totals.parquet`: one row per interval, file and operation; `totals_latency.parquet`: one row for each
+//! non-empty bucket of its latency histogram.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// A bucket of a histogram that holds calls.
+/// A non-empty bucket of a histogram.
 #[derive(Clone, Default)]
 struct Bucket {
     file_id: u32,
@@ -70,7 +70,7 @@ fn bucket_columns() -> Vec<BucketColumn> {
     ]
 }
 
-/// Writes both tables whole: a week at ten seconds is some million rows at most.
+/// Writes both tables in full: a week at ten seconds is a few million rows at most.
 pub(crate) fn write_totals(totals: &Path, latencies: &Path, rows: &[FileTotals]) -> Result<()> {
     write_table(totals, "totals", columns(), rows)?;
     let buckets: Vec<Bucket> = rows.iter().flat_map(buckets).collect();
@@ -109,7 +109,7 @@ pub(crate) fn read_totals(totals: &Path, latencies: &Path) -> Result<Vec<FileTot
         latency_counts: vec![0; 64],
     };
     let rows = read_table(totals, &columns(), &blank)?;
-    // There are as many rows as the file says, now that they were read.
+    // The rows have been read, so there are as many as the file says.
     let mut ops = Vec::with_capacity(rows.len());
     for_each_group(totals, |group| {
         ops.extend(group.texts(OP)?);

@@ -14,7 +14,8 @@ use crate::{KnobValues, TuneTrial};
 
 type Column = column::Column<TuneTrial>;
 
-/// Values and figures are JSON objects: which there are differs from session to session.
+/// Returns the columns. Values and figures are JSON objects, because their names differ from session to
+/// session.
 fn columns() -> Vec<Column> {
     vec![
         Column::u64("number", |t| t.number, |t, v| t.number = v),
@@ -84,7 +85,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Writes `trials.parquet` whole.
+/// Writes the whole of `trials.parquet`.
 pub(crate) fn write_trials(path: &Path, trials: &[TuneTrial]) -> Result<()> {
     write_table(path, "trials", columns(), trials)
 }
@@ -117,7 +118,8 @@ fn unknown(column: &str, name: &str) -> ParquetError {
     ParquetError::General(format!("column `{column}` holds an unknown `{name}`"))
 }
 
-/// Empty, and so refused when it is read, if the map has no JSON: keys and values of ours always do.
+/// Returns the map as JSON. The text is empty, and so refused when it is read, if the map has no JSON form: our
+/// keys and values always do.
 fn to_json(map: &impl Serialize) -> String {
     serde_json::to_string(map).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Distortions that come from the disk, what it is made of and how its queue is set.
+//! Distortions that come from the disk, what it is made of and how its queue is configured.
 
 use super::{Detector, Distortion, Facts};
 
@@ -12,11 +12,11 @@ pub(super) const DETECTORS: &[Detector] = &[
     rotational_claim,
 ];
 
-/// The kernel's default. Above it someone, often a cloud image, raised it on purpose.
+/// The kernel's default. A higher value was set on purpose, often by a cloud image.
 const READ_AHEAD_KIB_USUAL: u64 = 128;
 
 impl Facts<'_> {
-    /// Names of the layers of these kinds, comma-separated; `None` without any.
+    /// Returns the names of the layers of these kinds, comma-separated; `None` if there are none.
     fn layers(&self, is_kind: impl Fn(&str) -> bool) -> Option<String> {
         let layers = self.device.layers.iter().filter(|l| is_kind(&l.kind));
         let names: Vec<String> = layers.map(|l| format!("{} ({})", l.name, l.kind)).collect();
@@ -27,7 +27,8 @@ impl Facts<'_> {
         self.device.disk.as_deref().unwrap_or_default()
     }
 
-    /// virtio and Xen disks, by name: what they say about themselves comes from the hypervisor.
+    /// Returns whether the disk is a virtio or Xen disk, by its name: what those say about themselves comes
+    /// from the hypervisor.
     fn is_virtual(&self) -> bool {
         ["vd", "xvd"]
             .iter()

@@ -22,7 +22,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     nearly_full,
 ];
 
-/// Is the folder marked with `chattr +C`? Files made in it inherit that.
+/// Returns whether the folder is marked with `chattr +C`. Files created in it inherit that.
 pub(super) fn overwritten_in_place(directory: &Path) -> bool {
     File::open(directory)
         .and_then(|folder| Ok(ioctl_getflags(folder)?))
@@ -30,7 +30,7 @@ pub(super) fn overwritten_in_place(directory: &Path) -> bool {
 }
 
 impl Facts<'_> {
-    /// An option of the mount or of its filesystem.
+    /// Returns whether the mount or its filesystem has the option.
     fn has_option(&self, option: &str) -> bool {
         let both = [&self.device.mount_options, &self.device.filesystem_options];
         both.iter().any(|o| o.split(',').any(|word| word == option))
@@ -162,7 +162,8 @@ fn online_discard(facts: &Facts<'_>) -> Option<Distortion> {
     ))
 }
 
-/// The kernel shows `noatime` and `relatime`; strict updates it shows by neither.
+/// Finds strict access times. The kernel shows `noatime` and `relatime`; strict updates are shown by the
+/// absence of both.
 fn access_times(facts: &Facts<'_>) -> Option<Distortion> {
     let strict =
         facts.has_option("rw") && !["noatime", "relatime"].iter().any(|o| facts.has_option(o));

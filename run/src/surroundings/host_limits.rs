@@ -6,7 +6,7 @@ use crate::units::format_bytes;
 
 pub(super) const DETECTORS: &[Detector] = &[io_limit, few_cpus, memory_limit, huge_pages];
 
-/// Fewer CPUs than this and the generator and the server take them from one another.
+/// With fewer CPUs, the generator and the server take them from one another.
 const CPUS_ENOUGH: f64 = 2.0;
 
 fn io_limit(facts: &Facts<'_>) -> Option<Distortion> {

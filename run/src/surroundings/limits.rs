@@ -1,8 +1,8 @@
-//! What the control groups of a process allow: its own and all above it that are visible, in both
-//! versions of the interface (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
+//! Reads what the control groups of a process allow: its own and all visible groups above it, in both versions
+//! of the interface (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
 //!
-//! One exception: version 1 throttles I/O by the own group alone. A limit of 50 reads/s in the
-//! group above let 4 KiB direct reads through at 15,000/s on Linux 6.18; in the own group it held.
+//! There is one exception: version 1 throttles I/O by the process's own group alone. A limit of 50 reads/s in
+//! the group above let 4 KiB direct reads through at 15,000/s on Linux 6.18; in the own group it held.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::control_groups::{ControlGroup, ControlGroups, Hierarchy};
 use crate::kernel_files::{read_number, read_trimmed};
 use crate::{DeviceFacts, HostFacts, IoLimit};
 
-/// The limits that hold for a process. Where several groups set one for CPUs or memory, the tightest counts.
+/// The limits that apply to a process. If several groups set one for CPUs or memory, the tightest counts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Limits {
-    /// For the disk and all that it is made of.
+    /// Limits for the disk and everything it is made of.
     pub(super) io: Vec<IoLimit>,
     pub(super) cpus: Option<f64>,
     pub(super) memory_bytes: Option<u64>,
-    /// The file that sets it.
+    /// The file that sets the memory limit.
     pub(super) memory_file: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ const IO_LIMITS: [(&str, &str, &str); 4] = [
 ];
 
 impl Limits {
-    /// Of the process `pid`, or of this one.
+    /// Reads the limits of the process `pid`, or of this process.
     pub(super) fn read(
         root: &Path,
         pid: Option<u32>,
@@ -56,7 +56,7 @@ impl Limits {
             &groups.own_to_top(Hierarchy::V1("memory")),
             "memory.limit_in_bytes",
         ));
-        // Without a limit version 1 says nearly 2^63; a limit above all memory limits nothing.
+        // Without a limit, version 1 shows nearly 2^63; a limit above all memory limits nothing.
         let all_memory = match host.memory_bytes {
             0 => 1 << 62,
             bytes => bytes,
@@ -81,7 +81,7 @@ fn limit(group: &ControlGroup, device: &str, what: &str, per_s: &str) -> Option<
     })
 }
 
-/// A file that holds one number, where it does.
+/// Reads a file that holds one number, from each group that has it.
 fn numbers(groups: &[ControlGroup], file: &str) -> Vec<(u64, PathBuf)> {
     let files = groups.iter().map(|group| group.folder.join(file));
     files
@@ -89,7 +89,7 @@ fn numbers(groups: &[ControlGroup], file: &str) -> Vec<(u64, PathBuf)> {
         .collect()
 }
 
-/// Lines of `major:minor key=value …`; the value "max" is no limit.
+/// Parses lines of `major:minor key=value …`; the value "max" is no limit.
 fn io_max(group: &ControlGroup) -> Vec<IoLimit> {
     let text = read_trimmed(group.folder.join("io.max")).unwrap_or_default();
     let mut limits = Vec::new();
@@ -104,7 +104,7 @@ fn io_max(group: &ControlGroup) -> Vec<IoLimit> {
     limits
 }
 
-/// A file per kind of limit, lines of `major:minor value`.
+/// Reads one file per kind of limit, with lines of `major:minor value`.
 fn blkio_throttle(group: &ControlGroup) -> Vec<IoLimit> {
     let mut limits = Vec::new();
     for (file, _, what) in IO_LIMITS {
@@ -115,14 +115,14 @@ fn blkio_throttle(group: &ControlGroup) -> Vec<IoLimit> {
     limits
 }
 
-/// `quota period`, both µs; the quota "max" is no limit.
+/// Parses `quota period`, both µs; the quota "max" is no limit.
 fn cpu_max(group: &ControlGroup) -> Option<f64> {
     let text = read_trimmed(group.folder.join("cpu.max"))?;
     let (quota, period) = text.split_once(' ')?;
     cpus(quota.parse().ok()?, period.parse().ok()?)
 }
 
-/// The quota -1 is no limit.
+/// Returns the CPUs that the quota allows; the quota -1 is no limit.
 fn cpu_quota(group: &ControlGroup) -> Option<f64> {
     let quota = read_number(group.folder.join("cpu.cfs_quota_us"))?;
     cpus(quota, read_number(group.folder.join("cpu.cfs_period_us"))?)

@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::BlockLayer;
 
-/// Nothing to complain about: XFS on an NVMe disk.
+/// Returns a device with nothing to complain about: XFS on an NVMe disk.
 fn good_device() -> DeviceFacts {
     DeviceFacts {
         path: "/data".into(),
@@ -40,7 +40,7 @@ fn host() -> HostFacts {
     }
 }
 
-/// A `/proc` and `/sys` with these files.
+/// Creates a `/proc` and `/sys` with these files.
 fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -55,7 +55,7 @@ fn read(root: &tempfile::TempDir, device: &DeviceFacts, host: &HostFacts) -> Sur
     Surroundings::read(root.path(), root.path(), device, host)
 }
 
-/// What is found when nothing but the device differs from a good one.
+/// Returns what is found when only the device differs from a good one.
 fn found(change: impl FnOnce(&mut DeviceFacts)) -> Vec<Distortion> {
     let mut device = good_device();
     change(&mut device);
@@ -73,7 +73,7 @@ fn a_good_disk_is_left_in_peace() {
         read(&tree(&[]), &good_device(), &host()),
         Surroundings::default()
     );
-    // Unknown is not wrong.
+    // An unknown fact is not a wrong one.
     let unknown = read(&tree(&[]), &DeviceFacts::default(), &HostFacts::default());
     assert_eq!(unknown, Surroundings::default());
 }
@@ -294,7 +294,7 @@ fn limits_of_version_1_in_a_container() {
         .iter()
         .map(|l| (l.cgroup.as_str(), l.what.as_str(), l.per_s))
         .collect();
-    // The group above sets a limit too, but version 1 throttles by the own group alone.
+    // The group above sets a limit too, but version 1 throttles by the process's own group alone.
     assert_eq!(
         limits,
         [("/in", "read IOPS", 150), ("/in", "write bytes/s", 1000)]

@@ -1,4 +1,4 @@
-//! Questions to one server: each with a limit of time on both sides, all together with a deadline.
+//! Questions to one server: each has a time limit on both sides, and all together have a deadline.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use tokio::time::{Instant, timeout};
 use super::rights;
 use crate::server::{Server, ServerError, milliseconds};
 
-/// How long the server may work on one command (`maxTimeMS`), and how much later we give up: the
-/// answer has a way to go, and a server that hangs does not look at the limit.
+/// How long the server may work on one command (`maxTimeMS`), and how much later we give up: the answer takes
+/// time to arrive, and a server that hangs does not check the limit.
 const COMMAND_LIMIT: Duration = Duration::from_secs(2);
 const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 
-/// Asks one server and keeps account of what it would not say.
+/// Asks one server and records what it would not answer.
 #[derive(Debug)]
 pub(super) struct Asker {
     pub(super) server: Server,
-    /// Of the member, where several are asked.
+    /// Name of the member, if several are asked.
     name: Option<String>,
     deadline: Instant,
     pub(super) missing: Vec<Limitation>,
-    /// Sent so far.
+    /// Commands sent so far.
     pub(super) commands: u64,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
     #[error("the login may not run {command}")]
@@ -51,19 +51,19 @@ impl From<ServerError> for NoAnswer {
 }
 
 impl NoAnswer {
-    /// Whether the server does not know the command, or not in this form: another may do.
+    /// Returns whether the server does not know the command, or not in this form; another command may work.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused(ServerError::Failed { .. }))
     }
 
-    /// Whether the server was not done in time.
+    /// Returns whether the server did not finish in time.
     pub(super) fn is_late(&self) -> bool {
         matches!(self, Self::Late { .. } | Self::NoTime { .. })
     }
 }
 
 impl Asker {
-    /// `name` stands before what is missing; all questions must be answered within `time`.
+    /// Creates an asker. `name` precedes what is missing; all questions must be answered within `time`.
     pub(super) fn new(server: &Server, name: Option<&str>, time: Duration) -> Self {
         Self {
             server: server.clone(),
@@ -74,12 +74,12 @@ impl Asker {
         }
     }
 
-    /// Gives further questions this much time together.
+    /// Gives all further questions together this much time.
     pub(super) fn allow(&mut self, time: Duration) {
         self.deadline = Instant::now() + time;
     }
 
-    /// Whether there is time for another question.
+    /// Returns whether there is time for another question.
     pub(super) fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }
@@ -98,7 +98,7 @@ impl Asker {
         }
     }
 
-    /// Runs a command whose answer may come in parts, and takes at most so many documents of it.
+    /// Runs a command whose answer may come in parts, and takes at most `most` documents of it.
     pub(super) async fn ask_for_all(
         &mut self,
         database: &str,
@@ -134,8 +134,8 @@ impl Asker {
         Ok((name, left))
     }
 
-    /// Runs one command; without an answer, `what` ("the oplog's window") is noted to be missing and
-    /// the reply is empty.
+    /// Runs one command; if there is no answer, `what` ("the oplog's window") is recorded as missing and the
+    /// reply is empty.
     pub(super) async fn ask_or_note(
         &mut self,
         database: &str,
@@ -152,7 +152,7 @@ impl Asker {
         }
     }
 
-    /// Notes that something is missing, once.
+    /// Records that something is missing, once.
     pub(super) fn note(&mut self, what: &str, why: &NoAnswer, remedy: String) {
         let what = match &self.name {
             Some(name) => format!("not known of {name}: {what}"),

@@ -1,4 +1,4 @@
-//! Which one server of a deployment is examined.
+//! Chooses the one server of a deployment that is examined.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::hello::Hello;
 use crate::process::ProcFs;
 use crate::server::{SELECTION_LIMIT, Server, ServerError};
 
-/// For each server that is asked who it is; all are asked at once.
+/// Time limit for each server to say what it is; all are asked at once.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Of a set that names more, the rest is not considered: a set has at most 50.
+/// If a set names more, the rest is not considered: a set has at most 50.
 const CANDIDATES_MAX: usize = 50;
 
-/// A direct connection to the server that should be examined.
+/// Connects directly to the server that should be examined.
 ///
-/// That is the one that the connection string names, if it names one. Of several: one on this host,
-/// for that is where processes and disks can be looked at; else a secondary, for it has the data and
-/// no writers wait for it; else whichever answers. Takes at most about ten seconds.
+/// If the connection string names one server, it is that one. Of several, one on this host is preferred, since
+/// its process and disks can be examined; then a secondary, since it has the data and no writers wait for it;
+/// then any that answers. Takes at most about ten seconds.
 pub async fn choose_member(uri: &str, proc_fs: &ProcFs) -> Result<Server, ServerError> {
     let given = Server::unasked(uri).await?;
     if given.is_load_balanced() {
@@ -47,7 +47,7 @@ pub async fn choose_member(uri: &str, proc_fs: &ProcFs) -> Result<Server, Server
     let best = candidates.into_iter().min_by_key(Candidate::rank);
     match best {
         Some(candidate) => Ok(candidate.server),
-        // Says why nobody answers.
+        // This gives the reason why nobody answers.
         None => Server::connect(uri).await,
     }
 }
@@ -60,7 +60,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The lowest is chosen; of equal ones the first that was named.
+    /// Returns the rank: the lowest is chosen, and of equal ones the first that was named.
     fn rank(&self) -> (bool, u8) {
         let state = match self.hello.state {
             MemberState::Secondary => 0,
@@ -88,7 +88,7 @@ async fn greet(given: &Server, names: &[String], proc_fs: &ProcFs) -> Vec<Candid
     join_all(questions).await.into_iter().flatten().collect()
 }
 
-/// `host:port`, with brackets around an IPv6 address.
+/// Returns `host:port`, with brackets around an IPv6 address.
 pub(super) fn address(host: &str, port: u16) -> String {
     if host.contains(':') {
         format!("[{host}]:{port}")

@@ -1,5 +1,5 @@
-//! The largest and busiest collections of a server, within bounds: servers have up to hundreds of
-//! thousands of them, and every one that is asked about costs the server time.
+//! Asks about the largest and busiest collections of a server, within limits: servers have up to hundreds of
+//! thousands of them, and each question costs the server time.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use super::{ExaminationOptions, rights};
 use crate::namespace::Namespace;
 use crate::replies::{at, number};
 
-/// Asked about at the end only, because they turned out to be busy.
+/// Collections asked about only at the end, because they turned out to be busy.
 const LATECOMERS_MAX: usize = 5;
-/// Asked about although nobody uses them.
+/// Collections asked about although nobody uses them.
 const IDLE_MAX: usize = 5;
-/// An answer that took longer was dear: some servers read all of a collection to count it. What moved
-/// meanwhile is not worth asking for again.
+/// An answer that took longer was expensive: some servers read all of a collection to count it. It is not worth
+/// asking again for what moved meanwhile.
 const DEAR: Duration = Duration::from_millis(100);
 /// The collections that were chosen, with what the server said of each.
 #[derive(Debug, Default)]
@@ -27,13 +27,13 @@ pub(super) struct Collections {
     asked: Vec<(Namespace, Statistics)>,
     pub(super) left_out: u64,
     collections_max: usize,
-    /// When the first questions had been answered.
+    /// The reply to `top` once the first questions had been answered.
     top: Top,
-    /// Whether a collection is idle that `top` shows no work on.
+    /// Whether a collection on which `top` shows no work is idle.
     top_tells_all: bool,
 }
 
-/// By namespace; empty where the server does not tell.
+/// Time of operations by namespace; empty if the server does not provide it.
 pub(super) type Top = HashMap<String, Busy>;
 
 /// Time that operations on a collection took since the server started, µs.
@@ -45,9 +45,9 @@ pub(super) struct Busy {
 }
 
 impl Collections {
-    /// Finds which there are and asks about some. A server that does not answer in time is not asked
-    /// about more: some read all of a collection to count it. Idle collections are only looked at in
-    /// passing: their files may have to be opened for it.
+    /// Finds the collections and asks about some. A server that does not answer in time is not asked about any
+    /// more: some read all of a collection to count it. Only a few idle collections are examined, since their
+    /// files may have to be opened for it.
     pub(super) async fn begin(
         &mut self,
         asker: &mut Asker,
@@ -56,7 +56,7 @@ impl Collections {
     ) {
         self.collections_max = options.collections_max;
         self.top = top(asker).await;
-        // Secondaries do not count what they write after their primary.
+        // Secondaries do not count what they write when they follow their primary.
         let writes_by_itself = [MemberState::Primary, MemberState::Standalone].contains(&state);
         self.top_tells_all = writes_by_itself && !self.top.is_empty();
         let knows_busy = self.top_tells_all && self.top.keys().any(|n| user_namespace(n).is_some());
@@ -94,12 +94,12 @@ impl Collections {
         self.look_past_our_questions(asker).await;
     }
 
-    /// The server counts our questions as work on a collection, too.
+    /// Reads `top` again, since the server also counts our questions as work on a collection.
     async fn look_past_our_questions(&mut self, asker: &mut Asker) {
         if self.top.is_empty() || self.asked.is_empty() {
             return;
         }
-        // Without an answer the earlier one stands, and everything seems to have been busy.
+        // Without an answer the earlier one is kept, and every collection seems to have been busy.
         if let Ok(reply) = asker.ask("admin", doc! { "top": 1 }).await {
             let now = read_top(&reply);
             if !now.is_empty() {
@@ -108,7 +108,7 @@ impl Collections {
         }
     }
 
-    /// Asks again about what was used, and fills in what happened since the beginning.
+    /// Asks again about what was used, and fills in what has happened since the beginning.
     pub(super) async fn finish(&mut self, asker: &mut Asker) {
         let top = if self.top.is_empty() {
             Top::new()
@@ -120,7 +120,7 @@ impl Collections {
         }
         for (namespace, statistics) in &mut self.asked {
             let name = namespace.to_string();
-            // What was not there at the beginning has done nothing before.
+            // What was not there at the beginning had done nothing before.
             let before = self.top.get(&name).copied().unwrap_or_default();
             if let Some(after) = top.get(&name) {
                 let ns = |after: u64, before: u64| after.checked_sub(before)?.checked_mul(1_000);
@@ -131,7 +131,7 @@ impl Collections {
         }
     }
 
-    /// Returns whether all answers came in time.
+    /// Asks again about the chosen collections. Returns whether all answers came in time.
     async fn ask_again(&mut self, asker: &mut Asker, top: &Top) -> bool {
         for (namespace, before) in &mut self.asked {
             let idle = self.top_tells_all && is_idle(&namespace.to_string(), &self.top, top);
@@ -161,7 +161,7 @@ impl Collections {
         true
     }
 
-    /// Collections that nobody expected to be busy.
+    /// Adds collections that unexpectedly turned out to be busy.
     async fn add_latecomers(&mut self, asker: &mut Asker, top: &Top) {
         let asked: HashSet<String> = self.asked.iter().map(|(n, _)| n.to_string()).collect();
         let during = |name: &str, busy: &Busy| {
@@ -193,13 +193,13 @@ impl Collections {
         }
     }
 
-    /// Those that were asked about, at most so many.
+    /// Returns the collections that were asked about, at most `max`.
     pub(super) fn namespaces(&self, max: usize) -> Vec<Namespace> {
         let asked = self.asked.iter().take(max);
         asked.map(|(namespace, _)| namespace.clone()).collect()
     }
 
-    /// The largest first.
+    /// Returns the facts, the largest collection first.
     pub(super) fn into_facts(self) -> Vec<CollectionFacts> {
         let mut facts: Vec<CollectionFacts> =
             self.asked.into_iter().map(|(_, s)| s.facts).collect();
@@ -208,7 +208,7 @@ impl Collections {
     }
 }
 
-/// `None` where there is no such collection.
+/// Asks about one collection; `None` if there is no such collection.
 async fn ask(asker: &mut Asker, namespace: &Namespace) -> Result<Option<Statistics>, NoAnswer> {
     let (database, collection) = (namespace.database(), namespace.collection());
     let asked = Instant::now();
@@ -239,13 +239,13 @@ async fn add_indexes(
     }
 }
 
-/// Whether nothing was done with a collection between two replies to `top`.
+/// Returns whether nothing was done with a collection between two replies to `top`.
 fn is_idle(name: &str, before: &Top, after: &Top) -> bool {
     let total_us = |top: &Top| top.get(name).map(|busy| busy.total_us);
     !before.is_empty() && !after.is_empty() && total_us(before) == total_us(after)
 }
 
-/// The later figures, and what moved between file and cache meanwhile.
+/// Returns the later figures, and what moved between file and cache meanwhile.
 fn difference(before: &Statistics, mut after: Statistics) -> Statistics {
     let moved = |after: Option<u64>, before: Option<u64>| after?.checked_sub(before?);
     after.facts.read_into_cache_bytes =
@@ -257,8 +257,8 @@ fn difference(before: &Statistics, mut after: Statistics) -> Statistics {
     after
 }
 
-/// What is asked for in any case; then the busiest since the server started; then at most `idle_max` of
-/// the rest as it comes, databases by size where that matters.
+/// Chooses the collections requested in any case; then the busiest since the server started; then at most
+/// `idle_max` of the rest in their order, with databases by size if that matters.
 fn choose(
     all: &[Namespace],
     options: &ExaminationOptions,
@@ -271,7 +271,7 @@ fn choose(
     };
     let by_time = all.iter().map(|n| (busy_us(n), n));
     let (mut busy, idle): (Vec<_>, Vec<_>) = by_time.partition(|(busy_us, _)| *busy_us > 0);
-    // Keeps the order of those that are equally busy.
+    // The sort is stable, so equally busy ones keep their order.
     busy.sort_by_key(|(busy_us, _)| std::cmp::Reverse(*busy_us));
     let mut chosen: Vec<Namespace> = Vec::new();
     let others = busy.into_iter().chain(idle.into_iter().take(idle_max));
@@ -296,7 +296,7 @@ fn user_namespace(name: &str) -> Option<Namespace> {
     (!is_own).then_some(namespace)
 }
 
-/// Routers have no such command.
+/// Returns the reply to `top`. Routers have no such command.
 pub(super) async fn top(asker: &mut Asker) -> Top {
     let what = "how long operations on each collection take";
     let reply = asker.ask_or_note("admin", doc! { "top": 1 }, what).await;
@@ -326,7 +326,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// As mongod 4.2.2 answers `top`.
+    /// Returns a reply to `top` as from mongod 4.2.2.
     fn top_reply(orders_us: i64, reading_us: i64) -> Document {
         let times = |us: i64, reading_us: i64| {
             doc! {

@@ -1,4 +1,4 @@
-//! Who belongs to a server: the members of its replica set, the shards behind a router.
+//! Finds the servers that belong to a server: the members of its replica set, the shards behind a router.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,17 +21,17 @@ pub(super) struct Fellow {
     pub(super) shard: Option<String>,
 }
 
-/// What `replSetGetStatus` says, by member name.
+/// The contents of `replSetGetStatus`, by member name.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SetStatus {
     states: HashMap<String, MemberState>,
     lags_s: HashMap<String, f64>,
-    /// Bytes copied and in all, of the member that was asked.
+    /// Bytes copied and in total, for the member that was asked.
     pub(super) initial_sync: Option<(u64, u64)>,
 }
 
 impl Hello {
-    /// Asks for it; servers before 4.4.2 know another word.
+    /// Asks the server; servers before 4.4.2 know the command by another name.
     pub(super) async fn ask(asker: &mut Asker) -> Result<Self, NoAnswer> {
         let reply = match asker.ask("admin", doc! { "hello": 1 }).await {
             Err(error) if error.is_unknown() => asker.ask("admin", doc! { "isMaster": 1 }).await?,
@@ -48,18 +48,18 @@ impl Hello {
         }
     }
 
-    /// All members of its set, arbiters too.
+    /// Returns all members of its set, including arbiters.
     pub(super) fn members(&self) -> impl Iterator<Item = &String> {
         self.data_members.iter().chain(&self.arbiters)
     }
 
-    /// Whether others replicate with it. A set of one that goes by another name than ours for it is still a
-    /// set of one, and how far its oplog reaches back bears on nobody.
+    /// Returns whether others replicate with it. A set of one that knows itself by another name than ours is
+    /// still a set of one, and how far its oplog reaches back matters to nobody.
     pub(super) fn has_company(&self) -> bool {
         self.set.is_some() && self.data_members.len() + self.arbiters.len() != 1
     }
 
-    /// The other members of its set, `own` being its name where it does not say it itself.
+    /// Returns the other members of its set; `own` is its name if it does not give one itself.
     pub(super) fn fellows(&self, own: &str) -> Vec<Fellow> {
         let me = self.me.as_deref().unwrap_or(own);
         let others = self.members().filter(|host| *host != me);
@@ -75,11 +75,11 @@ impl Hello {
 
 /// Time for asking whether a server is a router, and which shards are behind it.
 const ROUTER_TIME: Duration = Duration::from_secs(5);
-/// As many members are named as can be read.
+/// The number of members named in a message, so that it stays readable.
 const MEMBERS_SHOWN: usize = 12;
 
-/// Refuses a router (mongos): what needs data files, or the disk below them, has to be asked of a member of
-/// a shard, and the error names them. A server that does not say what it is is let pass.
+/// Refuses a router (mongos): whatever needs data files, or the disk below them, has to be asked of a member of
+/// a shard, and the error names them. A server that does not say what it is is accepted.
 pub async fn refuse_router(server: &Server) -> Result<(), ServerError> {
     let mut asker = Asker::new(server, None, ROUTER_TIME);
     match Hello::ask(&mut asker).await {
@@ -113,7 +113,7 @@ fn members_to_name(members: &[Fellow]) -> String {
     text
 }
 
-/// The members of all shards, from a router.
+/// Returns the members of all shards, as known to a router.
 pub(super) async fn shards(asker: &mut Asker) -> Vec<Fellow> {
     if let Ok(reply) = asker.ask("admin", doc! { "listShards": 1 }).await {
         let shards = reply.get_array("shards").into_iter().flatten();
@@ -131,13 +131,13 @@ pub(super) async fn shards(asker: &mut Asker) -> Vec<Fellow> {
     members_of_shards(named.filter(|(shard, _)| *shard != "config"))
 }
 
-/// Of (name, `set/host:port,host:port`).
+/// Returns the members from pairs of (name, `set/host:port,host:port`).
 fn members_of_shards<'a>(shards: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Fellow> {
     let mut fellows: Vec<Fellow> = Vec::new();
     for (shard, text) in shards {
         let hosts = text.split_once('/').map_or(text, |(_, hosts)| hosts);
         for name in hosts.split(',').filter_map(checked_name) {
-            // The map names a shard by its set and by each of its hosts as well.
+            // The map also names a shard by its set and by each of its hosts.
             if fellows.len() < MEMBERS_MAX && fellows.iter().all(|fellow| fellow.name != name) {
                 fellows.push(Fellow {
                     name,
@@ -193,7 +193,7 @@ impl SetStatus {
     }
 }
 
-/// The numbers of `replSetGetStatus.members[].state` (manual, "Replica Set Member States").
+/// Returns the state for a number of `replSetGetStatus.members[].state` (manual, "Replica Set Member States").
 fn state_of(number: Option<u64>) -> MemberState {
     match number {
         Some(1) => MemberState::Primary,

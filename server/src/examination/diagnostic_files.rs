@@ -1,7 +1,7 @@
-//! The server's own diagnostic files: its history, second by second, from before seekscope came.
+//! Reads the server's own diagnostic files: its history, second by second, from before seekscope started.
 //!
-//! Counters get the names that they have in `serverStatus`, and are the ones that are sampled from there
-//! too, so that history and present can be laid side by side.
+//! Counters get the names that they have in `serverStatus`, and are the same ones that are sampled from there,
+//! so that history and present can be compared.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -17,17 +17,17 @@ use seekscope_run::{ClockOffset, CounterSample, FtdcFacts, MemberRecord};
 
 use crate::sampling::server_status;
 
-/// Files are begun anew at 10 MB, unless their server is told otherwise.
+/// Servers begin a new file at 10 MB, unless configured otherwise.
 const FILE_MAX_BYTES: u64 = 64 << 20;
 /// A folder has 200 MB of them.
 const FILES_MAX: usize = 1_000;
-/// Some 300 counters at some hundred moments are wanted; bounds the memory.
+/// About 300 counters at some hundred moments are wanted; this bounds the memory.
 const ROWS_MAX: usize = 250_000;
-/// A clock that was put back leaves samples from the future behind.
+/// A clock that was set back leaves samples from the future behind.
 const FUTURE_MAX_NS: u64 = 60_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Why the history could not be read.
+/// The reason why the history could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagnosticFilesError {
     #[error("{path}: {source}; run as root or as the server's user")]
@@ -39,8 +39,8 @@ pub enum DiagnosticFilesError {
     NoFiles { path: PathBuf },
 }
 
-/// Where a server keeps them, as it sees the path itself: its parameter says so, else it is the usual
-/// folder below its data directory.
+/// Returns where a server keeps its files, as it sees the path itself: the folder named by its parameter,
+/// otherwise the usual folder below its data directory.
 pub fn folder_of(record: &MemberRecord) -> Option<PathBuf> {
     let named = record.parameter("diagnosticDataCollectionDirectoryPath");
     match named.filter(|path| path.starts_with('/')) {
@@ -49,9 +49,9 @@ pub fn folder_of(record: &MemberRecord) -> Option<PathBuf> {
     }
 }
 
-/// The last `history` of a folder's files ([`folder_of`]), thinned out to at most `points_max` moments, in the
-/// order of time. Their source is [`COUNTERS_OF_FTDC`]; times are on the monotonic clock by way of
-/// `clock`, so that what is older than the host's start is left out.
+/// Reads the last `history` of a folder's files ([`folder_of`]), thinned out to at most `points_max` moments,
+/// in time order. Their source is [`COUNTERS_OF_FTDC`]; times are converted to the monotonic clock by `clock`,
+/// so anything older than the host's start is left out.
 ///
 /// Reads one file at a time into memory, the newest first. Damaged chunks are counted and left out.
 pub fn read_history(
@@ -72,7 +72,7 @@ pub fn read_history(
                     break;
                 }
             }
-            // Servers delete old files as we look.
+            // Servers may delete old files meanwhile.
             Err(source) if source.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
                 first_failure.get_or_insert(DiagnosticFilesError::Io { path, source });
@@ -85,9 +85,9 @@ pub fn read_history(
     }
 }
 
-/// Wall clock of the newest sample, ns since 1970: where the history ends of files that were brought
-/// from elsewhere, for a `clock` that [`read_history`] takes for now. `None` where no file has a sample
-/// that is whole.
+/// Returns the wall-clock time of the newest sample, ns since 1970. For files that were copied from elsewhere
+/// this is the end of the history, to be used in the `clock` that [`read_history`] takes as the present. `None`
+/// if no file has an intact sample.
 pub fn newest_realtime_ns(folder: &Path) -> Result<Option<u64>, DiagnosticFilesError> {
     let files = newest_first(folder)?;
     let newest = files.iter().find_map(|path| {
@@ -108,7 +108,8 @@ pub fn newest_realtime_ns(folder: &Path) -> Result<Option<u64>, DiagnosticFilesE
     Ok(newest)
 }
 
-/// The interim file has what is not in the others yet; their names begin with their date.
+/// Returns the files, the newest first. The interim file holds what is not yet in the others, whose names begin
+/// with their date.
 fn newest_first(folder: &Path) -> Result<Vec<PathBuf>, DiagnosticFilesError> {
     let failed = |source| DiagnosticFilesError::Io {
         path: folder.into(),
@@ -134,19 +135,19 @@ fn newest_first(folder: &Path) -> Result<Vec<PathBuf>, DiagnosticFilesError> {
     Ok(files)
 }
 
-/// What a file grows to beyond the limit while it is read is left for the next time.
+/// Reads a whole file. Growth beyond the limit while it is read is left for the next time.
 fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(FILE_MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Opens a regular file so that nobody notices: not even the time of the last access is written. What
-/// has taken its place since the folder was listed, a link or a pipe, is refused without waiting for it.
+/// Opens a regular file without leaving a trace: not even the access time is written. A link or pipe that has
+/// replaced it since the folder was listed is refused without waiting for it.
 fn open(path: &Path) -> io::Result<File> {
     let flags =
         OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    // NOATIME is granted to the owner and to CAP_FOWNER only (open(2)).
+    // NOATIME is granted only to the owner and to CAP_FOWNER (open(2)).
     let opened = match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
         Err(Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
         other => other,
@@ -161,14 +162,14 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What is taken over.
+/// The history read so far.
 struct History {
     clock: ClockOffset,
-    /// Wall clock, ns since 1970.
+    /// Start of the history: wall clock, ns since 1970.
     from_ns: u64,
-    /// One moment is taken of each stretch of this length.
+    /// One moment is taken from each stretch of this length.
     stride_ns: u64,
-    /// Stretches that have their moment.
+    /// Stretches that already have their moment.
     taken: HashSet<u64>,
     facts: FtdcFacts,
     rows: Vec<CounterSample>,
@@ -192,7 +193,7 @@ impl History {
         self.rows.len() >= ROWS_MAX
     }
 
-    /// Returns whether the file reaches back to the beginning of what is wanted.
+    /// Adds a file. Returns whether it reaches back to the beginning of what is wanted.
     fn add_file(&mut self, bytes: &[u8]) -> bool {
         let from_ms = i64::try_from(self.from_ns / NS_PER_MS).unwrap_or(i64::MAX);
         let mut chunks = Vec::new();
@@ -247,7 +248,7 @@ impl History {
         }
     }
 
-    /// The moment on the monotonic clock, if it is wanted and its stretch has none yet.
+    /// Returns the moment on the monotonic clock, if it is wanted and its stretch has none yet.
     fn take(&mut self, start_ms: i64) -> Option<u64> {
         let at_ns = u64::try_from(start_ms).ok()?.checked_mul(NS_PER_MS)?;
         let since_ns = at_ns.checked_sub(self.from_ns)?;
@@ -280,8 +281,8 @@ impl History {
     }
 }
 
-/// A metric's path below `serverStatus`, if it is one of the counters that are kept. From MongoDB 8.0
-/// on a member of a cluster puts the section into another, by its role.
+/// Returns a metric's path below `serverStatus`, if it is one of the counters that are kept. From MongoDB 8.0
+/// on, a member of a cluster puts the section into another one, named by its role.
 fn counter_path<'a, 'b>(path: &'b [&'a str]) -> Option<&'b [&'a str]> {
     let below = match path {
         ["serverStatus", below @ ..] => below,
@@ -304,7 +305,7 @@ mod tests {
         realtime_ns: 1_700_000_000_000 * NS_PER_MS,
     };
 
-    /// A sample of so many seconds ago.
+    /// Returns a sample from this many seconds ago.
     fn sample(ago_s: i64) -> Document {
         let start = DateTime::from_millis(NOW_MS - ago_s * 1_000);
         let status = doc! {
@@ -314,7 +315,7 @@ mod tests {
         doc! { "start": start, "serverStatus": status, "systemMetrics": { "cpu": 1 }, "end": start }
     }
 
-    /// A file with a chunk for each range of seconds ago, the oldest first.
+    /// Writes a file with a chunk for each range of seconds ago, the oldest first.
     fn write(folder: &Path, name: &str, chunks: &[(i64, i64)]) {
         let metadata = writing::bytes(&doc! { "_id": DateTime::now(), "type": 0, "doc": {} });
         let chunks = chunks.iter().map(|&(from_s, to_s)| {
@@ -349,7 +350,7 @@ mod tests {
         let folder = folder();
         let hour = Duration::from_secs(3_600);
         let (facts, rows) = read_history(folder.path(), hour, 3_600, CLOCK).unwrap();
-        // Of 3600 to 3101 s and 310 to 1 s ago; the oldest file is not needed.
+        // From 3600 to 3101 s and 310 to 1 s ago; the oldest file is not needed.
         assert_eq!((facts.files, facts.samples), (3, 500 + 310));
         assert_eq!(facts.damaged_chunks, 0);
         assert_eq!(facts.last_realtime_ns, CLOCK.realtime_ns - 1_000_000_000);
@@ -369,7 +370,7 @@ mod tests {
     fn nobody_notices_the_reading() {
         let folder = folder();
         let path = folder.path().join("metrics.interim");
-        // An old time of access is what relatime would bring up to date.
+        // An old access time, which relatime would update.
         let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let times = fs::FileTimes::new().set_accessed(long_ago);
         File::options()
@@ -410,7 +411,7 @@ mod tests {
         let folder = folder();
         let (facts, rows) =
             read_history(folder.path(), Duration::from_secs(3_600), 60, CLOCK).unwrap();
-        // A minute each: of the 60 minutes, 3600..3101 s ago touch 9, 310..1 s ago 6.
+        // One per minute: of the 60 minutes, 3600..3101 s ago touch 9, 310..1 s ago 6.
         assert_eq!(facts.samples, 15);
         assert_eq!(rows.len(), 30);
     }

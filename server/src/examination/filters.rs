@@ -1,17 +1,17 @@
-//! What a running operation selects documents by: the names of its fields, never their values.
+//! Finds what a running operation selects documents by: the names of its fields, never their values.
 
 use mongodb::bson::{Bson, Document};
 use seekscope_run::FilterSeen;
 
 use crate::replies::at;
 
-/// Bounds what a hostile reply can make us keep. A longer name counts, but is not kept.
+/// Bounds what a hostile reply can make us keep. A longer name is counted, but not kept.
 const FIELDS_MAX: usize = 20;
 const NAME_MAX_CHARS: usize = 100;
 const DEPTH_MAX: usize = 5;
 const STAGES_MAX: usize = 100;
 
-/// Stages that turn what matched into other or fewer documents.
+/// Stages that turn the matches into other or fewer documents.
 const REDUCING: [&str; 9] = [
     "$group",
     "$count",
@@ -24,11 +24,11 @@ const REDUCING: [&str; 9] = [
     "$merge",
 ];
 
-/// Of an operation as `currentOp` shows it; `None` where it shows no command, cuts it off, or the command
-/// is of a kind that is not known.
+/// Returns the filter of an operation as `currentOp` shows it; `None` if it shows no command or only a part of
+/// one, or if the command is of an unknown kind.
 pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
     let document = |path: &[&str]| at(operation, path).and_then(Bson::as_document);
-    // Of a getmore the command that opened its cursor; servers up to 3.4 call a command `query`.
+    // A getmore is judged by the command that opened its cursor; servers up to 3.4 call a command `query`.
     let command = document(&["cursor", "originatingCommand"])
         .or_else(|| document(&["originatingCommand"]))
         .or_else(|| document(&["command"]).filter(|command| !command.is_empty()))
@@ -48,7 +48,7 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
         "aggregate" => of_pipeline(command.get_array("pipeline").ok()?),
         "findAndModify" | "findandmodify" => of("query", false),
         "count" | "distinct" | "mapReduce" | "mapreduce" => of("query", true),
-        // A single update or delete of a batch.
+        // A single update or delete from a batch.
         "q" => of("q", false),
         _ => None,
     }
@@ -58,8 +58,8 @@ fn has(command: &Document, name: &str) -> bool {
     command.get(name).is_some_and(|value| *value != Bson::Null)
 }
 
-/// The stages `$match` that it begins with; what is filtered after a group has been read already. The
-/// server may move one that comes after other stages to the beginning: then nothing is known.
+/// Reads the `$match` stages at the beginning of a pipeline; what is filtered after a group has already been
+/// read. The server may move a `$match` that comes after other stages to the beginning: then nothing is known.
 fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
     let stages: Vec<&Document> = stages
         .iter()
@@ -91,7 +91,7 @@ fn fields(filter: &Document) -> Vec<String> {
     found
 }
 
-/// Conditions of `$and` count as their own.
+/// Adds the fields of a filter. Conditions of `$and` count like top-level ones.
 fn add(found: &mut Vec<String>, filter: &Document, depth: usize) {
     for (name, condition) in filter {
         let parts = condition.as_array().filter(|_| name == "$and" && depth > 0);

@@ -1,4 +1,4 @@
-//! Which collections there are.
+//! Lists the collections of a server.
 
 use std::collections::HashSet;
 
@@ -11,29 +11,29 @@ use crate::replies::number;
 
 const DATABASES_MAX: usize = 500;
 pub(super) const COLLECTIONS_LISTED_MAX: usize = 200_000;
-/// Of so few databases all collections are looked through, in whatever order.
+/// With this few databases all collections are read, in any order.
 const FEW_DATABASES: usize = 3;
-/// What the server keeps for itself. The oplog is looked at apart.
+/// Databases that the server keeps for itself. The oplog is examined separately.
 pub(super) const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 pub(super) const BUCKETS: &str = "system.buckets.";
 
 /// Whose collections are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Those of users, without what the server keeps for itself.
+    /// Collections of users, without those that the server keeps for itself.
     Users,
-    /// Every one that has files.
+    /// Every collection that has files.
     All,
 }
 
-/// All collections that have files of their own. With `by_size` those of the largest database come first,
-/// where there are more than a few databases; the server's own come last.
+/// Returns all collections that have files of their own. With `by_size`, those of the largest database come
+/// first if there are more than a few databases; the server's own come last.
 pub(super) async fn list(asker: &mut Asker, scope: Scope, by_size: bool) -> Vec<Namespace> {
     let what = "which collections there are";
     let names = doc! { "listDatabases": 1, "nameOnly": true };
     let reply = asker.ask_or_note("admin", names, what).await;
     let mut found = databases(&reply, scope);
-    // Adding up sizes takes the server long where there are very many collections.
+    // Adding up sizes takes the server long if there are very many collections.
     if by_size
         && found.len() > FEW_DATABASES
         && let Ok(reply) = asker.ask("admin", doc! { "listDatabases": 1 }).await
@@ -74,8 +74,8 @@ fn databases(reply: &Document, scope: Scope) -> Vec<String> {
     sized.into_iter().map(|(_, _, name)| name.into()).collect()
 }
 
-/// Those that have files of their own: no views; of users no system collections but the buckets of time
-/// series.
+/// Returns those that have files of their own: no views, and of users' collections no system collections except
+/// the buckets of time series.
 fn collections(database: &str, entries: &[Document], scope: Scope) -> Vec<Namespace> {
     let named: Vec<(&str, &str)> = entries
         .iter()

@@ -1,4 +1,4 @@
-//! One server of the deployment while it is examined.
+//! One server of the deployment during its examination.
 
 use std::time::Duration;
 
@@ -19,12 +19,13 @@ use crate::process::ProcFs;
 use crate::sampling::{Sampler, server_status};
 use crate::server::Server;
 
-/// For getting connected to another member. Below the limit of an answer, so that the reason is told.
+/// Time limit for connecting to another member. It is below the limit for an answer, so that the reason becomes
+/// known.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// One look must not delay the next for long.
 const LOOK_TIME: Duration = Duration::from_millis(2_500);
 
-/// A member of the deployment, the connection to it, and what it has answered.
+/// A member of the deployment, the connection to it, and its answers so far.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) record: MemberRecord,
@@ -38,7 +39,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The server that all is about, through a direct connection.
+    /// Creates the examined server, through a direct connection.
     pub(super) fn examined(server: &Server, time: Duration) -> Self {
         let first = server.addresses().first();
         let name = first.map(|(host, port)| address(host, *port));
@@ -56,7 +57,7 @@ impl Member {
         }
     }
 
-    /// Another one, of which the examined server's set has this to say.
+    /// Creates another member from what the examined server's set says about it.
     pub(super) fn fellow(
         server: &Server,
         fellow: &Fellow,
@@ -84,7 +85,7 @@ impl Member {
         }
     }
 
-    /// Who the examined server is, and with `members` who its fellows are.
+    /// Asks the examined server what it is and, with `members`, which other members there are.
     pub(super) async fn introduce(&mut self, members: bool) -> Vec<Fellow> {
         let Some(asker) = &mut self.asker else {
             return Vec::new();
@@ -116,7 +117,7 @@ impl Member {
         }
     }
 
-    /// Whether another member answers and has data. If not, its record says why.
+    /// Returns whether another member answers and has data. If not, its record says why.
     pub(super) async fn greet(&mut self) -> bool {
         let Some(asker) = &mut self.asker else {
             return false;
@@ -137,7 +138,7 @@ impl Member {
         self.asker.is_some()
     }
 
-    /// Asks everything once.
+    /// Asks every question once.
     pub(super) async fn gather(&mut self, proc_fs: &ProcFs, options: &ExaminationOptions) {
         let Some(asker) = &mut self.asker else {
             return;
@@ -157,7 +158,7 @@ impl Member {
             )
             .await;
         let mut target = asker.server.target_facts(&build, &cmd_line, &status);
-        // Nobody asks for the process of another member, and looking for it takes time.
+        // Nothing needs the process of another member, and finding it takes time.
         if self.is_examined {
             let located = asker.server.locate(&mut target, proc_fs).await;
             asker.missing.extend(located.err());
@@ -187,7 +188,7 @@ impl Member {
         }
     }
 
-    /// Asks again what is compared with the beginning.
+    /// Asks again for what is compared with the beginning.
     pub(super) async fn finish(&mut self, time: Duration) {
         if let Some(asker) = &mut self.asker {
             asker.allow(time);
@@ -203,7 +204,7 @@ impl Member {
         &self.status
     }
 
-    /// The collections that were asked about, at most so many.
+    /// Returns the collections that were asked about, at most `max`.
     pub(super) fn namespaces(&self, max: usize) -> Vec<Namespace> {
         self.collections.namespaces(max)
     }
@@ -213,7 +214,7 @@ impl Member {
         Some(Sampler::of_member(&self.record.name, &asker.server))
     }
 
-    /// Record, what is missing from it, and commands sent.
+    /// Returns the record, what is missing from it, and the number of commands sent.
     pub(super) fn into_parts(self) -> (MemberRecord, Vec<Limitation>, u64) {
         let mut record = self.record;
         record.operations = self.looks.seen();

@@ -1,10 +1,10 @@
-//! Asking a server and its fellows what bears on the disk, without getting in their way.
+//! Asks a server and the other members for what bears on the disk, without getting in their way.
 //!
-//! [`choose_member`] picks the one server that is examined; [`Examination::begin`] asks everything once,
-//! [`Examination::look`] sees what is running, [`Examination::finish`] asks again what is worth
-//! comparing. Only commands that read are sent, each with a limit of time on both sides. What is refused
-//! becomes a [`Limitation`] that names the least right that would grant it ([`rights`]), never an error.
-//! No document's value is kept.
+//! [`choose_member`] picks the one server that is examined; [`Examination::begin`] asks every question once,
+//! [`Examination::look`] sees what is running, [`Examination::finish`] asks again for what is worth comparing.
+//! Only commands that read are sent, each with a time limit on both sides. Anything refused becomes a
+//! [`Limitation`] that names the least right that would grant it ([`rights`]), never an error. No document's
+//! value is kept.
 
 mod asking;
 mod choice;
@@ -40,22 +40,22 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use member::Member;
 
-/// Beyond this time the examined server is asked nothing more, at the beginning and at the end.
+/// Total time for questions to the examined server, at the beginning and at the end.
 const BEGIN_TIME: Duration = Duration::from_secs(8);
 const END_TIME: Duration = Duration::from_secs(5);
 /// The same for every other member, at the beginning and at the end each; all are asked at once.
 const OTHERS_TIME: Duration = Duration::from_secs(5);
-/// Others are only compared with the examined one.
+/// Other members are only compared with the examined one.
 const COLLECTIONS_OF_OTHERS: usize = 10;
 
-/// What is asked for.
+/// The options of an examination.
 #[derive(Debug, Clone)]
 pub struct ExaminationOptions {
-    /// To be asked about in any case.
+    /// Collections to be asked about in any case.
     pub collections: Vec<Namespace>,
-    /// Most collections that are asked for statistics.
+    /// The most collections that are asked for statistics.
     pub collections_max: usize,
-    /// Ask the other members of the set or cluster too.
+    /// Whether to ask the other members of the set or cluster too.
     pub members: bool,
 }
 
@@ -69,7 +69,7 @@ impl Default for ExaminationOptions {
     }
 }
 
-/// An examination under way: the server, its fellow members, and what they have answered so far.
+/// An examination under way: the server, the other members, and their answers so far.
 #[derive(Debug)]
 pub struct Examination {
     deployment: Deployment,
@@ -77,20 +77,20 @@ pub struct Examination {
     others: Vec<Member>,
 }
 
-/// What came out.
+/// The results of an examination.
 #[derive(Debug, Clone, Default)]
 pub struct Examined {
     pub deployment: Deployment,
-    /// The examined one first.
+    /// All members, the examined one first.
     pub members: Vec<MemberRecord>,
     pub limitations: Vec<Limitation>,
-    /// Sent to all servers together.
+    /// Commands sent to all servers together.
     pub commands: u64,
 }
 
 impl Examination {
-    /// Asks everything once: the examined server for at most eight seconds, then all others at once
-    /// for at most five.
+    /// Asks every question once: the examined server for at most eight seconds, then all others at once for at
+    /// most five.
     pub async fn begin(server: &Server, proc_fs: &ProcFs, options: &ExaminationOptions) -> Self {
         let mut examined = Member::examined(server, BEGIN_TIME);
         let fellows = examined.introduce(options.members).await;
@@ -115,34 +115,34 @@ impl Examination {
         }
     }
 
-    /// How the server stands to others.
+    /// Returns the kind of deployment that the server belongs to.
     pub fn deployment(&self) -> Deployment {
         self.deployment
     }
 
-    /// What is known of the examined server so far.
+    /// Returns what is known about the examined server so far.
     pub fn examined(&self) -> &MemberRecord {
         &self.examined.record
     }
 
-    /// What is known of the other members so far.
+    /// Returns what is known about the other members so far.
     pub fn others(&self) -> impl Iterator<Item = &MemberRecord> {
         self.others.iter().map(|member| &member.record)
     }
 
-    /// A sampler of `serverStatus` for each other member that answered.
+    /// Returns a sampler of `serverStatus` for each other member that answered.
     pub fn samplers_of_others(&self) -> Vec<Sampler> {
         let reached = self.others.iter().filter_map(Member::sampler);
         reached.collect()
     }
 
-    /// One look at what the examined server is doing; to be called every second or two. Takes as long
-    /// as the server does, at most two and a half seconds.
+    /// Looks once at what the examined server is doing; to be called every second or two. Takes as long as the
+    /// server does, at most two and a half seconds.
     pub async fn look(&mut self) {
         self.examined.look().await;
     }
 
-    /// Asks again what is worth comparing, all servers at once: at most five seconds.
+    /// Asks again for what is worth comparing, all servers at once; takes at most five seconds.
     pub async fn finish(self) -> Examined {
         let Self {
             deployment,

@@ -1,5 +1,5 @@
-//! What a server is doing, folded over many looks. Of an operation only its kind, where it works, the
-//! key names of its plan and filter and its progress are kept: never a value, never a document.
+//! What a server is doing, folded over many looks. Only an operation's kind, where it works, the key names of
+//! its plan and filter, and its progress are kept: never a value, never a document.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use super::rights;
 use crate::replies::{at, number};
 use crate::server::APPLICATION;
 
-/// Different operations that are told apart, and those that are kept in the end.
+/// The number of different operations that are distinguished, and the number kept in the end.
 const DIFFERENT_MAX: usize = 1_000;
 const KEPT_MAX: usize = 100;
-/// Of one look.
+/// The most operations read in one look.
 const OPERATIONS_MAX: usize = 20_000;
 const TEXT_MAX_CHARS: usize = 300;
 
-/// What makes two operations alike.
+/// The properties that make two operations alike.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Alike {
     kind: String,
@@ -28,7 +28,7 @@ struct Alike {
     filter: Option<FilterSeen>,
 }
 
-/// What was seen of running operations, summed up over all looks.
+/// The running operations that were seen, summed up over all looks.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     seen: HashMap<Alike, OperationSeen>,
@@ -45,7 +45,7 @@ struct Running {
 }
 
 impl Looks {
-    /// Asks once what is running. Once refused it is not asked again.
+    /// Asks once what is running. Once refused, it does not ask again.
     pub(super) async fn look(&mut self, asker: &mut Asker) {
         if self.is_refused {
             return;
@@ -92,7 +92,7 @@ impl Looks {
         }
     }
 
-    /// An initial sync, which is no operation to the server: bytes copied and in all.
+    /// Records an initial sync, which the server does not list as an operation: bytes copied and in total.
     pub(super) fn initial_sync(&mut self, progress: Option<(u64, u64)>) {
         if progress.is_some() {
             let alike = Alike {
@@ -107,7 +107,7 @@ impl Looks {
         }
     }
 
-    /// What was seen, the longest first.
+    /// Returns what was seen, the longest first.
     pub(super) fn seen(&self) -> Vec<OperationSeen> {
         let mut seen: Vec<OperationSeen> = self.seen.values().cloned().collect();
         seen.sort_by(|a, b| {
@@ -130,7 +130,8 @@ impl Looks {
 }
 
 impl Running {
-    /// `None` for what is no work: our own questions, waiting for news, idle threads of the server.
+    /// Reads an operation; `None` for what is not work: our own questions, waiting for news, idle threads of
+    /// the server.
     fn read(operation: &Document) -> Option<Self> {
         let text = |name: &str| operation.get_str(name).unwrap_or_default();
         let message = text("msg");
@@ -167,7 +168,7 @@ impl Running {
     }
 }
 
-/// For a lock, for flow control, or in a queue for a ticket (MongoDB 8.0).
+/// Returns whether it waits for a lock, for flow control, or in a queue for a ticket (MongoDB 8.0).
 fn is_waiting(operation: &Document) -> bool {
     let flag = |name: &str| operation.get_bool(name).unwrap_or(false);
     flag("waitingForLock")
@@ -195,7 +196,7 @@ fn kind(operation: &Document) -> String {
     }
 }
 
-/// The command's first word, where it looks like one. A long command comes as text that was cut off.
+/// Returns the command's first word, if it looks like one. A long command is given as truncated text.
 fn command_name(operation: &Document) -> Option<String> {
     let command = ["command", "query"]
         .iter()
@@ -208,8 +209,8 @@ fn command_name(operation: &Document) -> Option<String> {
     (is_word && !name.is_empty()).then(|| name.to_string())
 }
 
-/// `IXSCAN { a: 1, b: "text" }`: a summary of a plan has key names and directions. Whatever else stands
-/// after a name is replaced.
+/// Replaces everything but names: a summary of a plan such as `IXSCAN { a: 1, b: "text" }` should have key
+/// names and directions, and anything else after a name is replaced.
 fn plan_without_values(plan: &str) -> String {
     let mut kept = String::new();
     let mut is_value = false;
@@ -236,7 +237,7 @@ fn plan_without_values(plan: &str) -> String {
     kept
 }
 
-/// A direction or kind of an index key as it stands; anything else as a question mark.
+/// Returns a direction or kind of an index key as it is; anything else as a question mark.
 fn direction(value: &str) -> String {
     const KINDS: [&str; 5] = ["text", "hashed", "2d", "2dsphere", "columnstore"];
     let bare = value.trim().trim_matches('"');
@@ -261,7 +262,7 @@ mod tests {
         Running::read(operation)
     }
 
-    /// As mongod 4.2.2 shows them, without what nobody reads.
+    /// As mongod 4.2.2 shows operations, without the fields that nobody reads.
     fn scan(microsecs: i64) -> Document {
         doc! {
             "type": "op", "desc": "conn7", "appName": "shop", "active": true, "op": "query",

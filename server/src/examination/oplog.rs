@@ -1,4 +1,4 @@
-//! How long the oplog reaches back.
+//! Finds how far back the oplog reaches.
 
 use mongodb::bson::{Document, doc};
 use seekscope_run::OplogFacts;
@@ -10,8 +10,8 @@ use crate::replies::{first_batch, number};
 const DATABASE: &str = "local";
 const COLLECTION: &str = "oplog.rs";
 
-/// Of a member of a replica set; `None` where its size or its entries are not told, or where it has no
-/// size to keep to.
+/// Returns the facts about the oplog of a member of a replica set; `None` if its size or its entries cannot be
+/// read, or if it has no size limit.
 pub(super) async fn facts(asker: &mut Asker) -> Option<OplogFacts> {
     let stats = match statistics::ask(asker, DATABASE, COLLECTION).await {
         Ok(stats) => stats,
@@ -41,7 +41,8 @@ fn sizes(stats: &Document, window_s: f64) -> Option<OplogFacts> {
     })
 }
 
-/// Between the first and the last entry; `None` of an empty oplog. Only their time stamps are read.
+/// Returns the time between the first and the last entry, s; `None` for an empty oplog. Only their timestamps
+/// are read.
 async fn window_s(asker: &mut Asker) -> Result<Option<f64>, NoAnswer> {
     let mut seconds = Vec::new();
     for order in [1, -1] {

@@ -1,20 +1,20 @@
-//! The least that a login, and the program itself, must be allowed: one list, from which come the role
-//! to create, and the remedy wherever something was refused.
+//! The least that a login, and the program itself, must be allowed: a single list from which come both the role
+//! to create and the remedy wherever something was refused.
 
 use std::fmt::Write as _;
 
-/// What a right applies to in the server's terms.
+/// What a right applies to, in the server's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     Cluster,
-    /// All collections of all databases but the system's own.
+    /// All collections of all databases except the system's own.
     AnyCollection,
     /// Buckets of time series, which are system collections.
     TimeSeriesBuckets,
     Oplog,
 }
 
-/// A right of the server and what is missing from an examination without it.
+/// A right of the server and what an examination lacks without it.
 #[derive(Debug, Clone, Copy)]
 pub struct Right {
     pub resource: Resource,
@@ -22,7 +22,7 @@ pub struct Right {
     pub action: &'static str,
     /// The part of the report that needs it.
     pub section: &'static str,
-    /// The first server release that knows the resource or action, where not all do.
+    /// The first server release that knows the resource or action, if not all do.
     pub since: Option<&'static str>,
 }
 
@@ -42,7 +42,7 @@ const fn right(resource: Resource, action: &'static str, section: &'static str) 
     }
 }
 
-/// Every right that is made use of.
+/// Every right that is used.
 pub const RIGHTS: &[Right] = &[
     right(
         Resource::Cluster,
@@ -134,7 +134,7 @@ pub const RIGHTS: &[Right] = &[
     right(Resource::Oplog, "find", "the oplog's window"),
 ];
 
-/// What Linux must allow for what the server does not tell.
+/// Capabilities of Linux needed for what the server does not report.
 pub const CAPABILITIES: &[Capability] = &[
     Capability {
         name: "CAP_BPF",
@@ -158,7 +158,7 @@ pub const CAPABILITIES: &[Capability] = &[
     },
 ];
 
-/// Which right a command needs; where it is of another name.
+/// The right that a command needs, where its name differs from the command's.
 const NEEDED: &[(&str, &str)] = &[
     ("$listCatalog", "listIndexes"),
     ("currentOp", "inprog"),
@@ -167,7 +167,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("count", "find"),
 ];
 
-/// Built-in roles with which commands go that an examination does without.
+/// Built-in roles that allow commands which an examination does not use.
 const ROLES: &[(&str, &str)] = &[
     ("insert", "readWrite on the database"),
     ("update", "readWrite on the database"),
@@ -189,7 +189,7 @@ fn of_command(command: &str) -> Option<&'static Right> {
     RIGHTS.iter().find(|right| right.action == action)
 }
 
-/// What to do when a command of an examination was refused.
+/// Returns what to do when a command of an examination was refused.
 pub(super) fn remedy(command: &str) -> String {
     match of_command(command) {
         Some(right) => format!(
@@ -201,7 +201,7 @@ pub(super) fn remedy(command: &str) -> String {
     }
 }
 
-/// Which right to grant for a command that the server does not let the user run.
+/// Returns which right to grant for a command that the server does not let the user run.
 pub(crate) fn grant(command: &str) -> String {
     if let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == command) {
         return format!("grant the user the built-in role {role}");
@@ -222,7 +222,7 @@ impl Resource {
         }
     }
 
-    /// As mongosh wants it.
+    /// Returns the resource in mongosh's form.
     fn document(self) -> &'static str {
         match self {
             Self::Cluster => "{ cluster: true }",
@@ -240,7 +240,7 @@ const RESOURCES: [Resource; 4] = [
     Resource::Oplog,
 ];
 
-/// The release from which on all servers know a resource; `None` where all do.
+/// Returns the release from which on all servers know a resource; `None` if all do.
 fn since(resource: Resource) -> Option<&'static str> {
     let mut rights = RIGHTS.iter().filter(|right| right.resource == resource);
     rights.find_map(|right| right.since)
@@ -251,7 +251,7 @@ fn major(version: &str) -> u32 {
     number.unwrap_or(0)
 }
 
-/// The privilege as mongosh wants it, each right with what it is for.
+/// Returns the privilege in mongosh's form, each right with its purpose.
 fn privilege(resource: Resource, indent: &str) -> String {
     let mut text = format!("{indent}{{ resource: {}, actions: [\n", resource.document());
     for right in RIGHTS.iter().filter(|right| right.resource == resource) {
@@ -262,9 +262,9 @@ fn privilege(resource: Resource, indent: &str) -> String {
     text
 }
 
-/// Text for mongosh that creates the role, with what each right is for; and below it, as comments, the
-/// capabilities of Linux. A server refuses a role with resources that it does not know: of those only
-/// the ones that `version` knows are in it; where the version is not known, the text finds it out itself.
+/// Returns text for mongosh that creates the role, with the purpose of each right, followed by the capabilities
+/// of Linux as comments. A server refuses a role with unknown resources, so only those that `version` knows are
+/// included; if the version is not known, the text finds it out itself.
 pub fn role_script(version: Option<&str>) -> String {
     let mut text = String::from(
         "// The least role that seekscope doctor can use in full. Whatever is left out turns off the part\n\

@@ -1,4 +1,4 @@
-//! The servers behind a router: a mongos keeps no data, so what its process uses of CPU and disk says
+//! Finds the servers behind a router. A mongos keeps no data, so the CPU and disk use of its process says
 //! nothing about the work, and its shards are asked instead.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::hello::Hello;
 use crate::sampling::server_status;
 use crate::server::Server;
 
-/// For asking the router, and after it for asking all members of its shards at once.
+/// Time for asking the router, and then again for asking all members of its shards at once.
 const TIME: Duration = Duration::from_secs(5);
 
 /// The members of the shards behind a router, as far as they could be found.
@@ -25,12 +25,12 @@ pub struct Routed {
     pub members: Vec<String>,
     /// The members that take their shards' writes and let their counters be read, by `host:port`.
     pub primaries: Vec<(String, Server)>,
-    /// One for each shard of which nobody tells.
+    /// One limitation for each shard whose counters nobody provides.
     pub missing: Vec<Limitation>,
 }
 
 impl Routed {
-    /// `None` of a server that keeps data itself, or does not say what it is.
+    /// Finds the members; `None` for a server that keeps data itself, or does not say what it is.
     pub async fn find(server: &Server) -> Option<Self> {
         let mut asker = Asker::new(server, None, TIME);
         let hello = Hello::ask(&mut asker).await.ok()?;
@@ -54,7 +54,7 @@ impl Routed {
         Some(routed)
     }
 
-    /// A shard by its members and what each of them said.
+    /// Adds a shard, given its members and the answer of each.
     fn add(&mut self, members: &[(&Fellow, Result<Option<Server>, String>)]) {
         let shard = members.first().and_then(|(member, _)| member.shard.clone());
         let shard = shard.unwrap_or_else(|| "a shard".into());
@@ -79,7 +79,8 @@ impl Routed {
     }
 }
 
-/// The member, if it takes writes and lets its counters be read; why it could not be asked.
+/// Returns the member if it takes writes and lets its counters be read. An error says why it could not be
+/// asked.
 async fn primary(router: &Server, member: &Fellow) -> Result<Option<Server>, String> {
     let server = router.member(&member.name, TIME);
     let server = server.map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
-//! Settings of a server that bear on the disk, as its configuration and parameters have them.
+//! Reads the settings of a server that bear on the disk from its configuration and parameters.
 //!
-//! Only what is on a list is taken over: the rest can hold secrets, paths of keys, names of hosts.
+//! Only listed settings are kept: the rest can hold secrets, paths of keys, names of hosts.
 
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::NamedValue;
@@ -13,7 +13,7 @@ const TEXT_MAX_CHARS: usize = 1_000;
 const DEPTH_MAX: usize = 8;
 const WARNINGS_MAX: usize = 50;
 
-/// Beginnings of options that are kept.
+/// Prefixes of the options that are kept.
 const OPTIONS: [&str; 12] = [
     "storage.",
     "replication.",
@@ -28,12 +28,12 @@ const OPTIONS: [&str; 12] = [
     "security.enableEncryption",
     "systemLog.path",
 ];
-/// Options among them that name keys.
+/// Words in the names of options that hold keys, which are never kept.
 const NEVER: [&str; 2] = ["key", "password"];
-/// How `setParameter` of the configuration is flattened.
+/// The prefix of `setParameter` options in the flattened configuration.
 const SET_PARAMETER: &str = "setParameter.";
 
-/// Beginnings of parameters that bear on the disk.
+/// Prefixes of the parameters that bear on the disk.
 const PARAMETERS: [&str; 29] = [
     "batchUserMultiDeletes",
     "cachePressure",
@@ -66,14 +66,14 @@ const PARAMETERS: [&str; 29] = [
     "notablescan",
 ];
 
-/// What `getParameter` says.
+/// The contents of the reply to `getParameter`.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Parameters {
     pub(super) values: Vec<NamedValue>,
     pub(super) compatibility_version: Option<String>,
 }
 
-/// Of the reply to `getCmdLineOpts`, flattened with dots.
+/// Returns the options from the reply to `getCmdLineOpts`, flattened with dots.
 pub(super) fn options(reply: &Document) -> Vec<NamedValue> {
     let mut values = Vec::new();
     if let Ok(parsed) = reply.get_document("parsed") {
@@ -125,7 +125,7 @@ fn push(values: &mut Vec<NamedValue>, name: &str, value: &Bson) {
     }
 }
 
-/// Asks for all parameters at once, which is how a server that lacks some says so most cheaply.
+/// Asks for all parameters at once, which is the cheapest way with a server that lacks some.
 pub(super) async fn parameters(asker: &mut Asker) -> Parameters {
     let command = doc! { "getParameter": "*" };
     let reply = asker.ask_or_note("admin", command, "its parameters").await;
@@ -153,7 +153,7 @@ fn read_parameters(reply: &Document) -> Parameters {
     parameters
 }
 
-/// A text before MongoDB 3.6, a document since.
+/// Reads the version, which is a text before MongoDB 3.6 and a document since.
 fn compatibility_version(reply: &Document) -> Option<String> {
     const NAME: &str = "featureCompatibilityVersion";
     let version = reply
@@ -163,7 +163,7 @@ fn compatibility_version(reply: &Document) -> Option<String> {
     Some(version.chars().take(20).collect())
 }
 
-/// The server's start-up warnings, without date and component.
+/// Returns the server's start-up warnings, without date and component.
 pub(super) async fn warnings(asker: &mut Asker) -> Vec<String> {
     let command = doc! { "getLog": "startupWarnings" };
     let reply = asker
@@ -175,8 +175,8 @@ pub(super) async fn warnings(asker: &mut Asker) -> Vec<String> {
     texts.collect()
 }
 
-/// Since MongoDB 4.4 a line of the log is a JSON document, before it was text whose warning follows
-/// `[context]`.
+/// Returns the text of a warning. Since MongoDB 4.4 a log line is a JSON document; before, it was text whose
+/// warning follows `[context]`.
 fn warning(line: &str) -> String {
     let text = match serde_json::from_str::<serde_json::Value>(line) {
         Ok(entry) => entry["msg"].as_str().unwrap_or_default().to_string(),

@@ -1,4 +1,4 @@
-//! What a server counts for one collection and its indexes.
+//! The figures that a server keeps for one collection and its indexes.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::replies::{at, first_batch, number, storage_stats};
 const INDEXES_MAX: usize = 100;
 const TEXT_MAX_CHARS: usize = 500;
 
-/// One collection at one moment.
+/// The figures of one collection at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Statistics {
     pub(super) facts: CollectionFacts,
-    /// Since the server started, bytes.
+    /// Bytes since the server started.
     pub(super) read_into_cache_bytes: Option<u64>,
     pub(super) written_from_cache_bytes: Option<u64>,
     /// How long the answer took.
     pub(super) took: Duration,
 }
 
-/// One document for each shard that has the collection.
+/// Asks for the statistics: one document for each shard that has the collection.
 pub(super) async fn ask(
     asker: &mut Asker,
     database: &str,
@@ -38,7 +38,7 @@ pub(super) async fn ask(
                 return Ok(stats);
             }
         }
-        // Servers before 3.4 have no such stage, others not for every kind of collection.
+        // Servers before 3.4 have no such stage; others not for every kind of collection.
         Err(error) if error.is_unknown() => {}
         Err(error) => return Err(error),
     }
@@ -49,7 +49,7 @@ pub(super) async fn ask(
     ])
 }
 
-/// Keys and uses of a collection's indexes.
+/// Asks for the keys and uses of a collection's indexes.
 pub(super) async fn ask_indexes(
     asker: &mut Asker,
     database: &str,
@@ -77,7 +77,7 @@ pub(super) async fn ask_indexes(
 }
 
 impl Statistics {
-    /// The sums over shards; `namespace` is what was asked for.
+    /// Sums the figures over shards; `namespace` is what was asked for.
     pub(super) fn read(namespace: &str, shards: &[Document]) -> Self {
         let mut all = Self {
             facts: CollectionFacts {
@@ -148,7 +148,7 @@ impl Statistics {
         }
     }
 
-    /// Adds what `$indexStats` or `listIndexes` says, at this moment.
+    /// Adds the contents of `$indexStats` or `listIndexes` as of this moment.
     pub(super) fn add_indexes(&mut self, entries: &[Document], now: DateTime) {
         for entry in entries {
             let (Ok(name), Ok(keys)) = (entry.get_str("name"), entry.get_document("key")) else {
@@ -169,7 +169,7 @@ impl Statistics {
                     .saturating_sub(since.timestamp_millis())
                     .max(0)
             });
-            // Of several members the one that has counted for the shortest time.
+            // Of several members, take the one that has counted for the shortest time.
             let counted_s = counted_ms.map(|ms| ms as f64 / 1e3);
             index.counted_s = match (index.counted_s, counted_s) {
                 (Some(known), Some(other)) => Some(known.min(other)),
@@ -178,8 +178,8 @@ impl Statistics {
         }
     }
 
-    /// Takes over what was said earlier of the indexes beside their sizes; and all of it from a server that
-    /// does not tell sizes.
+    /// Copies what was known earlier about the indexes apart from their sizes; for a server that does not give
+    /// sizes, copies everything.
     pub(super) fn take_over_indexes(&mut self, earlier: &Self) {
         let known = &earlier.facts.indexes;
         let indexes = &mut self.facts.indexes;
@@ -195,7 +195,7 @@ impl Statistics {
         }
     }
 
-    /// Whether the keys of all its indexes are known.
+    /// Returns whether the keys of all its indexes are known.
     pub(super) fn knows_keys(&self) -> bool {
         self.facts
             .indexes
@@ -203,7 +203,7 @@ impl Statistics {
             .all(|index| !index.keys.is_empty())
     }
 
-    /// The index of this name, made if it is new; `None` beyond the limit.
+    /// Returns the index of this name, created if it is new; `None` beyond the limit.
     fn index(&mut self, name: &str) -> Option<&mut IndexFacts> {
         let name = shortened(name);
         let indexes = &mut self.facts.indexes;
@@ -229,7 +229,7 @@ fn add_known(sum: &mut Option<u64>, value: Option<u64>) {
     }
 }
 
-/// Of the engine's section for a table.
+/// Returns the reusable bytes from the engine's section for a table.
 fn reusable_bytes(engine: &Document) -> Option<u64> {
     number(at(
         engine,
@@ -247,7 +247,7 @@ fn compressor(engine: &Document) -> Option<String> {
     })
 }
 
-/// A key pattern as JSON. Its values are directions and kinds of index; anything else is left out.
+/// Returns a key pattern as JSON. Its values are directions and kinds of index; anything else is left out.
 fn key_text(keys: &Document) -> String {
     let fields = keys.iter().map(|(name, value)| {
         let name = serde_json::Value::from(name.as_str());
@@ -269,7 +269,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What mongod 4.2.2 answered to `collStats` with `indexDetails`, without what nobody reads.
+    /// The answer of mongod 4.2.2 to `collStats` with `indexDetails`, without the fields that nobody reads.
     fn stats_of_4_2() -> Document {
         doc! {
             "ns": "sdu.updated4pct", "size": 3_803_028, "count": 1500, "avgObjSize": 2535,

@@ -1,4 +1,4 @@
-//! Which files a collection and its indexes are in, asked of a server that does not tell its catalogue at
+//! Finds which files a collection and its indexes are in, for a server that does not provide its catalogue at
 //! once (`$listCatalog`, from 6.0 on): `collStats` names them, one collection at a time.
 
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::namespace::Namespace;
 use crate::replies::{self, TableUse};
 use crate::server::Server;
 
-/// All questions together take no longer.
+/// The time limit for all questions together.
 const TIME: Duration = Duration::from_secs(3);
-/// Each costs the server little where the files are open, and some reads where they are not.
+/// Each costs the server little if the files are open, and some reads if they are not.
 const COLLECTIONS_ASKED_MAX: usize = 200;
 
 /// Questions under way.
@@ -37,10 +37,10 @@ impl TableQuestions {
         }
     }
 
-    /// Every collection that has files, the most used since the server started first.
+    /// Returns every collection that has files, the most used since the server started first.
     pub(crate) async fn collections(&mut self) -> Vec<Namespace> {
         let busy = top(&mut self.asker).await;
-        // That some servers do not tell how busy collections are only costs the order.
+        // Some servers do not say how busy collections are; only the order depends on that.
         self.asker.missing.clear();
         let all = list(&mut self.asker, Scope::All, false).await;
         if let Some(refused) = self.asker.missing.first() {
@@ -50,12 +50,12 @@ impl TableQuestions {
         busiest_first(all, &busy)
     }
 
-    /// Whether there is room and time for another question.
+    /// Returns whether another question is within the limits of number and time.
     pub(crate) fn may_go_on(&self) -> bool {
         self.asked < COLLECTIONS_ASKED_MAX && !self.was_late && self.asker.has_time()
     }
 
-    /// The tables of one collection; `None` where the server does not tell.
+    /// Returns the tables of one collection; `None` if the server does not name them.
     pub(crate) async fn tables(&mut self, namespace: &Namespace) -> Option<Vec<TableUse>> {
         self.asked += 1;
         let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
@@ -74,7 +74,7 @@ impl TableQuestions {
         }
     }
 
-    /// Notes that so many collections were not asked about.
+    /// Records that this many collections were not asked about.
     pub(crate) fn left_out(&mut self, count: usize) {
         self.unnamed.collections += count;
         self.unnamed.why.get_or_insert_with(|| {
@@ -91,7 +91,7 @@ impl TableQuestions {
     }
 }
 
-/// Keeps the order of those that are equally busy.
+/// Sorts by use, the busiest first; equally busy ones keep their order.
 fn busiest_first(mut all: Vec<Namespace>, top: &Top) -> Vec<Namespace> {
     let busy_us = |name: &Namespace| top.get(&name.to_string()).map_or(0, |busy| busy.total_us);
     all.sort_by_cached_key(|name| std::cmp::Reverse(busy_us(name)));

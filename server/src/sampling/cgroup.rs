@@ -1,5 +1,5 @@
-//! What the kernel counts for the control group of the server's process, in both versions of the
-//! interface (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/{cpuacct,memory}.rst).
+//! Reads the kernel's counters for the control group of the server's process, in both versions of the interface
+//! (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/{cpuacct,memory}.rst).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::process::ProcFs;
 
 const SOURCE: &str = "cgroup";
 
-/// Folders of the group, per hierarchy; `None` where there is none.
+/// Folders of the group, per hierarchy; `None` if there is none.
 #[derive(Debug, Default)]
 pub(super) struct GroupCounters {
     unified: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(super) struct GroupCounters {
 }
 
 impl GroupCounters {
-    /// The group that the process is in now.
+    /// Finds the group that the process is in now.
     pub(super) fn find(proc_fs: &ProcFs, pid: Option<u32>) -> Self {
         let Some(pid) = pid else {
             return Self::default();
@@ -40,7 +40,7 @@ impl GroupCounters {
         }
     }
 
-    /// Where both versions count something, the newer one's figure is taken.
+    /// Reads the counters. If both versions count something, the newer one's figure is taken.
     pub(super) fn read(&self, device: Option<&str>, rows: &mut Rows) {
         let unified = |name| self.unified.as_deref().and_then(|f| read_file(f, name));
         let v1 =
@@ -85,13 +85,14 @@ pub(super) fn read_file(folder: &Path, name: &str) -> Option<String> {
     fs::read_to_string(folder.join(name)).ok()
 }
 
-/// Of lines `name value`.
+/// Reads a field from lines `name value`.
 pub(super) fn field(text: Option<&str>, name: &str) -> Option<u64> {
     let mut lines = text?.lines();
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// Of lines `major:minor key=value key=value` (version 2) or `major:minor key value` (version 1).
+/// Reads a value from lines `major:minor key=value key=value` (version 2) or `major:minor key value` (version
+/// 1).
 fn of_device(text: &str, device: &str, key: &str, equals: char) -> Option<u64> {
     let mut lines = text
         .lines()
@@ -113,7 +114,7 @@ fn push(rows: &mut Rows, name: &str, value: Option<u64>) {
 mod tests {
     use super::*;
 
-    /// The counters of process 7, with `mountinfo` and its group as given.
+    /// Returns the counters of process 7, with `mountinfo` and its group as given.
     fn read(root: &Path, mounts: &str, group: &str) -> Vec<(String, f64)> {
         fs::create_dir_all(root.join("self")).unwrap();
         fs::create_dir_all(root.join("7")).unwrap();

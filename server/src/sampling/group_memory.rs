@@ -1,9 +1,10 @@
-//! Memory of control groups: what a group may hold, what it holds, and what it had to give up and read again.
-//! Of the server's own group and all above it the one with the tightest limit is the one that counts.
+//! Reads the memory of control groups: what a group may hold, what it holds, and what it had to give up and
+//! read again. Of the server's own group and all groups above it, the one with the tightest limit is the
+//! effective one.
 //!
-//! A group full of page cache is nothing unusual: the kernel gives cache up only when something else needs
-//! the room. Refaults are the sign that it was needed: pages of files that are read again although they had
-//! been in the group's memory, which the kernel tells by what it remembers of each page that it evicted.
+//! A group full of page cache is nothing unusual: the kernel gives cache up only when something else needs the
+//! room. Refaults are the sign that it was needed: file pages that are read again although they had been in the
+//! group's memory, which the kernel recognises by what it remembers of each evicted page.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +13,21 @@ use seekscope_run::control_groups::{ControlGroups, Hierarchy};
 use super::cgroup::{field, read_file};
 use crate::process::ProcFs;
 
-/// Above this a limit is none: version 1 says nearly 2^63.
+/// A limit above this is none: version 1 shows nearly 2^63.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// Where a version of the interface keeps what.
+/// The files and fields in which a version of the interface keeps each figure.
 #[derive(Debug)]
 struct Files {
     limit: &'static str,
     usage: &'static str,
-    /// Of lines `name value` in `memory.stat`, groups below included.
+    /// Field of the lines `name value` in `memory.stat`, groups below included.
     anonymous: &'static str,
     of_files: &'static str,
-    /// What of it the kernel gives up where memory is short: files in memory alone (tmpfs) are not.
+    /// The part of it that the kernel gives up when memory is short; files that exist only in memory (tmpfs)
+    /// are not given up.
     caches: [&'static str; 2],
-    /// By release of the kernel.
+    /// The field's names, by kernel release.
     refaults: [&'static str; 2],
 }
 
@@ -55,8 +57,8 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// The group that counts, in either version of the interface. The one that tells the usage has the
-    /// controller.
+    /// Finds the effective group, in either version of the interface. The version that shows the usage is the
+    /// one with the controller.
     pub(super) fn find(groups: &ControlGroups) -> Option<Self> {
         let groups = [(Hierarchy::V2, &V2), (Hierarchy::V1("memory"), &V1)]
             .map(|(hierarchy, files)| Self::all(groups, hierarchy, files))
@@ -67,12 +69,12 @@ impl GroupMemory {
                     .is_some_and(|own| own.usage_bytes().is_some())
             })?;
         let limit_bytes = |group: &Self| group.limit_bytes().unwrap_or(u64::MAX);
-        // Without any limit the own group.
+        // Without any limit, the process's own group is taken.
         groups.into_iter().min_by_key(limit_bytes)
     }
 
-    /// The group of the process and all above it, its own first; `None` where they cannot be seen from
-    /// here, so that a limit may be there and not be known.
+    /// Returns the group of the process and all groups above it, its own first; `None` if they cannot be seen
+    /// from here, so that there may be an unknown limit.
     pub fn all_of(proc_fs: &ProcFs, pid: u32) -> Option<Vec<Self>> {
         let groups = proc_fs.control_groups(pid);
         let hierarchy = groups.hierarchy_of("memory");
@@ -97,12 +99,12 @@ impl GroupMemory {
         }
     }
 
-    /// Where the kernel shows it.
+    /// Returns the directory where the kernel shows it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// `None` where there is no limit.
+    /// Returns the limit, bytes; `None` if there is none.
     pub fn limit_bytes(&self) -> Option<u64> {
         number(&self.folder, self.files.limit).filter(|bytes| *bytes < NO_LIMIT)
     }
@@ -111,8 +113,8 @@ impl GroupMemory {
         number(&self.folder, self.files.usage)
     }
 
-    /// What the group holds and the kernel cannot take back when the limit is reached: all but caches of
-    /// files.
+    /// Returns what the group holds and the kernel cannot take back when the limit is reached: everything
+    /// except caches of files.
     pub fn held_bytes(&self) -> Option<u64> {
         let usage_bytes = self.usage_bytes()?;
         let stat = read_file(&self.folder, "memory.stat");
@@ -121,7 +123,7 @@ impl GroupMemory {
         Some(usage_bytes.saturating_sub(caches_bytes))
     }
 
-    /// Hands over what the kernel tells.
+    /// Passes on the kernel's figures.
     pub(super) fn read(&self, mut push: impl FnMut(&str, Option<u64>)) {
         let stat = read_file(&self.folder, "memory.stat");
         let of_stat = |name| field(stat.as_deref(), name);
@@ -163,7 +165,7 @@ mod tests {
         found
     }
 
-    /// The group that counts for process 7, whose line is given, of one hierarchy mounted at `top`.
+    /// Returns the effective group for process 7, whose line is given, in one hierarchy mounted at `top`.
     fn find(top: &Path, filesystem: &str, line: &str) -> Option<GroupMemory> {
         let root = tempfile::tempdir().unwrap();
         let mount = format!(
@@ -229,11 +231,11 @@ mod tests {
         assert_eq!(found.get("memory_limit_bytes"), None);
         assert_eq!(found.get("memory_file_bytes"), None);
         assert!(found.contains_key("memory_refault_bytes"));
-        // Mounted, and without the controller.
+        // The hierarchy is mounted, but without the controller.
         assert!(find(top.path(), "cgroup", line).is_none());
     }
 
-    /// The groups of process 7, with its line and `mountinfo` as given, below folders as given.
+    /// Returns the groups of process 7, with its line and `mountinfo` as given, below folders as given.
     fn all_of(root: &Path, mounts: &str, line: &str) -> Option<Vec<GroupMemory>> {
         write(&root.join("self"), &[("mountinfo", mounts)]);
         write(&root.join("7"), &[("cgroup", line)]);
@@ -277,7 +279,7 @@ mod tests {
 
         let groups = all_of(root.path(), &both, "0::/db\n").unwrap();
         assert_eq!(groups[0].limit_bytes(), Some(600));
-        // Of the topmost group version 2 says nothing, and it has no limit.
+        // Version 2 shows nothing for the topmost group, and it has no limit.
         let groups = all_of(root.path(), &both, "0::/\n").unwrap();
         assert_eq!(groups[0].limit_bytes(), None);
 

@@ -1,4 +1,4 @@
-//! What this host's kernel counts: for the server's process, for ours, for the disk, and for all tasks.
+//! Reads this host's kernel counters: for the server's process, for ours, for the disk, and for all tasks.
 
 use std::fs;
 
@@ -9,9 +9,9 @@ use super::Rows;
 use super::cgroup::GroupCounters;
 use crate::process::{ProcFs, ProcessIdentity, ticks_to_ns};
 
-/// `/proc/diskstats` counts sectors of this size, whatever the disk's own.
+/// `/proc/diskstats` counts sectors of this size, whatever the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
-/// Fields after the disk's name (Documentation/admin-guide/iostats.rst), and what each is in our unit.
+/// Fields after the disk's name (Documentation/admin-guide/iostats.rst), and the factor of each to our unit.
 const DISK_FIELDS: [(usize, &str, u64); 13] = [
     (0, "reads", 1),
     (1, "reads_merged", 1),
@@ -28,17 +28,17 @@ const DISK_FIELDS: [(usize, &str, u64); 13] = [
     (16, "flush_ms", 1),
 ];
 
-/// Of the line `cpu` of `/proc/stat`, ticks of all CPUs together (proc_stat(5)). The time of guests is within
-/// `user` and `nice`.
+/// Fields of the line `cpu` of `/proc/stat`, ticks of all CPUs together (proc_stat(5)). The time of guests is
+/// included in `user` and `nice`.
 const CPU_BUSY: [usize; 5] = [0, 1, 2, 5, 6];
 const CPU_STOLEN: usize = 7;
 
-/// Time of all CPUs of this host together since it started; `None` where the kernel does not say.
+/// Time of all CPUs of this host together since it started; `None` if the kernel does not show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTimes {
-    /// Of all processes and the kernel.
+    /// Time used by all processes and the kernel.
     pub busy_ns: Option<u64>,
-    /// What the hypervisor kept from them.
+    /// Time withheld by the hypervisor.
     pub stolen_ns: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl CpuTimes {
         }
     }
 
-    /// What was busy or kept from us since then.
+    /// Returns the time that was used or withheld since `earlier`, ns.
     pub fn taken_since(&self, earlier: &Self) -> Option<u64> {
         let stolen = self.stolen_ns.unwrap_or(0);
         let stolen = stolen.saturating_sub(earlier.stolen_ns.unwrap_or(0));
@@ -116,7 +116,7 @@ impl HostCounters {
         }
     }
 
-    /// CPU time may be read by everybody, I/O by the process's user and root.
+    /// Reads the process's counters. Anyone may read CPU time; only the process's user and root may read I/O.
     fn read_process(&self, pid: u32, cpu_ns: u64, rows: &mut Rows) {
         rows.push("process", "cpu_ns", cpu_ns as f64);
         rows.count("process", "rss_bytes", self.proc_fs.rss_bytes(pid));
@@ -132,7 +132,7 @@ impl HostCounters {
         }
     }
 
-    /// What all processes together use of the CPUs, and what the hypervisor keeps from them.
+    /// Reads the CPU time used by all processes together, and the time withheld by the hypervisor.
     fn read_cpus(&self, rows: &mut Rows) {
         let used = CpuTimes::read(&self.proc_fs);
         for (name, ns) in [("busy_ns", used.busy_ns), ("stolen_ns", used.stolen_ns)] {
@@ -154,7 +154,7 @@ impl HostCounters {
     }
 }
 
-/// The fields after the name, if the line is the device's.
+/// Returns the fields after the name, if the line is the device's.
 fn fields_of<'a>(line: &'a str, device: &str) -> Option<Vec<&'a str>> {
     let mut fields = line.split_ascii_whitespace();
     let (major, minor) = (fields.next()?, fields.next()?);

@@ -1,6 +1,6 @@
-//! What server and host say of themselves, once a second while something is measured.
+//! Samples what the server and the host report about themselves, once a second during a measurement.
 //!
-//! Each source is asked by itself: one that fails or hangs leaves its rows out and nothing else.
+//! Each source is asked separately: one that fails or hangs leaves out only its own rows.
 
 mod cgroup;
 mod group_memory;
@@ -26,18 +26,18 @@ use server_status::ServerStatus;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The sources of counters of one server, each of which is asked once a second.
+/// The sources of counters of one server, each asked once a second.
 #[derive(Debug)]
 pub struct Sampler {
-    /// `None` for a server of which only its own words are taken.
+    /// `None` for a server of which only its own figures are taken.
     host: Option<HostCounters>,
     /// `None` for a server that is not MongoDB's kind.
     status: Option<ServerStatus>,
 }
 
 impl Sampler {
-    /// For a server, its process if it is on this host, and the disk under its data (`major:minor`, as
-    /// in [`seekscope_run::DeviceFacts::device`]) if known.
+    /// Creates a sampler for a server, its process if it is on this host, and the disk under its data
+    /// (`major:minor`, as in [`seekscope_run::DeviceFacts::device`]) if known.
     pub fn new(server: &Server, proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
         Self {
             host: Some(HostCounters::new(proc_fs, pid, device)),
@@ -45,7 +45,7 @@ impl Sampler {
         }
     }
 
-    /// For a server of which only its process is asked, as in [`Self::new`].
+    /// Creates a sampler for a server of which only the process is examined, as in [`Self::new`].
     pub fn of_host(proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
         Self {
             host: Some(HostCounters::new(proc_fs, pid, device)),
@@ -53,8 +53,8 @@ impl Sampler {
         }
     }
 
-    /// For another member of the deployment: `serverStatus` alone, under a source that names it
-    /// ([`COUNTERS_OF_MEMBER`]).
+    /// Creates a sampler for another member of the deployment: `serverStatus` alone, under a source that names
+    /// it ([`COUNTERS_OF_MEMBER`]).
     pub fn of_member(name: &str, server: &Server) -> Self {
         let source = format!("{COUNTERS_OF_MEMBER}{name}");
         Self {
@@ -63,8 +63,8 @@ impl Sampler {
         }
     }
 
-    /// Reads everything once. Takes about as long as the server does, at most half a second; an answer
-    /// that comes later is in a later sample.
+    /// Reads everything once. Takes about as long as the server does, at most half a second; an answer that
+    /// arrives later is included in a later sample.
     pub async fn sample(&mut self) -> Vec<CounterSample> {
         let mut rows = Rows::now();
         if let Some(host) = &self.host {
@@ -76,8 +76,8 @@ impl Sampler {
         rows.samples
     }
 
-    /// Hands samples over once a second until `each` fails or the future is dropped. A second in which
-    /// the host was too busy is left out, not made up for.
+    /// Passes samples on once a second until `each` fails or the future is dropped. A second in which the host
+    /// was too busy is left out, not made up for.
     pub async fn every_second<E>(
         &mut self,
         mut each: impl FnMut(&[CounterSample]) -> Result<(), E>,

@@ -1,6 +1,6 @@
-//! How many processors a process may use: of those of its host the ones that its affinity names (cpusets
-//! included), and no more than the quota of any control group around it
-//! (Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst).
+//! Finds how many processors a process may use: those of its host that its affinity names (including cpusets),
+//! and no more than the quota of any control group around it (Documentation/admin-guide/cgroup-v2.rst,
+//! scheduler/sched-bwc.rst).
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use seekscope_run::control_groups::{ControlGroups, Hierarchy};
 use super::cgroup::read_file;
 use crate::process::ProcFs;
 
-/// `None` where neither affinity nor groups can be seen from here.
+/// Returns the number of processors; `None` if neither affinity nor groups can be seen from here.
 pub fn processors_allowed(proc_fs: &ProcFs, pid: u32) -> Option<u32> {
     let status = proc_fs.read(pid, "status").ok();
     let of_affinity = status.as_deref().and_then(affinity);
@@ -17,7 +17,7 @@ pub fn processors_allowed(proc_fs: &ProcFs, pid: u32) -> Option<u32> {
     of_affinity.into_iter().chain(of_groups).min()
 }
 
-/// Of the line `Cpus_allowed_list: 0-3,8`.
+/// Counts the processors in the line `Cpus_allowed_list: 0-3,8`.
 fn affinity(status: &str) -> Option<u32> {
     let list = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let counts = list.trim().split(',').map(|range| {
@@ -28,7 +28,7 @@ fn affinity(status: &str) -> Option<u32> {
     counts.sum()
 }
 
-/// The least quota of the groups around the process, as whole processors.
+/// Returns the smallest quota of the groups around the process, in whole processors.
 fn least_quota(groups: &ControlGroups) -> Option<u32> {
     let hierarchy = groups.hierarchy_of("cpu");
     let quota = match hierarchy {
@@ -39,20 +39,20 @@ fn least_quota(groups: &ControlGroups) -> Option<u32> {
     groups.iter().filter_map(|g| quota(&g.folder)).min()
 }
 
-/// `cpu.max` is "QUOTA PERIOD", or "max PERIOD".
+/// Reads `cpu.max`, which is "QUOTA PERIOD" or "max PERIOD".
 fn quota_v2(folder: &Path) -> Option<u32> {
     let text = read_file(folder, "cpu.max")?;
     let (quota, period) = text.trim().split_once(' ')?;
     whole(quota.parse().ok()?, period.parse().ok()?)
 }
 
-/// A quota of -1 is none.
+/// Reads a quota of version 1; -1 is none.
 fn quota_v1(folder: &Path) -> Option<u32> {
     let number = |name| read_file(folder, name)?.trim().parse().ok();
     whole(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
 }
 
-/// Half a processor still runs a thread.
+/// Rounds up to whole processors: half a processor still runs a thread.
 fn whole(quota_us: i64, period_us: i64) -> Option<u32> {
     (quota_us > 0 && period_us > 0)
         .then(|| quota_us.saturating_add(period_us - 1) / period_us)

@@ -1,4 +1,4 @@
-//! The numbers of `serverStatus` that are worth keeping each second.
+//! Selects the numbers of `serverStatus` that are worth keeping each second.
 //!
 //! Their names are the server's own and differ between releases: what a server lacks has no rows.
 
@@ -16,7 +16,7 @@ use crate::server::{Server, ServerError, milliseconds};
 pub(super) const SOURCE: &str = "serverStatus";
 /// How long a sample waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// After this the question is dropped, and a later sample asks anew.
+/// After this the question is dropped, and a later sample asks again.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Bounds what a hostile reply can make us keep.
 const ROWS_MAX: usize = 600;
@@ -38,10 +38,10 @@ const UNWANTED: [&str; 12] = [
     "oplogTruncation",
 ];
 
-/// Which numbers of a section.
+/// Selects numbers of a section.
 enum Names {
     All,
-    /// Those that begin so.
+    /// Those whose names begin with one of these.
     Beginning(&'static [&'static str]),
 }
 
@@ -138,8 +138,8 @@ type Asked = Pin<Box<dyn Future<Output = Result<Document, ServerError>> + Send>>
 pub(super) struct ServerStatus {
     server: Server,
     source: String,
-    /// A question that has not been answered yet. It is not asked again meanwhile: a server that is
-    /// already slow would only get slower.
+    /// A question that has not been answered yet. It is not repeated meanwhile: a server that is already slow
+    /// would only get slower.
     asked: Option<Asked>,
 }
 
@@ -154,7 +154,7 @@ impl fmt::Debug for ServerStatus {
 }
 
 impl ServerStatus {
-    /// `source` is that of the rows.
+    /// Creates the reader; `source` is the source of its rows.
     pub(super) fn new(server: &Server, source: String) -> Self {
         Self {
             server: server.clone(),
@@ -163,7 +163,7 @@ impl ServerStatus {
         }
     }
 
-    /// Rows get the time at which the answer came.
+    /// Reads the numbers. Rows get the time at which the answer arrived.
     pub(super) async fn read(&mut self, rows: &mut Rows) {
         let server = &self.server;
         let asked = self.asked.get_or_insert_with(|| {
@@ -186,7 +186,7 @@ impl ServerStatus {
     }
 }
 
-/// Asks for no more than is read: some sections cost the server time.
+/// Returns a command that asks for no more than is read, since some sections cost the server time.
 pub(crate) fn command() -> Document {
     let mut command = doc! { "serverStatus": 1 };
     for section in UNWANTED {
@@ -204,9 +204,9 @@ impl Names {
     }
 }
 
-/// Whether a number at this path of `serverStatus` is one of those that are kept.
+/// Returns whether a number at this path of `serverStatus` is one of those that are kept.
 pub(crate) fn is_kept(path: &[&str]) -> bool {
-    // As `keep_numbers` has it: diagnostic files are as little to be trusted as replies.
+    // The same limit as in `keep_numbers`: diagnostic files are no more trustworthy than replies.
     let joined: usize = path.iter().map(|name| name.len() + 1).sum();
     let small = path.len() <= DEPTH_MAX && joined <= NAME_MAX_BYTES + 1;
     small
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(kept(&status), expected);
     }
 
-    /// Where WiredTiger 11.3 counts evicting by application threads.
+    /// The place where WiredTiger 11.3 counts eviction by application threads.
     #[test]
     fn a_reply_of_mongod_8_0() {
         let names = [

@@ -1,4 +1,4 @@
-//! Keys of WiredTiger's connection, all in one command: the engine checks them against each other.
+//! Sets keys of WiredTiger's connection, all in one command: the engine checks them against each other.
 
 use mongodb::bson::{Bson, doc};
 use seekscope_run::tune::KnobValue;
@@ -10,13 +10,13 @@ use crate::engine_string;
 use crate::knob_file::Route;
 use crate::originals::Target;
 
-/// The cache is the one key whose size a server says.
+/// The cache size is the only key whose value a server reports.
 const CACHE_SIZE: &str = "cache_size";
 const MIB: f64 = (1 << 20) as f64;
 
 impl Applier {
-    /// Sets the keys. If the engine refuses them, each is put back alone: it may have taken some, and what it
-    /// refuses even then it does not know.
+    /// Sets the keys. If the engine rejects them, each is put back alone: it may have accepted some, and a
+    /// key that it rejects even then is unknown to it.
     pub(super) async fn apply_engine_keys(
         &mut self,
         changed: &[(Target, KnobValue)],
@@ -34,7 +34,7 @@ impl Applier {
                 for (target, _) in keys {
                     let original = [(target.clone(), target.baseline.clone())];
                     let back = self.apply_engine(&original).await;
-                    // The first refusal is the one to be told.
+                    // The first rejection is the one to report.
                     let _ = self.note(&target.name, back);
                 }
             }
@@ -66,7 +66,7 @@ impl Applier {
         let command = doc! { "setParameter": 1, RUNTIME_CONFIG: &text };
         let refused = |error| parameter::refused(&names, error);
         server.command("admin", command).await.map_err(refused)?;
-        // Up to 4.2 at least it reads back empty: nothing to compare there.
+        // Up to 4.2 at least it reads back empty: there is nothing to compare.
         let said = engine_text(server).await.map_err(refused)?;
         for (key, wanted) in &settings {
             if let Some(found) = engine_string::lookup(&said, key)
@@ -78,7 +78,7 @@ impl Applier {
         self.check_cache(changed).await
     }
 
-    /// Writes down what the runtime configuration reads, before any key is set.
+    /// Records the runtime configuration's text, before any key is set.
     async fn note_engine_text(
         &mut self,
         changed: &[(Target, KnobValue)],
@@ -95,9 +95,10 @@ impl Applier {
         Ok(self.originals.save(&self.folder)?)
     }
 
-    /// Has the runtime configuration read as it did before the first key was set. The keys have been put back:
-    /// the text alone is left, which newer servers keep, and which sets what it names to what it was.
-    /// A server that refuses it, such as an empty one, keeps the text of the keys, which does no harm.
+    /// Restores the runtime configuration's text to what it was before the first key was set. The keys have
+    /// been put back: only the text is left, which newer servers keep, and setting it sets the keys that it
+    /// names to their earlier values. A server that rejects it, for instance an empty one, keeps the text of
+    /// the keys, which does no harm.
     pub(super) async fn restore_engine_text(&self) {
         let (Some(text), Some(server)) = (&self.originals.engine_text, &self.means.server) else {
             return;
@@ -144,7 +145,7 @@ fn is_engine(target: &Target) -> bool {
     matches!(target.set, Route::Engine { .. })
 }
 
-/// What the runtime configuration reads.
+/// Returns the runtime configuration's text.
 async fn engine_text(server: &Server) -> Result<String, ServerError> {
     let command = doc! { "getParameter": 1, RUNTIME_CONFIG: 1 };
     let reply = server.command("admin", command).await?;

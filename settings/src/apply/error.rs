@@ -1,4 +1,4 @@
-//! Why a setting was not applied.
+//! Defines why a setting was not applied.
 
 use seekscope_server::ServerError;
 

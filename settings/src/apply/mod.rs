@@ -1,8 +1,8 @@
-//! Sets configurations, and in the end what there was before.
+//! Sets configurations, and in the end restores what there was before.
 //!
 //! [`Applier::begin`] records the originals; only then can anything be set. What was never changed is never
-//! set either, so that a documented default that is wrong for a server does no harm. Each value is read
-//! back where its route allows it.
+//! set either, so that a documented default that is wrong for a server does no harm. Each value is read back
+//! where its route allows it.
 
 mod engine;
 mod error;
@@ -27,13 +27,13 @@ use crate::lock::members;
 use crate::originals::{ConfigOriginal, Originals, OriginalsError, Target};
 use crate::script;
 
-/// With what things are set.
+/// The means of setting knobs.
 #[derive(Debug, Clone)]
 pub struct Means {
     pub server: Option<Server>,
     pub host: Option<HostFiles>,
     pub restart: Option<Restart>,
-    /// For each command of a knob.
+    /// Time limit for each command of a knob.
     pub script_limit: Duration,
 }
 
@@ -48,23 +48,23 @@ impl Default for Means {
     }
 }
 
-/// How a server takes what its configuration file says.
+/// How a server is made to apply its configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restart {
     pub config_file: PathBuf,
-    /// For a shell; returns when the server is started or starting.
+    /// Shell command; it returns when the server is started or starting.
     pub command: String,
-    /// For the command, and then for the server to answer.
+    /// Time limit for the command, and again for the server to answer.
     pub limit: Duration,
 }
 
-/// What was done, and what is left to the caller.
+/// What was done, and what the caller has to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     pub restarted: bool,
-    /// Start options of a local server, as texts with their units: for its next start.
+    /// Start options of a local server, as texts with their units, for its next start.
     pub local: BTreeMap<String, String>,
-    /// For the measured command.
+    /// Environment variables for the measured command.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -74,20 +74,20 @@ pub struct Applier {
     means: Means,
     folder: PathBuf,
     originals: Originals,
-    /// The configuration file as it was, where knobs stand in it.
+    /// The configuration file as it was, if it holds knobs.
     config_text: Option<String>,
     /// The configuration file that the server is known to have been started with.
     running: Option<String>,
-    /// Knobs that the server took a value for.
+    /// Knobs for which the server accepted a value.
     accepted: BTreeSet<String>,
 }
 
 impl Applier {
-    /// Writes the originals into `folder` (of the run): the entries' defaults, files as they are.
+    /// Writes the originals into `folder` (of the run): the entries' defaults, and files as they are.
     ///
     /// # Errors
-    /// If a knob lacks its means, something cannot be read, or the folder holds originals of an earlier
-    /// session that were not put back.
+    /// Returns an error if the means for a knob are missing, something cannot be read, or the folder holds
+    /// originals of an earlier session that were not put back.
     pub fn begin(entries: &[KnobEntry], means: Means, folder: &Path) -> Result<Self, ApplyError> {
         if let Some(earlier) = Originals::load(folder)?
             && !earlier.outstanding().is_empty()
@@ -117,7 +117,7 @@ impl Applier {
             let sha256 = Originals::save_config(folder, &text)?;
             originals.config = Some(ConfigOriginal {
                 path: restart.config_file.clone(),
-                // Whoever restores gives a command with secrets again.
+                // To restore, the user gives a command with secrets again.
                 command: redact_text(&restart.command, ""),
                 limit_s: restart.limit.as_secs(),
                 sha256,
@@ -135,11 +135,11 @@ impl Applier {
         })
     }
 
-    /// Goes on where another process ended, to put things back or to resume. `None` if the folder holds no
-    /// originals. The restart command is the recorded one where `means` has none.
+    /// Continues where another process ended, to put things back or to resume. `None` if the folder holds no
+    /// originals. The restart command is the recorded one if `means` has none.
     ///
     /// # Errors
-    /// If the originals cannot be read, or are those of another server.
+    /// Returns an error if the originals cannot be read, or belong to another server.
     pub fn resume(folder: &Path, mut means: Means) -> Result<Option<Self>, ApplyError> {
         let Some(originals) = Originals::load(folder)? else {
             return Ok(None);
@@ -158,7 +158,7 @@ impl Applier {
         }
         let config_text = originals.config_text(folder)?;
         let accepted = originals.touched.difference(&originals.refused);
-        // Whoever wrote the file may have ended before the restart.
+        // The process that wrote the file may have ended before the restart.
         let written = originals.knobs.iter().any(|target| {
             matches!(target.set, Route::Option { .. }) && originals.touched.contains(&target.name)
         });
@@ -173,7 +173,7 @@ impl Applier {
         }))
     }
 
-    /// The server, through new connections after a restart.
+    /// Returns the server, through new connections after a restart.
     pub fn server(&self) -> Option<&Server> {
         self.means.server.as_ref()
     }
@@ -182,12 +182,12 @@ impl Applier {
         &self.originals
     }
 
-    /// Sets all knobs and reads them back. Knobs without a value are as they were, but for those that do
-    /// not exist under the other values: they are left alone.
+    /// Sets all knobs and reads them back. Knobs without a value are set to their originals, except that
+    /// those that do not exist under the other values are left alone.
     ///
     /// # Errors
-    /// At the first knob that cannot be set; those before it are. To be followed by another `apply` or
-    /// by [`Applier::restore`].
+    /// Returns an error at the first knob that cannot be set; those before it are set. Call `apply` again or
+    /// [`Applier::restore`] afterwards.
     pub async fn apply(&mut self, values: &Configuration) -> Result<Applied, ApplyError> {
         let wanted = self.wanted(values)?;
         self.touch(&wanted)?;
@@ -205,7 +205,7 @@ impl Applier {
                 _ => {}
             }
         }
-        // First what restarts the server: the rest would be lost by it.
+        // First what restarts the server, as a restart would undo the rest.
         applied.restarted = self.apply_options(&wanted).await?;
         let changed: Vec<(Target, KnobValue)> = (wanted.into_iter())
             .filter(|(target, value)| self.is_due(target, value))
@@ -229,20 +229,20 @@ impl Applier {
         Ok(applied)
     }
 
-    /// Was the knob ever changed, or is it about to be? What the server refused is as it was.
+    /// Was the knob ever changed, or is it about to be? A knob whose value the server rejected is unchanged.
     fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
         let touched = self.originals.touched.contains(&target.name);
         let refused = self.originals.refused.contains(&target.name);
         touched && !(refused && same(value, &target.baseline))
     }
 
-    /// Writes down what the server refuses, and what it accepts after all.
+    /// Records what the server rejects, and what it accepts after all.
     fn note(&mut self, knob: &str, result: Result<(), ApplyError>) -> Result<(), ApplyError> {
         let refused = &mut self.originals.refused;
         let changed = match &result {
             Ok(()) => refused.remove(knob),
             Err(ApplyError::Refused { .. } | ApplyError::NoMeans { .. }) => {
-                // What it took before is not what it was, even if it refuses another value now.
+                // A value accepted before may differ from the original, even if the server rejects another one now.
                 !self.accepted.contains(knob) && refused.insert(knob.to_owned())
             }
             Err(_) => false,
@@ -256,7 +256,7 @@ impl Applier {
         result
     }
 
-    /// Each knob's value, where it has one.
+    /// Returns each knob's value, if it has one.
     fn wanted(&self, values: &Configuration) -> Result<Vec<(Target, KnobValue)>, ApplyError> {
         let knobs = &self.originals.knobs;
         if let Some(name) = (values.0.keys()).find(|name| knobs.iter().all(|t| t.name != **name)) {
@@ -273,7 +273,7 @@ impl Applier {
             .collect())
     }
 
-    /// Writes down which knobs are about to differ from their originals.
+    /// Records which knobs are about to differ from their originals.
     fn touch(&mut self, wanted: &[(Target, KnobValue)]) -> Result<(), ApplyError> {
         let before = self.originals.touched.len();
         for (target, value) in wanted {
@@ -347,7 +347,7 @@ impl Applier {
     }
 }
 
-/// Connection string without credentials, and canonical members.
+/// Returns the connection string without credentials, and canonical members.
 fn identity(server: Option<&Server>) -> (String, String) {
     server.map_or_else(Default::default, |server| {
         (server.shown_uri(), members(server.addresses()))
@@ -361,7 +361,7 @@ fn no_means(knob: &str, why: &str) -> ApplyError {
     }
 }
 
-/// Equal as values, whatever their kinds of number.
+/// Compares as values, whatever their number types.
 pub(crate) fn same(a: &KnobValue, b: &KnobValue) -> bool {
     match (a.number(), b.number()) {
         (Some(a), Some(b)) => a == b || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -369,7 +369,7 @@ pub(crate) fn same(a: &KnobValue, b: &KnobValue) -> bool {
     }
 }
 
-/// Checks that there are means for the knob. Parameters that a server takes at its start alone go into its
+/// Checks that there are means for the knob. Parameters that a server accepts only at its start go into its
 /// configuration file.
 fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
     let knob = &entry.knob;

@@ -1,4 +1,4 @@
-//! One parameter of the server.
+//! Sets one parameter of the server.
 
 use mongodb::bson::{Bson, doc};
 use seekscope_run::tune::KnobValue;
@@ -7,7 +7,7 @@ use seekscope_server::{Server, ServerError};
 use super::{ApplyError, same};
 use crate::discovery::value_of;
 
-/// Sets the parameter in the type that it has, and reads it back.
+/// Sets the parameter in its own type, and reads it back.
 pub(super) async fn set(
     server: &Server,
     knob: &str,
@@ -38,7 +38,7 @@ pub(super) async fn set(
     })
 }
 
-/// A refusal is the setting's failure; a server that does not answer is the session's.
+/// Converts an error: a rejection is the setting's failure; a server that does not answer is the session's.
 pub(super) fn refused(knobs: &str, source: ServerError) -> ApplyError {
     match source {
         ServerError::Failed { .. } | ServerError::NotAuthorised { .. } => ApplyError::Refused {
@@ -69,7 +69,7 @@ fn is(found: &Bson, wanted: &KnobValue) -> bool {
     }
 }
 
-/// The value in the type that the server uses for this parameter.
+/// Returns the value in the type that the server uses for this parameter.
 fn like(found: &Bson, value: &KnobValue) -> Option<Bson> {
     Some(match (found, value) {
         (Bson::Int32(_), KnobValue::Bool(value)) => Bson::Int32((*value).into()),
@@ -81,7 +81,7 @@ fn like(found: &Bson, value: &KnobValue) -> Option<Bson> {
         (Bson::Int32(_) | Bson::Int64(_), KnobValue::Float(value)) => Bson::Double(*value),
         (Bson::Boolean(_), KnobValue::Bool(value)) => Bson::Boolean(*value),
         (Bson::String(_), KnobValue::Text(text)) => Bson::String(text.clone()),
-        // Newer servers say numbers as texts where they also take a word.
+        // Newer servers report numbers as texts where they also accept a word.
         (Bson::String(_), KnobValue::Integer(value)) => {
             i32::try_from(*value).map_or(Bson::Int64(*value), Bson::Int32)
         }

@@ -1,4 +1,4 @@
-//! The configuration file, and the server that reads it.
+//! Changes the configuration file and restarts the server that reads it.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::originals::Target;
 use crate::script;
 
 const PAUSE: Duration = Duration::from_millis(200);
-/// Two readings of one process's age agree within this.
+/// Readings of one process's age agree to within this.
 const AGE_SLACK_MS: f64 = 500.0;
 
 impl Restart {
@@ -34,10 +34,10 @@ impl Restart {
     }
 }
 
-/// Tells a server process from the one before it.
+/// Distinguishes a server process from the one before it.
 struct Process {
     pid: Option<f64>,
-    /// Its age and when that was asked.
+    /// Its age and when that was read.
     age_ms: Option<f64>,
     asked: Instant,
 }
@@ -54,7 +54,7 @@ impl Process {
         }
     }
 
-    /// Where a server says neither, it is believed to be another.
+    /// Is it a later process? If the server reports neither, it is assumed to be.
     fn is_later_than(&self, before: &Self) -> bool {
         if let (Some(now), Some(then)) = (self.pid, before.pid)
             && now != then
@@ -72,7 +72,7 @@ impl Process {
 }
 
 impl Applier {
-    /// Writes the configuration file and restarts, if that changes anything.
+    /// Writes the configuration file and restarts the server, if that changes anything.
     pub(super) async fn apply_options(
         &mut self,
         wanted: &[(Target, KnobValue)],
@@ -103,7 +103,7 @@ impl Applier {
         }
     }
 
-    /// The inner error says why the server did not come back.
+    /// Restarts with a configuration; the inner error says why the server did not come back.
     async fn restart_with(
         &mut self,
         restart: &Restart,
@@ -118,8 +118,8 @@ impl Applier {
         Ok(result)
     }
 
-    /// Runs the restart command and waits until another process than before answers. Without a server
-    /// that can be asked, the command's word must do.
+    /// Runs the restart command and waits until another process than before answers. Without a server that
+    /// can be asked, the command's success is taken as proof.
     async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
         let before = match &self.means.server {
             Some(server) => Some(Process::of(server).await),

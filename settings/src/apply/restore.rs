@@ -1,4 +1,4 @@
-//! Putting everything back.
+//! Puts everything back.
 
 use seekscope_run::tune::KnobValue;
 
@@ -6,24 +6,24 @@ use super::{Applier, parameter};
 use crate::knob_file::Route;
 use crate::originals::Target;
 
-/// What became of each knob that had been changed.
+/// The result for each knob that had been changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// `Err` says why it is not as it was, and with what value it would be.
+    /// `Err` says why it is not as it was, and what its original value is.
     pub knobs: Vec<(String, Result<(), String>)>,
-    /// Why the restored state could not be noted on disk.
+    /// Why the restored state could not be recorded on disk.
     pub not_noted: Option<String>,
 }
 
 impl Restored {
-    /// Everything is as it was, and was read back where that is possible.
+    /// Is everything as it was, and was it read back where that is possible?
     pub fn is_complete(&self) -> bool {
         self.knobs.iter().all(|(_, result)| result.is_ok())
     }
 }
 
 impl Applier {
-    /// Sets what was changed to its original and reads it back; goes on after failures. A second call, or
+    /// Sets what was changed to its original and reads it back; continues after failures. A second call, or
     /// one in a later process, does no harm.
     pub async fn restore(&mut self) -> Restored {
         let knobs = self.originals.knobs.iter();

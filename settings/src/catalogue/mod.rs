@@ -1,8 +1,8 @@
-//! The knobs that seekscope knows, in the format of [`crate::knob_file`].
+//! Holds the knobs that seekscope knows, in the format of [`crate::knob_file`].
 //!
 //! Ranges, defaults and versions of `mongod.toml` come from the server's parameter definitions and from
 //! WiredTiger's table of configuration keys of each release. Where a key's default or limits changed, there
-//! is a row for each: the first row of a name that a server has is taken.
+//! is a row for each: the first row of a name that a server has is used.
 
 use crate::knob_file::{KnobFile, KnobFileError};
 
@@ -13,10 +13,10 @@ pub const SECANTUSD: &str = include_str!("secantusd.toml");
 /// The file for the host's kernel.
 pub const HOST: &str = include_str!("host.toml");
 
-/// Which program's knobs.
+/// The program whose knobs are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerProgram {
-    /// mongod, ours or somebody's, or what speaks like it.
+    /// mongod, our own or not, or a compatible server.
     Mongod,
     /// secantusd-rs, started by us.
     Secantusd,
@@ -27,10 +27,10 @@ pub enum ServerProgram {
 pub struct Catalogue;
 
 impl Catalogue {
-    /// The knobs of a server and of its host.
+    /// Returns the knobs of a server and of its host.
     ///
     /// # Errors
-    /// None that a build has whose tests passed.
+    /// Returns no error in a build whose tests passed.
     pub fn of(program: ServerProgram) -> Result<KnobFile, KnobFileError> {
         let mut file = KnobFile::parse(match program {
             ServerProgram::Mongod => MONGOD,

@@ -14,7 +14,7 @@ fn both() -> [KnobFile; 2] {
     [ServerProgram::Mongod, ServerProgram::Secantusd].map(|program| Catalogue::of(program).unwrap())
 }
 
-/// The first row of each name for the version.
+/// Returns the first row of each name for the version.
 fn rows<'a>(file: &'a KnobFile, version: &str) -> Vec<&'a KnobEntry> {
     let version = Version::parse(version);
     let mut names = BTreeSet::new();
@@ -97,7 +97,7 @@ fn coupled_knobs_are_shares() {
             assert_eq!(entry.knob.share_of.as_deref(), Some(trigger));
         }
     }
-    // Whatever is drawn, the engine's own rule holds.
+    // Whatever is drawn satisfies the engine's own rule.
     let space = space(&file, "7.0");
     for trigger in 85..=99i64 {
         let values = |target: i64| {

@@ -1,4 +1,4 @@
-//! Asking a server, and the user's `read` commands.
+//! Queries a server, and runs the user's `read` commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::knob_file::{KnobFile, Route};
 use crate::script;
 
 impl ServerReplies {
-    /// Asks the server. What it refuses is listed, and the knobs that need it are left out.
+    /// Queries the server. Commands that it refuses are listed, and the knobs that need them are left out.
     ///
     /// # Errors
-    /// If it does not answer at all.
+    /// Returns an error if it does not answer at all.
     pub async fn ask(server: &Server) -> Result<Self, ServerError> {
         let mut refused = Vec::new();
         let build_info = ask(server, "buildInfo", Bson::Int32(1), &mut refused).await?;
@@ -48,7 +48,7 @@ async fn ask(
     }
 }
 
-/// Runs the `read` command of each knob that has one: what it printed, or why it failed.
+/// Runs the `read` command of each knob that has one and returns its output, or why it failed.
 pub async fn read_scripts(
     file: &KnobFile,
     limit: Duration,

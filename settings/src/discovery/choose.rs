@@ -1,4 +1,4 @@
-//! From what a server has to what is tuned: the knobs that the user names, or those that are worth it.
+//! Chooses what is tuned: the knobs that the user names, or those that are worth it.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use crate::knob_file::{KnobEntry, KnobFileError, Preset};
 /// What is tuned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// In the space's order.
+    /// Knobs, in the space's order.
     pub entries: Vec<KnobEntry>,
     pub space: Space,
-    /// Those whose values all can be set.
+    /// Presets whose values can all be set.
     pub presets: Vec<Preset>,
     /// Knobs and presets that are not used, and why.
     pub left_out: Vec<(String, String)>,
 }
 
-/// Why what was asked for cannot be tuned.
+/// Why the requested knobs cannot be tuned.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ChooseError {
     #[error("knob `{name}` cannot be tuned here: {why}")]
@@ -33,10 +33,10 @@ pub enum ChooseError {
 }
 
 impl Discovered {
-    /// The knobs that are named, or without names those that are worth a search.
+    /// Chooses the named knobs, or without names those that are worth a search.
     ///
     /// # Errors
-    /// If a named knob does not exist or cannot be tuned here, or nothing is left to tune.
+    /// Returns an error if a named knob does not exist or cannot be tuned here, or nothing is left to tune.
     pub fn choose(&self, names: &[String]) -> Result<Chosen, ChooseError> {
         let mut left_out = self.left_out.clone();
         let wanted = self.wanted(names)?;
@@ -112,7 +112,7 @@ impl Discovered {
         Ok(names.iter().map(String::as_str).collect())
     }
 
-    /// The knob among those that are tuned with it: what it depends on and is not tuned is as it is.
+    /// Returns the knob among those tuned with it: dependencies that are not tuned keep their values.
     fn settled(&self, entry: &KnobEntry, earlier: &[KnobEntry]) -> Result<KnobEntry, String> {
         let mut entry = entry.clone();
         let tuned = |name: &str| earlier.iter().find(|other| other.knob.name == name);
@@ -156,7 +156,7 @@ impl Discovered {
         ))
     }
 
-    /// The limit with the knobs that are not tuned at their values.
+    /// Returns the limit with the knobs that are not tuned at their values.
     fn remaining(&self, limit: &Limit, tuned: &[Knob]) -> Limit {
         let mut limit = limit.clone();
         for entry in &self.entries {
@@ -168,7 +168,7 @@ impl Discovered {
                 limit.at_most -= weight * value;
             }
         }
-        // What the server does not have takes nothing.
+        // A knob that the server does not have contributes nothing.
         limit
             .weights
             .retain(|name, _| tuned.iter().any(|knob| knob.name == *name));
@@ -176,7 +176,7 @@ impl Discovered {
     }
 }
 
-/// A share of a value that does not change.
+/// Converts shares of a value that does not change to absolute values.
 fn absolute(mut entry: KnobEntry, base: f64) -> Result<KnobEntry, String> {
     entry.knob.share_of = None;
     match &mut entry.knob.range {

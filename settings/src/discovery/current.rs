@@ -1,4 +1,4 @@
-//! The current value of a knob, by its route.
+//! Finds the current value of a knob, by its route.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::engine_string::{lookup, parse_value, typed};
 use crate::host_files;
 use crate::knob_file::{ENGINE_CONFIG, KnobEntry, Route};
 
-/// The parameter that reconfigures WiredTiger; a server without it has no engine of that kind.
+/// The parameter that reconfigures WiredTiger; a server without it has a different engine.
 pub(crate) const RUNTIME_CONFIG: &str = "wiredTigerEngineRuntimeConfig";
 const MIB: i64 = 1 << 20;
 
@@ -66,7 +66,7 @@ pub(super) fn current(
     }
 }
 
-/// What was set at run time before what was configured before what it says of itself.
+/// Prefers what was set at run time, then what was configured, then what the server reports.
 fn engine(
     entry: &KnobEntry,
     key: &str,
@@ -93,7 +93,7 @@ fn engine(
     configured(&replies.options, path, None, suffix, entry.config_factor)
 }
 
-/// `getCmdLineOpts` has options of the command line in the same shape as those of the file.
+/// Reads `getCmdLineOpts`, which has options of the command line in the same shape as those of the file.
 fn configured(
     options: &Document,
     path: &str,
@@ -122,7 +122,7 @@ fn at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
     document.get(last)
 }
 
-/// Texts of WiredTiger's with their paths in `mongod.conf`.
+/// Returns WiredTiger's configuration texts with their paths in `mongod.conf`.
 pub(super) fn configured_texts(options: &Document) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let Ok(parsed) = options.get_document("parsed") else {
@@ -161,7 +161,7 @@ fn host_file(
     Ok((value, Source::HostFile))
 }
 
-/// A choice is a text even where it looks like a number.
+/// Converts to the knob's type; a choice is text even if it looks like a number.
 fn as_knob(entry: &KnobEntry, text: &str) -> KnobValue {
     match entry.knob.range {
         Range::Categorical { .. } => KnobValue::Text(text.into()),

@@ -1,4 +1,4 @@
-//! A knob's range around the value that was found.
+//! Fits a knob's range to the value that was found.
 
 use seekscope_run::tune::KnobValue;
 use seekscope_tune::space::{Knob, Range, Scale, Space};
@@ -6,10 +6,11 @@ use seekscope_tune::space::{Knob, Range, Scale, Space};
 use crate::knob_file::KnobEntry;
 
 const SPECIALS_MAX: usize = 4;
-/// A range that ends below its beginning begins at this share of its end.
+/// Divisor: a range whose cut-off upper end would be below its lower one begins at this fraction of the upper
+/// end.
 const LOW_SHARE: i64 = 4;
 
-/// Percent become MiB.
+/// Converts percent to MiB.
 pub(super) fn scale_to_memory(entry: &mut KnobEntry, memory_mib: u64) -> Result<(), String> {
     let too_big = "the memory of the server's host is beyond belief";
     let memory = i64::try_from(memory_mib).map_err(|_| too_big)?;
@@ -26,13 +27,13 @@ pub(super) fn scale_to_memory(entry: &mut KnobEntry, memory_mib: u64) -> Result<
     Ok(())
 }
 
-/// Makes the value the default. Where the range does not hold it, the range is widened: what a server has
-/// is a setting that works.
+/// Makes the value the default. If it is outside the range, the range is widened: a server's present setting
+/// works.
 pub(super) fn set_default(knob: &mut Knob, value: KnobValue) -> Result<(), String> {
     let value = converted(knob, value)?;
     knob.default = value;
     if knob.share_of.is_some() || admitted(knob) {
-        // Shares are checked with the knob that they are shares of.
+        // Shares are checked together with the knob they refer to.
         return Ok(());
     }
     let number = knob.default.number();
@@ -60,7 +61,7 @@ pub(super) fn set_default(knob: &mut Knob, value: KnobValue) -> Result<(), Strin
     ))
 }
 
-/// Does the knob take its default, whatever it depends on?
+/// Does the knob accept its default, whatever it depends on?
 fn admitted(knob: &Knob) -> bool {
     let alone = Knob {
         when: None,
@@ -69,7 +70,7 @@ fn admitted(knob: &Knob) -> bool {
     Space::new(vec![alone], Vec::new()).is_ok()
 }
 
-/// Servers and files say 1 for true, and 60.0 for 60.
+/// Converts a value: servers and files write 1 for true, and 60.0 for 60.
 fn converted(knob: &Knob, value: KnobValue) -> Result<KnobValue, String> {
     let odd = |value: &KnobValue| format!("its current value {value} is of another kind");
     Ok(match (&knob.range, value) {
@@ -85,7 +86,7 @@ fn converted(knob: &Knob, value: KnobValue) -> Result<KnobValue, String> {
             #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
             KnobValue::Integer(number as i64)
         }
-        // Newer servers say numbers as texts where they also take a word.
+        // Newer servers report numbers as texts where they also accept a word.
         (
             Range::Integer { .. } | Range::Float { .. } | Range::Ordinal { .. },
             KnobValue::Text(text),
@@ -102,7 +103,7 @@ fn converted(knob: &Knob, value: KnobValue) -> Result<KnobValue, String> {
     })
 }
 
-/// Takes away what is above; whether there was something.
+/// Cuts off the range above `max`; returns whether anything was cut.
 pub(super) fn cap(entry: &mut KnobEntry, max: f64) -> bool {
     match &mut entry.knob.range {
         Range::Integer { low, high, .. } if *high as f64 > max => {

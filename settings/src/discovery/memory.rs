@@ -1,5 +1,5 @@
-//! How much memory a knob may give to a server: what its host and its memory groups allow, less what the
-//! server needs beside its cache.
+//! Works out how much memory a knob may give to a server: what its host and its memory groups allow, less
+//! what the server needs beside its cache.
 
 use mongodb::bson::Document;
 use seekscope_run::tune::KnobValue;
@@ -9,21 +9,21 @@ use seekscope_tune::space::Risk;
 use super::fit::cap;
 use crate::knob_file::{KnobEntry, Route};
 
-/// Left beside the cache where less is measured: a server at rest does not show what connections, sorts,
-/// index builds and the allocator will take.
+/// Least memory left beside the cache, MiB: an idle server does not show what connections, sorts, index
+/// builds and the allocator will take.
 const BESIDE_CACHE_MIB_MIN: u64 = 256;
 
-/// Memory of a server whose process and memory groups can be seen.
+/// Memory of a server whose process and memory groups are visible.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerMemory {
-    /// The least limit of its memory groups, MiB; `None` where none has a limit.
+    /// The lowest limit of its memory groups, MiB; `None` if none has a limit.
     pub limit_mib: Option<u64>,
     /// Resident memory of its process, MiB, if that is known.
     pub resident_mib: Option<u64>,
 }
 
 impl ServerMemory {
-    /// `None` where its memory groups cannot be seen from here.
+    /// Returns `None` if its memory groups are not visible from here.
     pub fn of(proc_fs: &ProcFs, pid: u32) -> Option<Self> {
         let groups = GroupMemory::all_of(proc_fs, pid)?;
         let limits = groups.iter().filter_map(GroupMemory::limit_bytes);
@@ -33,8 +33,8 @@ impl ServerMemory {
         })
     }
 
-    /// What the process needs beside its cache: what is resident beyond it, and at least
-    /// [`BESIDE_CACHE_MIB_MIN`].
+    /// Returns what the process needs beside its cache, MiB: its resident memory beyond the cache, and at
+    /// least [`BESIDE_CACHE_MIB_MIN`].
     fn beside_cache_mib(&self, status: &Document) -> u64 {
         let beyond_mib = || {
             let cache = status.get_document("wiredTiger").ok()?;
@@ -47,9 +47,9 @@ impl ServerMemory {
     }
 }
 
-/// What bounds a knob that takes memory.
+/// The bounds of a knob that takes memory.
 pub(super) struct Bounds<'a> {
-    /// Host and memory groups together, MiB, if they are known.
+    /// Memory of host and memory groups together, MiB, if known.
     pub(super) memory_mib: Option<u64>,
     /// See [`super::Surroundings::seen`].
     pub(super) seen: Option<ServerMemory>,
@@ -60,7 +60,7 @@ pub(super) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Bounds the knob, whose current value always stays possible. Returns what people should know of it
+    /// Bounds the knob, whose current value always remains possible. Returns what people should know of it
     /// before it is tuned.
     pub(super) fn apply(&self, entry: &mut KnobEntry, current: &KnobValue) -> Option<String> {
         let is_cache = is_cache_in_mib(entry);

@@ -1,7 +1,7 @@
-//! Which knobs of a file a server has, and what they are set to now.
+//! Finds which knobs of a file a server has, and what they are set to now.
 //!
-//! The server's own replies decide; versions in the file only choose between rows and explain. What no
-//! reply says is taken from the file and marked as [`Source::Documented`].
+//! The server's own replies decide; versions in the file only choose between rows and explain. What no reply
+//! reports is taken from the file and marked as [`Source::Documented`].
 
 mod ask;
 mod choose;
@@ -29,7 +29,7 @@ use crate::host_files::HostFiles;
 use crate::knob_file::{KnobEntry, KnobFile, Preset, Route};
 use crate::version::Version;
 
-/// What a server says about itself; empty where it says nothing.
+/// A server's replies about itself; empty where it does not answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerReplies {
     /// `buildInfo`.
@@ -46,40 +46,40 @@ pub struct ServerReplies {
     pub refused: Vec<(String, String)>,
 }
 
-/// What the user allows to be tuned beyond what a running server takes at no other risk than speed.
+/// What the user allows to be tuned beyond what a running server accepts at no risk but speed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unlocked {
     /// Risk D.
     pub durability: bool,
     /// Risk A.
     pub availability: bool,
-    /// Change S: there are a configuration file and a restart command.
+    /// Change S: a configuration file and a restart command are available.
     pub restart: bool,
     /// Change L.
     pub reload: bool,
 }
 
-/// What is known besides the server's replies.
+/// Facts besides the server's replies.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings<'a> {
     pub unlocked: Unlocked,
-    /// The server's host, if that is this one and its files may be set.
+    /// The server's host, if it is this one and its files may be set.
     pub host: Option<&'a HostFiles>,
-    /// The start options of a server of our own, as far as they are given; `None` of another's.
+    /// The start options of a server of our own, as far as specified; `None` for other servers.
     pub local: Option<&'a KnobValues>,
     /// What the `read` commands of knobs printed; see [`read_scripts`].
     pub scripts: BTreeMap<String, Result<String, String>>,
-    /// Memory of the server's host if it does not say so itself, MiB.
+    /// Memory of the server's host if it does not report that itself, MiB.
     pub memory_mib: Option<u64>,
-    /// `None` where the memory groups of the server's process cannot be seen from here.
+    /// `None` if the memory groups of the server's process are not visible from here.
     pub seen: Option<ServerMemory>,
-    /// Processors that the server's process may use, as far as that can be seen from here.
+    /// Processors that the server's process may use, if visible from here.
     pub cpus: Option<u32>,
-    /// `None` where knobs are only listed.
+    /// `None` if knobs are only listed.
     pub runs: Option<Runs<'a>>,
 }
 
-/// Where a current value comes from.
+/// Source of a current value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A parameter or figure of the running server.
@@ -92,7 +92,7 @@ pub enum Source {
     HostFile,
     /// The user's `read` command.
     Script,
-    /// Nobody says: the default that the knob's description names.
+    /// Not reported: the default that the knob's description names.
     Documented,
 }
 
@@ -112,27 +112,27 @@ impl fmt::Display for Source {
 /// The knobs that can be tuned here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Discovered {
-    /// `None` if the server does not say.
+    /// `None` if the server does not report it.
     pub version: Option<Version>,
-    /// With the current value as default, in the file's order.
+    /// Knobs with the current value as default, in the file's order.
     pub entries: Vec<KnobEntry>,
     /// Knob and why it cannot be tuned here.
     pub left_out: Vec<(String, String)>,
-    /// Where each entry's default comes from.
+    /// Source of each entry's default.
     pub sources: BTreeMap<String, Source>,
     pub presets: Vec<Preset>,
     pub limits: Vec<Limit>,
-    /// Texts of WiredTiger's that the server was started with, by their path in `mongod.conf`.
+    /// WiredTiger's configuration texts at the server's start, by their path in `mongod.conf`.
     pub configured: BTreeMap<String, String>,
-    /// Of knobs that may exhaust the server's memory: what bounds them, and what does not.
+    /// Knobs that may exhaust the server's memory: what bounds them, and what does not.
     pub memory_risks: BTreeMap<String, String>,
-    /// Of knobs that set numbers of threads: what bounds them.
+    /// Knobs that set numbers of threads: what bounds them.
     pub cpu_bounds: BTreeMap<String, String>,
-    /// Of knobs that no run can judge: why. Unasked they are not tuned.
+    /// Knobs that no run can judge, and why. They are tuned only on request.
     pub short_runs: BTreeMap<String, String>,
 }
 
-/// Says which knobs of `file` can be tuned here and what they are set to.
+/// Returns which knobs of `file` can be tuned here and what they are set to.
 pub fn discover(
     file: &KnobFile,
     replies: &ServerReplies,
@@ -168,7 +168,7 @@ pub fn discover(
             match examine(entry, version, replies, surroundings) {
                 Ok(found) => Some(found),
                 Err(reason) => {
-                    // The last row's reason: rows go from old versions to new ones.
+                    // The last row's reason: rows are ordered from old versions to new ones.
                     why = reason;
                     None
                 }
@@ -189,8 +189,7 @@ pub fn discover(
     found
 }
 
-/// The knob with its current value as default and what is to be said of its memory, or why it cannot be
-/// tuned.
+/// Returns the knob with its current value as default and a note on its memory, or why it cannot be tuned.
 fn examine(
     entry: &KnobEntry,
     version: Option<Version>,
@@ -226,7 +225,7 @@ fn examine(
     Ok((entry, source, said))
 }
 
-/// Refuses what the user has not unlocked.
+/// Rejects what the user has not unlocked.
 fn locked(entry: &KnobEntry, surroundings: &Surroundings<'_>) -> Result<(), String> {
     let unlocked = surroundings.unlocked;
     let refused = match (entry.knob.risk, entry.knob.change) {
@@ -251,7 +250,7 @@ fn locked(entry: &KnobEntry, surroundings: &Surroundings<'_>) -> Result<(), Stri
     Err(refused.into())
 }
 
-/// What the server may use of its host, by `hostInfo`.
+/// Returns the memory that the server may use of its host, by `hostInfo`.
 fn memory_mib(host: &Document) -> Option<u64> {
     let system = host.get_document("system").ok()?;
     let size = |name: &str| system.get(name).and_then(whole).filter(|mib| *mib > 0);
@@ -268,7 +267,7 @@ fn whole(value: &Bson) -> Option<i64> {
     }
 }
 
-/// A reply's value as a knob's; `None` of documents, dates and the like.
+/// Converts a reply's value to a knob's; `None` for documents, dates and the like.
 pub(crate) fn value_of(value: &Bson) -> Option<KnobValue> {
     Some(match value {
         Bson::Int32(value) => KnobValue::Integer((*value).into()),

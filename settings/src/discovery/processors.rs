@@ -1,4 +1,4 @@
-//! How many threads a knob may give to a server: as many as it has processors.
+//! Limits how many threads a knob may give to a server: as many as it has processors.
 
 use mongodb::bson::Document;
 use seekscope_run::tune::KnobValue;
@@ -7,8 +7,8 @@ use seekscope_tune::space::Range;
 use super::{Discovered, ServerReplies, fit, whole};
 
 impl Discovered {
-    /// Bounds numbers of threads by the processors of the host and by those that the process may use. What
-    /// is set now always stays possible.
+    /// Bounds numbers of threads by the processors of the host and by those that the process may use. The
+    /// current value always remains possible.
     pub(super) fn bound_threads(&mut self, replies: &ServerReplies, seen: Option<u32>) {
         let Some(cpus) = of_host(&replies.host).into_iter().chain(seen).min() else {
             return;
@@ -20,7 +20,7 @@ impl Discovered {
                 let said =
                     format!("it is not raised above {max}: the server may use {cpus} processors");
                 self.cpu_bounds.insert(entry.knob.name.clone(), said);
-                // A preset wants many threads, not just so many.
+                // A preset asks for many threads, not for an exact number.
                 let presets = self.presets.iter_mut();
                 let values = presets.filter_map(|p| p.values.get_mut(&entry.knob.name));
                 for value in values.filter(|value| value.number().is_some_and(|n| n > max)) {
@@ -31,7 +31,7 @@ impl Discovered {
     }
 }
 
-/// The end of a range of whole numbers.
+/// Returns the upper end of a range of whole numbers.
 fn most(range: &Range) -> Option<KnobValue> {
     match range {
         Range::Integer { high, .. } => Some(KnobValue::Integer(*high)),
@@ -39,7 +39,7 @@ fn most(range: &Range) -> Option<KnobValue> {
     }
 }
 
-/// By `hostInfo`; newer servers say how many of them their process may use.
+/// Reads `hostInfo`; newer servers report how many processors their process may use.
 fn of_host(host: &Document) -> Option<u32> {
     let system = host.get_document("system").ok()?;
     let count = |name: &str| u32::try_from(system.get(name).and_then(whole)?).ok();

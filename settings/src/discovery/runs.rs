@@ -1,4 +1,4 @@
-//! Which knobs no run of the session can judge, because it is over before they act.
+//! Finds knobs that no run of the session can judge, because it is over before they act.
 
 use std::time::Duration;
 
@@ -8,15 +8,16 @@ use crate::knob_file::{KnobEntry, KnobFile, RunMin};
 /// How long the runs of a session are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs<'a> {
-    /// `None` where it is not known before they are run.
+    /// `None` if it is not known before they are run.
     pub length: Option<Duration>,
-    /// What makes them longer, or says how long they are, as part of a sentence.
+    /// How to make them longer, or how long they are, as part of a sentence.
     pub remedy: &'a str,
 }
 
 impl Discovered {
-    /// Turns what knobs need of a run into seconds, and finds those whose need is not met. The range of one
-    /// that acts once in so many seconds ends where it would act in no run, except for its current value.
+    /// Converts what knobs need of a run to seconds, and finds those whose need is not met. The range of a
+    /// knob that acts once in so many seconds ends where it would act in no run, except for its current
+    /// value.
     pub(super) fn judge_runs(
         &mut self,
         file: &KnobFile,
@@ -55,7 +56,7 @@ impl Discovered {
         }
     }
 
-    /// What the server has, whether or not it may be changed.
+    /// Returns the server's value, whether or not it may be changed.
     fn value_of(
         &self,
         name: &str,
@@ -76,7 +77,7 @@ impl Discovered {
     }
 }
 
-/// "2 × checkpoint_seconds".
+/// Returns a text like "2 × checkpoint_seconds".
 fn because(of: &str, times: f64) -> String {
     match times {
         1.0 => format!(" ({of})"),
@@ -84,7 +85,7 @@ fn because(of: &str, times: f64) -> String {
     }
 }
 
-/// Why runs cannot judge what needs more than so many seconds; `None` where they can.
+/// Returns why runs cannot judge a knob that needs more than so many seconds; `None` if they can.
 fn too_short(runs: &Runs<'_>, needed_s: Option<f64>, because: &str) -> Option<String> {
     let remedy = runs.remedy;
     let Some(needed_s) = needed_s else {

@@ -1,6 +1,6 @@
-//! What can be wrong with a file of knobs, or with the name of one.
+//! Defines errors in a file of knobs, or in the name of one.
 
-/// Why a file or a name is refused.
+/// Why a file or a name is rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum KnobFileError {
     #[error("{0}")]
@@ -15,7 +15,7 @@ pub enum KnobFileError {
     #[error("there is no knob `{name}`{}", near(near_names, known))]
     Unknown {
         name: String,
-        /// The most alike first.
+        /// The most similar first.
         near_names: Vec<String>,
         known: Vec<String>,
     },
@@ -23,7 +23,7 @@ pub enum KnobFileError {
     Pinned { name: String, why: String },
 }
 
-/// Likeness (Jaro and Winkler) from which a name may have been meant.
+/// Similarity (Jaro and Winkler) from which a name may have been meant.
 const ALIKE: f64 = 0.8;
 const NEAR_MAX: usize = 3;
 

@@ -1,4 +1,5 @@
-//! Knobs as people write them: one TOML format for the compiled-in catalogue and for files of users.
+//! Reads and writes knobs as people write them: one TOML format for the compiled-in catalogue and for users'
+//! files.
 //!
 //! ```toml
 //! [[knob]]
@@ -26,7 +27,7 @@ pub use run_min::RunMin;
 
 use crate::version::Versions;
 
-/// What a file says. Knobs of one name are alternatives, for servers of different versions.
+/// The content of a file. Knobs with the same name are alternatives, for servers of different versions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KnobFile {
     pub knobs: Vec<KnobEntry>,
@@ -41,21 +42,22 @@ pub struct KnobFile {
 pub struct KnobEntry {
     pub knob: Knob,
     pub set: Route,
-    /// Where it stands in `mongod.conf`, if that is another place than `set`: a dotted path.
+    /// Its path in `mongod.conf`, if that differs from `set`: a dotted path.
     pub config: Option<String>,
-    /// What stands there is the value times this.
+    /// Factor from the value to what the file contains.
     pub config_factor: f64,
-    /// e.g. "%", "MB"; for people.
+    /// Unit for people, e.g. "%", "MB".
     pub unit: String,
     pub versions: Versions,
     pub why: String,
     /// Tuned unless other knobs are named.
     pub search: bool,
-    /// Bounds and default are percent of the server's memory; discovery turns them into MiB.
+    /// Bounds and default are percentages of the server's memory; discovery converts them to MiB.
     pub percent_of_memory: bool,
-    /// It sets a number of threads, which is not raised above the processors that the server may use.
+    /// It sets a number of threads, which is not raised above the number of processors that the server may
+    /// use.
     pub at_most_cpus: bool,
-    /// Searched unasked only with longer runs.
+    /// Without being requested, it is searched only if runs are at least this long.
     pub run_min: Option<RunMin>,
 }
 
@@ -79,15 +81,16 @@ impl KnobFile {
     /// Reads the format; see the module.
     ///
     /// # Errors
-    /// With the position, if it is no such file: unknown fields, impossible ranges, unsafe texts.
+    /// Returns an error with its position if it is not such a file: unknown fields, impossible ranges, unsafe
+    /// texts.
     pub fn parse(text: &str) -> Result<Self, KnobFileError> {
         parse::parse(text)
     }
 
-    /// All alternatives of a knob.
+    /// Returns all alternatives of a knob.
     ///
     /// # Errors
-    /// If there are none: with the reason if it is pinned, else with names that are like it.
+    /// Returns an error if there are none: with the reason if it is pinned, else with similar names.
     pub fn find(&self, name: &str) -> Result<Vec<&KnobEntry>, KnobFileError> {
         let found: Vec<_> = self.knobs.iter().filter(|k| k.knob.name == name).collect();
         if !found.is_empty() {
@@ -105,7 +108,7 @@ impl KnobFile {
         ))
     }
 
-    /// Adds what another file says; its knobs replace ours of the same name.
+    /// Adds the content of another file; its knobs replace ours with the same name.
     pub fn merge(&mut self, other: Self) {
         let replaced = |entry: &KnobEntry| {
             let mut names = other.knobs.iter().map(|k| &k.knob.name);
@@ -118,19 +121,19 @@ impl KnobFile {
         self.pinned.extend(other.pinned);
     }
 
-    /// The file's text, with what people should know of each knob as comments.
+    /// Returns the file's text, with notes on each knob as comments.
     pub fn to_toml(&self) -> String {
         write::to_toml(self)
     }
 }
 
 impl KnobEntry {
-    /// Values in words, e.g. "3 to 80, logarithmic".
+    /// Returns the values in words, e.g. "3 to 80, logarithmic".
     pub fn range_in_words(&self) -> String {
         write::range_in_words(self)
     }
 
-    /// As a run's record has it; the default is the baseline.
+    /// Returns the knob as recorded in a run; the default is the baseline.
     pub fn tuned(&self) -> TunedKnob {
         TunedKnob {
             name: self.knob.name.clone(),
@@ -143,7 +146,7 @@ impl KnobEntry {
         }
     }
 
-    /// Whether it is drawn on a logarithmic axis.
+    /// Is it drawn on a logarithmic axis?
     pub fn is_logarithmic(&self) -> bool {
         use seekscope_tune::space::{Range, Scale};
         matches!(

@@ -1,4 +1,4 @@
-//! Reading the format. Structures without optional shapes, so that the TOML reader itself refuses unknown
+//! Parses the format. Structures have no optional shapes, so that the TOML reader itself rejects unknown
 //! fields and wrong types, with their place; what it cannot know is checked afterwards, with the line.
 
 use std::collections::BTreeMap;
@@ -169,7 +169,8 @@ pub(super) fn parse(text: &str) -> Result<KnobFile, KnobFileError> {
     Ok(result)
 }
 
-/// Alternatives of a knob are for different versions, or set differently (as where a parameter was renamed).
+/// Do two knobs collide? Alternatives must be for different versions, or set differently (e.g. if a parameter
+/// was renamed).
 fn collides(a: &KnobEntry, b: &KnobEntry) -> bool {
     a.knob.name == b.knob.name && a.versions == b.versions && a.set == b.set
 }
@@ -234,12 +235,13 @@ fn entry(text: KnobText) -> Result<KnobEntry, String> {
     })
 }
 
-/// All that can be checked of a knob without those that it refers to.
+/// Checks everything that does not depend on the knobs that this one refers to.
 fn check_alone(knob: &Knob) -> Result<(), String> {
     let mut alone = knob.clone();
     alone.when = None;
     if alone.share_of.is_some() {
-        // Its default is a value, its bounds are shares: the default is checked once both knobs are known.
+        // Its default is a value, but its bounds are shares: the default is checked once both knobs are
+        // known.
         return Ok(());
     }
     Space::new(vec![alone], Vec::new())
@@ -250,7 +252,7 @@ fn check_alone(knob: &Knob) -> Result<(), String> {
         })
 }
 
-/// Texts end up in files, commands and WiredTiger's strings.
+/// Checks texts, which end up in files, commands and WiredTiger's strings.
 fn check_texts(knob: &Knob, set: &Route) -> Result<(), String> {
     let Range::Categorical { choices } = &knob.range else {
         return Ok(());

@@ -1,18 +1,18 @@
-//! How a knob reaches what it sets.
+//! Defines how a knob reaches what it sets.
 
 use serde::{Deserialize, Serialize};
 
-/// How a knob is set. `suffix` is written behind the value, e.g. "MB".
+/// How a knob is set. `suffix` is appended to the value, e.g. "MB".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
-    /// A key of WiredTiger's connection: at run time by `wiredTigerEngineRuntimeConfig`, for good in
+    /// A key of WiredTiger's connection: at run time by `wiredTigerEngineRuntimeConfig`, permanently in
     /// `storage.wiredTiger.engineConfig.configString`. Dots lead into groups: `eviction.threads_max`.
     Engine { key: String, suffix: String },
     /// A parameter of the server, by `setParameter`.
     Parameter { name: String },
-    /// A dotted path in `mongod.conf`; the server is restarted. With a key, the path holds a text of
-    /// WiredTiger's in which the key is set.
+    /// A dotted path in `mongod.conf`; the server is restarted. With a key, the path holds a WiredTiger text
+    /// in which the key is set.
     Option {
         path: String,
         key: Option<String>,
@@ -22,20 +22,20 @@ pub enum Route {
     Local { name: String, suffix: String },
     /// A file of the host's kernel; `{device}` stands for the disk of the data directory.
     File { path: String },
-    /// Commands of the user for a shell; `{value}` stands for the value, as one word. `read` prints
-    /// the current value.
+    /// Shell commands of the user; `{value}` stands for the value, as one word. `read` prints the current
+    /// value.
     Command { set: String, read: Option<String> },
     /// A variable of the measured command's environment.
     Environment { name: String },
 }
 
-/// No setting stands deeper.
+/// Deepest level of any setting.
 const DEPTH_MAX: usize = 8;
 /// Where WiredTiger's connection is configured in `mongod.conf`.
 pub(crate) const ENGINE_CONFIG: &str = "storage.wiredTiger.engineConfig.configString";
 
 impl Route {
-    /// In words, for tables.
+    /// Describes it in words, for tables.
     pub fn in_words(&self) -> String {
         match self {
             Self::Engine { key, .. } => format!("wiredTigerEngineRuntimeConfig {key}"),
@@ -55,7 +55,7 @@ impl Route {
         }
     }
 
-    /// What is wrong with it, whoever wrote it.
+    /// Checks it and returns what is wrong, whoever wrote it.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Engine { key, suffix } => {

@@ -1,18 +1,19 @@
-//! How long a run must be for a knob to show in it: what acts once a minute shows in no run of 20 s.
+//! Defines how long a run must be for a knob to show in it: what acts once a minute has no effect in a run of
+//! 20 s.
 
 use serde::Deserialize;
 
 /// The shortest run in which a knob shows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunMin {
-    /// Seconds, whatever is set.
+    /// A number of seconds, whatever is set.
     Seconds(f64),
-    /// So many times the value of a knob, which counts units of so many seconds. The knob may be the one
+    /// A multiple of the value of a knob, which counts units of `unit_s` seconds. The knob may be the one
     /// that needs the run.
     Times { of: String, times: f64, unit_s: f64 },
 }
 
-/// As it is written: `{ s = 30 }` or `{ of = "checkpoint_seconds", times = 2 }`.
+/// The written form: `{ s = 30 }` or `{ of = "checkpoint_seconds", times = 2 }`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunMinText {

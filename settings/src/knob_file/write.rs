@@ -1,4 +1,4 @@
-//! Writing the format, for people who will edit it.
+//! Writes the format, for people who will edit it.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Files that are opened, renamed and deleted while the trace goes on.
+//! Files that are opened, renamed and deleted during the trace.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -11,11 +11,11 @@ use crate::decode::FileKey;
 use crate::notices::OpenedFile;
 
 impl FileTable {
-    /// The kernel programs have seen a file being opened. Events that follow are on this file, also
-    /// if an earlier one had its inode number: that one keeps its record.
+    /// Notes that the kernel programs saw a file being opened. Later events are on this file, even
+    /// if an earlier one had its inode number; the earlier one keeps its record.
     pub fn opened(&mut self, opened: OpenedFile) {
         let key = opened.file;
-        // Too deep for the programs: to be found among the descriptors.
+        // Too deep for the programs; it is to be found among the descriptors.
         let Some(path) = opened.path else {
             return;
         };
@@ -24,7 +24,7 @@ impl FileTable {
             .get(&key)
             .is_some_and(|id| self.shared.contains(id))
         {
-            // So far it was someone else's.
+            // Until now the id was another file's.
             self.ids.remove(&key);
         }
         let old = self.seen.get(&key);
@@ -47,9 +47,9 @@ impl FileTable {
         self.describe_again(key);
     }
 
-    /// Is what was opened another file than the one known by the same number? Of a file that was
-    /// open before the trace the generation is unknown; then it is another if the one at the new
-    /// path was created since.
+    /// Returns whether the opened file is another than the one known by the same number. The
+    /// generation of a file that was open before the trace is unknown; it is then another if the
+    /// one at the new path was created since.
     fn is_another(
         &self,
         key: FileKey,
@@ -70,8 +70,8 @@ impl FileTable {
         })
     }
 
-    /// The file with this identity is gone; its record stays as it was last, and the next file with
-    /// the identity gets an id of its own.
+    /// Forgets the file with this identity, which is gone. Its record stays as it was, and the next
+    /// file with the identity gets an id of its own.
     fn part_with(&mut self, key: FileKey) {
         self.seen.remove(&key);
         let Some(file_id) = self.ids.remove(&key) else {
@@ -83,8 +83,8 @@ impl FileTable {
         }
     }
 
-    /// Looks at files that events are on and that nobody has open: at their size, and whether they
-    /// still have the name by which they were opened. A file that was renamed afterwards is sought
+    /// Examines files that have events and that nobody has open: their size, and whether they still
+    /// have the name under which they were opened. A file that was renamed afterwards is sought
     /// among its neighbours.
     pub(super) fn look_at_closed(&mut self) {
         let keys: Vec<FileKey> = self.ids.keys().copied().collect();
@@ -111,7 +111,7 @@ impl FileTable {
         }
     }
 
-    /// The file with this identity in the folder where `file` was: path and size.
+    /// Finds the file with this identity in the folder where `file` was. Returns path and size.
     fn neighbour(&self, key: FileKey, file: &OpenFile) -> Option<(String, u64)> {
         let folder = Path::new(&file.path).parent()?;
         let entries = fs::read_dir(self.inside_or_here(file.pid, folder)).ok()?;
@@ -123,8 +123,8 @@ impl FileTable {
     }
 }
 
-/// Does the kernel's identity fit what `stat` says? On filesystems without a device of their own
-/// (btrfs, overlayfs) the two name different devices.
+/// Returns whether the kernel's identity matches what `stat` says. On filesystems without a device
+/// of their own (btrfs, overlayfs) the two name different devices.
 fn is_same(key: FileKey, found: &Metadata) -> bool {
     let seen = super::key_of(found);
     seen == key || (seen.major() == 0 && key.major() == 0 && found.ino() == key.inode)

@@ -1,4 +1,4 @@
-//! Against a folder that looks like `/proc`.
+//! Tests with a folder that looks like `/proc`.
 
 use std::os::unix::fs::symlink;
 
@@ -23,7 +23,7 @@ impl FakeProc {
         fake
     }
 
-    /// A file of 5 bytes that the process has open as descriptor `fd`.
+    /// Creates a file of 5 bytes that the process has open as descriptor `fd`.
     fn open(&self, fd: u32, name: &str) -> (String, FileKey) {
         let path = self.data.path().join(name);
         fs::write(&path, b"12345").unwrap();

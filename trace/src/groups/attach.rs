@@ -1,4 +1,4 @@
-//! Putting the chosen groups into the kernel.
+//! Attaching the chosen groups.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -13,14 +13,14 @@ use super::{Group, Hooks};
 /// Entries of a table read at a time when a trace ends.
 const ENTRIES_PER_BATCH: u32 = 4096;
 
-/// What [`Group::Block`] keeps beside the requests themselves.
+/// The tables that [`Group::Block`] keeps besides the requests themselves.
 const BLOCK_TABLES: [&str; 3] = [
     "seekscope_direct",
     "seekscope_pieces",
     "seekscope_request_counts",
 ];
 
-/// Switches off the programs and tables of all groups but the chosen.
+/// Disables the programs and tables of all groups but the chosen ones.
 pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Result<()> {
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
@@ -71,7 +71,7 @@ pub(crate) fn attach(object: &Object, hooks: &Hooks) -> libbpf_rs::Result<Vec<Li
     Ok(links)
 }
 
-/// The event is counted per CPU; one that comes online later is missed.
+/// Attaches the program. The event is counted per CPU; a CPU that comes online later is missed.
 fn attach_to_major_faults(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Link>> {
     let mut links = Vec::new();
     let mut failure = None;
@@ -79,10 +79,10 @@ fn attach_to_major_faults(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Lin
         match major_fault_event(cpu) {
             Ok(event) => {
                 links.push(program.attach_perf_event(event.as_raw_fd())?);
-                // The link closes it from now on.
+                // From here on the link closes it.
                 let _ = event.into_raw_fd();
             }
-            // A CPU that is offline.
+            // The CPU is offline.
             Err(error) => failure = Some(error),
         }
     }
@@ -124,7 +124,7 @@ fn major_fault_event(cpu: usize) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The programs of the chosen groups.
+/// Returns the programs of the chosen groups.
 pub(crate) fn programs<'a>(
     object: &'a Object,
     hooks: &'a [Hooks],
@@ -135,8 +135,8 @@ pub(crate) fn programs<'a>(
     })
 }
 
-/// I/Os of the groups that began and have not ended. Meaningful once tracing is off. Faults are
-/// left out: their table keeps minor ones, too.
+/// Returns the I/Os of the groups that began and have not ended. Meaningful once tracing is off.
+/// Faults are left out, because their table also holds minor ones.
 pub(crate) fn in_flight(object: &Object, hooks: &[Hooks]) -> u64 {
     let counted = |name: &str| {
         hooks

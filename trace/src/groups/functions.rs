@@ -1,7 +1,7 @@
 //! Whether the kernel lets programs run at the entry of one of its functions (fentry).
 //!
-//! Tried with a program that does nothing: unlike ours it refers to no kernel type, so trying it costs
-//! microseconds.
+//! This is tried with a program that does nothing: unlike ours it refers to no kernel type, so
+//! trying it takes only microseconds.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use libbpf_rs::libbpf_sys::{
     bpf_insn, bpf_prog_load, bpf_prog_load_opts, bpf_raw_tracepoint_open,
 };
 
-/// Loads such a program for the function with this type, attaches it, and takes it away at once.
+/// Loads such a program for the function with this type, attaches it, and removes it at once.
 ///
 /// # Errors
 /// Why the kernel refuses it.
@@ -49,7 +49,7 @@ pub(super) fn try_entry_of(function: TypeId) -> io::Result<()> {
     descriptor(unsafe { bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) }).map(drop)
 }
 
-/// The library returns a descriptor, or a negative error number.
+/// Converts what the library returns: a descriptor, or a negative error number.
 fn descriptor(returned: i32) -> io::Result<OwnedFd> {
     if returned < 0 {
         return Err(io::Error::from_raw_os_error(-returned));

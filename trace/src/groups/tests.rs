@@ -1,11 +1,11 @@
-//! The choice of hooks, for kernels whose types are known.
+//! The choice of hooks for kernels with known types.
 
 use super::*;
 
-/// Tracepoints by name: number of arguments and what the first points to.
+/// Tracepoints by name: number of arguments and the target of the first.
 struct Known(Vec<(&'static str, usize, &'static str)>);
 
-/// The same where programs at functions are refused.
+/// The same kernel, but refusing programs at functions.
 struct WithoutFunctions(Known);
 
 impl Kernel for WithoutFunctions {

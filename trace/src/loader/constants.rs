@@ -31,7 +31,7 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
             note(number, op as u8);
         }
     }
-    // Also where no plain calls are wanted: events of other groups need names, too.
+    // Needed even if no plain calls are wanted, because events of other groups also need names.
     OPEN_CALLS.into_iter().for_each(|number| note(number, OPEN));
     constants.target_tgid = settings.target.tgid;
     constants.target_is_set = u32::from(settings.is_set);
@@ -68,7 +68,7 @@ fn fill_groups(constants: &mut types::rodata, hooks: &[Hooks]) {
     }
 }
 
-/// The calls we follow, by this architecture's numbers.
+/// The calls that are followed, by this architecture's numbers.
 const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [
     (libc::SYS_read, IoOp::Read),
     (libc::SYS_pread64, IoOp::Pread),

@@ -1,8 +1,8 @@
-//! How much each knob matters: shares of the response's variance over the whole space.
+//! Computes how much each knob matters: shares of the response's variance over the whole space.
 //!
-//! Functions are drawn from the posterior, and each is analysed like an experiment: the knob at some
-//! values, crossed with random settings of all others (a two-way analysis of variance, whose estimates
-//! of the variance between values have no bias). The spread over the functions drawn is the interval. Lengths
+//! Functions are drawn from the posterior, and each is analysed like an experiment: the knob at some values,
+//! crossed with random settings of all others (a two-way analysis of variance, whose estimates of the
+//! variance between values have no bias). The spread over the functions drawn is the interval. Length scales
 //! of the kernel are never shown: they say how fast a knob acts, not how much.
 
 use seekscope_run::tune::{Importance, KnobImportance, PairImportance, Share};
@@ -18,12 +18,12 @@ const FUNCTIONS: usize = 40;
 /// The same for two knobs at once.
 const PAIR_VALUES: usize = 5;
 const PAIR_BACKGROUNDS: usize = 8;
-/// Pairs among so many of the most important knobs are looked at.
+/// Number of the most important knobs whose pairs are examined.
 const PAIRED: usize = 4;
-/// A share is told from nothing if all but 2.5 % of the functions have more than this.
+/// A share is distinguished from nothing if all but 2.5 % of the functions have more than this.
 const NOTHING: f64 = 0.01;
 
-/// From one estimate per function; estimates without bias can be below zero.
+/// Returns the share from one estimate per function; estimates without bias can be below zero.
 fn share_of(mut estimates: Vec<f64>) -> Share {
     estimates.sort_by(f64::total_cmp);
     let at = |q| {
@@ -39,9 +39,9 @@ fn share_of(mut estimates: Vec<f64>) -> Share {
 }
 
 impl Analysis {
-    /// The importance of every knob, and of pairs of the most important ones; the same for the same seed.
-    /// `None` where nothing is known of any: the differences between settings may all be noise. The shares would
-    /// be shares of that, and one knob alone would always have all of it.
+    /// Returns the importance of every knob, and of pairs of the most important ones; the same for the same
+    /// seed. `None` if nothing is known of any: the differences between settings may all be noise. The shares
+    /// would be shares of that noise, and a single knob would always have all of it.
     pub fn importance(&self, seed: u64) -> Option<Importance> {
         if !self.believed.model.foretells() {
             return None;
@@ -99,7 +99,7 @@ impl Analysis {
         })
     }
 
-    /// Coordinates evenly over a knob's range, or all its choices.
+    /// Returns coordinates evenly spread over a knob's range, or all its choices.
     fn values(&self, knob: usize, count: usize) -> Vec<f64> {
         let count = self.space.knobs()[knob]
             .choices()
@@ -110,8 +110,8 @@ impl Analysis {
             .collect()
     }
 
-    /// Features of random settings crossed with all values of the knobs; those of one setting together,
-    /// the last knob's values innermost.
+    /// Returns the features of random settings crossed with all values of the knobs; those of one setting
+    /// together, the last knob's values innermost.
     fn crossed(
         &self,
         knobs: &[(usize, &[f64])],
@@ -140,7 +140,7 @@ impl Analysis {
             .collect()
     }
 
-    /// Values at the points of functions drawn from the posterior; none if their covariance cannot be
+    /// Returns values at the points of functions drawn from the posterior; none if their covariance cannot be
     /// decomposed.
     fn draw(&self, points: &[Vec<f64>], rng: &mut SplitMix64) -> Vec<Vec<f64>> {
         let (process, _) = self.believed.model.process();
@@ -176,7 +176,8 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / n
 }
 
-/// Variance between the columns, that of the interaction, and all, of rows of `columns` values each.
+/// Returns the variance between the columns, that of the interaction, and the total, of rows of `columns`
+/// values each.
 fn two_way(function: &[f64], columns: usize) -> (f64, f64, f64) {
     let rows: Vec<&[f64]> = function.chunks_exact(columns).collect();
     let (r, c) = (rows.len() as f64, columns as f64);
@@ -198,7 +199,7 @@ fn two_way(function: &[f64], columns: usize) -> (f64, f64, f64) {
         }
     }
     let interaction = squares / ((r - 1.0) * (c - 1.0));
-    // The values of the knob are all that it has, or stand for them: a finite population of columns.
+    // The values of the knob are all that it has, or represent them: a finite population of columns.
     let (between, rows) = (
         (between_columns - interaction / r) * (c - 1.0) / c,
         between_rows,
@@ -211,7 +212,7 @@ fn two_way(function: &[f64], columns: usize) -> (f64, f64, f64) {
     )
 }
 
-/// Share of the variance that two knobs make together: rows of `first` times `second` values.
+/// Returns the share of the variance due to two knobs together, from rows of `first` times `second` values.
 fn together(function: &[f64], first: usize, second: usize) -> f64 {
     let cells = first * second;
     let rows = function.len() / cells;

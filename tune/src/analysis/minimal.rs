@@ -1,10 +1,10 @@
-//! The smallest change: every knob that hardly helps goes back to its default.
+//! Finds the smallest change: every knob that hardly helps goes back to its default.
 
 use seekscope_run::tune::MinimalChange;
 
 use super::Analysis;
 
-/// A knob whose return to its default costs less than this share goes back.
+/// A knob goes back to its default if that costs less than this share.
 const LOSS_MAX: f64 = 0.01;
 
 impl Analysis {
@@ -23,7 +23,7 @@ impl Analysis {
                 let candidate = self.with_default(&levels, knob)?;
                 let works = model.feasible(&self.features(&candidate));
                 let loss = here - mean(&candidate);
-                // Failing is a cost too: a safe setting is not given up for fewer changes.
+                // Failing is a cost too: a safe setting is not given up to have fewer changes.
                 let fine = loss < LOSS_MAX && works >= works_at_best.min(0.9) - 0.05;
                 fine.then_some((loss, knob, candidate))
             });
@@ -49,7 +49,7 @@ impl Analysis {
         }
     }
 
-    /// The levels with one knob's default, if the space allows it.
+    /// Returns the levels with one knob at its default, if the space allows it.
     fn with_default(&self, levels: &[f64], knob: usize) -> Option<Vec<f64>> {
         let mut values = self.space.configuration(levels);
         let knob = &self.space.knobs()[knob];
@@ -57,7 +57,8 @@ impl Analysis {
         self.space.levels_of(&values).ok()
     }
 
-    /// How much higher the score of `a` is than that of `b`, and the standard deviation of that.
+    /// Returns how much higher the score of `a` is than that of `b`, and the standard deviation of that
+    /// difference.
     fn difference(&self, a: &[f64], b: &[f64]) -> (f64, f64) {
         let (process, unit) = self.believed.model.process();
         let (a, b) = (self.features(a), self.features(b));

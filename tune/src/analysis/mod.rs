@@ -1,5 +1,5 @@
-//! What the model says about the knobs once a search is over: importance, slices of the response, and the
-//! smallest change that keeps the gain.
+//! Evaluates what the model says about the knobs once a search is over: importance, slices of the response,
+//! and the smallest change that keeps the gain.
 
 mod importance;
 mod minimal;
@@ -10,7 +10,7 @@ mod tests;
 use crate::optimiser::{Believed, Goal, History, Optimiser};
 use crate::space::Space;
 
-/// The model after a session, to be asked.
+/// The model after a session, for queries.
 #[derive(Debug, Clone)]
 pub struct Analysis {
     space: Space,
@@ -21,7 +21,7 @@ pub struct Analysis {
 }
 
 impl Optimiser {
-    /// `None` before two settings have worked.
+    /// Returns `None` before two settings have worked.
     pub fn analyse(&mut self, history: &History) -> Option<Analysis> {
         let believed = self.believe(history)?;
         let best = believed.incumbent()?.0.levels.clone();
@@ -39,14 +39,14 @@ impl Analysis {
         self.space.featurise(levels)
     }
 
-    /// Levels with one coordinate of the cube moved.
+    /// Returns the levels with one coordinate of the cube moved.
     fn moved(&self, levels: &[f64], knob: usize, coordinate: f64) -> Vec<f64> {
         let mut point = self.space.point_of(levels);
         point[knob] = coordinate;
         self.space.levels_at(&point)
     }
 
-    /// Expected value and the ends of its 95 % interval.
+    /// Returns the expected value and the ends of its 95 % interval.
     fn expected(&self, levels: &[f64]) -> [f64; 3] {
         let belief = self.believed.model.at(&self.features(levels));
         let value = |z: f64| self.goal.value(belief.mean + z * belief.deviation);

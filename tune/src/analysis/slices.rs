@@ -1,4 +1,4 @@
-//! Cuts through the response at the recommended setting.
+//! Computes slices of the response at the recommended setting.
 
 use seekscope_run::tune::{HeatMap, Measured, Slice, SlicePoint};
 
@@ -8,7 +8,7 @@ const POINTS: usize = 25;
 const MAP_POINTS: usize = 12;
 
 impl Analysis {
-    /// Distinct levels of a knob over its range, at the recommended setting, with their coordinates.
+    /// Returns distinct levels of a knob over its range, at the recommended setting, with their coordinates.
     fn grid(&self, knob: usize, points: usize) -> Vec<(f64, f64)> {
         let mut grid: Vec<(f64, f64)> = Vec::new();
         let count = self.space.knobs()[knob].choices().unwrap_or(points);
@@ -22,7 +22,7 @@ impl Analysis {
         grid
     }
 
-    /// The response along a knob; `None` of an unknown name.
+    /// Returns the response along a knob; `None` for an unknown name.
     pub fn slice(&self, name: &str) -> Option<Slice> {
         let knob = self.space.index(name)?;
         let value_of = |level| self.space.knobs()[knob].value_of(level);
@@ -49,7 +49,7 @@ impl Analysis {
         })
     }
 
-    /// The response over two knobs; `None` of unknown names.
+    /// Returns the response over two knobs; `None` for unknown names.
     pub fn heat_map(&self, first: &str, second: &str) -> Option<HeatMap> {
         let (a, b) = (self.space.index(first)?, self.space.index(second)?);
         let grids = [self.grid(a, MAP_POINTS), self.grid(b, MAP_POINTS)];

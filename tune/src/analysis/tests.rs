@@ -103,8 +103,8 @@ fn knobs_that_do_nothing_go_back() {
     );
 }
 
-/// After so many runs of random settings of some knobs, of which the first makes a gain of so much from end to
-/// end, with noise of 5 %.
+/// The analysis after `runs` runs of random settings of `knobs` knobs, of which the first makes a gain of
+/// `gain` from end to end, with noise of 5 %.
 fn after(knobs: usize, runs: usize, gain: f64, seed: u64) -> Analysis {
     let range = Range::Float {
         low: 0.0,
@@ -142,6 +142,6 @@ fn where_no_knob_does_anything_none_is_important() {
         assert!(nothing <= 3, "{knobs} knobs: {nothing} of 20");
         assert!(something >= 18, "{knobs} knobs: {something} of 20");
     }
-    // Of few settings nothing is known, whatever they showed.
+    // Few settings say nothing, whatever they showed.
     assert_eq!(after(1, 3, 0.4, 1).importance(1), None);
 }

@@ -1,11 +1,11 @@
-//! The interval of a duel that could have ended at any look.
+//! Computes the interval of a duel that could have ended at any look.
 //!
-//! The usual one is too narrow by up to 6 points of coverage, because duels end when the mean happens to
-//! be far out. This one asks for which true gains an outcome as extreme as the one seen has a probability of
-//! 2.5 %, where ending earlier is more extreme than ending later (stagewise ordering: Tsiatis, Rosner and
-//! Mehta, "Exact confidence intervals following a group sequential test", Biometrics 1984). The probability is
-//! counted over simulated duels, always the same ones; their noise is drawn from what the pairs say about it
-//! (inverse chi-square), which for a single look gives Student's interval exactly.
+//! The usual interval is too narrow by up to 6 points of coverage, because duels end when the mean happens to
+//! be extreme. This one asks for which true gains an outcome as extreme as the observed one has a probability
+//! of 2.5 %, where ending earlier is more extreme than ending later (stagewise ordering: Tsiatis, Rosner and
+//! Mehta, "Exact confidence intervals following a group sequential test", Biometrics 1984). The probability
+//! is counted over simulated duels, always the same ones; their noise is drawn from what the pairs say about
+//! it (inverse chi-square), which for a single look gives Student's interval exactly.
 
 use std::sync::LazyLock;
 
@@ -56,7 +56,7 @@ pub(super) fn bounds(nth: usize) -> Bounds {
     BOUNDS[nth]
 }
 
-/// 95 % interval of the gain (a logarithm) of a duel that ended at a look.
+/// Returns the 95 % interval of the gain (a logarithm) of a duel that ended at a look.
 pub(super) fn stagewise(nth: usize, estimate: &Estimate) -> (f64, f64) {
     let (low, high) = estimate.interval(0.001);
     if estimate.standard_error <= 0.0 || !(high - low).is_finite() {
@@ -79,7 +79,7 @@ pub(super) fn stagewise(nth: usize, estimate: &Estimate) -> (f64, f64) {
     (bound(TAIL), bound(1.0 - TAIL))
 }
 
-/// The share of simulated duels with this true gain whose outcome is at least as high.
+/// Returns the share of simulated duels with this true gain whose outcome is at least as high.
 fn share_as_high(gain: f64, nth: usize, estimate: &Estimate) -> f64 {
     let n = LOOKS[nth].pairs as f64;
     let squares = (n - 1.0) * n * estimate.standard_error.powi(2);

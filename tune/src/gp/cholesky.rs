@@ -1,4 +1,4 @@
-//! Symmetric positive matrices, row by row so that every inner loop runs over contiguous numbers.
+//! Operates on symmetric positive matrices, row by row so that every inner loop runs over contiguous numbers.
 
 /// The inverse of the lower Cholesky factor of a matrix, and the logarithm of its determinant.
 #[derive(Debug, Clone)]
@@ -9,13 +9,13 @@ pub(crate) struct Cholesky {
     pub(crate) log_determinant: f64,
 }
 
-/// Where row `row` of a packed lower triangle begins.
+/// Returns where row `row` of a packed lower triangle begins.
 pub(crate) fn row_start(row: usize) -> usize {
     row * (row + 1) / 2
 }
 
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    // Four sums at a time: a single one would wait for itself, as additions may not be reordered.
+    // Four sums at a time: a single one would wait for itself, because additions may not be reordered.
     let mut sums = [0.0; 4];
     let (a4, b4) = (a.chunks_exact(4), b.chunks_exact(4));
     let rest: f64 = (a4.remainder().iter().zip(b4.remainder()))
@@ -29,7 +29,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// `to += factor * from`.
+/// Computes `to += factor * from`.
 fn add_scaled(to: &mut [f64], factor: f64, from: &[f64]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to += factor * from;
@@ -37,7 +37,7 @@ fn add_scaled(to: &mut [f64], factor: f64, from: &[f64]) {
 }
 
 impl Cholesky {
-    /// Of a packed lower triangle of `size` rows; `None` if the matrix is not positive.
+    /// Factorises a packed lower triangle of `size` rows; `None` if the matrix is not positive.
     pub(crate) fn of(mut matrix: Vec<f64>, size: usize) -> Option<Self> {
         let mut log_determinant = 0.0;
         for i in 0..size {
@@ -74,21 +74,21 @@ impl Cholesky {
         &self.inverse[row_start(i)..=row_start(i) + i]
     }
 
-    /// The inverse factor times a vector.
+    /// Returns the inverse factor times a vector.
     pub(crate) fn whiten(&self, vector: &[f64]) -> Vec<f64> {
         (0..self.size)
             .map(|i| dot(self.row(i), &vector[..=i]))
             .collect()
     }
 
-    /// The sum of squares of the whitened vector, without storing it.
+    /// Returns the sum of squares of the whitened vector, without storing it.
     pub(crate) fn whitened_square(&self, vector: &[f64]) -> f64 {
         (0..self.size)
             .map(|i| dot(self.row(i), &vector[..=i]).powi(2))
             .sum()
     }
 
-    /// The inverse matrix times a vector.
+    /// Returns the inverse matrix times a vector.
     pub(crate) fn solve(&self, vector: &[f64]) -> Vec<f64> {
         let white = self.whiten(vector);
         let mut solved = vec![0.0; self.size];
@@ -98,7 +98,7 @@ impl Cholesky {
         solved
     }
 
-    /// The diagonal of the inverse matrix.
+    /// Returns the diagonal of the inverse matrix.
     pub(crate) fn inverse_diagonal(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.size];
         for i in 0..self.size {
@@ -109,7 +109,7 @@ impl Cholesky {
         diagonal
     }
 
-    /// The factor times a vector: independent noise becomes noise with this covariance.
+    /// Returns the factor times a vector: independent noise becomes noise with this covariance.
     pub(crate) fn colour(&self, vector: &[f64]) -> Vec<f64> {
         let mut coloured = Vec::with_capacity(self.size);
         for (i, value) in vector.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Cholesky {
         coloured
     }
 
-    /// The lower triangle of the inverse matrix, packed.
+    /// Returns the lower triangle of the inverse matrix, packed.
     pub(crate) fn inverse(&self) -> Vec<f64> {
         let mut inverse = vec![0.0; self.inverse.len()];
         for k in 0..self.size {

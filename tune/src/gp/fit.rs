@@ -1,4 +1,4 @@
-//! Learning the kernel's parameters: the most probable ones given the data and what is usual.
+//! Learns the kernel's parameters: the most probable ones given the data and a prior.
 
 use super::cholesky::{Cholesky, row_start};
 use super::kernel::{Hyper, SQRT_5, additive_term, distance, matern_polynomial};
@@ -23,7 +23,7 @@ pub(crate) struct Learner<'a> {
     additive: Vec<Vec<f64>>,
 }
 
-/// What is usual: mean and standard deviation of each parameter's logarithm.
+/// Returns the prior: mean and standard deviation of each parameter's logarithm.
 pub(crate) fn prior(features: usize) -> Vec<(f64, f64)> {
     let d = features.max(1) as f64;
     let mut prior = vec![((0.30 * d.sqrt()).ln(), 1.2); features];
@@ -54,7 +54,7 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// The product part, packed.
+    /// Returns the product part, packed.
     fn product(&self, hyper: &Hyper) -> Vec<f64> {
         let pairs = row_start(self.data.points.len());
         let (mut polynomial, mut exponent) = (vec![hyper.product(); pairs], vec![0.0; pairs]);
@@ -82,7 +82,7 @@ impl<'a> Learner<'a> {
         polynomial
     }
 
-    /// Sums of the additive terms and of their squares, packed.
+    /// Returns sums of the additive terms and of their squares, packed.
     fn sums(&self, hyper: &Hyper) -> (Vec<f64>, Vec<f64>) {
         let pairs = row_start(self.data.points.len());
         let (mut sum, mut squares) = (vec![0.0; pairs], vec![0.0; pairs]);
@@ -122,7 +122,7 @@ impl<'a> Learner<'a> {
         Cholesky::of(matrix, self.data.points.len())
     }
 
-    /// Logarithm of the probability of parameters and data, up to a constant, and its gradient.
+    /// Returns the logarithm of the probability of parameters and data, up to a constant, and its gradient.
     pub(crate) fn evidence(&self, hyper: &Hyper) -> Option<(f64, Vec<f64>)> {
         let n = self.data.points.len();
         let features = self.data.kinds.len();
@@ -136,7 +136,7 @@ impl<'a> Learner<'a> {
             .map(|(a, y)| a * y)
             .sum();
         let mut log_probability = -0.5 * (fit + factor.log_determinant);
-        // Half of alpha alpha' - K^-1; pairs off the diagonal stand for two.
+        // Half of alpha alpha' - K^-1; pairs off the diagonal count twice.
         let mut weights = factor.inverse();
         for i in 0..n {
             let row = &mut weights[row_start(i)..=row_start(i) + i];
@@ -208,8 +208,8 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Climbs for so many steps, each parameter at its own pace (Igel and Hüsken, "Improving the Rprop
-    /// learning algorithm", 2000): needs no scale and no line search.
+    /// Climbs for this many steps, with a separate step size for each parameter (Igel and Hüsken, "Improving
+    /// the Rprop learning algorithm", 2000): needs no scale and no line search.
     pub(crate) fn climb(&self, start: Hyper, steps: usize) -> Hyper {
         let mut pace = vec![0.15_f64; start.values.len()];
         let mut last = vec![0.0_f64; start.values.len()];

@@ -1,4 +1,4 @@
-//! Gaussian-process regression: from noisy measurements at some configurations to a belief about all
+//! Performs Gaussian-process regression: from noisy measurements at some configurations to a belief about all
 //! (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006).
 
 mod cholesky;
@@ -12,19 +12,19 @@ use kernel::{SQRT_5, additive_term, distance, matern_polynomial, wendland};
 
 use crate::space::Feature;
 
-/// A normal belief about one number.
+/// A normally distributed belief about one number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Belief {
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
 }
 
-/// A process with its parameters, given data.
+/// A process with parameters and data.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     kinds: Vec<Feature>,
     hyper: Hyper,
-    /// Features by columns, so that a prediction runs along them.
+    /// Features stored by columns, so that a prediction runs along them.
     columns: Vec<Vec<f64>>,
     factor: Cholesky,
     alpha: Vec<f64>,
@@ -33,7 +33,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// `None` where data and parameters make no covariance.
+    /// Builds the process; `None` if data and parameters do not give a covariance.
     pub(crate) fn new(data: &Data, hyper: Hyper) -> Option<Self> {
         let factor = Learner::new(data).factor(&hyper)?;
         let alpha = factor.solve(&data.outcomes);
@@ -57,14 +57,14 @@ impl Process {
         &self.hyper
     }
 
-    /// What each outcome was, less what the others lead one to expect there (Rasmussen and Williams, 5.4.2).
+    /// Returns each outcome less what the others predict there (Rasmussen and Williams, 5.4.2).
     pub(crate) fn left_out_residuals(&self) -> Vec<f64> {
         let weights = self.factor.inverse_diagonal();
         let pairs = self.alpha.iter().zip(weights);
         pairs.map(|(alpha, weight)| alpha / weight).collect()
     }
 
-    /// Covariances of a point with all data.
+    /// Returns the covariances of a point with all data.
     fn covariances(&self, point: &[f64]) -> Vec<f64> {
         let n = self.alpha.len();
         let (mut polynomial, mut exponent) = (vec![self.hyper.product(); n], vec![0.0; n]);
@@ -100,7 +100,7 @@ impl Process {
         sum
     }
 
-    /// The covariance of two points before any data.
+    /// Returns the prior covariance of two points.
     pub(crate) fn prior_covariance(&self, a: &[f64], b: &[f64]) -> f64 {
         let (mut polynomial, mut exponent) = (self.hyper.product(), 0.0);
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -120,7 +120,7 @@ impl Process {
         self.hyper.orders(sum, squares) + polynomial * (-exponent).exp()
     }
 
-    /// What is believed of the truth at a point, without a run's noise.
+    /// Returns the belief about the truth at a point, without a run's noise.
     pub(crate) fn at(&self, point: &[f64]) -> Belief {
         let covariances = self.covariances(point);
         let explained = self.factor.whitened_square(&covariances);
@@ -134,7 +134,7 @@ impl Process {
         dot(&self.covariances(point), &self.alpha)
     }
 
-    /// Mean of a point, and its covariances with the data as the factor whitens them; the posterior
+    /// Returns the mean at a point, and its covariances with the data, whitened by the factor; the posterior
     /// covariance of two points is their prior covariance less the product of these.
     pub(crate) fn joint(&self, point: &[f64]) -> (f64, Vec<f64>) {
         let covariances = self.covariances(point);

@@ -1,12 +1,12 @@
-//! Where the next measurement promises most: expected improvement, and the search for its maximum.
+//! Finds the most promising next measurement: expected improvement, and the search for its maximum.
 
 use seekscope_stats::{SplitMix64, normal_below, normal_density};
 
 use crate::gp::Belief;
 use crate::space::Space;
 
-/// Points drawn anywhere, points drawn around each good setting, final climbs (so many of them from the best
-/// points whatever they choose), and steps of each. With all climbs from the three best points, the median
+/// Points drawn anywhere, points drawn around each good setting, final climbs (this many start from the best
+/// points, whatever their choices), and steps of each. With all climbs from the three best points, the median
 /// regret on the deceptive response after 100 measurements was 54 % instead of 21 % (24 seeds); that on the
 /// sparse one, whose choices do nothing, was 20 % instead of 22 %.
 const ANYWHERE: usize = 250;
@@ -14,10 +14,10 @@ const AROUND: usize = 60;
 const CLIMBS: usize = 6;
 const CLIMBS_BEST: usize = 3;
 const CLIMB_STEPS: usize = 45;
-/// How many coordinates change at once, on average.
+/// Mean number of coordinates that change at once.
 const MUTATED: f64 = 3.0;
 
-/// Logarithm of the expected improvement over `best`, accurate where the improvement is all but
+/// Returns the logarithm of the expected improvement over `best`, accurate even where improvement is almost
 /// impossible (Ament et al., "Unexpected improvements to expected improvement", 2023).
 pub(crate) fn log_expected_improvement(belief: Belief, best: f64) -> f64 {
     let z = (belief.mean - best) / belief.deviation;
@@ -30,7 +30,7 @@ pub(crate) fn log_expected_improvement(belief: Belief, best: f64) -> f64 {
     belief.deviation.ln() + h
 }
 
-/// A part of the cube: one coordinate has bounds, the upper one excluded.
+/// A part of the cube: one coordinate is bounded, the upper bound excluded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Part {
     pub(crate) coordinate: usize,
@@ -45,7 +45,7 @@ impl Part {
         (self.low..self.high).contains(&at)
     }
 
-    /// The point, moved into the part if it is outside.
+    /// Moves the point into the part if it is outside.
     fn pull(&self, point: &mut [f64]) {
         if !self.contains(point) {
             let at = point[self.coordinate].min(1.0 - 1e-9);
@@ -54,18 +54,18 @@ impl Part {
     }
 }
 
-/// The search for the best point under some value.
+/// A search for the point with the highest value.
 pub(crate) struct Search<'a> {
     pub(crate) space: &'a Space,
-    /// Points of the cube around which to look closely.
+    /// Points of the cube around which to search closely.
     pub(crate) around: Vec<Vec<f64>>,
-    /// Where to look, if not everywhere.
+    /// The part to search, if not everywhere.
     pub(crate) part: Option<Part>,
-    /// Levels that are not wanted again.
+    /// Levels not to be proposed again.
     pub(crate) tried: &'a [Vec<f64>],
 }
 
-/// A candidate and what it promises.
+/// A candidate and its value.
 struct Found {
     value: f64,
     point: Vec<f64>,
@@ -82,7 +82,7 @@ impl Search<'_> {
         wanted.then_some((point, levels))
     }
 
-    /// The choices of the knobs that are not numbers.
+    /// Returns the choices of the knobs that are not numeric.
     fn choices(&self, levels: &[f64]) -> Vec<f64> {
         let knobs = self.space.knobs().iter().zip(levels);
         knobs
@@ -91,8 +91,8 @@ impl Search<'_> {
             .collect()
     }
 
-    /// Where to climb from: the best points, and the best of some other combinations of choices. Small steps
-    /// seldom leave a combination, and the best points of all are mostly neighbours.
+    /// Returns starting points for climbs: the best points, and the best of some other combinations of
+    /// choices. Small steps seldom leave a combination, and the best points overall are mostly neighbours.
     fn starts(&self, sorted: Vec<Found>) -> Vec<Found> {
         let mut starts: Vec<Found> = Vec::new();
         for found in sorted {
@@ -108,7 +108,7 @@ impl Search<'_> {
         starts
     }
 
-    /// The levels with the highest value found.
+    /// Returns the levels with the highest value found.
     pub(crate) fn maximise(
         &self,
         rng: &mut SplitMix64,
@@ -152,7 +152,7 @@ impl Search<'_> {
     }
 }
 
-/// A point with some coordinates moved, now and then anywhere.
+/// Returns a point with some coordinates moved, occasionally anywhere.
 pub(crate) fn mutated(centre: &[f64], width: f64, rng: &mut SplitMix64) -> Vec<f64> {
     let share = (MUTATED / centre.len() as f64).min(1.0);
     let certain = rng.below(centre.len() as u64);

@@ -1,14 +1,14 @@
-//! What is tried before there is anything to learn from.
+//! Chooses what is tried before there is anything to learn from.
 
 use seekscope_stats::SplitMix64;
 
 use crate::space::Space;
 
-/// So many points of a Latin hypercube: each knob takes a value in every eighth of its range.
+/// Points of a Latin hypercube: each knob takes a value in every eighth of its range.
 const POINTS: usize = 8;
 const ATTEMPTS: usize = 20;
 
-/// Levels of the default, then presets, then the hypercube's.
+/// Returns the levels of the default, then presets, then the hypercube's.
 pub(crate) fn opening(space: &Space, presets: &[Vec<f64>], seed: u64) -> Vec<Vec<f64>> {
     let mut rng = SplitMix64::new(seed ^ 0x6465_7369_676e);
     let mut opening = vec![space.defaults().to_vec()];

@@ -1,4 +1,4 @@
-//! What has been tried, and how it ended.
+//! Records what has been tried, and how it ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The value on a scale where more is better and ratios are differences; `None` of what is not a
+    /// Returns the value on a scale where more is better and ratios are differences; `None` for what is not a
     /// positive number.
     pub(crate) fn score(self, value: f64) -> Option<f64> {
         let log = (value > 0.0 && value.is_finite()).then(|| value.ln())?;
@@ -23,7 +23,7 @@ impl Goal {
         })
     }
 
-    /// [`Goal::score`] the other way.
+    /// Returns the inverse of [`Goal::score`].
     pub(crate) fn value(self, score: f64) -> f64 {
         match self {
             Self::Maximise => score.exp(),
@@ -37,7 +37,7 @@ impl Goal {
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     Measured {
-        /// What is to be maximised or minimised; positive.
+        /// The value to be maximised or minimised; positive.
         value: f64,
         /// Variance of this run in units of an ordinary run's: 2 where it was not steady or ended early.
         #[serde(default = "one")]

@@ -1,12 +1,13 @@
-//! What to try next, and what to recommend: Bayesian optimisation under noise, as ask and tell.
+//! Proposes what to try next, and recommends a setting: Bayesian optimisation under noise, with an
+//! ask-and-tell interface.
 //!
 //! All state is the history: [`Optimiser::propose`] gives the same answer for the same history and seed,
-//! whether the session ran through or was resumed.
+//! whether the session was resumed or not.
 //!
-//! First come the default, presets and eight spread points. Then most proposals are where a Gaussian
-//! process expects the greatest improvement over the best that it believes in (not the luckiest run); every
-//! third is a Parzen estimator's, which keeps trying what the model has given up. Each configuration is run
-//! once: the model averages noise over neighbours, so repetitions are for winners that surprise it.
+//! First come the default, presets and eight spread points. Then most proposals are where a Gaussian process
+//! expects the greatest improvement over the best that it believes in (not the luckiest run); every third
+//! comes from a Parzen estimator, which keeps trying what the model has given up. Each configuration is run
+//! once: the model averages noise over neighbours, so repetitions are only for winners that surprise it.
 
 mod acquisition;
 mod design;
@@ -29,22 +30,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::space::{Configuration, Space, SpaceError};
 
-/// Steps of learning from the first trials, and after each further one from where the last ended.
+/// Steps of learning from the first trials, and after each further one from the last result.
 const STEPS_FIRST: usize = 40;
 const STEPS_NEXT: usize = 6;
 
-/// How proposals take turns. The default is what did best on the responses in [`crate::synthetic`].
+/// How proposals alternate. The default is what did best on the responses in [`crate::synthetic`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Strategy {
-    /// Every so manieth proposal is the Parzen estimator's; 0 is none.
+    /// Interval of proposals from the Parzen estimator; 0 is none.
     pub parzen_every: usize,
-    /// Every so manieth proposal looks into a neglected part of the space; 0 is none.
+    /// Interval of proposals in a neglected part of the space; 0 is none.
     pub screening_every: usize,
-    /// At most every so manieth proposal repeats a winner that the model does not believe; 0 is none.
+    /// Shortest interval of proposals that repeat a winner that the model does not believe; 0 is none.
     pub retest_every: usize,
-    /// The least surprise (a logarithm of a ratio) that is worth a repetition.
+    /// Smallest surprise (a logarithm of a ratio) that justifies a repetition.
     pub retest_gain: f64,
-    /// So many runs of a configuration, and no more, during the search.
+    /// Most runs of a configuration during the search.
     pub retest_runs: usize,
 }
 
@@ -60,27 +61,27 @@ impl Default for Strategy {
     }
 }
 
-/// Proposes what to try, and says what is best; see the module.
+/// Proposes what to try, and recommends the best; see the module.
 #[derive(Debug, Clone)]
 pub struct Optimiser {
     space: Space,
     goal: Goal,
     seed: u64,
     strategy: Strategy,
-    /// Levels of what is tried before there is a model: default, presets, spread points.
+    /// Levels that are tried before there is a model: default, presets, spread points.
     opening: Vec<Vec<f64>>,
     presets: usize,
     memo: Memo,
 }
 
-/// What was learnt from the first trials of a history. Saves time and changes nothing.
+/// Parameters learnt from the first trials of a history. This saves time without changing results.
 #[derive(Debug, Clone, Default)]
 struct Memo {
     trials: Vec<Trial>,
     learnt: Learnt,
 }
 
-/// What is believed after some history.
+/// The beliefs after some history.
 #[derive(Debug, Clone)]
 pub(crate) struct Believed {
     pub(crate) model: Model,
@@ -88,7 +89,7 @@ pub(crate) struct Believed {
 }
 
 impl Believed {
-    /// The settings that work with the mean score that is expected of each, best first.
+    /// Returns the working settings with their expected mean scores, best first.
     pub(crate) fn ranking(&self) -> Vec<(&Setting, f64)> {
         let working = self.known.iter().filter(|s| s.succeeds());
         let mut ranking: Vec<_> = working.map(|s| (s, self.model.mean(&s.features))).collect();
@@ -100,28 +101,28 @@ impl Believed {
         self.ranking().into_iter().next()
     }
 
-    /// The lowest mean score measured.
+    /// Returns the lowest measured mean score.
     fn lowest(&self) -> f64 {
         let measured = self.known.iter().filter(|s| s.runs() > 0);
         measured.map(Setting::mean).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// The setting to use, by what is known so far. Its figures are what the search believes: they guide, and
-/// only a duel proves.
+/// The setting to use, as far as is known. Its figures are what the search believes: they are a guide, and
+/// only a duel proves them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recommendation {
     pub configuration: Configuration,
-    /// Expected value of the metric, and its 95 % interval under the model.
+    /// Expected value of the metric, and its 95 % interval according to the model.
     pub expected: f64,
     pub low: f64,
     pub high: f64,
-    /// How often it has been run.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Optimiser {
-    /// Presets are settings known to be good, tried right after the default.
+    /// Creates an optimiser. Presets are settings known to be good, tried right after the default.
     pub fn new(
         space: Space,
         presets: &[Configuration],
@@ -143,7 +144,7 @@ impl Optimiser {
         })
     }
 
-    /// The same with other turns.
+    /// Returns the optimiser with another strategy.
     #[must_use]
     pub fn with_strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
@@ -158,7 +159,7 @@ impl Optimiser {
         self.goal
     }
 
-    /// What to run next after this history.
+    /// Returns what to run next after this history.
     pub fn propose(&mut self, history: &History) -> Proposal {
         let known = settings(&self.space, self.goal, &history.trials);
         let untried = |levels: &&Vec<f64>| !known.iter().any(|s| s.levels == **levels);
@@ -177,7 +178,7 @@ impl Optimiser {
         }
     }
 
-    /// The setting of which the model expects most among those that were run and never failed; `None`
+    /// Returns the setting with the highest expectation among those that were run and never failed; `None`
     /// before two settings have worked.
     pub fn recommend(&mut self, history: &History) -> Option<Recommendation> {
         let believed = self.believe(history)?;
@@ -193,8 +194,8 @@ impl Optimiser {
         })
     }
 
-    /// The model after a history. Learning goes on from trial to trial, always from the same one, so that
-    /// a resumed session learns what the interrupted one did.
+    /// Returns the model after a history. Learning continues from trial to trial, always from the same one,
+    /// so that a resumed session learns what the interrupted one did.
     pub(crate) fn believe(&mut self, history: &History) -> Option<Believed> {
         let trials = &history.trials;
         let start = self.opening.len();

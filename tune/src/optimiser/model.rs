@@ -1,13 +1,13 @@
-//! What is believed about all configurations, given those that were tried.
+//! Models all configurations, given those that were tried.
 
 use super::setting::Setting;
 use crate::gp::{Belief, Data, Hyper, Learner, Process, prior};
 use crate::space::Space;
 use seekscope_stats::normal_below;
 
-/// Beyond so many settings a model would take seconds; the oldest of the middling ones are left out.
+/// Most settings in a model; more would take seconds. The oldest mediocre ones are left out.
 const SETTINGS_MAX: usize = 300;
-/// A configuration nothing is known about is expected to work: +1 works, -1 fails.
+/// Prior feasibility of an unknown configuration, which is expected to work: +1 works, -1 fails.
 const FEASIBLE_EXPECTED: f64 = 0.6;
 
 /// See [`Model::foretells`].
@@ -22,7 +22,7 @@ pub(crate) struct Model {
     feasible: Option<Process>,
 }
 
-/// Parameters learnt so far, where the next learning begins.
+/// Parameters learnt so far, from which the next learning starts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Learnt {
     pub(crate) score: Option<Hyper>,
@@ -30,7 +30,7 @@ pub(crate) struct Learnt {
 }
 
 impl Model {
-    /// `None` of fewer than two settings that work.
+    /// Builds the model; `None` for fewer than two settings that work.
     pub(crate) fn new(
         space: &Space,
         settings: &[Setting],
@@ -88,7 +88,7 @@ impl Model {
         learn(&data, &mut learnt.feasible, steps)
     }
 
-    /// Belief about the score at a point.
+    /// Returns the belief about the score at a point.
     pub(crate) fn at(&self, features: &[f64]) -> Belief {
         let belief = self.score.at(features);
         Belief {
@@ -101,12 +101,12 @@ impl Model {
         self.centre + self.spread * self.score.mean(features)
     }
 
-    /// Standard deviation of one run's score.
+    /// Returns the standard deviation of one run's score.
     pub(crate) fn noise(&self) -> f64 {
         self.spread * self.score.hyper().noise().sqrt()
     }
 
-    /// The probability that a point works.
+    /// Returns the probability that a point works.
     pub(crate) fn feasible(&self, features: &[f64]) -> f64 {
         self.feasible.as_ref().map_or(1.0, |process| {
             let belief = process.at(features);
@@ -115,8 +115,8 @@ impl Model {
         })
     }
 
-    /// Whether the model foretells of each setting, from the others alone, more of its difference from their
-    /// mean than it would where no knob does anything: of n such settings it seems to foretell more than
+    /// Returns whether the model predicts more of each setting's difference from the others' mean, from the
+    /// others alone, than it would if no knob did anything: for n such settings it seems to predict more than
     /// 2 / √n in at most one case of ten, with one knob as with five.
     pub(crate) fn foretells(&self) -> bool {
         let residuals = self.score.left_out_residuals();
@@ -127,7 +127,7 @@ impl Model {
         square(&residuals) < (1.0 - CHANCE / n.sqrt()) * of_mean
     }
 
-    /// The process behind [`Model::at`], with the factor from its units to scores.
+    /// Returns the process behind [`Model::at`], with the factor from its units to scores.
     pub(crate) fn process(&self) -> (&Process, f64) {
         (&self.score, self.spread)
     }
@@ -144,7 +144,7 @@ fn learn(data: &Data, learnt: &mut Option<Hyper>, steps: usize) -> Option<Proces
     process
 }
 
-/// All settings, or of very many the best half and the newest half.
+/// Returns all settings, or of very many the best half and the newest half.
 fn kept(mut settings: Vec<&Setting>) -> Vec<&Setting> {
     if settings.len() > SETTINGS_MAX {
         let older = settings.len() - SETTINGS_MAX / 2;

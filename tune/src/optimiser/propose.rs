@@ -1,4 +1,4 @@
-//! The order of proposals.
+//! Decides the order of proposals.
 
 use seekscope_stats::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ use crate::space::Space;
 pub enum Origin {
     Default,
     Preset,
-    /// One of the first, evenly spread ones.
+    /// One of the first, evenly spread configurations.
     Design,
-    /// The model expects most of it.
+    /// The model has the highest expectation of it.
     Model,
     /// Its knobs are set as the best settings have them.
     Parzen,
-    /// The most promising one in a part of the space that has been neglected.
+    /// The most promising one in a neglected part of the space.
     Screening,
-    /// It did so well that it may have been luck.
+    /// It did so well that it may have been by luck.
     Retest,
 }
 
@@ -39,15 +39,15 @@ pub struct Proposal {
 
 /// Attempts to draw a configuration that was not tried before.
 const ATTEMPTS: usize = 20;
-/// Points around which the search looks closely.
+/// Number of points around which to search closely.
 const TOP: usize = 5;
-/// Of some hundred runs, several are a standard deviation of the noise too good: no surprise. Repeating those
-/// cost two points of regret.
+/// Of some hundred runs, several are too good by a standard deviation of the noise: that is no surprise.
+/// Repeating those cost two points of regret.
 const SURPRISE: f64 = 1.5;
-/// A numeric knob's range has so many parts to screen.
+/// Parts into which a numeric knob's range is divided for screening.
 const PARTS: usize = 3;
 
-/// The next of a session: `trial` is the number of trials so far.
+/// Returns the next proposal of a session: `trial` is the number of trials so far.
 pub(super) fn next(
     optimiser: &Optimiser,
     trial: usize,
@@ -57,7 +57,7 @@ pub(super) fn next(
     let (space, strategy) = (&optimiser.space, &optimiser.strategy);
     let mut rng =
         SplitMix64::new(optimiser.seed ^ (trial as u64).wrapping_mul(0x2545_f491_4f6c_dd1d));
-    // The generator's first numbers of neighbouring seeds are independent, the seeds themselves are not.
+    // The first numbers from neighbouring seeds are independent, the seeds themselves are not.
     let mut rng = SplitMix64::new(rng.next_u64());
     let tried: Vec<Vec<f64>> = known.iter().map(|s| s.levels.clone()).collect();
     let turn = |every: usize, at: usize| every > 0 && trial % every == at % every;
@@ -88,7 +88,7 @@ pub(super) fn next(
     if turn(strategy.screening_every, 1)
         && let Some(part) = neglected(space, known, top[0].0, &mut rng)
     {
-        // What counts is the best inside the part: it need not beat the best of all at once.
+        // The best inside the part counts: it need not beat the best overall at once.
         top.retain(|(setting, _)| part.contains(&space.point_of(&setting.levels)));
         to_beat = top.first().map_or(believed.lowest(), |(_, mean)| *mean);
         search.part = Some(part);
@@ -109,7 +109,7 @@ pub(super) fn next(
     }
 }
 
-/// Levels anywhere, new ones if there are; the default if limits leave nothing else.
+/// Returns levels anywhere, new ones if there are any; the default if limits leave nothing else.
 fn anywhere(space: &Space, tried: &[Vec<f64>], rng: &mut SplitMix64) -> Vec<f64> {
     let mut allowed = None;
     for _ in 0..ATTEMPTS {
@@ -125,7 +125,7 @@ fn anywhere(space: &Space, tried: &[Vec<f64>], rng: &mut SplitMix64) -> Vec<f64>
     allowed.unwrap_or_else(|| space.defaults().to_vec())
 }
 
-/// The setting that measured best, if the model does not believe it and it has had few runs.
+/// Returns the setting that measured best, if the model does not believe it and it has had few runs.
 fn surprising(believed: &Believed, best: f64, strategy: &Strategy) -> Option<Vec<f64>> {
     let working = believed.known.iter().filter(|s| s.succeeds());
     let winner = working.max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
@@ -135,8 +135,8 @@ fn surprising(believed: &Believed, best: f64, strategy: &Strategy) -> Option<Vec
     retest.then(|| winner.levels.clone())
 }
 
-/// A part of the space without the best setting, likely one with few settings: a choice of a category, or
-/// a third of a range.
+/// Returns a part of the space without the best setting, likely one with few settings: a choice of a
+/// category, or a third of a range.
 fn neglected(
     space: &Space,
     known: &[Setting],

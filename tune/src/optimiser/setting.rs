@@ -1,21 +1,21 @@
-//! Trials gathered by configuration: runs of the same one are repetitions.
+//! Groups trials by configuration: runs of the same one are repetitions.
 
 use super::{Goal, Outcome, Trial};
 use crate::space::Space;
 
-/// One configuration and what its runs gave.
+/// A configuration and the results of its runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
     pub(crate) levels: Vec<f64>,
     pub(crate) features: Vec<f64>,
-    /// Score and noise factor of each run that ended well.
+    /// Score and noise factor of each run that succeeded.
     runs: Vec<(f64, f64)>,
     pub(crate) failures: usize,
     /// Number of the trial that first tried it.
     pub(crate) first: usize,
 }
 
-/// Noise factors outside of this say nothing that is worth a division.
+/// Noise factors outside this range are clamped before dividing by them.
 const NOISE_FACTOR: std::ops::RangeInclusive<f64> = 0.05..=100.0;
 
 impl Setting {
@@ -23,7 +23,7 @@ impl Setting {
         self.runs.len()
     }
 
-    /// A setting that failed once is not one to recommend.
+    /// Has it never failed? A setting that failed once is not to be recommended.
     pub(crate) fn succeeds(&self) -> bool {
         self.failures == 0 && !self.runs.is_empty()
     }
@@ -32,20 +32,20 @@ impl Setting {
         self.runs.iter().map(|(_, noise)| 1.0 / noise).sum()
     }
 
-    /// Mean score, weighted by how exact each run is.
+    /// Returns the mean score, weighted by the precision of each run.
     pub(crate) fn mean(&self) -> f64 {
         let sum: f64 = self.runs.iter().map(|(score, noise)| score / noise).sum();
         sum / self.weight()
     }
 
-    /// Variance of the mean in units of one ordinary run's.
+    /// Returns the variance of the mean in units of one ordinary run's.
     pub(crate) fn noise_scale(&self) -> f64 {
         1.0 / self.weight()
     }
 }
 
-/// The settings in the order in which they were first tried. Trials of configurations that the space does
-/// not have (any more) are left out.
+/// Returns the settings in the order in which they were first tried. Trials of configurations that the space
+/// does not have (any more) are left out.
 pub(crate) fn settings(space: &Space, goal: Goal, trials: &[Trial]) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();
     for (number, trial) in trials.iter().enumerate() {

@@ -3,7 +3,7 @@ use seekscope_stats::{SplitMix64, median};
 use super::*;
 use crate::synthetic::Surface;
 
-/// Runs a session on a response; the history after it.
+/// Runs a session on a response and returns the history.
 fn session(surface: Surface, trials: usize, seed: u64) -> (Optimiser, History) {
     let space = surface.space().unwrap();
     let mut optimiser = Optimiser::new(space, &[], Goal::Maximise, seed).unwrap();
@@ -68,7 +68,7 @@ fn a_resumed_session_goes_on_the_same() {
         } else {
             assert_eq!(proposal, through.propose(&part));
         }
-        // Questions in between change nothing.
+        // Queries in between change nothing.
         resumed.recommend(&part);
         assert_eq!(proposal, resumed.propose(&part));
     }
@@ -176,7 +176,7 @@ fn a_lucky_winner_is_run_again_and_no_more_than_allowed() {
             outcome,
         });
     }
-    // On to the next turn of a retest.
+    // Advance to the next turn of a retest.
     history.trials.extend_from_within(..15);
     history.trials.extend_from_within(..7);
     assert_eq!(history.trials.len(), 48);

@@ -1,27 +1,27 @@
-//! The tree-structured Parzen estimator: draws each knob like the best settings have it and the others
-//! do not (Bergstra et al., "Algorithms for hyper-parameter optimization", 2011; weights and widths as in
+//! Implements the tree-structured Parzen estimator: draws each knob as in the best settings and unlike the
+//! others (Bergstra et al., "Algorithms for hyper-parameter optimization", 2011; weights and widths as in
 //! Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components", 2023).
 //!
-//! It knows no interactions and no distances between settings, and so keeps trying what a smooth model
-//! has given up.
+//! It ignores interactions and distances between settings, and so keeps trying what a smooth model has given
+//! up.
 
 use seekscope_stats::{SplitMix64, normal_below, normal_density};
 
 use super::setting::Setting;
 use crate::space::Space;
 
-/// Share of the settings that counts as good, and how many at most.
+/// Share of the settings that counts as good, and their largest number.
 const GOOD_SHARE: f64 = 0.1;
 const GOOD_MAX: f64 = 25.0;
-/// Draws of which the best is taken, per knob.
+/// Number of draws per knob, of which the best is used.
 const DRAWS: usize = 24;
-/// The newest settings have full weight, older ones less.
+/// Number of the newest settings with full weight; older ones have less.
 const FULL_WEIGHT: usize = 25;
 
-/// The next point of the cube.
+/// Returns the next point of the cube.
 pub(crate) fn propose(space: &Space, settings: &[Setting], rng: &mut SplitMix64) -> Vec<f64> {
     let mut order: Vec<&Setting> = settings.iter().collect();
-    // What failed comes last.
+    // Failed settings come last.
     order.sort_by(|a, b| {
         let score = |s: &Setting| {
             if s.succeeds() {
@@ -72,7 +72,7 @@ enum Estimator {
     Choices(Vec<f64>),
 }
 
-/// Weights of settings in the order of their age, oldest first, and of the prior, last; sum 1.
+/// Returns weights of settings in the order of their age, oldest first, and of the prior, last; sum 1.
 fn weights(n: usize) -> Vec<f64> {
     let old = n.saturating_sub(FULL_WEIGHT);
     let mut weights: Vec<f64> = (0..n)

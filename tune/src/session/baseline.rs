@@ -1,4 +1,5 @@
-//! Runs of the baseline: how noisy a run is, whether the machine drifts, and what gain could be seen.
+//! Analyses runs of the baseline: how noisy a run is, whether the machine drifts, and which gain could be
+//! detected.
 
 use std::time::Duration;
 
@@ -9,22 +10,22 @@ use super::{Request, Session, Stream};
 use crate::duel::LOOKS;
 use crate::optimiser::{Outcome, Trial};
 
-/// A drift per hour is not made up from minutes.
+/// Shortest span for a drift per hour, which cannot be extrapolated from minutes.
 const DRIFT_SPAN_MIN_MS: u64 = 30 * 60 * 1000;
-/// A short budget makes do with so many pairs,
+/// Fewest pairs, for a short budget.
 const PAIRS_MIN: usize = 2;
-/// and spends no more than this share on the baseline beyond them.
+/// Largest share of the budget spent on the baseline beyond those.
 const BUDGET_SHARE: f64 = 0.2;
 
 impl Session {
-    /// Values of the runs before the search that did not fail, in order. A missed constraint is no failure:
-    /// the server does what it always did.
+    /// Returns the values of the runs before the search that did not fail, in order. A missed constraint is
+    /// not a failure: the server does what it always did.
     fn baseline_values(&self) -> Vec<f64> {
         let runs = (self.trials.iter()).filter(|t| t.purpose == TrialPurpose::Baseline);
         runs.filter_map(|trial| trial.value).collect()
     }
 
-    /// Runs of the baseline that are still needed at least.
+    /// Returns how many more runs of the baseline are needed at least.
     pub(super) fn baseline_runs_due(&self) -> usize {
         let pairs = self.plan.baseline_pairs.min(PAIRS_MIN);
         (2 * pairs).saturating_sub(self.baseline_values().len())
@@ -39,12 +40,13 @@ impl Session {
     }
 
     pub(super) fn baseline_request(&self) -> Request {
-        // Pairs like those of the duel, so that they show how a pair varies.
+        // Pairs as in the duel, so that they show how a pair varies.
         let pair = self.baseline_values().len() / 2;
         self.of_baseline(TrialPurpose::Baseline, self.seed(Stream::Baseline, pair))
     }
 
-    /// All runs before the search as one of the optimiser's trials, as exact as they are many.
+    /// Returns all runs before the search as one of the optimiser's trials, with precision according to their
+    /// number.
     pub(super) fn baseline_trial(&self) -> Option<Trial> {
         let values = self.baseline_values();
         let missed = |t: &&TuneTrial| {
@@ -66,19 +68,20 @@ impl Session {
         })
     }
 
-    /// Geometric mean of the runs before the search.
+    /// Returns the geometric mean of the runs before the search.
     pub(super) fn baseline_mean(&self) -> Option<f64> {
         let values = self.baseline_values();
         let logs: f64 = values.iter().map(|v| v.ln()).sum();
         (!values.is_empty()).then(|| (logs / values.len() as f64).exp())
     }
 
-    /// `None` of fewer than two runs.
+    /// Returns the noise; `None` for fewer than two runs.
     pub(super) fn noise(&self) -> Option<TuneNoise> {
         let values = self.baseline_values();
         let runs = Estimate::of_mean(&values)?;
         let n = values.len() as f64;
-        // The runs of a pair are of one setting: the mean of the logarithm of their ratio is known to be zero.
+        // The runs of a pair have the same setting: the mean of the logarithm of their ratio is known to be
+        // zero.
         let pairs = values.chunks_exact(2);
         let count = pairs.len() as f64;
         let squares: f64 = pairs.map(|pair| (pair[1] / pair[0]).ln().powi(2)).sum();
@@ -92,7 +95,7 @@ impl Session {
         })
     }
 
-    /// Over the runs before and during the search.
+    /// Returns the drift over the runs before and during the search.
     fn drift_per_hour(&self) -> Option<f64> {
         let runs = self
             .trials
@@ -112,8 +115,8 @@ impl Session {
     }
 }
 
-/// What the last look of a duel notices in four cases of five. Earlier looks notice more and give up some: of
-/// either there is little.
+/// Returns the gain that the last look of a duel detects in four cases of five. Earlier looks detect more and
+/// stop some: both are rare.
 fn detectable_gain(pair_deviation: f64) -> f64 {
     let look = LOOKS[LOOKS.len() - 1];
     let pairs = look.pairs as f64;

@@ -1,4 +1,4 @@
-//! What still fits into the time that was given.
+//! Decides what still fits into the given time.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use seekscope_stats::median;
 
 use super::{Session, Stopped};
 
-/// The search leaves time for a duel of so many blocks;
+/// Blocks of a duel for which the search leaves time.
 const BLOCKS: usize = 6;
-/// and so many are fought even if it takes longer than thought: fewer decide nothing.
+/// Blocks that are run even if it takes longer than expected: fewer decide nothing.
 pub(super) const BLOCKS_MIN: usize = 4;
 
-/// The median of the runs that went through, or of all if none did. The first prepared more than its own
-/// run, such as the data of all, and counts only while it is the only one.
+/// Returns the median time of the successful runs, or of all if there are none. The first run prepared more
+/// than itself, such as all the data, and counts only while it is the only one.
 pub(super) fn run_time(trials: &[TuneTrial]) -> Option<Duration> {
     let trials = match trials {
         [_, later @ ..] if !later.is_empty() => later,
@@ -32,7 +32,7 @@ pub(super) fn run_time(trials: &[TuneTrial]) -> Option<Duration> {
 }
 
 impl Session {
-    /// Runs of a duel that decides: baseline, best, minimal and whoever was asked for.
+    /// Returns the runs of a duel that decides: baseline, best, minimal and the settings that were requested.
     fn duel_runs(&self) -> usize {
         BLOCKS * (3 + self.plan.also.len())
     }
@@ -42,7 +42,7 @@ impl Session {
         (self.run_time().unwrap_or_default()).saturating_mul(runs)
     }
 
-    /// Whether the budget allows no search at all; not known before the second run.
+    /// Returns whether the budget allows no search at all; not known before the second run.
     pub(super) fn budget_too_small(&self, elapsed: Duration) -> Option<Stopped> {
         let (budget, run) = self.plan.budget.zip(self.run_time())?;
         if self.trials.len() < 2 {
@@ -64,7 +64,7 @@ impl Session {
         })
     }
 
-    /// Whether one more run of the search leaves time for the duel.
+    /// Returns whether one more run of the search leaves time for the duel.
     pub(super) fn search_goes_on(&self, elapsed: Duration) -> bool {
         let fits = |budget| elapsed.saturating_add(self.time_of(1 + self.duel_runs())) <= budget;
         self.count(TrialPurpose::Search) < self.plan.trials
@@ -72,7 +72,7 @@ impl Session {
             && self.count(TrialPurpose::Duel) == 0
     }
 
-    /// Whether another block may begin after so many.
+    /// Returns whether another block may begin after this many.
     pub(super) fn block_fits(&self, blocks: usize, elapsed: Duration) -> bool {
         blocks < BLOCKS_MIN || self.plan.budget.is_none_or(|budget| elapsed < budget)
     }

@@ -1,4 +1,4 @@
-//! What a session comes to: the record's parts that follow from plan and trials.
+//! Concludes a session: computes the record's parts that follow from plan and trials.
 
 use seekscope_run::tune::{KnobValues, TuneDuel, TuneRecord, TuneVerdict};
 
@@ -8,15 +8,15 @@ use super::search::{Shortlist, expected};
 use super::{Session, Stream};
 use crate::optimiser::Goal;
 
-/// Slices are drawn of so many knobs at most.
+/// Most knobs for which slices are drawn.
 const SLICES_MAX: usize = 6;
-/// The minimal change may lose this share against the best.
+/// Share that the minimal change may lose against the best.
 const LOSS_MAX: f64 = 0.01;
-/// A preset that is recommended may be no better with this probability, corrected for all comparisons.
+/// Largest probability that a recommended preset is no better, corrected for all comparisons.
 const ALPHA: f64 = 0.05;
 
 impl Session {
-    /// Fills in everything that follows from plan and trials; also of a session that was interrupted.
+    /// Fills in everything that follows from plan and trials; also for a session that was interrupted.
     pub fn conclude(&mut self, record: &mut TuneRecord) {
         let Shortlist {
             best,
@@ -61,7 +61,7 @@ impl Session {
         self.explain(record);
     }
 
-    /// What the model says about the knobs.
+    /// Adds what the model says about the knobs.
     fn explain(&mut self, record: &mut TuneRecord) {
         let history = self.history();
         let Some(analysis) = self.optimiser.analyse(&history) else {
@@ -84,9 +84,10 @@ impl Session {
     }
 }
 
-/// The arm to recommend: the minimal change if it holds and is not shown to lose more than 1 % against the
-/// best, else the best, else a preset; `None` if nobody is better than the baseline. A preset has to be better
-/// for all the comparisons made: every one that fights is one more chance of a gain that is not there.
+/// Returns the arm to recommend: the minimal change if it holds and is not shown to lose more than 1 %
+/// against the best, else the best, else a preset; `None` if none is better than the baseline. A preset has
+/// to be better after correction for all comparisons: every one in the duel is one more chance of a gain that
+/// is not there.
 pub(super) fn recommended(duels: &[TuneDuel]) -> Option<&str> {
     let loses = |duel: &TuneDuel| duel.pairs > 1 && duel.high < 1.0 - LOSS_MAX;
     let minimal_loses = is_better(duels, BEST) && against(duels, MINIMAL, BEST).is_some_and(loses);
@@ -99,7 +100,7 @@ pub(super) fn recommended(duels: &[TuneDuel]) -> Option<&str> {
     let better = duels.iter().filter(|duel| duel.against == BASELINE);
     let better = better.filter(|duel| duel.verdict == TuneVerdict::Better);
     let better = better.filter(|duel| duel.holm_p.is_some_and(|p| p < ALPHA));
-    // Of several the one that gains most.
+    // Of several, choose the one that gains most.
     let most = better.max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
     Some(&most.candidate)
 }

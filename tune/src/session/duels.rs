@@ -1,9 +1,10 @@
-//! The final duel: blocks in which every arm runs once, in random order and with one seed of the workload.
+//! Runs the final duel: blocks in which every arm runs once, in random order and with one seed of the
+//! workload.
 //!
 //! The best setting and the minimal change are one claim with an error of 5 %: the minimal change is only
-//! asked about where the best is better (testing in a fixed sequence; Maurer, Hothorn and Lehmacher, 1995),
-//! or where the best has failed. Were each a chance of its own, more than 5 % of sessions would find a gain
-//! that is not there.
+//! tested if the best is better (testing in a fixed sequence; Maurer, Hothorn and Lehmacher, 1995), or if the
+//! best has failed. If each were a chance of its own, more than 5 % of sessions would find a gain that is not
+//! there.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::duel::{LOOKS, Verdict, block_orders, judge};
 use crate::optimiser::Goal;
 use crate::space::Configuration;
 
-/// Who fights.
+/// An arm of the duel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Arm {
     pub(super) name: String,
@@ -32,11 +33,11 @@ impl Arm {
     }
 }
 
-/// What has been fought so far.
+/// The runs of the duel so far.
 pub(super) struct Field<'a> {
     goal: Goal,
     arms: &'a [Arm],
-    /// Per block, from 1, and arm.
+    /// Runs by block (from 1) and arm.
     runs: Vec<Vec<Option<&'a TuneTrial>>>,
 }
 
@@ -57,15 +58,16 @@ impl<'a> Field<'a> {
         Self { goal, arms, runs }
     }
 
-    /// The value of an arm's run. The baseline may miss a constraint: it is what there is.
+    /// Returns the value of an arm's run. The baseline may miss a constraint, because it is the existing
+    /// setting.
     fn value(&self, block: usize, arm: usize) -> Option<f64> {
         let trial = self.runs[block][arm]?;
         let counts = arm == 0 || trial.status != TrialStatus::ConstraintMissed;
         trial.value.filter(|_| counts)
     }
 
-    /// Runs of an arm that failed although the baseline of the block did not: where both fail it is the
-    /// server.
+    /// Counts runs of an arm that failed although the baseline of the block did not: if both fail, the server
+    /// is the cause.
     fn failed(&self, arm: usize, blocks: usize) -> usize {
         let failed = |block: &usize| {
             self.runs[*block][arm].is_some()
@@ -75,7 +77,7 @@ impl<'a> Field<'a> {
         (0..blocks).filter(failed).count()
     }
 
-    /// Values of the blocks in which both ran, of the first so many: (against, candidate).
+    /// Returns the values of the blocks, among the first `blocks`, in which both ran: (against, candidate).
     fn pairs(&self, candidate: usize, against: usize, blocks: usize) -> Vec<(f64, f64)> {
         (0..blocks)
             .filter_map(|block| self.value(block, against).zip(self.value(block, candidate)))
@@ -86,7 +88,7 @@ impl<'a> Field<'a> {
         self.arms.iter().position(|arm| arm.name == name)
     }
 
-    /// The verdict after so many blocks on an arm that had none before.
+    /// Returns the verdict after this many blocks on an arm that had none before.
     fn first_verdict(&self, arm: usize, blocks: usize) -> Option<Verdict> {
         if self.failed(arm, blocks) > 0 {
             return Some(Verdict::NotBetter);
@@ -96,7 +98,8 @@ impl<'a> Field<'a> {
         look.then(|| judge(&pairs, self.goal))??.verdict
     }
 
-    /// The arm that must be better for this one to be: the best for the minimal change, unless it failed.
+    /// Returns the arm that must be better for this one to be: the best for the minimal change, unless it
+    /// failed.
     fn premise(&self, arm: usize, blocks: usize) -> Option<usize> {
         let best = self
             .place(BEST)
@@ -104,8 +107,8 @@ impl<'a> Field<'a> {
         (self.place(MINIMAL) == Some(arm)).then_some(best)
     }
 
-    /// The block under way and who fights in it; `None` when all is decided or all blocks are fought.
-    /// Whoever is not better drops out; whoever is better goes on, so that the best of those is found too.
+    /// Returns the current block and its arms; `None` when all is decided or all blocks are done. An arm that
+    /// is not better drops out; one that is better continues, so that the best of those is found too.
     fn under_way(&self) -> Option<(usize, Vec<usize>)> {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; self.arms.len()];
         for block in 0..self.runs.len() {
@@ -177,8 +180,8 @@ impl<'a> Field<'a> {
         (duel, p)
     }
 
-    /// Every arm against the baseline, the minimal change against the best, the best against presets. None if
-    /// no block was begun.
+    /// Compares every arm with the baseline, the minimal change with the best, and the best with presets.
+    /// Empty if no block was begun.
     pub(super) fn comparisons(&self) -> Vec<TuneDuel> {
         if self.runs.iter().flatten().all(Option::is_none) {
             return Vec::new();
@@ -204,7 +207,8 @@ impl Session {
         Field::new(self.plan.goal, arms, self.plan.duel_pairs, &self.trials)
     }
 
-    /// The next run of the duel; `None` when it is over or nobody is there to fight the baseline.
+    /// Returns the next run of the duel; `None` when it is over or there is no arm to compare with the
+    /// baseline.
     pub(super) fn duel_request(&mut self, elapsed: Duration) -> Option<Request> {
         let arms = self.shortlist().arms;
         let field = self.field(&arms);
@@ -229,7 +233,7 @@ impl Session {
     }
 }
 
-/// Whether somebody else than the baseline may be recommended: better than it for certain.
+/// Returns whether an arm may be recommended: it must be better than the baseline for certain.
 pub(super) fn is_better(duels: &[TuneDuel], name: &str) -> bool {
     against(duels, name, BASELINE).is_some_and(|duel| duel.verdict == TuneVerdict::Better)
 }

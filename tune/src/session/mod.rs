@@ -1,12 +1,12 @@
-//! A whole tuning session as a machine without clock or I/O: it says which run is next, is told how that
-//! ended, and draws the conclusion.
+//! Implements a whole tuning session as a state machine without clock or I/O: it says which run is next, is
+//! told the result, and draws the conclusion.
 //!
-//! First the baseline (what the server had at the start) is run in pairs: how noisy is this? Then the search,
-//! with the baseline run again now and then as a sentinel for drift. Its best setting, the least change that
-//! is nearly as good and settings that were asked for then meet the baseline in a duel of fresh blocks.
+//! First the baseline (what the server had at the start) is run in pairs to measure noise. Then comes the
+//! search, with the baseline run again now and then as a sentinel for drift. Its best setting, the smallest
+//! change that is nearly as good and requested settings then meet the baseline in a duel of fresh blocks.
 //!
 //! All state follows from the plan and the trials in order, so a session is resumed by recording its stored
-//! trials again. Whatever was under way when it was interrupted is asked for again.
+//! trials again. A run that was in progress when it was interrupted is requested again.
 
 mod baseline;
 mod budget;
@@ -31,7 +31,7 @@ pub use plan::{Plan, PlanError, Preset};
 pub use request::{Next, Request, Stopped};
 use search::{Shortlist, expected};
 
-/// So many runs of the baseline that fail one after the other end the session.
+/// Consecutive failed runs of the baseline that end the session.
 const BASELINE_FAILURES: usize = 2;
 
 /// A session; see the module.
@@ -42,13 +42,13 @@ pub struct Session {
     optimiser: Optimiser,
     trials: Vec<TuneTrial>,
     early_stop: EarlyStop,
-    /// The latest runs of the baseline that failed one after the other.
+    /// Number of the latest consecutive failed runs of the baseline.
     failures: usize,
     stopped: Option<Stopped>,
     shortlist: Option<Shortlist>,
 }
 
-/// What seeds are drawn for.
+/// The purposes that seeds are drawn for.
 #[derive(Clone, Copy)]
 enum Stream {
     Baseline,
@@ -60,7 +60,7 @@ enum Stream {
 }
 
 impl Session {
-    /// A session without trials.
+    /// Creates a session without trials.
     pub fn new(plan: Plan) -> Result<Self, PlanError> {
         let plan = plan.checked()?;
         let presets = plan.presets.iter().chain(&plan.also);
@@ -81,8 +81,8 @@ impl Session {
         })
     }
 
-    /// The run that is next, the same until one is recorded; `elapsed` is what the session has taken so far,
-    /// all its parts together if it was resumed.
+    /// Returns the next run, the same until one is recorded; `elapsed` is the session's time so far,
+    /// including all its parts if it was resumed.
     pub fn next(&mut self, elapsed: Duration) -> Next {
         if self.stopped.is_none() {
             self.stopped = self.budget_too_small(elapsed);
@@ -100,8 +100,8 @@ impl Session {
         request.map_or(Next::Done, Next::Run)
     }
 
-    /// Takes a run that has ended, or one of the journal, and returns it as it is to be kept: numbered, with what
-    /// is expected of the best by now. A value that is no positive number is a failure.
+    /// Takes a run that has ended, or one from the journal, and returns it as it is to be stored: numbered,
+    /// with the present expectation of the best. A value that is not a positive number is a failure.
     pub fn record(&mut self, mut trial: TuneTrial) -> &TuneTrial {
         trial.number = self.trials.len() as u64 + 1;
         clean(&mut trial);
@@ -131,33 +131,33 @@ impl Session {
         trial
     }
 
-    /// All runs so far.
+    /// Returns all runs so far.
     pub fn trials(&self) -> &[TuneTrial] {
         &self.trials
     }
 
-    /// Says whether a run that may be ended early is hopeless.
+    /// Returns the rule that says whether a run that may be ended early is hopeless.
     pub fn early_stop(&self) -> &EarlyStop {
         &self.early_stop
     }
 
-    /// Why there is nothing more to do, if it is not that all was done.
+    /// Returns why the session stopped, unless it was completed.
     pub fn stopped(&self) -> Option<&Stopped> {
         self.stopped.as_ref()
     }
 
-    /// Goes on after what stopped the session was put right.
+    /// Continues after the cause of a stop was removed.
     pub fn retry(&mut self) {
         (self.stopped, self.failures) = (None, 0);
     }
 
-    /// What is expected of the best setting that was tried; `None` before two settings have worked.
+    /// Returns the expectation of the best setting that was tried; `None` before two settings have worked.
     pub fn running_best(&mut self) -> Option<Expected> {
         let best = self.optimiser.recommend(&self.history())?;
         Some(expected(&best))
     }
 
-    /// The median time of a run with its preparation; `None` before the first.
+    /// Returns the median time of a run with its preparation; `None` before the first.
     pub fn run_time(&self) -> Option<Duration> {
         budget::run_time(&self.trials)
     }
@@ -176,7 +176,7 @@ impl Session {
 
     fn seed(&self, stream: Stream, nth: usize) -> u64 {
         let place = ((stream as u64 + 1) << 48 | nth as u64).wrapping_mul(0x2545_f491_4f6c_dd1d);
-        // The generator's first numbers of neighbouring seeds are independent, the seeds themselves are not.
+        // The first numbers from neighbouring seeds are independent, the seeds themselves are not.
         SplitMix64::new(self.plan.seed ^ place).next_u64() >> 11
     }
 
@@ -193,7 +193,7 @@ impl Session {
     }
 }
 
-/// Takes out what no journal can hold, and what only looks measured.
+/// Removes values that a journal cannot hold, and those that only seem measured.
 fn clean(trial: &mut TuneTrial) {
     let finite = |figure: &Option<f64>| figure.filter(|v| v.is_finite());
     trial.partial = trial.partial.each_ref().map(finite);

@@ -1,4 +1,4 @@
-//! What a session is asked to do, and what can be wrong with that.
+//! Defines the plan of a session, and its possible errors.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,36 +14,36 @@ pub(super) const BASELINE: &str = "baseline";
 pub(super) const BEST: &str = "best";
 pub(super) const MINIMAL: &str = "minimal";
 
-/// A setting with a name.
+/// A named setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Preset {
     pub name: String,
     pub values: Configuration,
 }
 
-/// What a session does.
+/// The plan of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Its defaults are the baseline: what the server had at the start.
+    /// The knobs; their defaults are the baseline: what the server had at the start.
     pub space: Space,
     pub goal: Goal,
-    /// Everything random follows from it.
+    /// Determines everything random.
     pub seed: u64,
     /// Settings known to be good, tried right after the baseline: experts', the last session's best.
     pub presets: Vec<Preset>,
-    /// Settings that fight in the final duel whatever the search says; also tried in the search.
+    /// Settings that take part in the final duel whatever the search says; also tried in the search.
     pub also: Vec<Preset>,
-    /// Runs of the search at most; sentinels come on top.
+    /// Most runs of the search, without sentinels.
     pub trials: usize,
-    /// Pairs of runs of the baseline before the search; a short budget makes do with two.
+    /// Pairs of runs of the baseline before the search; two suffice for a short budget.
     pub baseline_pairs: usize,
-    /// Blocks of the duel at most: one of [`LOOKS`].
+    /// Most blocks of the duel: one of [`LOOKS`].
     pub duel_pairs: usize,
-    /// The search ends early enough for a duel of six blocks.
+    /// Time limit; the search ends early enough for a duel of six blocks.
     pub budget: Option<Duration>,
 }
 
-/// Why a plan is refused.
+/// Why a plan is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     #[error("preset `{preset}`: {source}")]
@@ -64,7 +64,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The plan with all presets in canonical form, if it makes sense.
+    /// Returns the plan with all presets in canonical form, if it is valid.
     pub(super) fn checked(mut self) -> Result<Self, PlanError> {
         if self.trials == 0 || self.baseline_pairs == 0 {
             return Err(PlanError::Nothing);

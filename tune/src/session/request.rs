@@ -1,4 +1,4 @@
-//! What a session asks for, and why it may end before its time.
+//! Defines what a session requests, and why it may end prematurely.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ pub enum Next {
     Done,
 }
 
-/// A run that is wanted.
+/// A requested run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub purpose: TrialPurpose,
     /// As in [`TuneTrial::arm`] and [`TuneTrial::origin`].
     pub arm: String,
     pub origin: String,
-    /// Of the duel, from 1.
+    /// Block of the duel, from 1.
     pub block: Option<u32>,
-    /// For the workload; below 2^53, so that every reader of JSON can hold it.
+    /// Seed for the workload; below 2^53, so that every reader of JSON can hold it.
     pub seed: u64,
     pub values: Configuration,
-    /// What is expected of the best setting, if the run may be ended early by [`super::Session::early_stop`].
+    /// Expectation of the best setting, if the run may be ended early by [`super::Session::early_stop`].
     pub best: Option<f64>,
 }
 
 impl Request {
-    /// The trial to fill in: so far a failed one without a reason.
+    /// Returns the trial to fill in: initially a failed one without a reason.
     pub fn trial(&self) -> TuneTrial {
         TuneTrial {
             number: 0,
@@ -55,7 +55,7 @@ impl Request {
     }
 }
 
-/// Why a session ended before its time.
+/// Why a session ended prematurely.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Stopped {
     #[error(

@@ -1,4 +1,4 @@
-//! The search: what is run next, what the optimiser is told of it, and what it comes to.
+//! Runs the search: what is run next, what the optimiser is told of it, and its result.
 
 use seekscope_run::tune::{Expected, MinimalChange, TrialPurpose, TrialStatus, TuneTrial};
 
@@ -8,23 +8,24 @@ use super::{Request, Session, Stream};
 use crate::optimiser::{History, Origin, Outcome, Recommendation, Trial};
 use crate::space::Configuration;
 
-/// After so many runs of the search the baseline is run again.
+/// Number of runs of the search after which the baseline is run again.
 const SENTINEL_AFTER: usize = 8;
 
-/// What the search comes to.
+/// The result of the search.
 #[derive(Debug, Clone)]
 pub(super) struct Shortlist {
-    /// So many trials it rests on.
+    /// Number of trials that it is based on.
     trials: usize,
     pub(super) best: Option<Recommendation>,
     pub(super) minimal: Option<MinimalChange>,
-    /// Who fights: the baseline first.
+    /// Arms of the duel: the baseline first.
     pub(super) arms: Vec<Arm>,
 }
 
 impl Session {
-    /// What the optimiser is told: the baseline as one exact trial, and the search. Sentinels are left out, so
-    /// that its turns are those it was tried with; they would say little new about a setting run so often.
+    /// Returns what the optimiser is told: the baseline as one exact trial, and the search. Sentinels are
+    /// left out, so that its turns are those it was tested with; they would add little about a setting that
+    /// was run so often.
     pub(super) fn history(&self) -> History {
         let search = (self.trials.iter()).filter(|t| t.purpose == TrialPurpose::Search);
         let mut trials: Vec<Trial> = self.baseline_trial().into_iter().collect();
@@ -39,7 +40,7 @@ impl Session {
         let since = self.trials.iter().rev();
         let since: Vec<_> = since.map(|t| (t.purpose, t.status)).collect();
         let fresh = (since.iter()).take_while(|(purpose, _)| *purpose == TrialPurpose::Search);
-        // One that failed is run again at once: is the server still there?
+        // A failed one is repeated at once: is the server still there?
         let failed = since.first() == Some(&(TrialPurpose::Sentinel, TrialStatus::Failed));
         if failed || fresh.count() >= SENTINEL_AFTER {
             let nth = self.count(TrialPurpose::Sentinel);
@@ -61,7 +62,7 @@ impl Session {
         }
     }
 
-    /// What the search comes to by now.
+    /// Returns the search's result so far.
     pub(super) fn shortlist(&mut self) -> Shortlist {
         let history = self.history();
         let known = self.shortlist.take();
@@ -82,7 +83,7 @@ impl Session {
         let least = minimal.iter().map(|m| Configuration(m.values.clone()));
         let also = (self.plan.also.iter()).map(|p| Arm::new(&p.name, p.values.clone()));
         for arm in least.map(|values| Arm::new(MINIMAL, values)).chain(also) {
-            // Equal settings would fight one another.
+            // Equal settings would compete with each other.
             if arms.iter().all(|other| other.values != arm.values) {
                 arms.push(arm);
             }

@@ -140,13 +140,14 @@ fn a_resumed_session_goes_on_the_same() {
     }
 }
 
-/// If 5 % of sessions found what is not there, 2 % of tests would count more than 16 of 200 (binomial).
+/// If 5 % of sessions found a gain that is not there, 2 % of tests would count more than 16 of 200
+/// (binomial).
 #[test]
 fn where_nothing_matters_nothing_is_found() {
     let mut better = 0;
     for seed in 0..200 {
         let mut wanted = flat_plan(12, seed);
-        // Another candidate is another chance, and must not count as one.
+        // Another candidate is another chance, and must not be counted as one.
         if seed % 2 == 1 {
             let values = [("idle1".to_owned(), Value::Float(0.9))];
             wanted.also = vec![Preset {
@@ -292,6 +293,6 @@ fn the_minimal_change_is_only_better_if_the_best_is() {
     let failed = [Some(210.0), None, Some(210.0), Some(210.0)];
     assert_eq!(verdicts(failed), (true, not, better, Some(MINIMAL.into())));
     let fast = [Some(212.0), Some(211.0), Some(210.0), Some(211.0)];
-    // It loses more than 1 % for certain.
+    // It certainly loses more than 1 %.
     assert_eq!(verdicts(fast), (true, better, better, Some(BEST.into())));
 }

@@ -1,4 +1,4 @@
-//! Values by name: what is stored, compared and applied.
+//! Defines values by name: what is stored, compared and applied.
 
 pub use seekscope_run::KnobValue as Value;
 use seekscope_run::KnobValues;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Range, Space, SpaceError};
 
-/// The number as people write it: whole where it is to be.
+/// Converts a number as people write it: to an integer if it is to be whole.
 pub(super) fn value_from_number(number: f64, whole: bool) -> Value {
     #[expect(
         clippy::cast_possible_truncation,
@@ -24,8 +24,8 @@ pub(super) fn value_from_number(number: f64, whole: bool) -> Value {
 pub struct Configuration(pub KnobValues);
 
 impl Configuration {
-    /// A number that equal canonical configurations share, on any machine and in any release (FNV-1a of
-    /// names and values).
+    /// Returns a number that equal canonical configurations share, on any machine and in any release (FNV-1a
+    /// of names and values).
     pub fn fingerprint(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for (name, value) in &self.0 {
@@ -38,13 +38,13 @@ impl Configuration {
 }
 
 impl Space {
-    /// Checks values by name, fills in the defaults of knobs that are not named, and leaves out knobs
-    /// that do not exist under these values: the canonical form, in which equal settings are equal.
+    /// Checks values by name, fills in the defaults of knobs that are not named, and removes knobs that do
+    /// not exist under these values: the canonical form, in which equal settings are equal.
     pub fn complete(&self, values: &Configuration) -> Result<Configuration, SpaceError> {
         Ok(self.configuration(&self.levels_of(values)?))
     }
 
-    /// The levels of the values; see [`Space::complete`].
+    /// Returns the levels of the values; see [`Space::complete`].
     pub(crate) fn levels_of(&self, values: &Configuration) -> Result<Vec<f64>, SpaceError> {
         for name in values.0.keys() {
             if self.index(name).is_none() {
@@ -60,7 +60,7 @@ impl Space {
             let base = self.base(i, &levels);
             let (low, high) = knob.bounds(base);
             let Some(value) = values.0.get(&knob.name) else {
-                // A default that was a share of another default stays below a smaller value.
+                // A default that was a share of another default must stay below a smaller value.
                 if base.is_some() && !knob.special.contains(&levels[i]) {
                     levels[i] = levels[i].clamp(low.min(high), high);
                 }

@@ -1,6 +1,6 @@
-//! What can be wrong with knobs and with values for them.
+//! Defines errors in knobs and in values for them.
 
-/// Why a space or a configuration is refused.
+/// Why a space or a configuration is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpaceError {
     #[error("knob `{knob}`: {why}")]

@@ -1,8 +1,8 @@
-//! What a model sees of a configuration: one number per feature.
+//! Computes what a model sees of a configuration: one number per feature.
 
 use super::{Range, Space};
 
-/// A feature is a place in a range, from 0 to 1, or one of several names that are merely equal or not.
+/// A feature is a position in a range, from 0 to 1, or one of several names that are merely equal or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feature {
     Numeric,
@@ -10,8 +10,8 @@ pub(crate) enum Feature {
 }
 
 impl Space {
-    /// One feature per knob, and a second one for each that has special values: which of them it has.
-    /// The second number is the knob's index.
+    /// Returns one feature per knob, and a second one for each knob with special values: which of them it
+    /// has. The second number is the knob's index.
     pub(crate) fn features(&self) -> Vec<(Feature, usize)> {
         let mut features = Vec::new();
         for (i, knob) in self.knobs.iter().enumerate() {
@@ -26,7 +26,7 @@ impl Space {
         features
     }
 
-    /// The features of levels. A special value is nowhere in particular in its range.
+    /// Returns the features of levels. A special value has no particular position in its range.
     pub(crate) fn featurise(&self, levels: &[f64]) -> Vec<f64> {
         let mut features = Vec::with_capacity(levels.len());
         for (i, knob) in self.knobs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One knob: its values, what a change costs and what it risks.
+//! Defines a knob: its values, the cost of a change and its risk.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub enum Scale {
     Log,
 }
 
-/// The values of a knob. Bounds belong to the range.
+/// The values of a knob. Bounds are inclusive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Range {
@@ -32,18 +32,18 @@ pub enum Range {
         #[serde(default)]
         scale: Scale,
     },
-    /// Numbers in ascending order, such as powers of two; neighbours are alike.
+    /// Numbers in ascending order, such as powers of two; neighbours are similar.
     Ordinal {
         values: Vec<f64>,
     },
-    /// Names in no order.
+    /// Names without an order.
     Categorical {
         choices: Vec<String>,
     },
     Bool,
 }
 
-/// What it takes to give a knob another value.
+/// What is necessary to change a knob's value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ChangeCost {
     /// A command to the running server.
@@ -56,12 +56,12 @@ pub enum ChangeCost {
     /// A restart of the server.
     #[serde(rename = "S")]
     Restart,
-    /// Data loaded anew, because only new tables have it.
+    /// Reloading the data, because only new tables have it.
     #[serde(rename = "L")]
     Reload,
 }
 
-/// What a bad value can do.
+/// The damage that a bad value can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Risk {
     /// Cost performance, nothing else.
@@ -82,7 +82,7 @@ pub enum Risk {
     Pinned,
 }
 
-/// A knob exists only while an earlier one has one of these values.
+/// A condition: a knob exists only while an earlier one has one of these values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
@@ -90,28 +90,28 @@ pub struct Condition {
     pub is: Vec<Value>,
 }
 
-/// The weighted sum of some knobs is at most so much, such as all that takes memory.
+/// A limit on the weighted sum of some knobs, e.g. of all that take memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// What the limit is called where it is exceeded.
+    /// Name of the limit in messages when it is exceeded.
     pub name: String,
-    /// Names of knobs that always are numbers.
+    /// Names of knobs that are always numeric.
     pub weights: BTreeMap<String, f64>,
     pub at_most: f64,
 }
 
-/// One thing that can be set.
+/// A setting that can be tuned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Knob {
     pub name: String,
     #[serde(flatten)]
     pub range: Range,
     pub default: Value,
-    /// Numbers that mean something of their own, such as 0 for "unlimited"; inside the range or not.
+    /// Numbers with a special meaning, such as 0 for "unlimited"; inside the range or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub special: Vec<f64>,
-    /// The bounds are shares of this knob's value, so that e.g. a target stays below its trigger.
+    /// The knob that the bounds are shares of, so that e.g. a target stays below its trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ const EXACT_MAX: i64 = 1 << 53;
 const CHOICES_MAX: usize = 1000;
 
 impl Knob {
-    /// A performance knob that a running server takes at once.
+    /// Creates a performance knob that a running server applies at once.
     pub fn new(name: &str, range: Range, default: Value) -> Self {
         Self {
             name: name.into(),
@@ -145,7 +145,7 @@ impl Knob {
         !matches!(self.range, Range::Categorical { .. } | Range::Bool)
     }
 
-    /// What is wrong with the knob on its own.
+    /// Checks the knob by itself and returns what is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         match &self.range {
             Range::Float { low, high, scale } => check_bounds(*low, *high, *scale)?,

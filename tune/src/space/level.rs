@@ -1,15 +1,15 @@
-//! Between the unit interval and a knob's levels: one number per knob, in its own unit.
+//! Converts between the unit interval and a knob's levels: one number per knob, in its own unit.
 
 use super::configuration::value_from_number;
 use super::{Knob, Range, Scale, Space, Value};
 
 /// The part of the unit interval that each special value gets: a tenth finds it within some 20 draws.
 const SPECIAL_SPAN: f64 = 0.1;
-/// Floats are proposed with so many significant digits: people read them, and no server feels the fifth.
+/// Significant digits of proposed floats: people read them, and no server notices the fifth.
 const DIGITS: i32 = 4;
 
 impl Knob {
-    /// The level of a value, if the knob can have it at all (bounds aside).
+    /// Returns the level of a value, if the knob can have it at all (ignoring bounds).
     pub(super) fn level_of(&self, value: &Value) -> Option<f64> {
         match (&self.range, value) {
             (Range::Bool, Value::Bool(on)) => Some(f64::from(u8::from(*on))),
@@ -21,7 +21,7 @@ impl Knob {
         }
     }
 
-    /// The value of a level; see [`Knob::level_of`].
+    /// Returns the value of a level; see [`Knob::level_of`].
     pub(crate) fn value_of(&self, level: f64) -> Value {
         match &self.range {
             Range::Bool => Value::Bool(level > 0.5),
@@ -32,7 +32,7 @@ impl Knob {
         }
     }
 
-    /// How many names the knob chooses from; `None` of numbers.
+    /// Returns how many names the knob chooses from; `None` for numbers.
     pub(crate) fn choices(&self) -> Option<usize> {
         match &self.range {
             Range::Categorical { choices } => Some(choices.len()),
@@ -41,7 +41,7 @@ impl Knob {
         }
     }
 
-    /// Lowest and highest level, given that of the knob whose share this one is.
+    /// Returns the lowest and highest level, given the level of the knob whose share this one is.
     pub(super) fn bounds(&self, base: Option<f64>) -> (f64, f64) {
         let base = base.unwrap_or(1.0);
         match &self.range {
@@ -49,7 +49,7 @@ impl Knob {
             Range::Integer { low, high, .. } if self.share_of.is_none() => {
                 (*low as f64, *high as f64)
             }
-            // Shares in whole numbers would be 0 or 1: they are given in hundredths.
+            // Whole-number shares could only be 0 or 1, so they are given in hundredths.
             Range::Integer { low, high, .. } => {
                 let high = (*high as f64 / 100.0 * base).floor();
                 ((*low as f64 / 100.0 * base).ceil().min(high), high)
@@ -79,7 +79,7 @@ impl Knob {
             }
     }
 
-    /// Where a level that is not special lies in the range, 0 to 1; choices count from 0.
+    /// Returns the position in the range, 0 to 1, of a level that is not special; choices count from 0.
     pub(super) fn position(&self, level: f64, base: Option<f64>) -> f64 {
         let (low, high) = self.bounds(base);
         match &self.range {
@@ -101,7 +101,7 @@ impl Knob {
         }
     }
 
-    /// The level at a coordinate of the unit cube, snapped to what can be represented.
+    /// Returns the level at a coordinate of the unit cube, snapped to what can be represented.
     pub(super) fn level_at(&self, coordinate: f64, base: Option<f64>) -> f64 {
         let coordinate = if coordinate.is_finite() {
             coordinate.clamp(0.0, 1.0)
@@ -126,7 +126,7 @@ impl Knob {
         }
     }
 
-    /// A coordinate that leads back to the level: [`Knob::level_at`] the other way.
+    /// Returns a coordinate that leads back to the level: the inverse of [`Knob::level_at`].
     pub(super) fn coordinate(&self, level: f64, base: Option<f64>) -> f64 {
         if let Some(nth) = self.special.iter().position(|special| *special == level) {
             return (nth as f64 + 0.5) * SPECIAL_SPAN;
@@ -174,7 +174,7 @@ fn index(level: f64) -> usize {
 }
 
 impl Space {
-    /// The levels at a point of the unit cube. Knobs that do not exist there have their default.
+    /// Returns the levels at a point of the unit cube. Knobs that do not exist there have their default.
     pub(crate) fn levels_at(&self, point: &[f64]) -> Vec<f64> {
         let mut levels = Vec::with_capacity(self.knobs.len());
         for (i, knob) in self.knobs.iter().enumerate() {
@@ -188,7 +188,7 @@ impl Space {
         levels
     }
 
-    /// The point of the unit cube where the levels are.
+    /// Returns the point of the unit cube for the levels.
     pub(crate) fn point_of(&self, levels: &[f64]) -> Vec<f64> {
         let knobs = self.knobs.iter().enumerate();
         knobs
@@ -196,12 +196,12 @@ impl Space {
             .collect()
     }
 
-    /// The level of the knob whose share this one is.
+    /// Returns the level of the knob whose share this one is.
     pub(super) fn base(&self, knob: usize, levels: &[f64]) -> Option<f64> {
         self.parents[knob].0.map(|other| levels[other])
     }
 
-    /// Whether a knob's condition holds, and that of the knob that it asks.
+    /// Returns whether a knob's condition holds, and that of the knob that it depends on.
     pub(crate) fn active(&self, knob: usize, levels: &[f64]) -> bool {
         let (Some(other), Some(when)) = (self.parents[knob].1, &self.knobs[knob].when) else {
             return true;
@@ -215,7 +215,7 @@ impl Space {
         self.exceeded(levels).is_none()
     }
 
-    /// The first limit that the levels exceed.
+    /// Returns the first limit that the levels exceed.
     pub(super) fn exceeded(&self, levels: &[f64]) -> Option<&super::Limit> {
         self.limits.iter().find(|limit| {
             let sum: f64 = (limit.weights.iter())

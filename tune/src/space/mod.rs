@@ -1,10 +1,10 @@
-//! What may be tuned: knobs with their ranges, and the unit cube in which the optimiser moves.
+//! Defines what may be tuned: knobs with their ranges, and the unit cube in which the optimiser moves.
 //!
-//! Three views of one setting of all knobs: a [`Configuration`] names each knob's value and is what is
-//! stored, hashed and applied; a point of the unit cube has one coordinate per knob and is what is drawn;
+//! There are three views of one setting of all knobs: a [`Configuration`] names each knob's value and is what
+//! is stored, hashed and applied; a point of the unit cube has one coordinate per knob and is what is drawn;
 //! the `levels` between them are one number per knob, in the knob's own unit (or the index of a choice).
-//! What does not reach a server is equal: values are snapped to what can be represented, and knobs whose
-//! condition does not hold have no value at all.
+//! Differences that do not reach a server do not count: values are snapped to what can be represented, and
+//! knobs whose condition does not hold have no value at all.
 
 mod configuration;
 mod error;
@@ -27,12 +27,12 @@ pub use knob::{ChangeCost, Condition, Knob, Limit, Range, Risk, Scale};
 pub struct Space {
     knobs: Vec<Knob>,
     limits: Vec<Limit>,
-    /// For each knob: the knob whose share it is, and the knob that its condition asks, by index.
+    /// For each knob, by index: the knob whose share it is, and the knob that its condition depends on.
     parents: Vec<(Option<usize>, Option<usize>)>,
     defaults: Vec<f64>,
 }
 
-/// How a space is written down.
+/// The serialised form of a space.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Definition {
     knobs: Vec<Knob>,
@@ -57,8 +57,8 @@ impl From<Space> for Definition {
 }
 
 impl Space {
-    /// Checks the knobs: distinct names, ranges that are none of them empty, defaults inside them, and
-    /// shares and conditions that ask knobs named earlier.
+    /// Checks the knobs: distinct names, non-empty ranges, defaults inside them, and shares and conditions
+    /// that depend on knobs named earlier.
     pub fn new(knobs: Vec<Knob>, limits: Vec<Limit>) -> Result<Self, SpaceError> {
         let mut space = Self {
             knobs: Vec::new(),
@@ -122,7 +122,7 @@ impl Space {
         Ok(())
     }
 
-    /// The index of a knob that always is a positive number, as a share or a limit needs it.
+    /// Returns the index of a knob that is always a positive number, as a share or a limit requires.
     fn numeric(&self, name: &str, wanted_by: &str) -> Result<usize, SpaceError> {
         let found = self.index(name).filter(|&index| {
             let knob = &self.knobs[index];
@@ -144,7 +144,7 @@ impl Space {
         self.knobs.iter().position(|knob| knob.name == name)
     }
 
-    /// The configuration in which every knob has its default.
+    /// Returns the configuration in which every knob has its default.
     pub fn default_configuration(&self) -> Configuration {
         self.configuration(&self.defaults)
     }

@@ -1,36 +1,36 @@
-//! A machine that drifts, for trying the statistics of duels.
+//! Simulates a machine that drifts, for testing the statistics of duels.
 
 use seekscope_stats::SplitMix64;
 
 use crate::duel::{LOOKS, block_orders};
 
-/// How runs depend on when they are made, in units of the noise of one run.
+/// How runs depend on their time, in units of the noise of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
     /// Correlation of each run's noise with the next one's (an autoregressive process of order 1).
     pub correlation: f64,
     /// Standard deviation of each step of a random walk.
     pub walk: f64,
-    /// A straight line from first to last run.
+    /// Total of a linear trend from first to last run.
     pub trend: f64,
 }
 
 impl Drift {
-    /// Correlated noise, a walk that ends some 1.4 standard deviations off, and a trend of 2.
+    /// Correlated noise, a walk that ends about 1.4 standard deviations off, and a trend of 2.
     pub const USUAL: Self = Self {
         correlation: 0.2,
         walk: 0.2,
         trend: 2.0,
     };
-    /// Noise alone, with which nothing cancels within a pair.
+    /// Noise alone, where nothing cancels within a pair.
     pub const NONE: Self = Self {
         correlation: 0.0,
         walk: 0.0,
         trend: 0.0,
     };
 
-    /// All pairs of a duel (baseline, candidate): `ratio` is the truth, `noise` the standard deviation of
-    /// the logarithm of one run.
+    /// Returns all pairs of a duel (baseline, candidate): `ratio` is the truth, `noise` the standard
+    /// deviation of the logarithm of one run.
     pub fn pairs(&self, ratio: f64, noise: f64, seed: u64) -> Vec<(f64, f64)> {
         let mut rng = SplitMix64::new(seed);
         let blocks = LOOKS.last().map_or(0, |look| look.pairs);

@@ -1,4 +1,4 @@
-//! The formulas.
+//! Contains the formulas.
 
 use super::Truth;
 
@@ -14,7 +14,7 @@ fn hump(x: f64, middle: f64, width: f64) -> f64 {
     }
 }
 
-/// The choice at a level.
+/// Returns the choice at a level.
 fn choose<const N: usize>(of: [f64; N], level: f64) -> f64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -134,7 +134,7 @@ pub(super) fn deceptive12(x: &[f64]) -> Truth {
     }
 }
 
-/// Of a number of levels that is not the number of knobs.
+/// Returned if the number of levels is not the number of knobs.
 const MALFORMED: Truth = Truth {
     throughput: f64::NAN,
     fails: true,

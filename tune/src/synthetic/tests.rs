@@ -1,6 +1,7 @@
 use super::*;
 
-/// Levels, and throughput and noise of the responses' definition, which was written in another language.
+/// Levels, and throughput and noise according to the responses' definition, which was written in another
+/// language.
 const CASES: [(Surface, &[f64], f64, f64); 6] = [
     (
         Surface::Wt8,

@@ -1,49 +1,51 @@
-//! Looking at every allocation unit of a file for the start of a block.
+//! Examines every allocation unit of a file for the start of a block.
 
 use crate::block::{BlockHeader, HEADER_BYTES, MAX_IMAGE_BYTES};
 use crate::lone::{LoneError, LoneSearch};
 use crate::tree::BlockAddress;
 
 const MAGIC: u32 = 120_897;
-/// Of the descriptor that starts a file; its checksum covers one allocation unit.
+/// Length of the descriptor that starts a file; its checksum covers one allocation unit.
 const DESCRIPTOR_BYTES: usize = 16;
 const UNITS: std::ops::RangeInclusive<usize> = 512..=1 << 20;
-/// 128 MB of memory; leaves of 32 KiB in a file of 512 GiB, or every unit of 64 GiB.
+/// The most leaves kept: 128 MB of memory; leaves of 32 KiB in a file of 512 GiB, or every unit of
+/// 64 GiB.
 const MAX_LEAVES: usize = 16 << 20;
-/// 24 MB of memory.
+/// The most other blocks kept, of each kind: 24 MB of memory.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// A block whose header looks right; nothing else is known of it.
+/// A block whose header looks right; nothing else is known about it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundBlock {
     pub(crate) address: BlockAddress,
     pub(crate) write_generation: u64,
 }
 
-/// What starts where in a file, going by headers alone.
+/// The blocks found in a file, judging by headers alone.
 #[derive(Debug, Default)]
 pub(crate) struct FoundBlocks {
     pub(crate) allocation_bytes: u32,
     pub(crate) file_bytes: u64,
     pub(crate) lists: Vec<FoundBlock>,
     pub(crate) internal: Vec<FoundBlock>,
-    /// Unit and checksum, ascending.
+    /// Unit and checksum of each leaf, ascending.
     pub(crate) leaves: Vec<(u32, u32)>,
     pub(crate) encrypted: u64,
 }
 
-/// A pass over a file, from front to back, in bounded memory.
+/// A pass over a file from front to back in bounded memory.
 #[derive(Debug)]
 pub struct LoneScan {
     found: FoundBlocks,
-    /// Position in the file of the next byte.
+    /// Position of the next byte in the file.
     at: u64,
-    /// The file's start while the allocation unit is unknown, afterwards a header in two chunks.
+    /// The file's start while the allocation unit is unknown, afterwards a header split across two
+    /// chunks.
     partial: Vec<u8>,
 }
 
 impl LoneScan {
-    /// For a file of `file_bytes`.
+    /// Starts a scan of a file of `file_bytes`.
     #[must_use]
     pub fn new(file_bytes: u64) -> LoneScan {
         let found = FoundBlocks {
@@ -57,7 +59,7 @@ impl LoneScan {
         }
     }
 
-    /// Takes the file's next bytes, however many. An error if the file does not start as it should.
+    /// Takes the file's next bytes, however many. Fails if the file does not start as it should.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), LoneError> {
         if self.found.allocation_bytes > 0 {
             self.headers(chunk);
@@ -77,7 +79,7 @@ impl LoneScan {
         }
     }
 
-    /// After the last chunk: the search among what was found.
+    /// Ends the scan after the last chunk. Returns the search among what was found.
     pub fn finish(self) -> Result<LoneSearch, LoneError> {
         if self.found.allocation_bytes == 0 {
             return Err(LoneError::NotWiredTiger);
@@ -141,7 +143,8 @@ impl LoneScan {
     }
 }
 
-/// The descriptor's checksum covers exactly one unit, which gives the unit away.
+/// Returns the allocation unit: the descriptor's checksum covers exactly one unit, which reveals
+/// its length.
 fn allocation_bytes(start: &[u8]) -> Option<u32> {
     let magic = start.get(..4)?;
     let expected = start.get(8..12)?;

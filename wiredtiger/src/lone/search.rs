@@ -1,4 +1,4 @@
-//! Which of the blocks found is a checkpoint, or a root.
+//! Determines which of the blocks found is a checkpoint or a root.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,11 +15,12 @@ use crate::pages;
 use crate::tree::BlockAddress;
 use crate::wanted::WantedBlocks;
 
-/// So many of the newest checkpoints are kept, so many trees offered.
+/// How many of the newest checkpoints are kept, and how many trees are returned.
 const MAX_TREES: usize = 8;
-/// Of all internal pages together; some 100 MB of memory and more than a file of 512 GiB has.
+/// Limit for the links of all internal pages together; some 100 MB of memory and more than a file
+/// of 512 GiB has.
 const MAX_LINKS: usize = 1 << 20;
-/// In the order of how likely they are.
+/// In order of likelihood.
 const COMPRESSORS: [Compressor; 4] = [
     Compressor::Snappy,
     Compressor::Zstd,
@@ -27,18 +28,18 @@ const COMPRESSORS: [Compressor; 4] = [
     Compressor::Lz4,
 ];
 
-/// A search under way. Blocks that turn out to be something else are no error.
+/// A search in progress. Blocks that turn out to be something else are not errors.
 #[derive(Debug)]
 pub struct LoneSearch {
     found: FoundBlocks,
     wanted: WantedBlocks,
     stage: Stage,
-    /// Newest first.
+    /// Checkpoints, the newest first.
     checkpoints: Vec<(BlockAddress, CheckpointTrailer)>,
-    /// By address.
+    /// Internal pages by address.
     pages: HashMap<BlockAddress, InternalPage>,
     links: usize,
-    /// What the last compressed page was compressed with.
+    /// The compressor of the last compressed page.
     compressor: Option<Compressor>,
 }
 
@@ -51,13 +52,13 @@ enum Stage {
 #[derive(Debug)]
 struct InternalPage {
     write_generation: u64,
-    /// Those that are internal pages.
+    /// The children that are internal pages.
     children: Vec<BlockAddress>,
-    /// All leaves it points at have the right checksum in their headers.
+    /// Whether all leaves it points at have the right checksum in their headers.
     leaves_are_there: bool,
 }
 
-/// Of an internal page, while it is not known whether its tree is whole.
+/// What is known about whether the tree below an internal page is whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wholeness {
     UnderWay,
@@ -81,13 +82,13 @@ impl LoneSearch {
         search
     }
 
-    /// The blocks to read next, ascending by offset; empty when the search is at its end.
+    /// Returns the blocks to read next, ascending by offset; empty when the search is over.
     #[must_use]
     pub fn wanted(&self) -> &[BlockAddress] {
         self.wanted.remaining()
     }
 
-    /// Hands over the bytes of a wanted block.
+    /// Supplies the bytes of a wanted block.
     pub fn supply(&mut self, address: &BlockAddress, bytes: &[u8]) {
         if !self.wanted.take(address) {
             return;
@@ -99,7 +100,7 @@ impl LoneSearch {
         self.next_stage_if_done();
     }
 
-    /// What may be the file's tree, the most likely first.
+    /// Returns what may be the file's tree, the most likely first.
     pub fn finish(self) -> Result<Vec<LoneTree>, LoneError> {
         if !self.wanted().is_empty() {
             return Err(LoneError::NotSupplied);
@@ -116,7 +117,8 @@ impl LoneSearch {
         }
     }
 
-    /// Internal pages are of interest only where no checkpoint describes itself.
+    /// Goes on to the next stage when one is done. Internal pages matter only if no checkpoint
+    /// describes itself.
     fn next_stage_if_done(&mut self) {
         if self.stage == Stage::Lists && self.wanted().is_empty() {
             self.stage = Stage::InternalPages;
@@ -170,7 +172,7 @@ impl LoneSearch {
         pages::for_each_child(block, &image, unit, |child| {
             match child.kind {
                 AddressKind::Internal => page.children.push(child.address),
-                // A deleted leaf's block may be used again.
+                // A deleted leaf's block may have been reused.
                 AddressKind::DeletedLeaf => {}
                 _ => page.leaves_are_there &= self.is_leaf(&child.address),
             }
@@ -190,7 +192,7 @@ impl LoneSearch {
         })
     }
 
-    /// Trees of the checkpoints that describe themselves, newest first.
+    /// Returns the trees of the checkpoints that describe themselves, the newest first.
     fn described(&self) -> Result<Vec<LoneTree>, LoneError> {
         let mut trees = Vec::new();
         let mut first_error = None;
@@ -208,7 +210,7 @@ impl LoneSearch {
         }
     }
 
-    /// Whole trees nobody points into the root of, newest first.
+    /// Returns the whole trees whose root no page points at, the newest first.
     fn orphans(&self) -> Vec<LoneTree> {
         let inner: HashSet<_> = self
             .pages
@@ -240,7 +242,8 @@ impl LoneSearch {
         roots.into_iter().take(MAX_TREES).map(tree).collect()
     }
 
-    /// Whether all pages below are there. No recursion: damaged files may loop.
+    /// Returns whether all pages below `root` are there. It does not recurse, as damaged files may
+    /// loop.
     fn is_whole(&self, root: BlockAddress, known: &mut HashMap<BlockAddress, Wholeness>) -> bool {
         let mut path = vec![root];
         while let Some(&address) = path.last() {
@@ -280,8 +283,8 @@ impl LoneSearch {
     }
 }
 
-/// The newest blocks that are not longer together than the file: overlapping ones, of which one may
-/// make as many as one likes, would have us read without end.
+/// Returns the newest blocks that together are no longer than the file. Overlapping blocks, which
+/// can be forged in any number, would otherwise have us read without end.
 fn readable(blocks: &mut Vec<FoundBlock>, file_bytes: u64) -> Vec<BlockAddress> {
     blocks.sort_unstable_by_key(|block| std::cmp::Reverse(block.write_generation));
     let mut left = file_bytes;

@@ -1,22 +1,22 @@
-//! Hands out numbers of records to insert, and knows up to which all are done: so that readers never
-//! ask for one that is still on its way.
+//! Hands out numbers of records to insert, and tracks up to which all are done, so that readers never request
+//! one that is still in flight.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Numbers that can be on their way at once.
+/// Most numbers that can be in flight at once.
 const RING: usize = 1 << 20;
-/// Failed numbers that are remembered; with more the counter stands still.
+/// Most failed numbers that are stored; with more the counter stops advancing.
 const FAILED_MAX: usize = 1 << 20;
 
-/// Ordinals from 0. Shared by all virtual users; nothing waits for a lock but what failed.
+/// Ordinals from 0. Shared by all virtual users; only failures wait for a lock.
 #[derive(Debug)]
 pub struct AcknowledgedCounter {
     next: AtomicU64,
-    /// Below it, all are done.
+    /// All ordinals below this are done.
     done_below: AtomicU64,
-    /// Whether an ordinal is done, at its place modulo the ring's size.
+    /// Whether an ordinal is done, at its position modulo the ring's size.
     done: Box<[AtomicBool]>,
     advancing: AtomicBool,
     failed: Mutex<HashSet<u64>>,
@@ -37,35 +37,34 @@ impl Default for AcknowledgedCounter {
 }
 
 impl AcknowledgedCounter {
-    /// The next ordinal; `None` while a whole ring of later ones waits for one that is not done.
+    /// Returns the next ordinal; `None` while a whole ring of later ones waits for one that is not done.
     #[inline]
     pub fn claim(&self) -> Option<u64> {
         self.next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
                 let first = self.done_below.load(Ordering::Acquire);
-                // `next` may be older than what was done since; it is then not taken.
+                // `next` may be older than what was done since; the exchange then fails.
                 (next < first + RING as u64).then_some(next + 1)
             })
             .ok()
     }
 
-    /// How many were handed out.
+    /// Returns how many were handed out.
     pub fn claimed(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Below this all ordinals are done, or have failed.
+    /// Returns the ordinal below which all are done, or have failed.
     #[inline]
     pub fn done_below(&self) -> u64 {
         self.done_below.load(Ordering::Acquire)
     }
 
-    /// A claimed ordinal is done.
+    /// Marks a claimed ordinal as done.
     #[inline]
     pub fn acknowledge(&self, ordinal: u64) {
         self.slot(ordinal).store(true, Ordering::SeqCst);
-        // Whoever set its flag while another was advancing is seen by the other's last look, or tries
-        // itself.
+        // A flag set while another thread was advancing is seen by that thread's last check, or handled here.
         while self.slot(self.done_below()).load(Ordering::SeqCst) {
             if self.advancing.swap(true, Ordering::SeqCst) {
                 return;
@@ -79,7 +78,7 @@ impl AcknowledgedCounter {
         }
     }
 
-    /// A claimed ordinal was not done, or nobody knows: it is passed over, and [`Self::has_failed`].
+    /// Marks a claimed ordinal as not done, or unknown: it is skipped, and [`Self::has_failed`].
     pub fn fail(&self, ordinal: u64) {
         let remembered = {
             let mut failed = self.failed.lock().unwrap_or_else(|e| e.into_inner());
@@ -95,7 +94,7 @@ impl AcknowledgedCounter {
         }
     }
 
-    /// Was this one given to [`Self::fail`]?
+    /// Was this ordinal passed to [`Self::fail`]?
     #[inline]
     pub fn has_failed(&self, ordinal: u64) -> bool {
         self.failed_count.load(Ordering::Acquire) > 0
@@ -106,7 +105,7 @@ impl AcknowledgedCounter {
                 .contains(&ordinal)
     }
 
-    /// How many were given to [`Self::fail`].
+    /// Returns how many were passed to [`Self::fail`].
     pub fn failed(&self) -> u64 {
         self.failed_count.load(Ordering::Acquire) as u64
     }
@@ -156,7 +155,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..EACH {
-                        // A thread that is put to sleep with an ordinal in hand fills the ring.
+                        // A thread that is suspended while it holds an ordinal fills the ring.
                         let ordinal = loop {
                             match counter.claim() {
                                 Some(ordinal) => break ordinal,

@@ -1,18 +1,18 @@
-//! Values that are a pure function of (seed, record, field, revision), say themselves which revision
-//! they are, and compress as wanted.
+//! Generates values that are a pure function of (seed, record, field, revision), contain their own revision,
+//! and compress as requested.
 //!
-//! A value opens with a tag, six bits a byte, from which its owner tells the revision; so whoever reads
-//! one knows what all of it must be, and a write can depend on what was read. In each chunk of 256 bytes the rest is first random, then
-//! a filler that is the same everywhere: what compressors of the LZ77 family (LZ4, Snappy) save. All
-//! bytes are printable: 64 symbols from '0' on; entropy coders (zstd, zlib) save another quarter of what
-//! is random.
+//! A value begins with a tag, six bits a byte, that contains the revision; so a reader knows what the whole
+//! value must be, and a write can depend on what was read. In each chunk of 256 bytes the rest is first
+//! random, then a filler that is the same everywhere, which compressors of the LZ77 family (LZ4, Snappy)
+//! save. All bytes are printable: 64 symbols from '0' on; entropy coders (zstd, zlib) save another quarter of
+//! the random part.
 
 use seekscope_stats::SplitMix64;
 
 use crate::sdu::fill_random;
 
 const CHUNK_BYTES: usize = 256;
-/// What a match costs LZ4: token, offset, the longer lengths.
+/// Cost of a match in LZ4: token, offset, the longer lengths.
 const MATCH_BYTES: f64 = 4.0;
 /// Most digits of a tag.
 const DIGITS_MAX: usize = 8;
@@ -25,8 +25,8 @@ pub struct Compressible {
 }
 
 impl Compressible {
-    /// `share`, 0 to 1: what an LZ4-like compressor saves of values. Long runs of values of 100 bytes
-    /// and more come within 0.03 of it, as far as tags leave room.
+    /// `share`, 0 to 1, is what an LZ4-like compressor saves of values. Long runs of values of 100 bytes or
+    /// more come within 0.03 of it, as far as tags leave room.
     pub fn new(share: f64) -> Self {
         let mut filler = [0; CHUNK_BYTES];
         fill_random(&mut filler, &mut SplitMix64::new(0));
@@ -57,12 +57,12 @@ impl Compressible {
     }
 }
 
-/// How many digits of a tag fit into values of at least so many bytes.
+/// Returns how many digits of a tag fit into values of at least this many bytes.
 pub fn tag_digits(least_bytes: usize) -> usize {
     least_bytes.min(DIGITS_MAX)
 }
 
-/// The greatest tag.
+/// Returns the greatest tag.
 pub fn tag_mask(digits: usize) -> u64 {
     (1 << (6 * digits.min(DIGITS_MAX))) - 1
 }
@@ -75,7 +75,7 @@ fn write_tag(bytes: &mut [u8], digits: usize, tag: u64) -> usize {
     digits
 }
 
-/// The tag that a value opens with; `None` if this is none of ours.
+/// Returns the tag at the beginning of a value; `None` if this is not one of our values.
 pub fn tag_of(bytes: &[u8], digits: usize) -> Option<u64> {
     bytes.get(..digits)?.iter().rev().try_fold(0, |tag, &byte| {
         let digit = byte.checked_sub(FIRST_SYMBOL).filter(|digit| *digit < 64)?;

@@ -1,21 +1,21 @@
-//! FNV-1a with 64 bits, over the eight bytes of a number
+//! Implements FNV-1a with 64 bits, over the eight bytes of a number
 //! ([draft-eastlake-fnv](https://datatracker.ietf.org/doc/html/draft-eastlake-fnv)).
 
 const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME: u64 = 1_099_511_628_211;
 
-/// Which byte of the number goes first: implementations of YCSB differ, so data that one loaded cannot
-/// be read by the other.
+/// Which byte of the number comes first: implementations of YCSB differ, so data loaded by one cannot be read
+/// by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ByteOrder {
-    /// The low one: YCSB (Java).
+    /// The low byte first: YCSB (Java).
     #[default]
     LowFirst,
-    /// The high one: go-ycsb.
+    /// The high byte first: go-ycsb.
     HighFirst,
 }
 
-/// The hash's absolute value as a signed number, below 2^63 (2^63 itself for the one hash that has no
+/// Returns the hash's absolute value as a signed number, below 2^63 (2^63 itself for the one hash that has no
 /// positive counterpart).
 #[inline]
 pub fn fnv1a_64_abs(value: u64, order: ByteOrder) -> u64 {

@@ -1,6 +1,6 @@
-//! YCSB's values of `dataintegrity=true`: a function of key and field, so that every read can be
-//! checked. Key, colon, field, then again and again a colon and Java's hash of the text so far, in
-//! decimal; cut to length.
+//! Generates YCSB's values of `dataintegrity=true`: a function of key and field, so that every read can be
+//! checked. Key, colon, field, then repeatedly a colon and Java's hash of the text so far, in decimal; cut to
+//! length.
 
 use super::java::StringHash;
 
@@ -24,7 +24,7 @@ pub fn fill(bytes: &mut [u8], key: &str, field: &str) {
 
 struct Text<'a> {
     bytes: &'a mut [u8],
-    /// Goes beyond `bytes` when the end is reached.
+    /// Exceeds `bytes` when the end is reached.
     length: usize,
     hash: StringHash,
 }
@@ -40,7 +40,7 @@ impl Text<'_> {
     }
 }
 
-/// Writes the number at the end of `digits` and tells where it begins.
+/// Writes the number at the end of `digits` and returns where it begins.
 fn decimal(value: i32, digits: &mut [u8; 11]) -> usize {
     let mut rest = value.unsigned_abs();
     let mut at = digits.len();
@@ -69,7 +69,7 @@ mod tests {
         })
     }
 
-    /// The definition once more, the slow way.
+    /// Implements the definition again, the slow way.
     fn by_definition(length: usize, key: &str, field: &str) -> String {
         let mut text = format!("{key}:{field}");
         while text.len() < length {

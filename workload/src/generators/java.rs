@@ -1,5 +1,5 @@
-//! What data sets of Java programs are made with: `java.util.Random`, `String.hashCode` and the order
-//! in which a `HashMap` gives its keys, as the API documentation of Java SE defines them.
+//! Implements what data sets of Java programs are made with: `java.util.Random`, `String.hashCode` and the
+//! order in which a `HashMap` returns its keys, as the API documentation of Java SE defines them.
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
@@ -18,7 +18,7 @@ impl JavaRandom {
         }
     }
 
-    /// The upper `bits` (1 to 32) of the next state.
+    /// Returns the upper `bits` (1 to 32) of the next state.
     #[inline]
     fn next(&mut self, bits: u32) -> u32 {
         self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
@@ -31,7 +31,7 @@ impl JavaRandom {
         self.next(32).cast_signed()
     }
 
-    /// `nextInt(bound)`: uniform in `0..bound`. Java refuses a bound below 1; here it gives 0.
+    /// Returns `nextInt(bound)`: uniform in `0..bound`. Java rejects a bound below 1; here it gives 0.
     #[inline]
     pub fn next_int_below(&mut self, bound: i32) -> i32 {
         let Ok(bound) = u32::try_from(bound) else {
@@ -48,7 +48,7 @@ impl JavaRandom {
         loop {
             let bits = self.next(31);
             let value = bits % bound;
-            // Refuses the last, incomplete stretch of the 31-bit numbers; Java sees it by overflow.
+            // Rejects the last, incomplete stretch of the 31-bit numbers; Java detects it by overflow.
             if (bits - value) + (bound - 1) < 1 << 31 {
                 return value.cast_signed();
             }
@@ -60,14 +60,14 @@ impl JavaRandom {
         high.wrapping_add(i64::from(self.next_int()))
     }
 
-    /// Uniform in `[0, 1)`, 53 random bits.
+    /// Returns a number uniform in `[0, 1)`, with 53 random bits.
     pub fn next_double(&mut self) -> f64 {
         let high = u64::from(self.next(26)) << 27;
         (high + u64::from(self.next(27))) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// `String.hashCode` while a text of ASCII bytes grows.
+/// Computes `String.hashCode` while a text of ASCII bytes grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StringHash(i32);
 
@@ -84,8 +84,8 @@ impl StringHash {
     }
 }
 
-/// Indexes of `names` in the order in which a `HashMap` that they were put into one by one gives them
-/// back. Buckets that Java would turn into trees (eight names of one bucket) are not foreseen.
+/// Returns the indexes of `names` in the order in which a `HashMap` returns them after inserting them one by
+/// one. Buckets that Java would turn into trees (eight names in one bucket) are not supported.
 pub fn hash_map_order(names: &[String]) -> Vec<usize> {
     let mut capacity = 16;
     while names.len() > capacity / 4 * 3 {

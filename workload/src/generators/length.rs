@@ -1,4 +1,4 @@
-//! How long values are.
+//! Draws the lengths of values.
 
 use seekscope_stats::SplitMix64;
 
@@ -13,7 +13,7 @@ pub enum LengthDistribution {
         min: usize,
         max: usize,
     },
-    /// Short lengths favoured, with YCSB's exponent.
+    /// Favours short lengths, with YCSB's exponent.
     Zipfian {
         min: usize,
         ranks: ZipfianGray,
@@ -43,7 +43,7 @@ impl LengthDistribution {
         }
     }
 
-    /// The least and the greatest length that can be drawn.
+    /// Returns the smallest and largest length that can be drawn.
     pub fn bounds(&self) -> (usize, usize) {
         match self {
             Self::Constant(length) => (*length, *length),
@@ -56,7 +56,7 @@ impl LengthDistribution {
     }
 }
 
-/// Why a histogram of lengths cannot be used.
+/// Why a histogram of lengths is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line} of the histogram: {why}; expected `BlockSize n`, then `bucket count`, tab-separated"
@@ -70,18 +70,18 @@ pub struct HistogramError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LengthHistogram {
     block_bytes: usize,
-    /// Counts, summed up to and with each bucket.
+    /// Counts, cumulated up to and including each bucket.
     below: Vec<u64>,
-    /// YCSB gives the last bucket the length of the one before it, and each bucket one draw of its
-    /// successor.
+    /// Set to follow YCSB, which gives the last bucket the length of the one before it, and each bucket one
+    /// draw of its successor.
     as_ycsb: bool,
 }
 
-/// Buckets of a histogram, so that a hostile file cannot eat the memory.
+/// Most buckets of a histogram, so that a hostile file cannot exhaust memory.
 const BUCKETS_MAX: usize = 1 << 20;
 
 impl LengthHistogram {
-    /// From YCSB's text format. `as_ycsb`: with YCSB's defects (HistogramGenerator.java).
+    /// Parses YCSB's text format. `as_ycsb`: with YCSB's defects (HistogramGenerator.java).
     pub fn parse(text: &str, as_ycsb: bool) -> Result<Self, HistogramError> {
         let error = |line, why| HistogramError { line, why };
         let mut lines = text.lines().enumerate();
@@ -123,7 +123,7 @@ impl LengthHistogram {
     fn draw(&self, random: &mut SplitMix64) -> usize {
         let total = self.below.last().copied().unwrap_or(0);
         let drawn = random.below(total);
-        // YCSB compares after it has subtracted, so a bucket also gets the draw that equals its sum.
+        // YCSB compares after subtracting, so a bucket also gets the draw that equals its sum.
         let bucket = self.below.partition_point(|&sum| {
             if self.as_ycsb {
                 sum < drawn

@@ -1,8 +1,8 @@
-//! Random draws that workloads are made of: hashes, random numbers, key choosers, values.
+//! Makes the random draws of workloads: hashes, random numbers, key choosers, values.
 //!
-//! Some follow other benchmarks to the bit, defects included, so that results can be compared with
-//! theirs ([`fnv`], [`java`], [`zipfian_gray`], [`printable`], [`integrity`]); others are what those
-//! should have been ([`zipf`], [`permutation`], [`compressible`]). None allocates per draw.
+//! Some follow other benchmarks to the bit, defects included, so that results can be compared with theirs
+//! ([`fnv`], [`java`], [`zipfian_gray`], [`printable`], [`integrity`]); others are correct counterparts
+//! ([`zipf`], [`permutation`], [`compressible`]). None allocates per draw.
 //!
 //! All draw from [`seekscope_stats::SplitMix64`], except where a data set is defined by Java's own
 //! generator.
@@ -33,12 +33,12 @@ pub use zipfian_gray::{ScrambledZipfian, ZipfianGray};
 
 use crate::sdu::mixed;
 
-/// The seed of an independent stream of random numbers: a function of all parts in their order.
+/// Returns the seed of an independent stream of random numbers: a function of all parts in order.
 pub fn stream_seed(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |seed, &part| mixed(seed ^ part))
 }
 
-/// A non-negative `f64` as an integer, rounded down; what is beyond 64 bits becomes the greatest.
+/// Converts a non-negative `f64` to an integer, rounding down; values beyond 64 bits become the largest.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,6 +1,6 @@
-//! A seeded bijection of the numbers below any n: where hot records lie. Rounds of xor-shift and odd
-//! multiplication permute the next power of two; what falls beyond n is permuted again ("cycle walking",
-//! Black and Rogaway, CT-RSA 2002), on average less than once.
+//! Provides a seeded bijection of the numbers below any n, which determines where hot records are. Rounds of
+//! xor-shift and odd multiplication permute the next power of two; a result beyond n is permuted again
+//! ("cycle walking", Black and Rogaway, CT-RSA 2002), on average less than once.
 
 use super::stream_seed;
 
@@ -11,12 +11,12 @@ pub struct Permutation {
     count: u64,
     mask: u64,
     shift: u32,
-    /// A multiplier (odd) and a summand for each round.
+    /// A multiplier (odd) and an addend for each round.
     keys: [(u64, u64); ROUNDS],
 }
 
 impl Permutation {
-    /// Of the numbers `0..count`.
+    /// Creates a permutation of the numbers `0..count`.
     pub fn new(count: u64, seed: u64) -> Self {
         let bits = (u64::BITS - count.saturating_sub(1).leading_zeros()).max(1);
         let key = |round, part| stream_seed(&[seed, round, part]);
@@ -28,7 +28,7 @@ impl Permutation {
         }
     }
 
-    /// Where `index` goes; what is not below the count stays where it is.
+    /// Returns the image of `index`; an index not below the count is unchanged.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         if index >= self.count {

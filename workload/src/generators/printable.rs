@@ -1,9 +1,9 @@
-//! YCSB's random values: printable bytes 0x20 to 0x7F, six made from each 32-bit number. They carry
+//! Generates YCSB's random values: printable bytes 0x20 to 0x7F, six made from each 32-bit number. They carry
 //! 6.25 bits a byte, and LZ4 and Snappy save nothing.
 
 use seekscope_stats::SplitMix64;
 
-/// Fills `bytes`; two groups of six from each 64-bit draw.
+/// Fills `bytes`, with two groups of six from each 64-bit draw.
 pub fn fill(bytes: &mut [u8], random: &mut SplitMix64) {
     let mut chunks = bytes.chunks_exact_mut(12);
     for chunk in &mut chunks {
@@ -24,8 +24,8 @@ fn low_half(draw: u64) -> u32 {
     draw as u32
 }
 
-/// YCSB's extraction of six bytes from one number (RandomByteIterator.java). The bits overlap nowhere,
-/// but the masks leave some values out.
+/// Extracts six bytes from one number as YCSB does (RandomByteIterator.java). The bits do not overlap, but
+/// the masks leave some values out.
 #[inline]
 pub fn six(bits: u32) -> [u8; 6] {
     let byte = |shift: u32, mask: u8| ((bits >> shift).to_le_bytes()[0] & mask) + b' ';
@@ -47,7 +47,7 @@ mod tests {
     fn takes_the_bits_that_ycsb_takes() {
         assert_eq!(&six(0), b"      ");
         assert_eq!(six(u32::MAX), [63, 95, 127, 63, 95, 127]);
-        // One bit at a time shows where each mask lies.
+        // One bit at a time shows the position of each mask.
         assert_eq!(six(1 << 5)[1], b' ' + 1);
         assert_eq!(six(1 << 5)[0], b' ');
         assert_eq!(six(1 << 31)[5], b' ' + 64);

@@ -1,5 +1,5 @@
-//! How skewed YCSB's scrambled draws are beside true Zipf ones: shares of draws that fall on the hottest
-//! rows. The figures are known from twenty million draws of YCSB's own formula.
+//! Tests how skewed YCSB's scrambled draws are compared with true Zipf ones: shares of draws that fall on the
+//! hottest rows. The figures are from twenty million draws of YCSB's own formula.
 
 use seekscope_stats::SplitMix64;
 
@@ -7,7 +7,7 @@ use super::{ScrambledZipfian, Zipf};
 
 const DRAWS: u32 = 4_000_000;
 
-/// Shares of the hottest row, 1 %, 10 % and 20 % of rows.
+/// Returns the shares of the hottest row, 1 %, 10 % and 20 % of rows.
 fn shares(rows: u64, mut draw: impl FnMut() -> u64) -> [f64; 4] {
     let mut counts = vec![0_u32; usize::try_from(rows).unwrap()];
     for _ in 0..DRAWS {
@@ -38,7 +38,7 @@ const TABLE: [(u64, [f64; 4], [f64; 4]); 2] = [
 fn scrambled_draws_are_as_flat_as_ycsbs() {
     let mut random = SplitMix64::new(1);
     for (rows, expected, _) in TABLE {
-        // YCSB has one slot more than rows, and draws again what falls on it.
+        // YCSB has one slot more than rows, and repeats draws that fall on it.
         let scrambled = ScrambledZipfian::new(rows + 1);
         let draw = || loop {
             let slot = scrambled.draw(&mut random);
@@ -63,8 +63,8 @@ fn true_draws_are_as_skewed_as_the_formula() {
     }
 }
 
-/// Within what rounding to three digits and fewer draws leave: counting the hottest of few draws favours
-/// those that were drawn by luck.
+/// Within the error from rounding to three digits and from fewer draws: counting the hottest of few draws
+/// favours those that were drawn by luck.
 fn assert_near(found: [f64; 4], expected: [f64; 4], rows: u64) {
     for (found, expected) in found.into_iter().zip(expected) {
         assert!(

@@ -1,10 +1,10 @@
-//! Choosers with a formula of one line: hot spot, exponential, weighted choice.
+//! Provides choosers with a one-line formula: hot spot, exponential, weighted choice.
 
 use seekscope_stats::SplitMix64;
 
 use super::floor_u64;
 
-/// Two uniform stretches, one hot.
+/// Two uniform ranges, one of them hot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hotspot {
     hot_count: u64,
@@ -13,8 +13,8 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
-    /// The lowest `floor(count * hot_fraction)` of `count` numbers get `hot_share` of the draws. Both
-    /// are taken as 0 to 1; a part without numbers gets no draws.
+    /// The lowest `floor(count * hot_fraction)` of `count` numbers get `hot_share` of the draws. Both are
+    /// clamped to 0 to 1; a part without numbers gets no draws.
     pub fn new(count: u64, hot_fraction: f64, hot_share: f64) -> Self {
         let hot_count = floor_u64(count as f64 * hot_fraction.clamp(0.0, 1.0)).min(count);
         Self {
@@ -45,13 +45,14 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// `percentile` per cent (between 0 and 100) of the draws are below `range` (positive).
+    /// Creates a distribution in which `percentile` per cent (between 0 and 100) of the draws are below
+    /// `range` (positive).
     pub fn new(percentile: f64, range: f64) -> Option<Self> {
         let gamma = -(1.0 - percentile / 100.0).ln() / range;
         (gamma.is_finite() && gamma > 0.0).then_some(Self { gamma })
     }
 
-    /// A distance, rounded down.
+    /// Returns a distance, rounded down.
     #[inline]
     pub fn draw(&self, random: &mut SplitMix64) -> u64 {
         // 1 - u is never 0.
@@ -59,15 +60,16 @@ impl Exponential {
     }
 }
 
-/// A choice in proportion to weights, in YCSB's way: weights are taken off one uniform draw in turn.
+/// A choice in proportion to weights, made like YCSB: weights are subtracted from one uniform draw in turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighted<T> {
-    /// What is chosen, with the share of it and all before it.
+    /// Choices, each with the cumulative share up to and including it.
     choices: Vec<(T, f64)>,
 }
 
 impl<T: Copy> Weighted<T> {
-    /// Weights of 0 and less are dropped. `None` if nothing is left, or a weight is not finite.
+    /// Creates the choice. Weights of 0 and less are dropped. `None` if nothing is left, or a weight is not
+    /// finite.
     pub fn new(weights: &[(T, f64)]) -> Option<Self> {
         let total: f64 = weights.iter().map(|(_, weight)| weight.max(0.0)).sum();
         if !(total.is_finite() && total > 0.0) {
@@ -93,7 +95,7 @@ impl<T: Copy> Weighted<T> {
         found.unwrap_or(&self.choices[last]).0
     }
 
-    /// Everything that can be chosen.
+    /// Returns everything that can be chosen.
     pub fn choices(&self) -> impl Iterator<Item = T> + '_ {
         self.choices.iter().map(|&(choice, _)| choice)
     }

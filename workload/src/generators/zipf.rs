@@ -1,6 +1,6 @@
-//! Exact Zipf draws for any exponent from 0 on, 1 and more included, over a population that may grow:
-//! rejection-inversion after Hörmann and Derflinger, "Rejection-inversion to generate variates from
-//! monotone discrete distributions", ACM TOMACS 6(3), 1996. No table, and constant time per draw.
+//! Makes exact Zipf draws for any exponent from 0 on, including 1 and more, over a population that may grow:
+//! rejection-inversion after Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
+//! discrete distributions", ACM TOMACS 6(3), 1996. No table, and constant time per draw.
 
 use seekscope_stats::SplitMix64;
 
@@ -11,15 +11,16 @@ use super::floor_u64;
 pub struct Zipf {
     theta: f64,
     population: u64,
-    /// H(1.5) - 1 and H(n + 0.5): between them lies what is inverted.
+    /// H(1.5) - 1 and H(n + 0.5), between which values are inverted.
     lower: f64,
     upper: f64,
-    /// Closer than this to its rank, a draw is accepted unseen.
+    /// A draw closer than this to its rank is accepted without further checks.
     squeeze: f64,
 }
 
 impl Zipf {
-    /// `theta` must be finite and not negative, `population` at least 1; else `None`.
+    /// Creates a distribution; `theta` must be finite and not negative, and `population` at least 1;
+    /// otherwise `None`.
     pub fn new(theta: f64, population: u64) -> Option<Self> {
         if !(theta.is_finite() && theta >= 0.0 && population > 0) {
             return None;
@@ -41,7 +42,7 @@ impl Zipf {
         self.population
     }
 
-    /// A rank below `population`, which may have changed since the last draw.
+    /// Returns a rank below `population`, which may have changed since the last draw.
     #[inline]
     pub fn draw_of(&mut self, population: u64, random: &mut SplitMix64) -> u64 {
         if population != self.population {
@@ -69,7 +70,7 @@ impl Zipf {
         }
     }
 
-    /// H(x): the integral of t^-theta from 1 to x, in a form that holds near theta = 1.
+    /// Returns H(x): the integral of t^-theta from 1 to x, in a form that is accurate near theta = 1.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let scaled = (1.0 - self.theta) * log;
@@ -80,10 +81,10 @@ impl Zipf {
         }
     }
 
-    /// The x whose H(x) is `y`.
+    /// Returns the x whose H(x) is `y`.
     #[inline]
     fn inverse(&self, y: f64) -> f64 {
-        // Rounding must not lead out of the logarithm's domain.
+        // Rounding must not leave the logarithm's domain.
         let scaled = (y * (1.0 - self.theta)).max(-1.0);
         if scaled.abs() < 1e-8 {
             (y * (1.0 - scaled / 2.0)).exp()
@@ -99,7 +100,7 @@ mod tests {
 
     const DRAWS: u32 = 400_000;
 
-    /// Chi-square of all ranks against the closed form, by its normal approximation.
+    /// Returns the chi-square of all ranks against the closed form, in its normal approximation.
     fn deviations(theta: f64, population: u64, seed: u64) -> f64 {
         let zipf = Zipf::new(theta, population).unwrap();
         let mut random = SplitMix64::new(seed);

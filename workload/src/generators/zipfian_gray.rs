@@ -1,6 +1,6 @@
-//! YCSB's Zipfian draws (ZipfianGenerator.java, ScrambledZipfianGenerator.java), after Gray et al.,
-//! "Quickly generating billion-record synthetic databases", SIGMOD 1994. Ranks 0 and 1 come out right,
-//! rank 2 some 17 to 20 % too often; [`super::Zipf`] is exact.
+//! Makes YCSB's Zipfian draws (ZipfianGenerator.java, ScrambledZipfianGenerator.java), after Gray et al.,
+//! "Quickly generating billion-record synthetic databases", SIGMOD 1994. Ranks 0 and 1 are correct, rank 2 is
+//! drawn some 17 to 20 % too often; [`super::Zipf`] is exact.
 
 use seekscope_stats::SplitMix64;
 
@@ -8,24 +8,24 @@ use super::{ByteOrder, floor_u64, fnv1a_64_abs};
 
 /// YCSB's exponent.
 pub const YCSB_THETA: f64 = 0.99;
-/// What YCSB scrambles: ranks 0 to this, inclusive.
+/// Largest rank that YCSB scrambles; the smallest is 0.
 const SCRAMBLED_RANK_MAX: u64 = 10_000_000_000;
-/// Zeta of them, as written in YCSB.
+/// Zeta of these ranks, as written in YCSB.
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
-/// Beyond so many terms a sum is replaced by the Euler-Maclaurin formula, whose error is then far below
-/// that of adding so many rounded numbers.
+/// Number of terms beyond which a sum is replaced by the Euler-Maclaurin formula, whose error is then far
+/// below that of adding so many rounded numbers.
 const TERMS_MAX: u64 = 1 << 20;
 
-/// Ranks from 0, the lowest the most frequent. Exponents between 0 and 1, exclusive.
+/// Ranks from 0, the lowest the most frequent. Exponents are between 0 and 1, exclusive.
 #[derive(Debug, Clone)]
 pub struct ZipfianGray {
-    /// The count at the start; `eta` stays with it while the population grows, as in YCSB.
+    /// The initial count; `eta` stays with it while the population grows, as in YCSB.
     initial: u64,
     theta: f64,
     alpha: f64,
     zeta_2: f64,
     zeta: f64,
-    /// How many items `zeta` is the sum of.
+    /// Number of items that `zeta` is the sum of.
     summed: u64,
     eta: f64,
     /// Below this, u * zeta means rank 1.
@@ -33,7 +33,7 @@ pub struct ZipfianGray {
 }
 
 impl ZipfianGray {
-    /// Over `items` items (at least 1).
+    /// Creates a distribution over `items` items (at least 1).
     pub fn new(items: u64, theta: f64) -> Self {
         let items = items.max(1);
         Self::with_zeta(items, theta, zeta(0, items, theta))
@@ -59,12 +59,12 @@ impl ZipfianGray {
         self.eta = whole / (1.0 - self.zeta_2 / self.zeta);
     }
 
-    /// Items that the present distribution is over.
+    /// Returns the number of items that the present distribution covers.
     pub fn items(&self) -> u64 {
         self.summed
     }
 
-    /// A rank below `items`, which may have grown since the last draw; it never shrinks.
+    /// Returns a rank below `items`, which may have grown since the last draw; it never shrinks.
     #[inline]
     pub fn draw_of(&mut self, items: u64, random: &mut SplitMix64) -> u64 {
         if items > self.summed {
@@ -75,7 +75,7 @@ impl ZipfianGray {
         self.draw(random)
     }
 
-    /// A rank of the present items.
+    /// Returns a rank of the present items.
     #[inline]
     pub fn draw(&self, random: &mut SplitMix64) -> u64 {
         let u = random.unit_f64();
@@ -92,8 +92,8 @@ impl ZipfianGray {
     }
 }
 
-/// What YCSB calls `zipfian`: ten billion ranks hashed onto however many slots there are, so that the
-/// skew over the slots is far weaker than its exponent says.
+/// YCSB's distribution `zipfian`: ten billion ranks hashed onto however many slots there are, so that the
+/// skew over the slots is far weaker than its exponent suggests.
 #[derive(Debug, Clone)]
 pub struct ScrambledZipfian {
     ranks: ZipfianGray,
@@ -108,14 +108,14 @@ impl ScrambledZipfian {
         }
     }
 
-    /// A slot from 0.
+    /// Returns a slot from 0.
     #[inline]
     pub fn draw(&self, random: &mut SplitMix64) -> u64 {
         fnv1a_64_abs(self.ranks.draw(random), ByteOrder::LowFirst) % self.slots
     }
 }
 
-/// The sum of i^-theta over `after < i <= last`, for theta other than 1.
+/// Returns the sum of i^-theta over `after < i <= last`, for theta other than 1.
 fn zeta(after: u64, last: u64, theta: f64) -> f64 {
     let direct = last.min(after.saturating_add(TERMS_MAX)).max(after);
     let sum: f64 = (after + 1..=direct).map(|i| (i as f64).powf(-theta)).sum();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn zeta_agrees_with_the_constant_in_ycsb() {
-        // YCSB's constant was summed up term by term, which costs it the last digits.
+        // YCSB's constant was added up term by term, so its last digits are wrong.
         let sum = zeta(0, SCRAMBLED_RANK_MAX, YCSB_THETA);
         assert!((sum / SCRAMBLED_ZETA - 1.0).abs() < 1e-9, "{sum}");
         let whole: f64 = (1..=3_000_000_u64).map(|i| (i as f64).powf(-0.99)).sum();

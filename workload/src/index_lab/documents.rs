@@ -1,6 +1,6 @@
-//! The documents of genny's workload CreateBigIndex, every field a pure function of seed and number,
-//! and one more field that is unique:
-//! `{_id, randomInt, randomString, loc2d, loc2dSphere, geoJSON, attributes, uniqueInt}`.
+//! Generates the documents of genny's workload CreateBigIndex, every field a pure function of seed and
+//! number, and an additional unique field: `{_id, randomInt, randomString, loc2d, loc2dSphere, geoJSON,
+//! attributes, uniqueInt}`.
 
 use bson::{RawDocument, RawDocumentBuf};
 use seekscope_client::BsonWriter;
@@ -9,12 +9,12 @@ use seekscope_stats::SplitMix64;
 use crate::load::Documents;
 use crate::sdu::{Sdu, id};
 
-/// `randomInt` lies between this and its negative.
+/// Limit of `randomInt` in both directions.
 const RANDOM_INT_MAX: u64 = 10_000_000;
 const RANDOM_STRING_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 8;
 
-/// Makes the documents of `CreateBigIndex`.
+/// Generates the documents of `CreateBigIndex`.
 #[derive(Debug, Clone, Copy)]
 pub struct BigIndexDocuments {
     pub seed: u64,
@@ -51,7 +51,7 @@ impl Documents for BigIndexDocuments {
         letters(writer.ascii("city", ATTRIBUTE_BYTES), &mut random);
         writer.int32("year", 1900 + i32::try_from(random.below(125)).unwrap_or(0));
         writer.end().end();
-        // SplitMix64's first number is a one-to-one function of its seed.
+        // SplitMix64's first number is a bijective function of its seed.
         writer.int64(
             "uniqueInt",
             SplitMix64::new(number ^ self.seed).next_u64().cast_signed(),
@@ -71,7 +71,7 @@ impl Documents for BigIndexDocuments {
     }
 }
 
-/// A value for `randomInt`.
+/// Returns a value for `randomInt`.
 pub(super) fn random_int(random: &mut SplitMix64) -> i32 {
     let value = i64::try_from(random.below(2 * RANDOM_INT_MAX + 1)).unwrap_or(0);
     i32::try_from(value - RANDOM_INT_MAX.cast_signed()).unwrap_or(0)
@@ -83,7 +83,7 @@ fn letters(text: &mut [u8], random: &mut SplitMix64) {
     }
 }
 
-/// Ends the array that was begun.
+/// Ends the current array with a point.
 fn point(array: &mut BsonWriter, random: &mut SplitMix64, latitude_max: f64) {
     let mut within = |limit: f64| (2.0 * random.unit_f64() - 1.0) * limit;
     array
@@ -92,7 +92,7 @@ fn point(array: &mut BsonWriter, random: &mut SplitMix64, latitude_max: f64) {
         .end();
 }
 
-/// The data sets that index builds are measured on.
+/// The data sets for which index builds are measured.
 #[derive(Debug, Clone)]
 pub enum IndexedDocuments {
     BigIndex(BigIndexDocuments),
@@ -100,7 +100,7 @@ pub enum IndexedDocuments {
 }
 
 impl IndexedDocuments {
-    /// As on the command line.
+    /// Returns the name used on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::BigIndex(_) => "genny",
@@ -108,7 +108,7 @@ impl IndexedDocuments {
         }
     }
 
-    /// A field of whole numbers that an index may be on and other load may change.
+    /// Returns a numeric field that may be indexed and that other load may change.
     pub fn number_field(&self) -> &'static str {
         match self {
             Self::BigIndex(_) => "randomInt",

@@ -1,12 +1,12 @@
-//! What the users of other load wait before, during and after an index build.
+//! Measures what users of other load wait before, during and after an index build.
 
 use hdrhistogram::Histogram;
 use seekscope_client::Second;
 
 use super::lab::Built;
 
-/// p99 of response time before, during and after the build, ns; seconds that its begin or its end lies
-/// in count as during. `None` where one of the three saw no operation.
+/// Returns p99 of response time before, during and after the build, ns; seconds that contain its begin or end
+/// count as during. `None` if one of the three had no operation.
 pub fn p99_ns(seconds: &[Second], build: &Built) -> Option<[u64; 3]> {
     let mut stretches = [const { None::<Histogram<u64>> }; 3];
     for second in seconds {

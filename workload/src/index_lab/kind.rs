@@ -1,11 +1,11 @@
-//! Kinds of index.
+//! Defines kinds of index.
 
 use super::documents::IndexedDocuments;
 
 /// A kind of index on one of the data sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexKind {
-    /// As in results and on the command line.
+    /// Name used in results and on the command line.
     pub name: &'static str,
     /// Key pattern as JSON.
     pub keys: &'static str,
@@ -20,7 +20,7 @@ const fn kind(name: &'static str, keys: &'static str) -> IndexKind {
     }
 }
 
-/// Those of genny's CreateBigIndex.
+/// The kinds of genny's CreateBigIndex.
 const BIG_INDEX: [IndexKind; 9] = [
     kind("int", r#"{"randomInt":1}"#),
     kind("string", r#"{"randomString":1}"#),
@@ -44,7 +44,7 @@ const SDU: [IndexKind; 5] = [
     kind("hashed", r#"{"i":"hashed"}"#),
 ];
 
-/// The kinds that a data set has fields for.
+/// Returns the kinds for which a data set has fields.
 pub fn kinds(documents: &IndexedDocuments) -> &'static [IndexKind] {
     match documents {
         IndexedDocuments::BigIndex(_) => &BIG_INDEX,

@@ -1,4 +1,4 @@
-//! One index built on existing data, and all that is recorded of it.
+//! Builds one index on existing data, and records it.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -23,26 +23,26 @@ use crate::{
 #[derive(Debug)]
 pub struct IndexLab {
     server: Server,
-    /// Builds wait for their answers here.
+    /// The connection on which builds wait for their answers.
     builder: Server,
     namespace: Namespace,
     documents: IndexedDocuments,
     count: u64,
-    /// The server's process and data directory, where they can be seen from here.
+    /// The server's process and data directory, if accessible from here.
     pid: Option<u32>,
     data_directory: Option<PathBuf>,
 }
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildProgress {
     pub elapsed: Duration,
-    /// In the server's own units, and of how many; both 0 where it does not say.
+    /// Progress in the server's own units, and their total; both 0 if it does not report them.
     pub done: u64,
     pub total: u64,
 }
 
-/// A build that has ended, well or not, and is not yet checked.
+/// A build that has ended, successfully or not, and is not yet checked.
 #[derive(Debug)]
 pub struct Built {
     /// CLOCK_MONOTONIC ns.
@@ -52,7 +52,7 @@ pub struct Built {
     watch: Watch,
 }
 
-/// A build that is recorded, with what is not known of it.
+/// A recorded build, with what is not known of it.
 #[derive(Debug)]
 pub struct Concluded {
     pub build: BenchIndexBuild,
@@ -72,8 +72,8 @@ impl Built {
 }
 
 impl IndexLab {
-    /// Loads the documents. What an earlier run of the same data set left is replaced; a collection
-    /// with anything else in it is refused.
+    /// Loads the documents. An earlier run's copy of the same data set is replaced; a collection with
+    /// anything else in it is refused.
     pub async fn prepare(
         server: &Server,
         namespace: &Namespace,
@@ -100,7 +100,7 @@ impl IndexLab {
         })
     }
 
-    /// Says which process of this host the server is, and where its files lie.
+    /// Sets which process of this host the server is, and where its files are.
     #[must_use]
     pub fn seen_as(mut self, pid: Option<u32>, data_directory: Option<PathBuf>) -> Self {
         self.pid = pid;
@@ -108,14 +108,14 @@ impl IndexLab {
         self
     }
 
-    /// What other load does with the collection while an index is built.
+    /// Returns the load that runs on the collection while an index is built.
     pub fn point_operations(&self, seed: u64) -> PointOperations {
         let collection = self.namespace.collection();
         PointOperations::new(collection, self.documents.clone(), self.count, seed)
     }
 
-    /// Builds an index, checks it and drops it again. What the server refuses is a result with its
-    /// reason; a server that is gone is an error.
+    /// Builds an index, checks it and drops it again. A refusal by the server is a result with a reason; a
+    /// server that is gone is an error.
     pub async fn build(
         &self,
         kind: &IndexKind,
@@ -126,7 +126,7 @@ impl IndexLab {
         self.conclude(kind, repetition, built).await
     }
 
-    /// Builds an index, while other load may go on.
+    /// Builds an index, while other load may continue.
     pub async fn create(
         &self,
         kind: &IndexKind,
@@ -162,8 +162,8 @@ impl IndexLab {
         }
     }
 
-    /// Removes the documents that other load inserted and did not delete. The collection then holds what
-    /// was loaded, but for changed numbers.
+    /// Removes the documents that other load inserted and did not delete. The collection then holds what was
+    /// loaded, except for changed numbers.
     pub async fn remove_inserted(&self) -> Result<(), WorkloadError> {
         let all = doc! { "q": { "_id": { "$gte": id(self.count) } }, "limit": 0 };
         let command = doc! { "delete": self.namespace.collection(), "deletes": [all] };
@@ -173,8 +173,8 @@ impl IndexLab {
         Ok(())
     }
 
-    /// Measures and checks what was built, and drops it. Other load must have ended, and what it left be
-    /// removed.
+    /// Measures and checks what was built, and drops it. Other load must have ended, and its leftovers must
+    /// be removed.
     pub async fn conclude(
         &self,
         kind: &IndexKind,

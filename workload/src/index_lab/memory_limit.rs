@@ -1,12 +1,12 @@
-//! How much memory the server may sort an index's keys in: set, and put back.
+//! Sets how much memory the server may use for sorting an index's keys, and restores it.
 
 use bson::{Bson, doc};
 use seekscope_server::{Server, ServerError};
 
 const PARAMETER: &str = "maxIndexBuildMemoryUsageMegabytes";
 
-/// A server whose limit was changed. [`MemoryLimit::restore`] puts it back; dropping does not, since
-/// that takes a command.
+/// A server whose limit was changed. [`MemoryLimit::restore`] restores it; dropping does not, since that
+/// requires a command.
 #[derive(Debug)]
 pub struct MemoryLimit {
     server: Server,
@@ -14,7 +14,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Sets the limit, MiB; the error is the server's reason where it has no such setting.
+    /// Sets the limit, MiB; the error is the server's reason if it has no such setting.
     pub async fn set(server: &Server, megabytes: u32) -> Result<Self, ServerError> {
         let reply = server
             .command("admin", doc! { "getParameter": 1, PARAMETER: 1 })
@@ -28,7 +28,7 @@ impl MemoryLimit {
         })
     }
 
-    /// Puts the former limit back.
+    /// Restores the former limit.
     pub async fn restore(self) -> Result<(), ServerError> {
         let set = doc! { "setParameter": 1, PARAMETER: self.previous };
         self.server.command("admin", set).await?;

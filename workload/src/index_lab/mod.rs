@@ -1,9 +1,9 @@
-//! Index builds on existing data, with and without other load: how long they take, what they need, and
-//! what they do to others.
+//! Builds indexes on existing data, with and without other load: how long it takes, what it needs, and how it
+//! affects others.
 //!
-//! Read [`documents`] and [`kind`] first (what is indexed, and how), then [`lab`] (one build with all
-//! that is recorded of it). Reads and writes of a build can be traced beside: `seekscope trace record
-//! --pid PID` attaches to the server's process at any time and needs nothing from here.
+//! Read [`documents`] and [`kind`] first (what is indexed, and how), then [`lab`] (one build with its
+//! record). Reads and writes of a build can be traced in parallel: `seekscope trace record --pid PID`
+//! attaches to the server's process at any time and needs nothing from here.
 
 pub mod documents;
 pub mod foreground;

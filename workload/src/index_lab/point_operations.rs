@@ -1,4 +1,4 @@
-//! What others do with the collection while an index is built: reads, updates of an indexed number,
+//! Generates others' load on the collection while an index is built: reads, updates of an indexed number,
 //! inserts, and deletes of what was inserted.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ const READ: OperationId = 0;
 const UPDATE: OperationId = 1;
 const INSERT: OperationId = 2;
 const DELETE: OperationId = 3;
-/// Of a hundred operations, so many and fewer are reads, updates, inserts; the rest are deletes.
+/// Cumulative percentages of reads, updates and inserts; the rest are deletes.
 const SHARES: [u64; 3] = [50, 80, 90];
 
 /// The load that runs beside an index build.
@@ -29,12 +29,12 @@ pub struct PointOperations {
     shared: Arc<Shared>,
 }
 
-/// What virtual users share.
+/// State shared by virtual users.
 #[derive(Debug)]
 struct Shared {
     collection: String,
     documents: IndexedDocuments,
-    /// Documents 0 to this are there from the beginning to the end.
+    /// Documents 0 to this exist throughout.
     count: u64,
     seed: u64,
     next_insert: AtomicU64,
@@ -43,7 +43,7 @@ struct Shared {
 }
 
 impl PointOperations {
-    /// On a collection that holds `count` of these documents.
+    /// Creates the load for a collection that holds `count` of these documents.
     pub fn new(collection: &str, documents: IndexedDocuments, count: u64, seed: u64) -> Self {
         let operation = |name: &str| Operation {
             name: name.into(),
@@ -93,7 +93,7 @@ impl Shared {
 struct User {
     shared: Arc<Shared>,
     random: SplitMix64,
-    /// The present operation, and the document that it is about.
+    /// The current operation, and its document.
     operation: OperationId,
     number: u64,
     asked: bool,
@@ -109,7 +109,7 @@ impl Actor for User {
             .find(|(_, below)| draw < *below);
         let (operation, number) = match drawn.map_or(DELETE, |(operation, _)| operation) {
             INSERT => (INSERT, shared.next_insert.fetch_add(1, Ordering::Relaxed)),
-            // Nothing to delete yet: a read keeps the rate.
+            // Nothing to delete yet: a read keeps the rate constant.
             DELETE => match shared.inserted().pop_front() {
                 Some(number) => (DELETE, number),
                 None => (READ, self.random.below(shared.count)),

@@ -1,20 +1,20 @@
-//! Is an index whole?
+//! Checks whether an index is complete.
 
 use bson::{Document, doc};
 use seekscope_server::Server;
 
-/// What the server says about an index that was just built.
+/// The server's statements about an index that was just built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Verified {
-    /// Does a count by the index, or where that is not possible the server's own validation, agree
-    /// with the number of documents? `None`: the server does neither.
+    /// Does a count by the index, or if that is not possible the server's own validation, agree with the
+    /// number of documents? `None`: the server does neither.
     pub(super) whole: Option<bool>,
-    /// Keys in the index, which can be more than documents.
+    /// Number of keys in the index, which can exceed that of documents.
     pub(super) keys: Option<u64>,
 }
 
-/// Counts by the index, and lets the server validate it where it may. Every document must have the
-/// indexed field.
+/// Counts by the index, and lets the server validate it if permitted. Every document must have the indexed
+/// field.
 pub(super) async fn verify(
     server: &Server,
     database: &str,
@@ -32,8 +32,8 @@ pub(super) async fn verify(
     judge(counted, validated.as_ref(), index, documents)
 }
 
-/// Some servers count by `_id` whatever index is named, so a count alone that agrees says little: a
-/// validation that disagrees overrules it.
+/// Combines both: some servers count by `_id` whatever index is named, so a count that agrees proves little
+/// by itself, and a validation that disagrees overrules it.
 fn judge(
     counted: Option<u64>,
     validated: Option<&Document>,
@@ -53,7 +53,7 @@ fn judge(
     Verified { whole, keys }
 }
 
-/// Servers send int32, int64 or double.
+/// Reads a number, which servers send as int32, int64 or double.
 pub(super) fn number(document: &Document, name: &str) -> Option<u64> {
     let value = document.get(name)?;
     #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]

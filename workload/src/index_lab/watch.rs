@@ -1,4 +1,4 @@
-//! What is looked at while an index is being built.
+//! Watches the server while an index is being built.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,20 +15,20 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// mongod's external sorter spills into this folder of the data directory.
 const SPILL_FOLDER: &str = "_tmp";
 
-/// What was seen of the server during a build. `None`: it could not be seen.
+/// What was seen of the server during a build. `None`: not accessible.
 #[derive(Debug)]
 pub(super) struct Watch {
     pid: Option<u32>,
     spill_folder: Option<PathBuf>,
     io_before: Option<ProcessIo>,
-    /// What the server's process did from the begin to the end.
+    /// I/O of the server's process from begin to end.
     pub(super) io: Option<ProcessIo>,
     pub(super) rss_bytes: Option<u64>,
     pub(super) temp_bytes: Option<u64>,
 }
 
 impl Watch {
-    /// Begins before the build.
+    /// Starts watching, before the build.
     pub(super) fn begin(pid: Option<u32>, data_directory: Option<&Path>) -> Self {
         Self {
             pid,
@@ -42,7 +42,7 @@ impl Watch {
         }
     }
 
-    /// Looks until it is dropped, and tells the server's own progress each second.
+    /// Watches until dropped, and reports the server's own progress each second.
     pub(super) async fn look(
         &mut self,
         server: &Server,
@@ -70,7 +70,7 @@ impl Watch {
         }
     }
 
-    /// Keeps the highest values.
+    /// Updates the highest values.
     fn look_once(&mut self) {
         let rss = self.pid.and_then(|pid| ProcFs::host().rss_bytes(pid).ok());
         self.rss_bytes = self.rss_bytes.max(rss);
@@ -78,7 +78,7 @@ impl Watch {
         self.temp_bytes = self.temp_bytes.max(spilled);
     }
 
-    /// To be called when the build has ended.
+    /// Stops watching; call this when the build has ended.
     pub(super) fn end(&mut self) {
         self.look_once();
         let now = self.pid.and_then(|pid| ProcFs::host().io(pid).ok());
@@ -90,7 +90,7 @@ impl Watch {
     }
 }
 
-/// Bytes of the files in a folder; a folder that is not there holds none.
+/// Returns the bytes of the files in a folder; a missing folder holds none.
 fn bytes_below(folder: &Path) -> u64 {
     let files = page_cache::files_below(folder).unwrap_or_default();
     files
@@ -100,7 +100,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// How far the server says that it is: done, and of how many. Only some say so.
+/// Returns the server's reported progress: done, and total. Only some servers report it.
 fn build_progress(reply: &Document, collection: &str) -> Option<(u64, u64)> {
     let operations = reply.get_array("inprog").ok()?;
     let building = operations

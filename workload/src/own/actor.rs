@@ -1,4 +1,4 @@
-//! A role's virtual users.
+//! Implements a role's virtual users.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,30 +50,30 @@ impl Actor for User {
     }
 }
 
-/// Where a user is.
+/// The state of a user.
 struct State {
     random: SplitMix64,
-    /// Which of the mix's transactions is under way.
+    /// Index of the current transaction in the mix.
     transaction: usize,
     next: Next,
-    /// The present record, and the number that fresh values follow from.
+    /// The current record, and the number that determines fresh values.
     context: Context,
-    /// Records of the batch that is being loaded.
+    /// Records of the batch being loaded.
     loading: Range<u64>,
-    /// Steps and ordinals of records that were inserted, but are not yet known to be there.
+    /// Steps and ordinals of records that were inserted, but are not yet known to exist.
     pending: Vec<(usize, u64)>,
-    /// Tries that are left for this transaction, once one has failed.
+    /// Remaining tries for this transaction, once one has failed.
     retries: Option<u32>,
-    /// Where the draws of this transaction began: another try draws the same.
+    /// State of the random numbers at the start of this transaction: another try draws the same.
     began: SplitMix64,
-    /// Has a multi-document transaction begun on the server?
+    /// Has a multi-document transaction been started on the server?
     is_open: bool,
 }
 
-/// Which request is under way, or comes next.
+/// The current request, or the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Of a step, and which repetition.
+    /// A request of a step, with its repetition.
     Step(usize, u32),
     Commit,
     Abort {
@@ -82,7 +82,7 @@ enum Next {
     Nothing,
 }
 
-/// Names of what is bad though the server sees no error.
+/// Names of faults that the server does not report as errors.
 const NOT_FOUND: &str = "NOT_FOUND";
 const INCOMPLETE: &str = "INCOMPLETE";
 const FAILED: &str = "FAILED";
@@ -187,7 +187,7 @@ impl State {
         Verdict::Good
     }
 
-    /// What follows the present request if all is well.
+    /// Returns what follows the current request if it succeeds.
     fn after(&self, plan: &TransactionPlan) -> Next {
         match self.next {
             Next::Step(step, repeat) if repeat + 1 < plan.steps[step].repeat => {
@@ -199,9 +199,9 @@ impl State {
         }
     }
 
-    /// Draws the record of a step's request.
+    /// Chooses the record of a step's request.
     fn choose(&mut self, step: &Step) {
-        // 0 would mean a record's first values.
+        // 0 would stand for a record's original values.
         self.context.draw = self.random.next_u64() | 1;
         if let (Some(records), false) = (&step.records, matches!(step.chooser, Chooser::Same)) {
             let place = step.chooser.choose(&mut self.random, records.choosable());
@@ -243,7 +243,7 @@ impl State {
         }
     }
 
-    /// The step after this one can mean the last of the new records.
+    /// Writes new records; the step after this one can refer to the last of them.
     fn write_new(
         &mut self,
         at: usize,
@@ -263,7 +263,7 @@ impl State {
         }
     }
 
-    /// The first `done` of the pending inserts are there, the others are not (or nobody knows).
+    /// Settles the pending inserts: the first `done` exist, the others do not (or that is unknown).
     fn settle(&mut self, plan: &TransactionPlan, done: u64) {
         for (place, (step, ordinal)) in self.pending.drain(..).enumerate() {
             if let Some(records) = &plan.steps[step].records {
@@ -272,7 +272,7 @@ impl State {
         }
     }
 
-    /// What a failure leads to.
+    /// Returns the consequence of a failure.
     fn react(&mut self, mix: &Mix, reaction: Reaction, name: &'static str) -> Verdict {
         let plan = &mix.transactions[self.transaction];
         if reaction == Reaction::Ignore && !self.is_open {
@@ -319,7 +319,7 @@ impl State {
 }
 
 impl Step {
-    /// Why an answer without an error is not what it should be.
+    /// Returns why an answer without an error is wrong, if it is.
     fn fault(&self, reply: &Reply<'_>, loading: &Range<u64>) -> Option<&'static str> {
         match &self.action {
             StepAction::Load { .. } => {

@@ -1,4 +1,4 @@
-//! Workloads that come with seekscope, as a start for one's own.
+//! Contains the workloads that come with seekscope, as a starting point for users' own.
 
 /// A workload's name and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ macro_rules! builtins {
     };
 }
 
-/// In the order of lists.
+/// In the order in which they are listed.
 pub const BUILTINS: &[Builtin] = builtins![
     "ycsb-a",
     "ycsb-b",
@@ -26,7 +26,7 @@ pub const BUILTINS: &[Builtin] = builtins![
     "index-build"
 ];
 
-/// The one of a name.
+/// Returns the built-in workload with that name.
 pub fn builtin(name: &str) -> Option<Builtin> {
     BUILTINS
         .iter()

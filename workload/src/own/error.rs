@@ -1,14 +1,14 @@
-//! What can be wrong with a workload that somebody wrote.
+//! Defines errors in a user's workload.
 
-/// Where in the text, and what is wrong there.
+/// A position in the text, and what is wrong there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {}{message}", at(.path))]
 pub struct OwnError {
     /// As given by the caller: a path, or the name of a built-in workload.
     pub file: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The field, e.g. `phases[1].roles[0].users`; empty where the text is no TOML at all.
+    /// The field, e.g. `phases[1].roles[0].users`; empty if the text is not TOML at all.
     pub path: String,
     /// What is wrong, and what is allowed.
     pub message: String,
@@ -22,7 +22,7 @@ fn at(path: &str) -> String {
     }
 }
 
-/// Something wrong at a field; [`super::language::Source::error`] finds its line.
+/// An error at a field; [`super::language::Source::error`] finds its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) path: String,

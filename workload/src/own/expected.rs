@@ -1,4 +1,4 @@
-//! What collections must hold after a run, for [`crate::verify`].
+//! Defines what collections must hold after a run, for [`crate::verify`].
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +10,11 @@ use seekscope_stats::SplitMix64;
 use super::plan::CollectionPlan;
 use crate::ExpectedData;
 
-/// A collection after a run. What operations may have changed is left out of the comparison.
+/// A collection after a run. Parts that operations may have changed are excluded from the comparison.
 #[derive(Debug)]
 pub struct ExpectedCollection<'a> {
     plan: &'a CollectionPlan,
-    /// Records by the text of their `_id`: generators have no way back.
+    /// Records by the text of their `_id`, since generators cannot be inverted.
     drawn: Mutex<HashMap<String, u64>>,
 }
 

@@ -1,4 +1,4 @@
-//! Choosing records.
+//! Chooses records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use crate::generators::{Hotspot, Permutation, Zipf, floor_u64};
 pub(crate) enum Chooser {
     Uniform,
     Sequential(Arc<AtomicU64>),
-    /// The step before has chosen.
+    /// The previous step's choice.
     Same,
-    /// Among the records there were at first; where the hot ones lie is left to a permutation.
+    /// Zipf over the initial records; a permutation decides where the hot ones are.
     Zipf(Zipf, Permutation),
     Latest(Zipf),
     Hotspot(Hotspot),
@@ -27,7 +27,7 @@ pub(crate) enum Chooser {
 }
 
 impl Chooser {
-    /// `records` is how many there are at first. `None` for what reading the text refuses anyway.
+    /// Creates the choice; `records` is the initial number. `None` for what parsing rejects anyway.
     pub(crate) fn new(keys: Keys, records: u64, seed: u64) -> Option<Self> {
         let records = records.max(1);
         Some(match keys {
@@ -45,7 +45,7 @@ impl Chooser {
         })
     }
 
-    /// A record below `records`, which may have grown; 0 where there are none.
+    /// Returns a record below `records`, which may have grown; 0 if there are none.
     pub(crate) fn choose(&self, random: &mut SplitMix64, records: u64) -> u64 {
         let last = records.saturating_sub(1);
         match self {

@@ -1,4 +1,4 @@
-//! Every example in the manual can be read.
+//! Checks that every example in the manual can be parsed.
 
 use super::{Plan, PlanOptions, Source};
 
@@ -6,7 +6,7 @@ const MANUAL: &str = include_str!("../../../docs/workloads.md");
 
 const COLLECTION: &str = "name = 'x'\n[collections.c]\nrecords = 100\n[collections.c.fields]\n";
 
-/// The text of each example with the words behind its opening fence.
+/// Returns the text of each example with the words after its opening fence.
 fn examples() -> Vec<(&'static str, &'static str)> {
     let blocks = MANUAL.split("```").skip(1).step_by(2);
     let split = blocks.map(|block| block.split_once('\n').unwrap());
@@ -15,7 +15,7 @@ fn examples() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// As a whole workload.
+/// Completes an example to a whole workload.
 fn whole(words: &str, example: &str) -> String {
     match words {
         "toml" => example.into(),

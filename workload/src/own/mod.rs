@@ -1,8 +1,8 @@
-//! Workloads that users write, as TOML.
+//! Runs workloads that users write, as TOML.
 //!
-//! A text is read into [`language`] (what was written, with every error at its line), [`plan`] turns
-//! that into what runs: `values` that write BSON without allocating, `keys` that choose records,
-//! requests to fill in, and one workload for each role of each phase. [`run_phase()`] runs them.
+//! A text is parsed to [`language`] (what was written, with every error at its line), [`plan`] turns that
+//! into what runs: `values` that write BSON without allocating, `keys` that choose records, requests to fill
+//! in, and one workload for each role of each phase. [`run_phase()`] runs them.
 //!
 //! The language is described for users in `docs/workloads.md`.
 

@@ -1,8 +1,8 @@
-//! A phase's roles at the same time.
+//! Runs a phase's roles at the same time.
 //!
-//! Each role is a workload of its own with its own schedule, on its own threads: so a role that the
-//! server slows down takes no arrivals from another, and each has its own seconds. All begin at one
-//! moment; what they hand over arrives on the caller's thread.
+//! Each role is a workload with its own schedule, on its own threads: so a role that the server slows down
+//! takes no arrivals from another, and each has its own seconds. All begin at the same time; their results
+//! arrive on the caller's thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -12,9 +12,9 @@ use std::time::Duration;
 use seekscope_client::{ClientError, ClientSpec, Ended, Job, Second, Workload, run};
 use seekscope_run::clock::monotonic_ns;
 
-/// All roles have connected by then, or begin late together with their first operations.
+/// Time for all roles to connect; otherwise their first operations begin late together.
 const HEAD_START: Duration = Duration::from_millis(100);
-/// How often the caller's stop flag is looked at.
+/// How often the caller's stop flag is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A role to run.
@@ -31,9 +31,9 @@ enum Event {
     Ended(Result<Ended, ClientError>),
 }
 
-/// Runs the roles until all have ended; the result has one entry for each, `None` for one in the
-/// background that the others left no time to begin. `each` gets the role's place and its second. A role
-/// that cannot begin ends the others, and its error is the result.
+/// Runs the roles until all have ended; the result has one entry for each, `None` for one in the background
+/// that did not begin before the others ended. `each` gets the role's index and its second. A role that
+/// cannot begin ends the others, and its error is the result.
 pub fn run_phase(
     client: &ClientSpec,
     roles: &[RoleRun<'_>],

@@ -1,4 +1,4 @@
-//! What the figures say: the published experiments repeated, and a recommendation with its reason.
+//! Interprets the figures: repeats the published experiments, and gives a recommendation with its reason.
 //!
 //! The experiments are those of Colin Howe's "MongoDB - Strategies when hitting disk" (2012): about
 //! 7 GB of daily metrics on a machine with 1.7 GB of memory.
@@ -8,7 +8,7 @@ use seekscope_run::{SchemaExperiment, SchemaShape};
 
 use super::variant::{IndexOrder, Shape, Variant};
 
-/// Less than this factor between two ways is not worth a change of schema.
+/// Smallest factor between two ways that is worth a change of schema.
 const WORTH_THE_TROUBLE: f64 = 1.5;
 
 /// Published: reading a year took 1.6 s with a document per sample, 0.3 s with one per month.
@@ -17,10 +17,10 @@ const MONTHS_PUBLISHED: f64 = 1.6 / 0.3;
 const SERIES_FIRST_PUBLISHED: f64 = 4.0;
 /// Published: they stayed at 10,000/s with `{date, metric, client}`, and reading was not noticeably slower.
 const DATE_FIRST_PUBLISHED: f64 = 1.0;
-/// Published: 62 ms without pre-allocation, 6.6 ms with it.
+/// Published: 62 ms without preallocation, 6.6 ms with it.
 const PREALLOCATION_PUBLISHED: f64 = 62.0 / 6.6;
 
-/// The published experiments on each disk, as far as the variants they need were measured.
+/// Returns the published experiments on each disk, as far as the variants they need were measured.
 pub fn experiments(shapes: &[SchemaShape]) -> Vec<SchemaExperiment> {
     let sample = Variant::new(Shape::Sample);
     let date_first = Variant {
@@ -92,7 +92,7 @@ pub fn experiments(shapes: &[SchemaShape]) -> Vec<SchemaExperiment> {
     found
 }
 
-/// Which way to choose on each disk, and why. Ways that gave wrong answers are never recommended.
+/// Recommends a way for each disk, and says why. Ways that gave wrong answers are never recommended.
 pub fn recommendation(shapes: &[SchemaShape]) -> Option<String> {
     let texts: Vec<String> = disks(shapes)
         .into_iter()
@@ -108,15 +108,15 @@ pub fn recommendation(shapes: &[SchemaShape]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// What a choice is made by.
+/// The figures that a choice is based on.
 #[derive(Debug, Clone, Copy)]
 struct Figures<'a> {
     shape: &'a SchemaShape,
     year_ns: f64,
-    /// Three quarters of the queries took no longer.
+    /// Upper quartile of the queries' times, ns.
     slow_year_ns: f64,
     insert_per_s: f64,
-    /// `None` where no checkpoint told.
+    /// Bytes of data files and indexes; `None` if not known.
     bytes: Option<f64>,
 }
 
@@ -152,7 +152,7 @@ fn advice(measured: &[Figures<'_>]) -> Option<String> {
         .iter()
         .max_by(|a, b| a.insert_per_s.total_cmp(&b.insert_per_s))?;
     let reads_faster = base.year_ns / reader.year_ns;
-    // Its slow queries must beat the usual one of the other, or noise could have chosen.
+    // Its slow queries must beat the other's usual one, or noise could have decided.
     let is_sure = reader.slow_year_ns < base.year_ns;
     let inserts_faster = writer.insert_per_s / base.insert_per_s;
     let read_part = if reads_faster >= WORTH_THE_TROUBLE && is_sure {
@@ -222,7 +222,7 @@ fn count(per_s: f64) -> String {
     format_count(per_s.round() as u64)
 }
 
-/// The disks that shapes were measured on, in their order.
+/// Returns the disks that shapes were measured on, in their order.
 fn disks(shapes: &[SchemaShape]) -> Vec<&str> {
     let mut disks: Vec<&str> = Vec::new();
     for shape in shapes.iter().filter(|s| !s.disk.is_empty()) {
@@ -245,13 +245,13 @@ fn find<'a>(shapes: &'a [SchemaShape], variant: &Variant, disk: &str) -> Option<
         .find(|shape| shape.disk == disk && same(shape, variant))
 }
 
-/// Median time to read a year.
+/// Returns the median time to read a year, ns.
 fn year_ns(shape: &SchemaShape) -> Option<f64> {
     let times: Vec<f64> = shape.year_read_ns.iter().map(|&ns| ns as f64).collect();
     seekscope_stats::median(&times)
 }
 
-/// `None` of no times.
+/// Returns `None` without times.
 fn upper_quartile(times_ns: &[u64]) -> Option<f64> {
     let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! Writing the samples as live metrics arrive, and how fast that goes as the data grow.
+//! Writes the samples as live metrics arrive, and measures the rate as the data grow.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use super::statement::{Batch, inserts};
 use super::variant::Variant;
 use crate::{Progress, WorkloadError};
 
-/// Rates are given for each tenth of the load.
+/// Number of parts of the load for which rates are given.
 const PARTS: u64 = 10;
-/// Data larger than memory are emulated by emptying the page cache this often: only the server's own
+/// Interval at which the page cache is emptied to emulate data larger than memory: only the server's own
 /// cache then holds any.
 const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the filling came to.
+/// The result of filling.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filled {
     pub(super) samples: u64,
@@ -27,7 +27,7 @@ pub(super) struct Filled {
     pub(super) insert_per_s: Vec<Vec<(u64, f64)>>,
 }
 
-/// A filling under way.
+/// A filling in progress.
 #[derive(Debug)]
 pub(super) struct Filling<'a> {
     pub(super) lab_server: &'a mut LabServer,
@@ -39,8 +39,8 @@ pub(super) struct Filling<'a> {
     pub(super) evicted: Option<Instant>,
 }
 
-/// Samples written on one disk, and the time their commands took. The time in which we make up the
-/// data or empty the page cache is left out.
+/// Samples written on one disk, and the time their commands took. The time in which we generate the data or
+/// empty the page cache is excluded.
 #[derive(Debug, Default)]
 struct Stretch {
     samples: u64,
@@ -54,7 +54,7 @@ impl Stretch {
 }
 
 impl Filling<'_> {
-    /// Writes the zero-filled documents, a series after the other. Gives the time it took.
+    /// Writes the zero-filled documents, one series after the other. Returns the time it took.
     pub(super) async fn preallocate(&mut self) -> Result<Duration, WorkloadError> {
         let start = Instant::now();
         let mut batch = Batch::new(self.variant, true);
@@ -73,8 +73,8 @@ impl Filling<'_> {
         Ok(start.elapsed())
     }
 
-    /// Writes all samples in the order of their arrival. Where a disk is emulated, the first stretch
-    /// of each tenth runs on it, of at most half the tenth and [`LabOptions::slow_stretch`].
+    /// Writes all samples in the order of their arrival. If a disk is emulated, the first stretch of each
+    /// tenth runs on it, of at most half the tenth and [`LabOptions::slow_stretch`].
     pub(super) async fn fill(&mut self, progress: Progress<'_>) -> Result<Filled, WorkloadError> {
         let disks = self.lab_server.disks();
         let mut filled = Filled {
@@ -102,8 +102,8 @@ impl Filling<'_> {
         Ok(filled)
     }
 
-    /// Writes what arrives in these slots, and gives the first slot that it left out because the time
-    /// was over.
+    /// Writes what arrives in these slots, and returns the first slot that it omitted because the time was
+    /// over.
     async fn stretch(
         &mut self,
         disk: &Disk,
@@ -157,7 +157,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Sends the batch, if there is anything in it, begins the next and gives the time it took.
+    /// Sends the batch, if it is not empty, begins the next and returns the time it took.
     async fn send(&self, batch: &mut Batch, insert: bool) -> Result<Duration, WorkloadError> {
         let next = Batch::new(self.variant, insert || inserts(self.variant));
         let sent = u64::from(batch.count());
@@ -183,7 +183,7 @@ impl Filling<'_> {
     }
 }
 
-/// Why not everything of a batch was done.
+/// Returns why not everything of a batch was done.
 fn refusal(reply: &Document, sent: u64) -> Option<String> {
     let first = reply
         .get_array("writeErrors")

@@ -1,4 +1,4 @@
-//! Measuring one variant: fill it, make it cold, read series for a year, and see what it takes on disk.
+//! Measures one variant: fills it, makes it cold, reads series for a year, and determines its size on disk.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::samples::{Answer, Samples};
 use super::variant::{Shape, Variant};
 use crate::{IndexKeys, NoCheckpoint, Progress, WorkloadError, checkpoint};
 
-/// Rows per round trip: a year comes in one.
+/// Rows per round trip: a year is returned in one.
 const CURSOR_BATCH: u32 = 1_000_000;
 const INDEX_NAME: &str = "series";
 
@@ -24,9 +24,9 @@ pub struct LabOptions {
     pub database: String,
     /// Samples per command, at least 1.
     pub batch_samples: u32,
-    /// Series that are read for a year, each with cold caches, at least 1.
+    /// Number of series that are read for a year, each with cold caches, at least 1.
     pub queries: u32,
-    /// How long the emulated disk is in force in each tenth of the load, at most.
+    /// Longest time for which the emulated disk is active in each tenth of the load.
     pub slow_stretch: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Default for LabOptions {
     }
 }
 
-/// What reading a year came to on one disk.
+/// The result of reading a year on one disk.
 #[derive(Debug, Default)]
 struct Reading {
     year_ns: Vec<u64>,
@@ -49,8 +49,8 @@ struct Reading {
     wrong_answers: u64,
 }
 
-/// Measures one variant; one result for each disk of the server. A variant that the server refuses has a
-/// result without figures, and the server's reason among its limitations.
+/// Measures one variant; returns one result for each disk of the server. A variant that the server rejects
+/// has a result without figures, and the server's reason among its limitations.
 pub async fn measure(
     lab_server: &mut LabServer,
     samples: &Samples,
@@ -203,7 +203,7 @@ async fn read_years(
     let queries = options.queries.clamp(1, samples.series());
     let index = IndexKeys::parse(variant.index_json())?;
     for number in 0..queries {
-        // In the middle of its share of all series.
+        // The middle of its share of all series.
         let series =
             (u64::from(samples.series()) * u64::from(2 * number + 1)) / u64::from(2 * queries);
         let series = u32::try_from(series).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Where a variant is stored and read: a private server that can be started anew and made cold, or
-//! somebody's server, which can not.
+//! Provides the server on which a variant is stored and read: a private one that can be restarted and made
+//! cold, or an existing one, which cannot.
 
 use bson::{Document, doc};
 use seekscope_run::{Disk, ProcessIo};
@@ -11,7 +11,7 @@ use crate::WorkloadError;
 /// The server that variants are stored on.
 #[derive(Debug)]
 pub enum LabServer {
-    /// On an empty data directory for each variant.
+    /// A private server, on an empty data directory for each variant.
     Private(Box<PrivateServer>),
     Foreign(ForeignServer),
 }
@@ -20,12 +20,12 @@ pub enum LabServer {
 #[derive(Debug)]
 pub struct ForeignServer {
     pub server: Server,
-    /// Its process, where it runs on this host.
+    /// Its process, if it runs on this host.
     pub pid: Option<u32>,
 }
 
 impl LabServer {
-    /// An empty place for a collection.
+    /// Returns the server with an empty location for a collection.
     pub async fn fresh(
         &mut self,
         database: &str,
@@ -49,8 +49,8 @@ impl LabServer {
         }
     }
 
-    /// The server with nothing cached but what answers `probe` (a query that finds nothing): what is
-    /// measured next is not the opening of files. Somebody's server stays as it is.
+    /// Returns the server with nothing cached except what answers `probe` (a query that finds nothing), so
+    /// that the next measurement does not include opening files. An existing server is unchanged.
     pub async fn cold(
         &mut self,
         disk: &Disk,
@@ -83,7 +83,7 @@ impl LabServer {
         matches!(self, Self::Private(_))
     }
 
-    /// On which disks a variant is measured: the plain one first.
+    /// Returns the disks on which a variant is measured: the plain one first.
     pub fn disks(&self) -> Vec<Disk> {
         let slow_disk = match self {
             Self::Private(private) => private.slow_disk.as_ref().map(SlowDisk::disk),
@@ -92,7 +92,7 @@ impl LabServer {
         std::iter::once(Disk::Plain).chain(slow_disk).collect()
     }
 
-    /// Throttles the server's reads, or no longer.
+    /// Throttles the server's reads, or stops doing so.
     pub fn slow_down(&mut self, slow: bool) -> Result<(), WorkloadError> {
         if let Self::Private(private) = self {
             private.slow_down(slow)?;
@@ -100,7 +100,7 @@ impl LabServer {
         Ok(())
     }
 
-    /// What the server's process has read and written so far, where it can be seen.
+    /// Returns what the server's process has read and written so far, if visible.
     pub fn io(&self) -> Option<ProcessIo> {
         let pid = match self {
             Self::Private(private) => private.running().map(LocalServer::pid),
@@ -109,7 +109,7 @@ impl LabServer {
         ProcFs::host().io(pid?).ok()
     }
 
-    /// Bytes that the data files take on disk, journal left out, of a private server.
+    /// Returns the bytes of a private server's data files on disk, without the journal.
     pub fn data_file_bytes(&self) -> Option<u64> {
         match self {
             Self::Private(private) => directory_bytes(private.data_directory()),
@@ -117,7 +117,7 @@ impl LabServer {
         }
     }
 
-    /// Ends with a variant: its collection is dropped on somebody's server, a private one is stopped.
+    /// Finishes a variant: its collection is dropped on an existing server, a private one is stopped.
     pub async fn clear(&mut self, database: &str, collection: &str) -> Result<(), WorkloadError> {
         match self {
             Self::Private(private) => {
@@ -128,7 +128,7 @@ impl LabServer {
         }
     }
 
-    /// Leaves the private server's data in place and gives their folder.
+    /// Leaves the private server's data in place and returns their folder.
     pub fn keep(self) -> Option<std::path::PathBuf> {
         match self {
             Self::Private(private) => Some(private.keep()),
@@ -142,7 +142,7 @@ async fn start(private: &mut PrivateServer) -> Result<Server, WorkloadError> {
     Ok(Server::connect(&local.uri()).await?)
 }
 
-/// Dropping one that does not exist is success in some releases and an error in others.
+/// Drops a collection. If it does not exist, this is a success in some releases and an error in others.
 async fn drop_collection(
     server: &Server,
     database: &str,
@@ -156,7 +156,7 @@ async fn drop_collection(
     Ok(dropped.map_err(|error| server.error("drop", &error))?)
 }
 
-/// A query of a collection that finds nothing but opens what a query opens.
+/// Returns a query of a collection that finds nothing but opens the files that a query opens.
 pub(super) fn probe(collection: &str, index: Document) -> Document {
     let mut filter = Document::new();
     for (field, _) in &index {

@@ -1,8 +1,8 @@
-//! Schema labs: the same samples of time-series metrics stored in several ways, and what each costs.
+//! Runs schema labs: the same samples of time-series metrics stored in several ways, and the cost of each.
 //!
-//! Read [`samples`] first (the data, a pure function of seed, series and time), then [`variant`] (the
-//! ways of storing them), [`statement`] and [`query`] (what a way writes and reads), [`lab_server`] (where),
-//! and [`lab`] (the measurement). [`mod@experiments`] says what the figures mean.
+//! Read [`samples`] first (the data, a pure function of seed, series and time), then [`variant`] (the ways of
+//! storing them), [`statement`] and [`query`] (what a way writes and reads), [`lab_server`] (where), and
+//! [`lab`] (the measurement). [`mod@experiments`] interprets the figures.
 
 pub mod experiments;
 mod filling;

@@ -1,5 +1,4 @@
-//! What a variant asks for one series and a stretch of time, and reading the samples out of what comes
-//! back.
+//! Builds a variant's query for one series and a stretch of time, and reads the samples from the reply.
 
 use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 
@@ -7,7 +6,7 @@ use super::samples::{Answer, Samples};
 use super::statement::{document_end_ms, document_start_ms};
 use super::variant::{IndexOrder, Shape, Variant};
 
-/// The filter that finds slots `from` to `to` (exclusive) of a series.
+/// Returns the filter that finds slots `from` to `to` (exclusive) of a series.
 pub fn filter(variant: &Variant, samples: &Samples, series: u32, from: u64, to: u64) -> Document {
     let (from_ms, to_ms) = (samples.time_ms(from), samples.time_ms(to));
     let mut filter = match variant.shape {
@@ -43,8 +42,8 @@ pub fn filter(variant: &Variant, samples: &Samples, series: u32, from: u64, to: 
     filter
 }
 
-/// Adds a document's samples of slots `from` to `to` to the answer. Zeros of pre-allocation are no
-/// samples. What a document should not hold is passed over: the sums then differ.
+/// Adds a document's samples of slots `from` to `to` to the answer. Zeros from preallocation are not samples.
+/// Content that a document should not have is ignored: the sums then differ.
 pub fn read(
     variant: &Variant,
     samples: &Samples,

@@ -1,24 +1,23 @@
-//! The data: samples of series over years. Whether a sample exists, when it arrives and what it says
-//! are pure functions of (seed, series, slot), so any process can say what a query must find.
+//! Generates the data: samples of series over years. Whether a sample exists, when it arrives and its value
+//! are pure functions of (seed, series, slot), so any process can compute what a query must find.
 //!
-//! A series is a metric of a client. Its samples lie at even distances of time, in slots numbered
-//! from 0.
+//! A series is a metric of a client. Its samples are evenly spaced in time, in slots numbered from 0.
 
 use seekscope_stats::{SplitMix64, shuffled};
 
-/// 2021-01-01T00:00:00Z: the first slot. A year that is no leap year begins there.
+/// 2021-01-01T00:00:00Z: the first slot. A non-leap year begins there.
 pub const START_MS: i64 = 1_609_459_200_000;
 pub const DAY_MS: i64 = 86_400_000;
-/// A year is 365 days.
+/// Number of days counted as a year: 365.
 pub const YEAR_DAYS: u64 = 365;
 
-/// What is sampled.
+/// Options for the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleOptions {
     pub seed: u64,
     pub metrics: u32,
     pub clients: u32,
-    /// How long each series is.
+    /// Length of each series, days.
     pub days: u32,
     /// Samples of a series per day, 1 to 1440.
     pub per_day: u32,
@@ -26,13 +25,13 @@ pub struct SampleOptions {
     pub missing_share: f64,
     /// Share of samples that arrive late, 0 to 1.
     pub late_share: f64,
-    /// Late ones arrive 1 to so many slots late.
+    /// Largest delay of late ones, slots; the smallest is 1.
     pub late_slots: u32,
     pub values: ValueKind,
 }
 
 impl Default for SampleOptions {
-    /// A thousand series, daily, for a year; complete and in order.
+    /// Returns options for a thousand series, daily, for a year; complete and in order.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -48,24 +47,24 @@ impl Default for SampleOptions {
     }
 }
 
-/// How values follow one another.
+/// How successive values are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// A random walk in whole numbers, as counters and gauges are: compresses well. BSON int32.
+    /// A random walk in whole numbers, like counters and gauges: compresses well. BSON int32.
     Walk,
     /// Unrelated fractions of 0 to 100: hardly compress. BSON double.
     Random,
 }
 
-/// One sample, by its place.
+/// One sample, identified by its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub series: u32,
     pub slot: u64,
 }
 
-/// How many samples a query found or should find, and their sum. Values are multiples of 2^-20 and
-/// sums stay below 2^33, so sums are exact in any order.
+/// Number of samples that a query found or should find, and their sum. Values are multiples of 2^-20 and sums
+/// stay below 2^33, so sums are exact in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Answer {
     pub samples: u64,
@@ -85,7 +84,7 @@ pub struct Samples {
     options: SampleOptions,
 }
 
-/// What is drawn for a sample, so that draws are independent.
+/// The purpose of a draw for a sample, so that draws are independent.
 #[derive(Debug, Clone, Copy)]
 enum Draw {
     Missing = 1,
@@ -96,7 +95,7 @@ enum Draw {
 }
 
 impl Samples {
-    /// Options out of range are brought into it.
+    /// Creates the data set; options out of range are clamped.
     pub fn new(options: SampleOptions) -> Self {
         Self {
             options: SampleOptions {
@@ -127,27 +126,27 @@ impl Samples {
         i32::try_from(series / self.options.metrics).unwrap_or(i32::MAX)
     }
 
-    /// Slots of a series.
+    /// Returns the number of slots of a series.
     pub fn slots(&self) -> u64 {
         u64::from(self.options.days) * u64::from(self.options.per_day)
     }
 
-    /// Slots of the year that is asked for: the first, or all where there are fewer.
+    /// Returns the slots of the year that is queried: the first, or all if there are fewer.
     pub fn year_slots(&self) -> u64 {
         u64::from(self.options.days).min(YEAR_DAYS) * u64::from(self.options.per_day)
     }
 
-    /// Distance of slots, ms.
+    /// Returns the distance between slots, ms.
     pub fn interval_ms(&self) -> i64 {
         DAY_MS / i64::from(self.options.per_day)
     }
 
-    /// Time of a slot, ms since 1970.
+    /// Returns the time of a slot, ms since 1970.
     pub fn time_ms(&self, slot: u64) -> i64 {
         START_MS + i64::try_from(slot).unwrap_or(i64::MAX / DAY_MS) * self.interval_ms()
     }
 
-    /// The sample's value, which is never 0; `None` if it was never taken.
+    /// Returns the sample's value, which is never 0; `None` if it was never taken.
     pub fn value(&self, at: Place) -> Option<f64> {
         if self.chance(at, Draw::Missing) < self.options.missing_share {
             return None;
@@ -161,7 +160,7 @@ impl Samples {
         })
     }
 
-    /// In how many slots the sample arrives after its own.
+    /// Returns the number of slots after its own in which the sample arrives.
     fn delay(&self, at: Place) -> u64 {
         if self.options.late_slots == 0 || self.chance(at, Draw::Late) >= self.options.late_share {
             return 0;
@@ -169,7 +168,7 @@ impl Samples {
         1 + self.draw(at, Draw::Delay) % u64::from(self.options.late_slots)
     }
 
-    /// Longest delay, slots.
+    /// Returns the longest delay, slots.
     fn delay_max(&self) -> u64 {
         let any = self.options.late_share > 0.0;
         if any {
@@ -179,12 +178,12 @@ impl Samples {
         }
     }
 
-    /// Slots of time until everything has arrived.
+    /// Returns the number of slots of time until everything has arrived.
     pub fn arrival_slots(&self) -> u64 {
         self.slots() + self.delay_max()
     }
 
-    /// What arrives in a slot of time, as live metrics do: of all series, in an order that differs
+    /// Returns what arrives in a slot of time, like live metrics: of all series, in an order that differs
     /// each time, late ones last.
     pub fn arrivals(&self, now: u64) -> impl Iterator<Item = (Place, f64)> + '_ {
         let series = u64::from(self.series());
@@ -215,7 +214,7 @@ impl Samples {
         })
     }
 
-    /// What a query for slots `from` to `to` (exclusive) of a series must find.
+    /// Returns what a query for slots `from` to `to` (exclusive) of a series must find.
     pub fn answer(&self, series: u32, from: u64, to: u64) -> Answer {
         let mut answer = Answer::default();
         for slot in from..to.min(self.slots()) {
@@ -226,8 +225,9 @@ impl Samples {
         answer
     }
 
-    /// A random walk in whole numbers from 1 up that can be asked anywhere: the sum of triangles of
-    /// all lengths 2^k with random heights (Lévy and Ciesielski's construction of Brownian motion).
+    /// Returns a value of a random walk in whole numbers from 1 up that can be evaluated anywhere: the sum of
+    /// triangles of all lengths 2^k with random heights (Lévy and Ciesielski's construction of Brownian
+    /// motion).
     fn walk(&self, at: Place) -> f64 {
         let mut sum = 0.0;
         for level in 1..=22_u32 {

@@ -1,4 +1,4 @@
-//! What a variant writes: whole `insert` and `update` commands as BSON.
+//! Builds a variant's writes: whole `insert` and `update` commands as BSON.
 
 use bson::RawDocumentBuf;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -7,18 +7,18 @@ use seekscope_client::BsonWriter;
 use super::samples::{DAY_MS, Place, START_MS, Samples, ValueKind};
 use super::variant::{Shape, Variant};
 
-/// A bucket of limited size takes samples for at most so many times as long as it needs to be filled,
-/// so that an upsert looks at few buckets however long a series is.
+/// A bucket of limited size accepts samples for at most this many times as long as it needs to be filled, so
+/// that an upsert checks few buckets however long a series is.
 const BUCKET_AGE: i64 = 2;
 
-/// One command under way.
+/// A command being built.
 #[derive(Debug)]
 pub struct Batch {
     writer: BsonWriter,
     count: u32,
 }
 
-/// Is a sample a document of its own that is inserted, or a change to one?
+/// Is a sample inserted as a document of its own, rather than a change to one?
 pub fn inserts(variant: &Variant) -> bool {
     !variant.preallocated && matches!(variant.shape, Shape::Sample | Shape::Native)
 }
@@ -38,12 +38,12 @@ impl Batch {
         Self { writer, count: 0 }
     }
 
-    /// Documents or changes so far.
+    /// Returns the number of documents or changes so far.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The command; `None` for an empty one.
+    /// Returns the command; `None` for an empty one.
     pub fn finish(mut self) -> Option<RawDocumentBuf> {
         if self.count == 0 {
             return None;
@@ -63,7 +63,7 @@ impl Batch {
         self.writer.begin_document(&name)
     }
 
-    /// Writes one sample as the variant does.
+    /// Writes one sample according to the variant.
     pub fn sample(&mut self, variant: &Variant, samples: &Samples, at: Place, value: f64) {
         let time_ms = samples.time_ms(at.slot);
         let writer = self.begin();
@@ -92,8 +92,7 @@ impl Batch {
         writer.boolean("upsert", !variant.preallocated).end();
     }
 
-    /// Writes the document, filled with zeros, that slots from `first_slot` on will go to, and gives
-    /// the first slot after it.
+    /// Writes the zero-filled document for slots from `first_slot` on, and returns the first slot after it.
     pub fn zeros(
         &mut self,
         variant: &Variant,
@@ -121,7 +120,7 @@ impl Batch {
     }
 }
 
-/// Date of the document that a sample belongs to, ms since 1970.
+/// Returns the date of the document that a sample belongs to, ms since 1970.
 pub fn document_start_ms(variant: &Variant, time_ms: i64) -> i64 {
     match variant.shape {
         Shape::Month => month_start(time_ms).map_or(time_ms, |(start, _)| start),
@@ -130,7 +129,7 @@ pub fn document_start_ms(variant: &Variant, time_ms: i64) -> i64 {
     }
 }
 
-/// Date of the next document.
+/// Returns the date of the next document.
 pub fn document_end_ms(variant: &Variant, samples: &Samples, start_ms: i64) -> i64 {
     match variant.shape {
         Shape::Month => month_start(start_ms).map_or(start_ms + 31 * DAY_MS, |(_, next)| next),
@@ -139,7 +138,7 @@ pub fn document_end_ms(variant: &Variant, samples: &Samples, start_ms: i64) -> i
     }
 }
 
-/// Begin of the calendar month in UTC, and of the next; `None` beyond the year 9999.
+/// Returns the beginning of the calendar month in UTC, and of the next; `None` beyond the year 9999.
 fn month_start(time_ms: i64) -> Option<(i64, i64)> {
     let date = Timestamp::from_millisecond(time_ms)
         .ok()?

@@ -1,13 +1,13 @@
-//! The ways of storing samples that are compared.
+//! Defines the ways of storing samples that are compared.
 
 use super::samples::{DAY_MS, Samples};
 
-/// More fields or array elements than this in one document, and every change rewrites too much.
+/// Most fields or array elements in one document; with more, every change rewrites too much.
 const VALUES_PER_DOCUMENT_MAX: u64 = 2_000;
-/// More dates than this do not fit one `$in`.
+/// Most dates that fit one `$in`.
 const DATES_MAX: u64 = 100_000;
 
-/// What one document holds.
+/// The contents of one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// One sample: `{metric, client, value, date}`.
@@ -16,13 +16,13 @@ pub enum Shape {
     Month,
     /// All samples of a stretch of time in an array: `{metric, client, date, n, samples: [{t, v}]}`.
     TimeBucket(BucketSpan),
-    /// At most so many samples, in the order of their arrival.
+    /// A limited number of samples, in the order of their arrival.
     SizeBucket(u32),
     /// The server's own time-series collection.
     Native,
 }
 
-/// Stretches of time in one bucket.
+/// Stretches of time of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BucketSpan {
     Minute,
@@ -57,9 +57,9 @@ impl BucketSpan {
 /// Which field the index begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IndexOrder {
-    /// `{metric, client, date}`: what a query for one series wants.
+    /// `{metric, client, date}`: suits a query for one series.
     SeriesFirst,
-    /// `{date, metric, client}`: new entries go to the end; a query names every date with `$in`.
+    /// `{date, metric, client}`: new entries are appended at the end; a query names every date with `$in`.
     DateFirst,
 }
 
@@ -68,7 +68,7 @@ pub enum IndexOrder {
 pub struct Variant {
     pub shape: Shape,
     pub order: IndexOrder,
-    /// Documents of each series are written side by side, filled with zeros, before the first sample.
+    /// Documents of each series are written together, filled with zeros, before the first sample.
     pub preallocated: bool,
 }
 
@@ -81,7 +81,7 @@ impl Variant {
         }
     }
 
-    /// For people.
+    /// Returns the name for people.
     pub fn name(&self) -> String {
         match self.shape {
             Shape::Sample => "one document per sample".into(),
@@ -92,7 +92,7 @@ impl Variant {
         }
     }
 
-    /// Its collection: unlike that of every other variant.
+    /// Returns the name of its collection, which differs from that of every other variant.
     pub fn collection(&self) -> String {
         let shape = match self.shape {
             Shape::Sample => "sample".into(),
@@ -113,7 +113,7 @@ impl Variant {
         format!("metrics_{shape}{order}{zeros}")
     }
 
-    /// Key pattern of its index, as JSON.
+    /// Returns the key pattern of its index, as JSON.
     pub fn index_json(&self) -> &'static str {
         match (self.shape, self.order) {
             (Shape::Native, _) => r#"{"meta.metric":1,"meta.client":1,"date":1}"#,
@@ -122,7 +122,7 @@ impl Variant {
         }
     }
 
-    /// Why it makes no sense for these samples; `None` if it does.
+    /// Returns why it makes no sense for these samples; `None` if it does.
     pub fn unfit(&self, samples: &Samples) -> Option<String> {
         let interval_ms = samples.interval_ms();
         match self.shape {
@@ -164,8 +164,8 @@ impl Variant {
             .then(|| format!("a query would name {dates} dates"))
     }
 
-    /// All that make sense for these samples: every shape as people would write it first, then the
-    /// other index order and pre-allocation for those that the seed of this lab tried them on.
+    /// Returns all that make sense for these samples: every shape in its usual form first, then the other
+    /// index order and preallocation for those with which the experiments behind this lab tried them.
     pub fn all(samples: &Samples, bucket_samples: u32) -> Vec<Self> {
         let spans = BucketSpan::ALL.map(Shape::TimeBucket);
         let shapes = [Shape::Sample, Shape::Month].into_iter();

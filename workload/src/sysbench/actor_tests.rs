@@ -1,4 +1,4 @@
-//! Virtual users against a scripted server in memory: everything but the wire.
+//! Tests virtual users against a scripted server in memory: everything except the wire.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use crate::ycsb::actor_tests::split;
 
 const PLACE: ActorPlace = ActorPlace { index: 0, count: 1 };
 
-/// Collections by name, documents by number; and every command that came.
+/// Collections by name, documents by number; and every command received.
 #[derive(Debug, Default)]
 struct FakeServer {
     collections: BTreeMap<String, BTreeMap<i64, RawDocumentBuf>>,
     /// Verbs with the name of the command, in order.
     commands: Vec<(Verb, Transaction, Document)>,
     batches: Vec<u32>,
-    /// The inserts from this number on are refused, as duplicates or otherwise.
+    /// If set, inserts are refused as duplicates or otherwise, from this number on.
     refuse: Option<FailureKind>,
     verdicts: Vec<Verdict>,
 }
@@ -178,7 +178,7 @@ fn a_transaction_is_the_originals_eighteen_commands() {
     assert_eq!(verbs, expected);
     assert!(sent.iter().all(|(_, part, _)| *part == Transaction::None));
 
-    // The ids, drawn as Java draws them: the collection first, then one id for each command.
+    // The ids, drawn as in Java: the collection first, then one id for each command.
     let mut java = crate::generators::JavaRandom::new(run.settings().seed);
     java.next_int_below(1);
     let mut id = || java.next_int_below(1_000) + 1;
@@ -326,7 +326,7 @@ fn skewed_ids_are_skewed() {
     }
 }
 
-/// The rest of the transaction is left out; what is known of the documents stays right.
+/// The rest of the transaction is omitted; what is known of the documents remains correct.
 #[test]
 fn a_refused_insert_ends_the_transaction() {
     for (kind, is_sampled) in [

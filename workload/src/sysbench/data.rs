@@ -1,5 +1,5 @@
-//! The documents: `{_id, k, c, pad}` from `java.util.Random`, one stream per collection seeded with its
-//! number.
+//! Generates the documents: `{_id, k, c, pad}` from `java.util.Random`, one stream per collection seeded with
+//! its number.
 
 use seekscope_client::BsonWriter;
 
@@ -10,7 +10,7 @@ pub const C_CHARS: usize = 119;
 pub const PAD_CHARS: usize = 59;
 const GROUP: usize = 11;
 
-/// The name of a collection, counted from 1.
+/// Returns the name of a collection, counted from 1.
 pub fn collection_name(number: u32) -> String {
     format!("sbtest{number}")
 }
@@ -27,7 +27,7 @@ pub fn fill(text: &mut [u8], random: &mut JavaRandom) {
     }
 }
 
-/// Is this text such digits in groups?
+/// Does this text consist of such groups of digits?
 pub fn is_filled(text: &str, chars: usize) -> bool {
     let fits = |(at, byte): (usize, u8)| {
         if at % (GROUP + 1) == GROUP {
@@ -39,7 +39,7 @@ pub fn is_filled(text: &str, chars: usize) -> bool {
     text.len() == chars && text.bytes().enumerate().all(fits)
 }
 
-/// The next document of a collection's stream. Documents of the load have 64-bit `_id`s, those that a
+/// Writes the next document of a collection's stream. Documents of the load have 64-bit `_id`s, those that a
 /// run puts back 32-bit ones.
 pub fn document(id: Id, documents: i32, random: &mut JavaRandom, out: &mut BsonWriter) {
     out.begin();
@@ -53,7 +53,7 @@ pub fn document(id: Id, documents: i32, random: &mut JavaRandom, out: &mut BsonW
     out.end();
 }
 
-/// See [`document`].
+/// Type of the `_id`; see [`document`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Id {
     Loaded(i64),

@@ -1,4 +1,4 @@
-//! What the collections must hold afterwards.
+//! Defines what the collections must hold afterwards.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use super::SysbenchSettings;
 use super::data::{C_CHARS, PAD_CHARS, collection_name, is_filled};
 use crate::verification::ExpectedData;
 
-/// Documents of which it is not known whether they are there; with more none is sampled.
+/// Most documents whose existence is doubtful; with more none is sampled.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
 /// What a run deleted and inserted.
 #[derive(Debug)]
 pub struct Changes {
-    /// Inserts less deletes, of each collection.
+    /// Inserts minus deletes, by collection.
     net: Vec<AtomicI64>,
     doubtful: Mutex<HashSet<(usize, i32)>>,
     doubtful_count: AtomicUsize,
@@ -42,7 +42,7 @@ impl Changes {
         self.net[collection].fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// A document may be there or not.
+    /// Records that a document may or may not exist.
     pub(super) fn doubtful(&self, collection: usize, id: i32) {
         let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
         if doubtful.len() < DOUBTFUL_MAX {
@@ -67,14 +67,14 @@ impl Changes {
 /// One collection after its load, and after a run if there was one.
 #[derive(Debug)]
 pub struct SysbenchExpected<'a> {
-    /// From 0.
+    /// Index from 0.
     collection: usize,
     name: String,
     documents: u32,
     changes: Option<&'a Changes>,
 }
 
-/// What every collection should hold.
+/// Returns what every collection should hold.
 pub fn expected<'a>(
     settings: &SysbenchSettings,
     changes: Option<&'a Changes>,

@@ -1,4 +1,4 @@
-//! Indexes first, then the data.
+//! Loads the data: indexes first, then the documents.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::SysbenchSettings;
 use super::data::{Id, collection_name, document};
 use crate::generators::JavaRandom;
 
-/// Creates `{k: 1}` on every collection: before the data, as the original does.
+/// Creates `{k: 1}` on every collection: before the data, like the original.
 #[derive(Debug, Clone)]
 pub struct SysbenchIndexes(Arc<Indexes>);
 
@@ -20,7 +20,7 @@ pub struct SysbenchIndexes(Arc<Indexes>);
 struct Indexes {
     operations: [Operation; 1],
     collections: u32,
-    /// Collections that were handed out.
+    /// Number of collections handed out.
     begun: AtomicU32,
 }
 
@@ -56,7 +56,7 @@ impl Workload for SysbenchIndexes {
 
 struct Indexer {
     shared: Arc<Indexes>,
-    /// To be sent.
+    /// Collection whose index is to be created.
     collection: Option<u32>,
 }
 
@@ -84,7 +84,7 @@ impl Actor for Indexer {
     }
 }
 
-/// The next number below an end; `None` once all are taken.
+/// Returns the next number below an end; `None` once all are taken.
 fn next_below(counter: &AtomicU32, end: u32) -> Option<u32> {
     counter
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
@@ -102,11 +102,11 @@ struct Shared {
     operations: [Operation; 1],
     settings: SysbenchSettings,
     collections: Vec<Mutex<Stream>>,
-    /// Collections that a virtual user has to itself.
+    /// Number of collections that a virtual user has taken for itself.
     taken: AtomicU32,
 }
 
-/// What of a collection is still to come.
+/// The remaining part of a collection.
 #[derive(Debug)]
 struct Stream {
     random: JavaRandom,
@@ -114,7 +114,7 @@ struct Stream {
 }
 
 impl SysbenchLoad {
-    /// `settings` must have passed their check.
+    /// Creates the load; `settings` must have passed their check.
     pub fn new(settings: &SysbenchSettings) -> Self {
         let stream = |number: u32| {
             Mutex::new(Stream {
@@ -155,24 +155,24 @@ impl Workload for SysbenchLoad {
 
 struct Loader {
     shared: Arc<Shared>,
-    /// From 0.
+    /// Index from 0.
     collection: Option<usize>,
     name: String,
-    /// Collections that had nothing more in a row.
+    /// Number of consecutive collections that had nothing more.
     finished: usize,
-    /// Documents of the present batch; 0 once it is sent.
+    /// Documents of the current batch; 0 once it is sent.
     count: u32,
     documents: BsonWriter,
 }
 
 impl Shared {
-    /// A collection that nobody has.
+    /// Takes a collection that no other user has.
     fn take(&self) -> Option<usize> {
         let number = next_below(&self.taken, self.settings.collections)?;
         usize::try_from(number).ok()
     }
 
-    /// Writes the next batch of a collection; how many documents it has.
+    /// Writes the next batch of a collection and returns its number of documents.
     fn batch(&self, collection: usize, out: &mut BsonWriter) -> u32 {
         let mut stream = self.collections[collection]
             .lock()
@@ -220,7 +220,7 @@ impl Actor for Loader {
         request.body.begin().string("insert", &self.name);
         request.body.boolean("ordered", true).end();
         request.statement_count = self.count;
-        // The request's empty buffer is the next batch's.
+        // The request's empty buffer becomes the next batch's.
         std::mem::swap(&mut request.statements, &mut self.documents);
         self.documents.clear();
         Some(0)

@@ -1,12 +1,11 @@
-//! sysbench-mongodb: its data and its transaction, to the byte and to the draw.
+//! Implements sysbench-mongodb: its data and its transaction, identical to the byte and to the draw.
 //!
 //! [`settings`] has the defaults of its eras, [`data`] the documents, [`mod@load`] and [`run`] the virtual
-//! users. What the original does not have are options that results name: the rows of the last, partial
-//! batch (on unless `exact_original`), skewed ids, a real transaction around the commands, and times of
-//! every step.
+//! users. Features that the original lacks are options that results name: the rows of the last, partial batch
+//! (on unless `exact_original`), skewed ids, a real transaction around the commands, and times of every step.
 //!
-//! Data are loaded as the original loads them, from one stream of random numbers per collection; but
-//! several virtual users may send the batches of a collection side by side, which the original cannot.
+//! Data are loaded like in the original, from one stream of random numbers per collection; but several
+//! virtual users may send the batches of a collection in parallel, which the original cannot.
 
 #[cfg(test)]
 mod actor_tests;

@@ -1,4 +1,4 @@
-//! The transaction: all its commands on one collection.
+//! Runs the transaction: all its commands on one collection.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::settings::{Ids, SettingsError, SysbenchSettings};
 use super::steps::{self, IdRange, Step, steps_of};
 use crate::generators::{JavaRandom, Zipf, floor_u64, stream_seed};
 
-/// The run phase; clones share what they changed.
+/// The run phase; clones share the record of their changes.
 #[derive(Debug, Clone)]
 pub struct SysbenchRun(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     settings: SysbenchSettings,
-    /// Of each collection, from 0.
+    /// Names of the collections, from 0.
     names: Vec<String>,
     operations: Vec<Operation>,
     /// The steps of a transaction, with the operation that each counts as.
@@ -33,7 +33,7 @@ struct Shared {
     changes: Changes,
 }
 
-/// The ways of choosing ids, made ready.
+/// The prepared ways of choosing ids.
 #[derive(Debug, Clone)]
 enum IdChoice {
     Uniform,
@@ -87,7 +87,7 @@ impl SysbenchRun {
         &self.0.settings
     }
 
-    /// What was deleted and inserted so far.
+    /// Returns what was deleted and inserted so far.
     pub fn changes(&self) -> &Changes {
         &self.0.changes
     }
@@ -117,14 +117,14 @@ impl Workload for SysbenchRun {
 struct Writer {
     shared: Arc<Shared>,
     random: JavaRandom,
-    /// Of ids that are not uniform.
+    /// Random numbers for ids that are not uniform.
     skew: SplitMix64,
-    /// From 0.
+    /// Index from 0.
     collection: usize,
     /// The next step of the transaction, and the one that was sent.
     next: usize,
     latest: Step,
-    /// Of the latest step; an insert takes the deleted one's.
+    /// Id of the latest step; an insert uses that of the deleted document.
     id: i32,
 }
 
@@ -161,24 +161,24 @@ impl Actor for Writer {
         };
         let is_atomic = self.shared.settings.is_transaction;
         match (self.latest, outcome) {
-            // What a transaction did is known when it is committed.
+            // The outcome of a transaction is known when it is committed.
             (Step::Delete | Step::Insert, Ok(_)) if is_atomic => (),
             (Step::Delete, Ok(reply)) => changes.deleted(self.collection, reply.matched),
             (Step::Delete, Err(failure)) if in_doubt(&failure) && !is_atomic => {
-                // If it was not done, there is one document more, as with every write in doubt.
+                // If it was not done, there is one document more, as with every doubtful write.
                 changes.deleted(self.collection, 1);
                 changes.doubtful(self.collection, self.id);
             }
             (Step::Insert, Ok(reply)) => changes.inserted(self.collection, reply.matched),
-            // Somebody else put the same document back.
+            // Another user put the same document back.
             (Step::Insert, Err(failure)) if failure.kind == FailureKind::Duplicate => (),
             (Step::Insert, Err(_)) if !is_atomic => {
                 changes.doubtful(self.collection, self.id);
             }
             _ => (),
         }
-        // A document that another virtual user has just deleted is found by nobody until it is put
-        // back, so that counts as good.
+        // A document that another virtual user has just deleted cannot be found until it is put back, so that
+        // counts as success.
         match outcome {
             Ok(_) => Verdict::Good,
             Err(_) => Verdict::Abort("ERROR"),

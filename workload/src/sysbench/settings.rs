@@ -1,9 +1,9 @@
-//! What a run of sysbench-mongodb is given, with the defaults of its eras.
+//! Defines the settings of a run of sysbench-mongodb, with the defaults of its eras.
 
-/// Which defaults a result uses: they changed over the years, so results differ for that alone.
+/// The defaults that a result uses: they changed over the years, so results differ for that reason alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Era {
-    /// Of papers and blogs: 16 collections of ten million documents.
+    /// Defaults of papers and blogs: 16 collections of ten million documents.
     Y2013To2015,
     /// Ten collections of a million.
     Y2021To2024,
@@ -15,7 +15,7 @@ pub enum Era {
 impl Era {
     pub const ALL: [Self; 3] = [Self::Y2013To2015, Self::Y2021To2024, Self::Since202409];
 
-    /// As on the command line and in results.
+    /// Returns the name used on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Y2013To2015 => "2013-2015",
@@ -28,7 +28,7 @@ impl Era {
         Self::ALL.into_iter().find(|era| era.name() == name)
     }
 
-    /// What it was run with, besides what all eras share.
+    /// Returns the settings of that era, including those that all eras share.
     pub fn defaults(self) -> SysbenchSettings {
         let (collections, documents, loaders, in_flight, database, read_preference) = match self {
             Self::Y2013To2015 => (16, 10_000_000, 8, 64, "sbtest", Some("primary")),
@@ -61,7 +61,7 @@ impl Era {
 /// How `_id`s are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ids {
-    /// The original's.
+    /// Uniform, like the original.
     Uniform,
     /// As in the SQL sysbench: the lowest ids are the hottest; its default exponent is 0.8.
     Zipfian { theta: f64 },
@@ -69,7 +69,7 @@ pub enum Ids {
     Pareto { h: f64 },
 }
 
-/// How often each step is done in a transaction; 0 leaves it out.
+/// Number of times each step is done in a transaction; 0 omits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepCounts {
     pub point_selects: u16,
@@ -79,7 +79,7 @@ pub struct StepCounts {
     pub distinct_ranges: u16,
     pub index_updates: u16,
     pub non_index_updates: u16,
-    /// Pairs of a delete and an insert.
+    /// Number of pairs of a delete and an insert.
     pub replacements: u16,
 }
 
@@ -99,7 +99,7 @@ impl Default for StepCounts {
 }
 
 impl StepCounts {
-    /// The same without what writes.
+    /// Returns the counts without steps that write.
     pub fn read_only(self) -> Self {
         Self {
             index_updates: 0,
@@ -110,44 +110,44 @@ impl StepCounts {
     }
 }
 
-/// Everything that decides data and transactions, and what the caller runs them with.
+/// Everything that determines data and transactions, and settings for the caller's execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SysbenchSettings {
     pub era: Era,
-    /// sbtest1, sbtest2, ….
+    /// Number of collections: sbtest1, sbtest2, ….
     pub collections: u32,
-    /// Of each collection; `_id`s are 1 to this.
+    /// Documents in each collection; `_id`s are 1 to this.
     pub documents: u32,
-    /// Operations in flight of the load, and of the run.
+    /// Operations in flight during the load, and during the run.
     pub loaders: usize,
     pub in_flight: usize,
-    /// The era's database; seekscope uses its own unless told.
+    /// The era's database; seekscope uses its own by default.
     pub database: &'static str,
     pub read_preference: Option<&'static str>,
-    /// Documents of one insert.
+    /// Documents per insert.
     pub batch: u32,
     /// Length of the run, seconds.
     pub run_s: u64,
-    /// Virtual user n draws from seed + n. The original takes the wall clock's seconds unless told.
+    /// Virtual user n draws from seed + n. The original uses the wall clock's seconds by default.
     pub seed: i64,
-    /// Leave out what the original leaves out: documents of the last, partial batch; and load each
-    /// collection by one virtual user.
+    /// Omits what the original omits, that is, documents of the last, partial batch; and loads each
+    /// collection with one virtual user.
     pub exact_original: bool,
     pub steps: StepCounts,
-    /// Documents of a range.
+    /// Number of documents in a range.
     pub range: u32,
     pub ids: Ids,
-    /// Put the commands into a multi-document transaction.
+    /// Wraps the commands in a multi-document transaction.
     pub is_transaction: bool,
 }
 
-/// What is wrong with settings.
+/// An error in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("sysbench: {0}")]
 pub struct SettingsError(&'static str);
 
 impl SysbenchSettings {
-    /// Within the ranges that make sense?
+    /// Checks that the settings are in sensible ranges.
     pub fn check(&self) -> Result<(), SettingsError> {
         let skew_is_good = match self.ids {
             Ids::Uniform => true,
@@ -190,7 +190,7 @@ impl SysbenchSettings {
         }
     }
 
-    /// Documents that the load writes into each collection.
+    /// Returns the number of documents that the load writes into each collection.
     pub fn loaded(&self) -> u32 {
         if self.exact_original {
             self.documents / self.batch * self.batch
@@ -199,7 +199,7 @@ impl SysbenchSettings {
         }
     }
 
-    /// Every setting by name, for the run's record.
+    /// Returns every setting by name, for the run's record.
     pub fn resolved(&self) -> Vec<(&'static str, String)> {
         let StepCounts {
             point_selects,

@@ -1,4 +1,4 @@
-//! The steps of a transaction, and the commands they send.
+//! Defines the steps of a transaction, and the commands they send.
 
 use seekscope_client::{BsonWriter, Request, request::Verb};
 
@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// All steps of one transaction, commit excepted.
+/// Returns all steps of one transaction, without the commit.
 pub(super) fn steps_of(counts: &StepCounts) -> Vec<Step> {
     let repeated = [
         (Step::PointSelect, counts.point_selects),
@@ -57,7 +57,7 @@ pub(super) fn steps_of(counts: &StepCounts) -> Vec<Step> {
     steps
 }
 
-/// Ids from the first to the last, both included.
+/// Ids from the first to the last, inclusive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdRange {
     pub(super) first: i32,
@@ -104,7 +104,7 @@ pub(super) fn distinct_range(collection: &str, range: IdRange, request: &mut Req
     body.end();
 }
 
-/// The head of an insert, update or delete of one statement.
+/// Writes the head of an insert, update or delete of one statement.
 pub(super) fn write(verb: Verb, collection: &str, request: &mut Request) {
     request.verb = verb;
     let name = match verb {

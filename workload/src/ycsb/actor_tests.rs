@@ -1,4 +1,4 @@
-//! Virtual users against a scripted server in memory: everything but the wire.
+//! Tests virtual users against a scripted server in memory: everything except the wire.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{ClientSlice, Edition, Properties, YcsbLoad, YcsbRun, YcsbSettings, w
 #[derive(Debug, Default)]
 struct FakeServer {
     rows: BTreeMap<String, RawDocumentBuf>,
-    /// Every so many inserts fail; 0 = none.
+    /// Interval of inserts that fail; 0 = none.
     failing_inserts: u64,
     inserts: u64,
     good: BTreeMap<(OperationId, bool), u64>,
@@ -24,7 +24,7 @@ struct FakeServer {
 }
 
 impl FakeServer {
-    /// Runs so many transactions of one virtual user; tells how many there were.
+    /// Runs this many transactions of one virtual user; returns how many there were.
     fn serve(&mut self, actor: &mut dyn Actor, transactions: u64) -> u64 {
         let mut request = Request::default();
         for done in 0..transactions {
@@ -137,7 +137,7 @@ impl FakeServer {
     }
 }
 
-/// Documents one after the other, apart.
+/// Splits concatenated documents.
 pub(crate) fn split(mut bytes: &[u8]) -> Vec<RawDocumentBuf> {
     let mut documents = Vec::new();
     while !bytes.is_empty() {
@@ -224,7 +224,7 @@ fn a_user_that_may_not_go_on_stops_its_load() {
     }
 }
 
-/// A to F in both editions: no errors, shares as asked for, and every row what it must be.
+/// A to F in both editions: no errors, shares as requested, and every row correct.
 #[test]
 fn all_workloads_run_without_errors() {
     for edition in [Edition::Ycsb, Edition::Corrected] {
@@ -308,7 +308,7 @@ fn missing_rows_are_not_found() {
     assert_eq!(server.bad[&(0, "ERROR")], 10);
 }
 
-/// YCSB's readers ask for rows whose insert failed; ours do not.
+/// YCSB's readers request rows whose insert failed; ours do not.
 #[test]
 fn failed_inserts_are_left_out_in_the_corrected_edition_only() {
     for (edition, misses) in [(Edition::Ycsb, true), (Edition::Corrected, false)] {

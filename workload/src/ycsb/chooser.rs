@@ -1,4 +1,4 @@
-//! Which row an operation is on.
+//! Chooses the row for an operation.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,14 +12,14 @@ use crate::generators::{
     floor_u64,
 };
 
-/// Draws that fall on rows whose insert failed are repeated so often; then a loaded row is taken.
+/// Most repetitions of draws that fall on rows whose insert failed; then a loaded row is used.
 const REDRAWS_MAX: u32 = 1_000;
 
-/// The rows that are there while a run inserts more; shared by all virtual users.
+/// The rows that exist while a run inserts more; shared by all virtual users.
 #[derive(Debug)]
 pub(crate) struct Population {
     slice: ClientSlice,
-    /// The slice that is read: its first record, and how many.
+    /// The slice that is read: its first record, and their number.
     start: u64,
     count: u64,
     /// Records of earlier runs: from `record_count` to `first_insert`.
@@ -42,24 +42,24 @@ impl Population {
         }
     }
 
-    /// The record of an insert.
+    /// Returns the record of an insert.
     #[inline]
     pub(crate) fn inserted(&self, ordinal: u64) -> u64 {
         self.slice.inserted_record(self.first_insert, ordinal)
     }
 
-    /// Rows that were there at the start.
+    /// Returns the number of rows that existed at the start.
     fn initial(&self) -> u64 {
         self.count + (self.first_insert - self.record_count)
     }
 
-    /// Rows that are there now.
+    /// Returns the number of rows that exist now.
     #[inline]
     fn present(&self) -> u64 {
         self.initial() + self.inserts.done_below()
     }
 
-    /// The record of the row at a place below [`Self::present`]: rows of the slice, then those of
+    /// Returns the record of the row at a position below [`Self::present`]: rows of the slice, then those of
     /// earlier runs, then our own.
     #[inline]
     fn at(&self, place: u64) -> u64 {
@@ -72,7 +72,7 @@ impl Population {
         }
     }
 
-    /// The record of a number that YCSB's formulas gave: numbers from the first insert on are those of
+    /// Returns the record for a number from YCSB's formulas: numbers from the first insert on are those of
     /// our own inserts.
     #[inline]
     fn record(&self, number: u64) -> u64 {
@@ -82,13 +82,13 @@ impl Population {
         }
     }
 
-    /// The greatest number that is acknowledged.
+    /// Returns the greatest acknowledged number.
     #[inline]
     fn last(&self) -> u64 {
         self.first_insert + self.inserts.done_below() - 1
     }
 
-    /// Did the insert of the row at a place fail?
+    /// Did the insert of the row at a position fail?
     #[inline]
     fn is_missing(&self, place: u64) -> bool {
         let ordinal = place.checked_sub(self.initial());
@@ -96,7 +96,7 @@ impl Population {
     }
 }
 
-/// One virtual user's way of choosing rows.
+/// A virtual user's way of choosing rows.
 #[derive(Debug, Clone)]
 pub(crate) enum Chooser {
     // YCSB's, in its numbers of records.
@@ -104,12 +104,12 @@ pub(crate) enum Chooser {
     Scrambled(ScrambledZipfian),
     YcsbLatest(ZipfianGray),
     YcsbExponential(Exponential),
-    // By place in the population.
+    // By position in the population.
     Uniform,
     Zipf(Box<(Zipf, Permutation)>),
     Latest(Zipf),
     Exponential(Exponential),
-    // The same in both.
+    // Identical in both.
     Sequential,
     Hotspot(Hotspot),
 }
@@ -150,14 +150,14 @@ impl Chooser {
         }
     }
 
-    /// A record that is there, as far as acknowledgements tell.
+    /// Returns a record that exists, as far as acknowledgements show.
     #[inline]
     pub(crate) fn draw(&mut self, rows: &Population, random: &mut SplitMix64) -> u64 {
         match self {
             Self::YcsbUniform => rows.start + random.below(rows.count),
             Self::Scrambled(zipfian) => loop {
                 let number = rows.start + zipfian.draw(random);
-                // Slots of rows that are not there yet keep their ranks for later.
+                // Slots of rows that do not exist yet keep their ranks for later.
                 if number <= rows.last() {
                     return rows.record(number);
                 }
@@ -186,7 +186,7 @@ impl Chooser {
         for _ in 0..REDRAWS_MAX {
             let present = rows.present();
             let place = match self {
-                // New rows get the coldest ranks, so that hot ones stay what they are.
+                // New rows get the coldest ranks, so that hot ones remain the same.
                 Self::Zipf(zipf) => {
                     let (ranks, places) = zipf.as_mut();
                     Some(places.apply(ranks.draw_of(present, random)))
@@ -203,7 +203,7 @@ impl Chooser {
     }
 }
 
-/// YCSB's range for scrambled draws, which leaves room for the rows that a run is going to insert.
+/// Returns YCSB's range for scrambled draws, which leaves room for the rows that a run is going to insert.
 fn scrambled_slots(settings: &YcsbSettings) -> u64 {
     let operations = settings.operation_count.unwrap_or(0) as f64;
     let to_come = floor_u64(operations * settings.proportions[2] * 2.0);

@@ -1,8 +1,8 @@
-//! What is wrong with a YCSB configuration.
+//! Defines errors of a YCSB configuration.
 
 use crate::generators::length::HistogramError;
 
-/// Why a workload cannot be made.
+/// Why a workload cannot be created.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum YcsbError {
     #[error("line {line}: \\u must be followed by four hexadecimal digits")]

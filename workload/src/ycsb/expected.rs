@@ -1,4 +1,4 @@
-//! What the collection must hold after a load or a run.
+//! Defines what the collection must hold after a load or a run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,20 +15,20 @@ use crate::verification::ExpectedData;
 pub struct YcsbExpected {
     table: String,
     rows: Rows,
-    /// First record, and how many of it: of the load.
+    /// The slice of the load: its first record, and their number.
     start: u64,
     count: u64,
-    /// Documents that were there before the run.
+    /// Documents that existed before the run.
     before: u64,
-    /// Does nobody else write into the collection?
+    /// True if nobody else writes to the collection.
     is_whole: bool,
     run: Option<YcsbRun>,
-    /// Keys cannot be turned back into numbers, so those drawn are kept.
+    /// Numbers of the keys drawn, which cannot be recovered from the keys.
     drawn: Mutex<HashMap<String, u64>>,
 }
 
 impl YcsbExpected {
-    /// After the load of a slice.
+    /// Returns the expectation after the load of a slice.
     pub fn after_load(settings: &YcsbSettings) -> Self {
         Self {
             table: settings.table.clone(),
@@ -42,7 +42,7 @@ impl YcsbExpected {
         }
     }
 
-    /// After a run on the data of a load, all clients' slices and earlier runs included.
+    /// Returns the expectation after a run on loaded data, including all clients' slices and earlier runs.
     pub fn after_run(run: &YcsbRun) -> Self {
         let settings = run.settings();
         Self {
@@ -55,8 +55,8 @@ impl YcsbExpected {
         }
     }
 
-    /// How many documents were counted before the run. Without it every record below `first_insert` is
-    /// taken to be there, which does not hold if inserts of earlier runs have failed.
+    /// Sets how many documents were counted before the run. Otherwise every record below `first_insert` is
+    /// assumed to exist, which is not true if inserts of earlier runs have failed.
     #[must_use]
     pub fn with_documents_before(self, before: u64) -> Self {
         Self { before, ..self }

@@ -1,19 +1,19 @@
-//! Which names there are, and which of them seekscope follows.
+//! Lists the known properties, and which of them seekscope supports.
 
 use super::Properties;
 
 /// How seekscope treats a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
-    /// Followed.
+    /// Supported.
     Supported,
-    /// YCSB's, but without effect here; the text says why or what to use instead.
+    /// Known to YCSB, but without effect here; the text says why or what to use instead.
     Unsupported(&'static str),
-    /// Nobody's.
+    /// Not known.
     Unknown,
 }
 
-/// What becomes of a property of this name.
+/// Returns how a property with this name is treated.
 pub fn treatment(name: &str) -> Treatment {
     if SUPPORTED.contains(&name) {
         return Treatment::Supported;
@@ -24,7 +24,7 @@ pub fn treatment(name: &str) -> Treatment {
         .map_or(Treatment::Unknown, |(_, why)| Treatment::Unsupported(why))
 }
 
-/// What to tell the user about properties that have no effect: `(name, why)`.
+/// Returns messages about properties that have no effect: `(name, why)`.
 pub fn without_effect(properties: &Properties) -> Vec<(String, &'static str)> {
     let told = |(name, _): (&str, &str)| match treatment(name) {
         Treatment::Supported => None,
@@ -80,7 +80,7 @@ const SUPPORTED: [&str; 51] = [
     "status",
     "status.interval",
     "label",
-    // Ours.
+    // Our own properties.
     "seed",
     "keyhash",
     "fieldorder",

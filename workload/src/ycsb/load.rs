@@ -1,4 +1,4 @@
-//! The load: every row of a slice, in batches, shared out among the virtual users as they go.
+//! Performs the load: every row of a slice, in batches that virtual users claim as they go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use seekscope_client::{
 
 use super::{Rows, YcsbSettings};
 
-/// Most bytes of documents in one batch: a message ends at 48 MB.
+/// Most bytes of documents in one batch: a message is limited to 48 MB.
 const BATCH_BYTES_MAX: usize = 32 << 20;
 
 /// Inserts the rows `insert_start..insert_start + load_count`.
@@ -25,7 +25,7 @@ struct Shared {
     batch: u64,
     upsert: bool,
     keep_going: bool,
-    /// The first row that nobody has claimed.
+    /// The first unclaimed row.
     next: AtomicU64,
     end: u64,
 }
@@ -49,7 +49,7 @@ impl YcsbLoad {
         }))
     }
 
-    /// Rows of one request, the last one excepted.
+    /// Returns the number of rows of each request except the last.
     pub fn batch(&self) -> u64 {
         self.0.batch
     }
@@ -75,7 +75,7 @@ impl Workload for YcsbLoad {
 
 struct Loader {
     shared: Arc<Shared>,
-    /// The present batch.
+    /// First row of the current batch.
     first: u64,
     end: u64,
     is_sent: bool,

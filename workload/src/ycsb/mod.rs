@@ -1,4 +1,4 @@
-//! YCSB: its properties, data and workloads A to F, in two editions that results name.
+//! Implements YCSB: its properties, data and workloads A to F, in two editions that results name.
 //!
 //! | | `ycsb` | `corrected` |
 //! |---|---|---|
@@ -17,9 +17,9 @@
 //! | `fieldorder` unless set | `java` (order of a HashMap) | `declared` |
 //! | `core_workload_insertion_keep_going_on_error` unless set | false: that virtual user stops | true: counted, and the run fails |
 //!
-//! In both editions, unlike YCSB: the last partial batch of a load is sent, batches are timed whole,
-//! virtual users share what is left to load, inserts of a run are sent one by one (`batchsize` is of the
-//! load), clients that insert side by side use different keys, and all draws are seeded. A read that
+//! In both editions, unlike YCSB: the last partial batch of a load is sent, batches are timed as a whole,
+//! virtual users share the rest of the load, inserts of a run are sent one by one (`batchsize` is for the
+//! load), clients that insert in parallel use different keys, and all draws are seeded. A read that
 //! `dataintegrity` finds wrong counts as the failure VERIFY of that read.
 //!
 //! Read [`settings`] first, then [`rows`] (the data), [`mod@load`] and [`run`] (virtual users).
@@ -48,17 +48,17 @@ pub use run::YcsbRun;
 pub use settings::YcsbSettings;
 pub use slices::ClientSlice;
 
-/// Whose rules are followed; see the module.
+/// The edition whose rules are followed; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Edition {
-    /// Those of YCSB (its sources of April 2026) to the bit, so that results can be compared with its.
+    /// YCSB's rules (its sources of April 2026) to the bit, so that results can be compared with YCSB's.
     #[default]
     Ycsb,
     Corrected,
 }
 
 impl Edition {
-    /// As in results and on the command line.
+    /// Returns the name used in results and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ycsb => "ycsb",
@@ -70,7 +70,7 @@ impl Edition {
 /// The letters of the core workloads.
 pub const WORKLOADS: [char; 6] = ['a', 'b', 'c', 'd', 'e', 'f'];
 
-/// A core workload as a property file.
+/// Returns a core workload as a property file.
 pub fn workload_text(letter: char) -> Result<&'static str, YcsbError> {
     Ok(match letter.to_ascii_lowercase() {
         'a' => include_str!("workloads/workloada.properties"),
@@ -87,7 +87,7 @@ pub fn workload_text(letter: char) -> Result<&'static str, YcsbError> {
     })
 }
 
-/// A core workload's properties.
+/// Returns a core workload's properties.
 pub fn workload(letter: char) -> Result<Properties, YcsbError> {
     Properties::parse(workload_text(letter)?)
 }

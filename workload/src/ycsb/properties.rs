@@ -1,4 +1,4 @@
-//! Java's `.properties` text, as `java.util.Properties.load` reads it.
+//! Parses Java's `.properties` text like `java.util.Properties.load`.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::YcsbError;
 pub struct Properties(BTreeMap<String, String>);
 
 impl Properties {
-    /// Comments (`#`, `!`), continued lines, the separators `=`, `:` and blanks, and escapes. The only
-    /// error is a `\u` without four hexadecimal digits, as in Java.
+    /// Handles comments (`#`, `!`), continued lines, the separators `=`, `:` and blanks, and escapes. The
+    /// only error is a `\u` without four hexadecimal digits, as in Java.
     pub fn parse(text: &str) -> Result<Self, YcsbError> {
         let mut properties = Self::default();
         for (line, logical) in logical_lines(text) {
@@ -25,7 +25,7 @@ impl Properties {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Takes over all of `other`'s, as with several `-P` and `-p` in a row.
+    /// Adds all of `other`'s, as with several consecutive `-P` and `-p`.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -34,16 +34,17 @@ impl Properties {
         self.0.get(name).map(String::as_str)
     }
 
-    /// By name.
+    /// Returns them in order of name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 }
 
-/// Lines with their continuations, comments and empty ones left out; with the number of their first.
+/// Returns lines with their continuations, without comments and empty ones; each with the number of its
+/// first.
 fn logical_lines(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
-    // Java ends lines at \n, \r and \r\n; the empty lines that \r\n makes here do no harm, but a
-    // continued line must not meet them.
+    // Java ends lines at \n, \r and \r\n; the empty lines that \r\n produces here do no harm, but a continued
+    // line must not meet them.
     let mut lines = text
         .split('\n')
         .flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
@@ -74,7 +75,7 @@ fn is_continued(line: &str) -> bool {
     backslashes % 2 == 1
 }
 
-/// The name ends at the first separator that is not escaped.
+/// Splits a line; the name ends at the first separator that is not escaped.
 fn split(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line
@@ -91,9 +92,9 @@ fn split(line: &str) -> (&str, &str) {
     (name, value.trim_start_matches(BLANKS))
 }
 
-/// `None`: `\u` without its digits.
+/// Resolves escapes; `None` for a `\u` without its digits.
 fn unescaped(text: &str) -> Option<String> {
-    // Two `\u` may make one character, so the text is put together as UTF-16.
+    // Two `\u` may form one character, so the text is assembled as UTF-16.
     let mut units = Vec::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -168,7 +169,7 @@ mod tests {
         assert!(Properties::parse("a=\\u+123").is_err());
     }
 
-    /// A text that Java's `store` would write for any pair.
+    /// Returns a text that Java's `store` would write for any pair.
     fn escaped(text: &str) -> String {
         text.chars()
             .map(|character| match character {

@@ -1,4 +1,4 @@
-//! Properties read one by one, with the ranges that make sense.
+//! Reads properties one by one, and checks their ranges.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use crate::generators::{
     ByteOrder, Hotspot, LengthDistribution, length::LengthHistogram, zipfian_gray::YCSB_THETA,
 };
 
-/// Most fields of a row, and most bytes of its values: MongoDB's documents end at 16 MiB.
+/// Most fields of a row, and most bytes of its values: MongoDB's documents are limited to 16 MiB.
 const FIELDS_MAX: u64 = 10_000;
 const ROW_BYTES_MAX: usize = 16 << 20;
 /// YCSB counts in 32 bits.
@@ -78,7 +78,7 @@ impl Reader<'_> {
             })
     }
 
-    /// As Java's `Boolean.parseBoolean`, except that what is neither true nor false is refused.
+    /// Parses like Java's `Boolean.parseBoolean`, except that anything other than true and false is rejected.
     pub(super) fn boolean(&self, name: &'static str, default: bool) -> Result<bool, YcsbError> {
         let Some(text) = self.properties.get(name) else {
             return Ok(default);

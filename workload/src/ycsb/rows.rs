@@ -1,4 +1,4 @@
-//! Keys and documents: pure functions of the settings and a record's number.
+//! Generates keys and documents: pure functions of the settings and a record's number.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use crate::generators::{
     ByteOrder, Compressible, LengthDistribution, fnv1a_64_abs, integrity, printable, stream_seed,
 };
 
-/// What every key begins with.
+/// Prefix of every key.
 const KEY_PREFIX: &str = "user";
 
 /// The data set of a workload.
 #[derive(Debug, Clone)]
 pub struct Rows {
     seed: u64,
-    /// How record numbers are hashed; `None`: they are not.
+    /// How record numbers are hashed; `None`: not hashed.
     key_hash: Option<ByteOrder>,
     zero_padding: usize,
     field_names: Vec<String>,
     field_numbers: HashMap<String, usize>,
-    /// Numbers of fields as documents have them.
+    /// Numbers of fields in the documents' order.
     order: Vec<usize>,
     lengths: LengthDistribution,
     values: ValueKind,
@@ -33,7 +33,7 @@ pub struct Rows {
     tag_digits: usize,
 }
 
-/// Room that checks use again.
+/// Buffers that checks reuse.
 #[derive(Debug, Default, Clone)]
 pub struct CheckBuffers {
     key: String,
@@ -69,14 +69,14 @@ impl Rows {
         &self.field_names
     }
 
-    /// Most bytes of a row's document.
+    /// Returns the largest size of a row's document, bytes.
     pub fn document_bytes_max(&self) -> usize {
         let names: usize = self.field_names.iter().map(String::len).sum();
         let values = self.field_names.len() * (self.lengths.bounds().1 + 7);
         names + values + KEY_PREFIX.len() + self.zero_padding.max(20) + 16
     }
 
-    /// The key of a record replaces what is in `key`.
+    /// Replaces the contents of `key` with the key of a record.
     #[inline]
     pub fn key(&self, record: u64, key: &mut String) {
         key.clear();
@@ -100,21 +100,21 @@ impl Rows {
         key.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
     }
 
-    /// The document as loaded: `_id` and all fields.
+    /// Writes the document as loaded: `_id` and all fields.
     pub fn document(&self, record: u64, key: &str, out: &mut BsonWriter) {
         out.begin().string("_id", key);
         self.all_fields(record, key, 0, out);
         out.end();
     }
 
-    /// All fields of a revision, as elements.
+    /// Writes all fields of a revision, as elements.
     pub fn all_fields(&self, record: u64, key: &str, revision: u64, out: &mut BsonWriter) {
         for &field in &self.order {
             self.field(record, key, field, revision, out);
         }
     }
 
-    /// One field of a revision, as an element.
+    /// Writes one field of a revision, as an element.
     pub fn field(&self, record: u64, key: &str, field: usize, revision: u64, out: &mut BsonWriter) {
         let (mut random, length) = self.stream(record, field, revision);
         let name = &self.field_names[field];
@@ -123,7 +123,7 @@ impl Rows {
         self.fill(bytes, key, name, tag, &mut random);
     }
 
-    /// What a value is drawn from; its length is drawn first.
+    /// Returns the stream that a value is drawn from, and its length, which is drawn first.
     fn stream(&self, record: u64, field: usize, revision: u64) -> (SplitMix64, usize) {
         let seed = stream_seed(&[self.seed, record, field as u64, revision]);
         let mut random = SplitMix64::new(seed);
@@ -148,13 +148,14 @@ impl Rows {
         }
     }
 
-    /// A revision within the range that values can tell.
+    /// Returns a revision within the range that values can represent.
     #[inline]
     pub fn revision(&self, any: u64) -> u64 {
         any & tag_mask(self.tag_digits)
     }
 
-    /// Revisions are shifted by a number of each value's own, lest equal ones compress.
+    /// Returns a value's tag. Revisions are shifted by a number specific to each value, lest equal ones
+    /// compress.
     fn tag(&self, record: u64, field: usize, revision: u64) -> u64 {
         self.revision(self.shift(record, field).wrapping_add(revision))
     }
@@ -168,8 +169,8 @@ impl Rows {
         Some(self.revision(tag.wrapping_sub(self.shift(record, field))))
     }
 
-    /// The revision that comes after what a record's document holds in `field`, or in its first field
-    /// if it lacks that one. `None`: its values are not ours.
+    /// Returns the revision after the one in `field` of a record's document, or in its first field if it
+    /// lacks that one. `None`: its values are not ours.
     pub fn next_revision(&self, record: u64, document: &RawDocument, field: usize) -> Option<u64> {
         let (field, value) = match document.get(&self.field_names[field]).ok()? {
             Some(value) => (field, value),
@@ -184,13 +185,13 @@ impl Rows {
         Some(self.revision(revision.wrapping_add(1)))
     }
 
-    /// Is this the whole row of a record, in any revision?
+    /// Is this the complete row of a record, in any revision?
     pub fn is_row(&self, record: u64, document: &RawDocument, room: &mut CheckBuffers) -> bool {
         self.is_part_of_row(record, document, room) == Some(self.field_names.len())
     }
 
-    /// How many fields of a record's row this document has; `None` if anything in it does not belong
-    /// to the row. What random values hold cannot be known, so there it is key and shape that count.
+    /// Returns how many fields of a record's row this document has; `None` if anything in it does not belong
+    /// to the row. The contents of random values are unknown, so only key and shape are checked in that case.
     pub fn is_part_of_row(
         &self,
         record: u64,

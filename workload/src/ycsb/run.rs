@@ -1,4 +1,4 @@
-//! The run: reads, updates, inserts, scans and read-modify-writes, drawn by their proportions.
+//! Performs the run: reads, updates, inserts, scans and read-modify-writes, drawn by their proportions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::rows::CheckBuffers;
 use super::{ClientSlice, Edition, Rows, YcsbError, YcsbSettings};
 use crate::generators::{Weighted, stream_seed};
 
-/// What is drawn; in the order of YCSB's choice and of results.
+/// The kinds of transaction; in the order of YCSB's choice and of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
@@ -54,18 +54,19 @@ struct Shared {
     settings: YcsbSettings,
     slice: ClientSlice,
     operations: Vec<Operation>,
-    /// The place of each kind in `operations`.
+    /// The index of each kind in `operations`.
     ids: [OperationId; 5],
     choice: Weighted<Kind>,
     rows: Rows,
     population: Population,
     inserted: AtomicU64,
-    /// What every virtual user's chooser begins as.
+    /// Initial state of every virtual user's chooser.
     chooser: Chooser,
 }
 
 impl YcsbRun {
-    /// `slice`: which of several clients this is; it decides the keys of inserts and the random draws.
+    /// Creates the run; `slice`: which of several clients this is, which determines the keys of inserts and
+    /// the random draws.
     pub fn new(settings: YcsbSettings, slice: ClientSlice) -> Result<Self, YcsbError> {
         let weights: [(Kind, f64); 5] =
             std::array::from_fn(|at| (KINDS[at], settings.proportions[at]));
@@ -108,18 +109,18 @@ impl YcsbRun {
         &self.0.rows
     }
 
-    /// Inserts that the server acknowledged.
+    /// Returns the number of inserts that the server acknowledged.
     pub fn inserted(&self) -> u64 {
         self.0.inserted.load(Ordering::Relaxed)
     }
 
-    /// Inserts that were begun, whatever became of them.
+    /// Returns the number of inserts that were begun, whatever their outcome.
     pub fn handed_out(&self) -> u64 {
         self.0.population.inserts.claimed()
     }
 
-    /// The record of an insert, if all up to it have ended and it was acknowledged. In the `ycsb`
-    /// edition nobody knows which inserts failed, so there it may be missing after all.
+    /// Returns the record of an insert, if all up to it have ended and it was acknowledged. In the `ycsb`
+    /// edition it is unknown which inserts failed, so it may be missing there after all.
     pub fn inserted_record(&self, ordinal: u64) -> Option<u64> {
         let Shared { population, .. } = &*self.0;
         let is_there =
@@ -132,7 +133,7 @@ impl YcsbRun {
         self.0.slice.count == 1
     }
 
-    /// The greatest record that this client tried to insert, acknowledged or not. A later run on the
+    /// Returns the greatest record that this client tried to insert, acknowledged or not. A later run on the
     /// same data must begin beyond it (`firstinsert`), or its inserts find their keys taken.
     pub fn highest_inserted(&self) -> Option<u64> {
         let population = &self.0.population;
@@ -171,20 +172,20 @@ struct Runner {
     shared: Arc<Shared>,
     random: SplitMix64,
     chooser: Chooser,
-    // The present transaction.
+    // The current transaction.
     kind: Kind,
-    /// Requests of it that were sent.
+    /// Number of its requests that were sent.
     sent: u8,
     key: String,
     record: u64,
-    /// Of an insert.
+    /// Ordinal of an insert.
     ordinal: u64,
-    /// Read or written where it is one field only.
+    /// The field that is read or written, if only one is.
     field: usize,
-    /// Of the values that are written.
+    /// Revision of the values that are written.
     revision: u64,
     scan_length: usize,
-    /// Room that is used again.
+    /// Buffers that are reused.
     document: BsonWriter,
     room: CheckBuffers,
 }
@@ -262,7 +263,7 @@ impl Shared {
 }
 
 impl Runner {
-    /// What the next request of the transaction counts as.
+    /// Returns the kind that the transaction's next request counts as.
     fn part(&self) -> Option<Kind> {
         match (self.kind, self.sent) {
             (Kind::ReadModifyWrite, 0) => Some(Kind::Read),
@@ -387,7 +388,7 @@ impl Runner {
         Verdict::Good
     }
 
-    /// The write is to be the successor of what was read.
+    /// Makes the write the successor of what was read.
     fn take_over(&mut self, document: Option<&RawDocument>) -> Verdict {
         let rows = &self.shared.rows;
         match document.and_then(|document| rows.next_revision(self.record, document, self.field)) {
@@ -408,7 +409,7 @@ fn written(outcome: Result<&Reply<'_>, &Failure>) -> Verdict {
     }
 }
 
-/// The statement that replaces a row, or inserts it.
+/// Writes the statement that replaces a row, or inserts it.
 pub(super) fn replacement(key: &str, document: &[u8], out: &mut BsonWriter) {
     out.begin().begin_document("q").string("_id", key).end();
     out.document("u", document).boolean("upsert", true).end();

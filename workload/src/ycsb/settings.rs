@@ -1,4 +1,4 @@
-//! Properties with their meanings: defaults, ranges, and what the two editions make of them.
+//! Interprets properties: defaults, ranges, and their meaning in the two editions.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use super::reading::Reader;
 use super::{Edition, Properties, YcsbError};
 use crate::generators::{ByteOrder, Hotspot, LengthDistribution};
 
-/// Rows of one insert: what MongoDB takes in one command.
+/// Most rows of one insert: MongoDB's limit for one command.
 const BATCH_MAX: u64 = 100_000;
 
 /// How rows are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RequestDistribution {
     Uniform,
-    /// Exact, with any exponent from 0 on: `zipfian` of the corrected edition.
+    /// Exact, with any exponent from 0 on: `zipfian` in the corrected edition.
     Zipf {
         theta: f64,
     },
-    /// YCSB's `zipfian`, by name `zipfian-ycsb` in both editions.
+    /// YCSB's `zipfian`, named `zipfian-ycsb` in both editions.
     ScrambledZipfian,
     Latest {
         theta: f64,
@@ -34,12 +34,12 @@ pub enum RequestDistribution {
 /// The order of fields in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldOrder {
-    /// That of a Java HashMap, as YCSB sends them.
+    /// The order of a Java HashMap, in which YCSB sends them.
     Java,
     Declared,
 }
 
-/// What the fields hold.
+/// The contents of the fields.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueKind {
     /// YCSB's random printable bytes.
@@ -55,32 +55,32 @@ pub enum ValueKind {
 pub struct YcsbSettings {
     pub edition: Edition,
     pub seed: u64,
-    /// The collection.
+    /// Name of the collection.
     pub table: String,
-    /// Rows that exist, or will after the load.
+    /// Number of rows that exist, or will after the load.
     pub record_count: u64,
-    /// Operations of the run, `None` = until stopped.
+    /// Number of operations of the run, `None` = until stopped.
     pub operation_count: Option<u64>,
-    /// First record of this client's slice, and how many.
+    /// First record of this client's slice, and their number.
     pub insert_start: u64,
     pub insert_count: u64,
-    /// Rows that the load writes, from `insert_start` on.
+    /// Number of rows that the load writes, from `insert_start` on.
     pub load_count: u64,
     /// First record that the run inserts.
     pub first_insert: u64,
     /// `threadcount`: operations in flight.
     pub in_flight: usize,
-    /// `target`: operations per second over all virtual users; `None` = as fast as the server goes.
+    /// `target`: operations per second over all virtual users; `None` = as fast as possible.
     pub target_per_s: Option<f64>,
     pub max_execution: Option<Duration>,
     pub field_names: Vec<String>,
     pub field_order: FieldOrder,
     pub lengths: LengthDistribution,
     pub values: ValueKind,
-    /// `dataintegrity`: reads are compared with what the row must be.
+    /// `dataintegrity`: reads are compared with the expected row.
     pub check_reads: bool,
     pub read_all_fields: bool,
-    /// Name every field in the projection instead of having none.
+    /// Names every field in the projection instead of sending no projection.
     pub read_by_name: bool,
     pub write_all_fields: bool,
     /// Weights: read, update, insert, scan, read-modify-write.
@@ -92,21 +92,22 @@ pub struct YcsbSettings {
     pub key_hash: ByteOrder,
     /// Least number of digits in a key.
     pub zero_padding: usize,
-    /// Of the load.
+    /// Retries of inserts of the load.
     pub insert_retries: u32,
     pub insert_retry_pause: Duration,
-    /// A virtual user that failed to insert goes on with its load.
+    /// A virtual user whose insert failed continues with its load.
     pub keep_going: bool,
-    /// Rows of one insert of the load.
+    /// Rows per insert of the load.
     pub batch: u64,
     /// Rows are replaced where they exist.
     pub upsert: bool,
-    /// In per cent, of the summary.
+    /// Percentiles of the summary, in per cent.
     pub percentiles: Vec<f64>,
 }
 
 impl YcsbSettings {
-    /// `histogram`: the text of the file that `fieldlengthhistogram` names ([`histogram_file`]).
+    /// Creates the settings; `histogram` is the text of the file that `fieldlengthhistogram` names
+    /// ([`histogram_file`]).
     pub fn new(
         properties: &Properties,
         edition: Edition,
@@ -178,7 +179,7 @@ impl YcsbSettings {
         })
     }
 
-    /// Every setting by its property's name, for the run's record.
+    /// Returns every setting by its property's name, for the run's record.
     pub fn resolved(&self) -> Vec<(&'static str, String)> {
         let proportions = [
             "readproportion",
@@ -248,7 +249,7 @@ impl YcsbSettings {
     }
 }
 
-/// The file whose text [`YcsbSettings::new`] wants, if any.
+/// Returns the file whose text [`YcsbSettings::new`] requires, if any.
 pub fn histogram_file(properties: &Properties) -> Option<&str> {
     (properties.get("fieldlengthdistribution") == Some("histogram"))
         .then(|| properties.get("fieldlengthhistogram").unwrap_or("hist.txt"))

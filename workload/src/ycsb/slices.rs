@@ -1,37 +1,37 @@
-//! How several clients share one data set.
+//! Divides one data set among several clients.
 
-/// Which of how many clients.
+/// One of several clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientSlice {
-    /// From 0.
+    /// Number of the client, from 0.
     pub index: u64,
     pub count: u64,
 }
 
 impl Default for ClientSlice {
-    /// The only one.
+    /// Returns the only client.
     fn default() -> Self {
         Self { index: 0, count: 1 }
     }
 }
 
 impl ClientSlice {
-    /// `None` unless the index is below the count.
+    /// Creates the slice; `None` unless the index is below the count.
     pub fn new(index: u64, count: u64) -> Option<Self> {
         (index < count).then_some(Self { index, count })
     }
 
-    /// What this client loads of `records` rows: `insertstart` and `insertcount`. Slices differ by one
-    /// row at most; the first are the longer ones.
+    /// Returns what this client loads of `records` rows: `insertstart` and `insertcount`. Slices differ by at
+    /// most one row; the first are the longer ones.
     pub fn load(self, records: u64) -> (u64, u64) {
         let (share, rest) = (records / self.count, records % self.count);
         let start = self.index * share + self.index.min(rest);
         (start, share + u64::from(self.index < rest))
     }
 
-    /// The record of this client's insert number `ordinal` (from 0) in a run: from `first_insert` on,
-    /// clients take turns, so that none waits for another and none takes another's key. Rows that were
-    /// loaded are read by all clients.
+    /// Returns the record of this client's insert number `ordinal` (from 0) in a run: from `first_insert` on,
+    /// clients take turns, so that none waits for another and none uses another's key. Loaded rows are read
+    /// by all clients.
     #[inline]
     pub fn inserted_record(self, first_insert: u64, ordinal: u64) -> u64 {
         first_insert

@@ -1,15 +1,15 @@
-//! YCSB's summary as text, which scripts parse: `[METRIC], name, value`, a line each.
+//! Formats YCSB's summary as text, which scripts parse: `[METRIC], name, value`, a line each.
 
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct YcsbFigures<'a> {
     pub run_time_ns: u64,
     pub operations: &'a [YcsbOperation<'a>],
-    /// In per cent.
+    /// Percentiles in per cent.
     pub percentiles: &'a [f64],
 }
 
@@ -18,11 +18,11 @@ pub struct YcsbFigures<'a> {
 pub struct YcsbOperation<'a> {
     /// "READ", "READ-MODIFY-WRITE", ….
     pub name: &'a str,
-    /// How many count towards the throughput: none where they are parts of a read-modify-write.
+    /// Number that counts towards the throughput: 0 for parts of a read-modify-write.
     pub counts: u64,
-    /// Times of those that ended well, ns.
+    /// Times of the successful ones, ns.
     pub times: &'a Histogram<u64>,
-    /// Those that ended badly, by name; names that YCSB lacks become ERROR.
+    /// Failed ones, by name; names that YCSB lacks become ERROR.
     pub errors: &'a [(String, u64)],
 }
 
@@ -39,8 +39,8 @@ const STATUSES: [&str; 8] = [
 ];
 const NS_PER_US: f64 = 1_000.0;
 
-/// The lines that YCSB prints at its end, except those on Java's garbage collectors. Times are those of
-/// operations that ended well; throughput leaves failures out, unlike YCSB's.
+/// Returns the lines that YCSB prints at its end, except those on Java's garbage collectors. Times are those
+/// of successful operations; throughput excludes failures, unlike YCSB's.
 pub fn ycsb_output(figures: &YcsbFigures<'_>) -> String {
     let mut text = String::new();
     let done: u64 = figures.operations.iter().map(|op| op.counts).sum();
@@ -79,7 +79,7 @@ fn times(text: &mut String, operation: &YcsbOperation<'_>, percentiles: &[f64]) 
     }
 }
 
-/// Rounded.
+/// Converts to µs, rounded.
 fn us(ns: u64) -> u64 {
     ns.saturating_add(500) / 1_000
 }
@@ -104,7 +104,7 @@ fn returns(text: &mut String, operation: &YcsbOperation<'_>) {
     }
 }
 
-/// YCSB's status for a failure's name.
+/// Returns YCSB's status for a failure's name.
 fn status_of(error: &str) -> &'static str {
     STATUSES
         .into_iter()
@@ -117,7 +117,7 @@ fn line(text: &mut String, metric: &str, name: &str, value: impl std::fmt::Displ
     let _ = writeln!(text, "[{metric}], {name}, {value}");
 }
 
-/// As YCSB names percentiles: 50th, 91st, 99.9.
+/// Formats a percentile as in YCSB: 50th, 91st, 99.9.
 fn ordinal(percentile: f64) -> String {
     if percentile.fract() != 0.0 {
         return format!("{percentile}");

@@ -28,7 +28,7 @@ use crate::exit::Usage;
 
 use phases::{Part, Phases};
 
-/// Written by hand: more is a mistake.
+/// Workloads are written by hand: a larger file is a mistake.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command.
@@ -44,7 +44,7 @@ pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<Strin
     stage.end(worked, &demands, &args.keep.output, Show::Tables)
 }
 
-/// Refuses what cannot be loaded once and run many times.
+/// Refuses a workload that cannot be loaded once and run many times.
 pub fn check_repeatable(args: &RunArgs) -> Result<()> {
     let (plan, _) = plan_of(args)?;
     let loads = |phase: &PhasePlan| phase.roles.iter().any(RolePlan::is_load);
@@ -55,7 +55,7 @@ pub fn check_repeatable(args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// How long a run of its other phases takes, where all of them say so.
+/// Returns how long a run of the phases that do not load takes; `None` unless all of them say so.
 pub fn duration(args: &RunArgs) -> Option<Duration> {
     let (plan, _) = plan_of(args).ok()?;
     let phases = plan.phases.iter().filter(|phase| Part::Rest.has(phase));
@@ -67,7 +67,7 @@ pub fn duration(args: &RunArgs) -> Option<Duration> {
     lengths.sum()
 }
 
-/// Its loading phases, for runs to come.
+/// Runs the loading phases, for later runs.
 pub async fn load_once(
     args: &RunArgs,
     stage: &mut Stage,
@@ -91,7 +91,7 @@ pub async fn load_once(
     data::end_load(target, database, &wanted.name).await
 }
 
-/// Its other phases, on loaded data.
+/// Runs the other phases, on loaded data.
 pub async fn run_once(
     args: &RunArgs,
     stage: &mut Stage,
@@ -110,7 +110,7 @@ pub async fn run_once(
     phases.run(stage).await
 }
 
-/// The workload with its text.
+/// Returns the workload and its text.
 fn plan_of(args: &RunArgs) -> Result<(Plan, String)> {
     let text = text_of(&args.workload)?;
     let options = PlanOptions {
@@ -128,7 +128,7 @@ fn plan_of(args: &RunArgs) -> Result<(Plan, String)> {
     Ok((plan, text))
 }
 
-/// A file's text, or that of a workload that comes with seekscope.
+/// Returns the text of a file, or of a workload that comes with seekscope.
 fn text_of(workload: &str) -> Result<String> {
     let path = Path::new(workload);
     if let (false, Some(builtin)) = (path.exists(), builtin(workload)) {
@@ -157,7 +157,7 @@ fn slice(args: &RunArgs) -> Slice {
 fn measurement(args: &RunArgs, plan: &Plan, text: &str) -> BenchMeasurement {
     let mut settings = BTreeMap::from([
         ("file".into(), args.workload.clone()),
-        // The whole of it: a run can be repeated from its records.
+        // The whole text, so that a run can be repeated from its records.
         ("text".into(), text.into()),
         ("scale".into(), args.scale.to_string()),
     ]);

@@ -1,4 +1,4 @@
-//! A workload's phases, one after the other; the roles of each at the same time.
+//! Runs a workload's phases one after the other, and the roles of each phase at the same time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use super::super::stage::{AtOnce, Stage, StepDone, StepPlan};
 use super::super::target::Target;
 use crate::args::RunArgs;
 
-/// The phases of a workload, ready to be run.
+/// The phases of a workload, ready to run.
 pub struct Phases<'a> {
     pub args: &'a RunArgs,
     pub plan: &'a Plan,
     pub target: &'a Target,
     pub part: Part,
-    /// Put before the names of steps, which are unique in a run.
+    /// Prefix of the names of steps, which are unique in a run.
     pub prefix: &'a str,
     pub watch: Option<Watch>,
 }
 
-/// Which of the phases.
+/// A part of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     All,
-    /// Those that load, with the indexes before and after them.
+    /// The loading phases, with the indexes before and after them.
     Loads,
-    /// The others, on data that were loaded before. What an earlier process wrote is not verified.
+    /// The others, on data loaded before. What an earlier process wrote is not verified.
     Rest,
 }
 
@@ -54,7 +54,7 @@ impl Part {
 type Reached = HashMap<(String, String), f64>;
 
 impl Phases<'_> {
-    /// Returns what the roles of the last phase came to.
+    /// Runs the phases. Returns the results of the roles of the last phase.
     pub async fn run(&self, stage: &mut Stage) -> Result<Vec<StepDone>> {
         let mut reached = Reached::new();
         let (mut in_doubt, mut last) = (0, Vec::new());
@@ -150,8 +150,8 @@ impl Phases<'_> {
         }
     }
 
-    /// Several processes know only what they wrote themselves; what was left out by an operation of a
-    /// kind that is not counted is not verified.
+    /// Verifies what was written. Each of several processes knows only what it wrote itself; what an operation
+    /// of a kind that is not counted left out is not verified.
     async fn verify(&self, stage: &mut Stage, index: usize, in_doubt: u64) -> Result<()> {
         let collections = self.plan.collections.iter().map(ExpectedCollection::new);
         let expected: Vec<ExpectedCollection<'_>> = collections.collect();
@@ -162,7 +162,7 @@ impl Phases<'_> {
     }
 }
 
-/// What the role came to without its warm-up.
+/// Returns the role's rate of transactions without its warm-up.
 fn rate(step: &BenchStep, ended: &Ended) -> f64 {
     if step.throughput_per_s > 0.0 {
         return step.throughput_per_s;
@@ -171,7 +171,7 @@ fn rate(step: &BenchStep, ended: &Ended) -> f64 {
     ended.transactions as f64 * 1e9 / elapsed_ns as f64
 }
 
-/// As results name it.
+/// Converts the arrivals to their form in results.
 fn record(arrivals: language::Arrivals) -> Arrivals {
     match arrivals {
         language::Arrivals::Constant(per_s) => Arrivals::Constant { per_s },

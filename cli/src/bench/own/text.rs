@@ -17,12 +17,12 @@ use crate::exit::Usage;
 use crate::output;
 use crate::progress::Progress;
 
-/// Names of workloads that come with seekscope.
+/// Returns the names of the workloads that come with seekscope.
 pub fn names() -> Vec<&'static str> {
     BUILTINS.iter().map(|builtin| builtin.name).collect()
 }
 
-/// `seekscope bench print`.
+/// Runs `seekscope bench print`.
 pub fn print(args: &PrintArgs) -> Result<()> {
     let Some(name) = &args.workload else {
         return match args.output.json {
@@ -39,7 +39,7 @@ pub fn print(args: &PrintArgs) -> Result<()> {
     show(name, found.text, args.output.json)
 }
 
-/// `seekscope bench sample`.
+/// Runs `seekscope bench sample`.
 pub async fn sample(args: &SampleArgs) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let (observed, collection) = observe(args, progress).await?;

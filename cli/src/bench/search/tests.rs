@@ -7,9 +7,9 @@ fn slo() -> Slo {
     parse_slo("p99=20ms").unwrap()
 }
 
-/// A server that answers in 1 ms up to `capacity`, and in a second beyond; long steps only up to
-/// `lasting`. `disturbed` is the number of a probe
-/// that others slow down; `is_late` says where the client does.
+/// A server that answers in 1 ms up to `capacity`, and in a second beyond; in long steps only up to `lasting`.
+/// `disturbed` is the number of a probe that others slow down; `is_late` tells for which probes the client is
+/// late.
 #[derive(Clone, Copy)]
 struct Made {
     capacity: f64,
@@ -111,7 +111,7 @@ fn what_does_not_last_is_lowered() {
     assert!(!missed(&found).is_empty() && found.missed_from_per_s > Some(maximum));
     let never = lasting(100.0);
     assert!(!never.confirmed);
-    // What longer steps missed is no limit above what short ones met.
+    // What longer steps missed is not a limit above what short ones met.
     let maximum = never.maximum_per_s.unwrap();
     assert!(never.missed_from_per_s > Some(maximum), "{never:?}");
     let missed = missed(&never);
@@ -138,14 +138,14 @@ fn one_disturbed_probe_sends_nobody_down() {
 
 #[test]
 fn a_late_client_tells_nothing() {
-    // Now and then it is late: another probe tells.
+    // The client is late now and then: another probe decides.
     let (found, _) = searched(Made {
         is_late: |n, _| n % 3 == 0,
         ..CALM
     });
     let maximum = found.saturation.maximum_per_s.unwrap();
     assert!((950.0..=1000.0).contains(&maximum), "{maximum}");
-    // It cannot send more than half of what the server does.
+    // The client cannot send more than half of what the server can take.
     let (found, _) = searched(Made {
         is_late: |_, per_s| per_s > 500.0,
         ..CALM

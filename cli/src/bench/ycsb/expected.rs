@@ -1,5 +1,5 @@
-//! What must be in the collection after a run: with records of earlier runs that were broken off,
-//! whose last inserts may or may not be there.
+//! What must be in the collection after a run, including records of earlier runs that were broken off, whose
+//! last inserts may or may not be there.
 
 use mongodb::bson::{Bson, RawDocument};
 use seekscope_stats::SplitMix64;
@@ -7,15 +7,16 @@ use seekscope_workload::ExpectedData;
 use seekscope_workload::ycsb::expected::YcsbExpected;
 use seekscope_workload::ycsb::{YcsbRun, YcsbSettings};
 
-/// Rows of the load are read back; everything is counted from what was there before the run.
+/// The data expected after gaps: loaded rows are read back; the count starts from what was there before the
+/// run.
 pub struct AfterGaps {
     loaded: YcsbExpected,
-    /// Unknown where other clients insert too.
+    /// Expected count; unknown where other clients insert too.
     count: Option<u64>,
 }
 
 impl AfterGaps {
-    /// `counted_before`: documents before the run; `None` of one of several clients.
+    /// `counted_before`: documents before the run; `None` for one of several clients.
     pub fn new(settings: &YcsbSettings, run: &YcsbRun, counted_before: Option<u64>) -> Self {
         Self {
             loaded: YcsbExpected::after_load(settings),

@@ -28,9 +28,9 @@ use crate::args::YcsbArgs;
 use crate::environment::Environment;
 use crate::exit::Usage;
 
-/// Of its entry in the database.
+/// Name of the data set's entry in the database.
 const DATA_SET: &str = "ycsb";
-/// Settings that change what documents hold.
+/// Settings that affect the contents of documents.
 const OF_DOCUMENTS: [&str; 8] = [
     "table",
     "fieldcount",
@@ -41,7 +41,7 @@ const OF_DOCUMENTS: [&str; 8] = [
     "keyhash",
     "zeropadding",
 ];
-/// Of the others' loads, after our own is done.
+/// Time limit for the other clients' loads, after this one is done.
 const BARRIER_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the command.
@@ -61,12 +61,12 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
     stage.end(worked, &bench.demands, &args.keep.output, show)
 }
 
-/// Refuses what cannot be loaded once and run many times.
+/// Refuses a workload that cannot be loaded once and run many times.
 pub fn check_repeatable(args: &YcsbArgs) -> Result<()> {
     only_letter(&Plan::new(args)?).map(|_| ())
 }
 
-/// Loads for runs to come.
+/// Loads the data for later runs.
 pub async fn load_once(
     args: &YcsbArgs,
     stage: &mut Stage,
@@ -78,7 +78,7 @@ pub async fn load_once(
         .await
 }
 
-/// One stretch on loaded data.
+/// Runs one stretch on loaded data.
 pub async fn run_once(
     args: &YcsbArgs,
     stage: &mut Stage,
@@ -113,7 +113,7 @@ fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
         .data
         .resolved()
         .into_iter()
-        // Those of single workloads, or of this client alone, are in the steps.
+        // Settings of single workloads, or of this client alone, are in the steps.
         .filter(|(name, _)| !name.ends_with("proportion") && *name != "requestdistribution")
         .map(|(name, value)| (name.to_string(), value))
         .collect();
@@ -146,7 +146,7 @@ fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
     }
 }
 
-/// The command under way.
+/// The running command.
 struct Ycsb<'a> {
     args: &'a YcsbArgs,
     plan: Plan,
@@ -255,7 +255,7 @@ impl<'a> Ycsb<'a> {
         Ok(())
     }
 
-    /// One stretch of a workload, verified.
+    /// Runs and verifies one stretch of a workload.
     async fn run_letter(
         &mut self,
         stage: &mut Stage,
@@ -277,7 +277,7 @@ impl<'a> Ycsb<'a> {
         let counted_before = stage
             .asking(data::count(target, &database, &settings.table))
             .await?;
-        // The values of the corrected edition's documents are made from its seed.
+        // The values of the corrected edition's documents are derived from its seed.
         if let (Some(seed), Edition::Ycsb) = (stretch.seed, settings.edition) {
             settings.seed = seed;
         }
@@ -301,7 +301,7 @@ impl<'a> Ycsb<'a> {
             keep_seconds: None,
         };
         let stepped = stage.step(target, stretch.watched(plan)).await;
-        // Also of a step that was broken off: its keys are taken.
+        // Also for a step that was broken off: its keys are taken.
         let advanced = match run.highest_inserted() {
             Some(highest) => data::advance(target, &database, DATA_SET, highest + 1).await,
             None => Ok(()),
@@ -328,7 +328,7 @@ impl<'a> Ycsb<'a> {
     }
 }
 
-/// A workload that can be run again.
+/// A workload that can be run repeatedly.
 struct LetterRun<'a, 'b> {
     ycsb: &'a mut Ycsb<'b>,
     letter: Letter,
@@ -352,9 +352,9 @@ fn inserts(settings: &YcsbSettings) -> bool {
     insert > 0.0
 }
 
-/// What the documents are made of.
+/// Returns the settings that determine the documents.
 fn data_set(settings: &YcsbSettings) -> DataSet {
-    // YCSB's values are random: with another seed they are the same data set.
+    // YCSB's values are random: with another seed it is the same data set.
     let seed = match settings.edition {
         Edition::Ycsb => 0,
         Edition::Corrected => settings.seed,
@@ -376,7 +376,7 @@ fn data_set(settings: &YcsbSettings) -> DataSet {
     data_set
 }
 
-/// Workloads D and E insert; on data that have grown they are not the workloads of fresh data.
+/// Warns that workloads D and E have inserted: on grown data they are not the workloads of fresh data.
 fn inserted_before(name: &str, target: &Target, found: &DataSet) -> Limitation {
     let server = match target.variant.as_str() {
         "" => String::new(),

@@ -1,4 +1,4 @@
-//! What `bench ycsb` is to do, from arguments and property files.
+//! Makes the plan of `bench ycsb` from arguments and property files.
 
 use std::fs;
 use std::path::Path;
@@ -18,21 +18,21 @@ use crate::exit::Usage;
 const RECORDS: u64 = 100_000;
 const DURATION: Duration = Duration::from_secs(30);
 const PROPERTY_FILE_BYTES_MAX: u64 = 16 << 20;
-/// How this room calls a workload that is described by properties alone.
+/// Name of a workload that is described by properties alone.
 const UNNAMED: &str = "ycsb";
 
 /// A workload to be run.
 #[derive(Debug, Clone)]
 pub struct Letter {
-    /// "a", or "ycsb" for one that properties describe.
+    /// "a", or "ycsb" for a workload described by properties.
     pub name: String,
     pub settings: YcsbSettings,
 }
 
-/// A part of the whole, in order.
+/// One of the parts that make up a run, in order.
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// Drops what is there and loads; under this name.
+    /// Drops existing data and loads, under this name.
     Load(&'static str),
     Run(Box<Letter>),
 }
@@ -41,11 +41,11 @@ pub enum Part {
 #[derive(Debug)]
 pub struct Plan {
     pub parts: Vec<Part>,
-    /// Of the data.
+    /// Settings of the data.
     pub data: YcsbSettings,
     pub edition: Edition,
     pub uri: Option<String>,
-    /// Of each run, over all clients.
+    /// Operations of each run, over all clients.
     pub operations: Option<u64>,
     pub duration: Option<Duration>,
     pub sending: Sending,
@@ -53,7 +53,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Refuses what makes no sense before anything is made.
+    /// Makes the plan; refuses invalid combinations before anything is created.
     pub fn new(args: &YcsbArgs) -> Result<Self> {
         let edition = match args.edition {
             EditionName::Ycsb => Edition::Ycsb,
@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-/// Properties of files and arguments, without the core workload's own.
+/// Returns the properties of files and arguments, without the core workload's own.
 fn given(args: &YcsbArgs) -> Result<Properties> {
     let mut given = Properties::default();
     for path in &args.property_files {
@@ -141,7 +141,7 @@ fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
         if args.workload.len() > 1 {
             return Err(Usage("--workload all stands alone".into()).into());
         }
-        // YCSB's own order: those that insert come last.
+        // YCSB's own order: the workloads that insert come last.
         return Ok(["a", "b", "c", "f", "d", "e"].map(String::from).to_vec());
     }
     let mut names: Vec<String> = Vec::new();
@@ -156,7 +156,7 @@ fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
     }
     match (names.is_empty(), given.iter().next()) {
         (false, _) => Ok(names),
-        // Properties such as recordcount alone describe no workload.
+        // Properties such as recordcount alone do not describe a workload.
         (true, Some(_)) if describes_workload(given) => Ok(vec![UNNAMED.into()]),
         (true, _) => Ok(vec!["a".into()]),
     }
@@ -168,7 +168,7 @@ fn describes_workload(given: &Properties) -> bool {
         .any(|(name, _)| name == "workload" || name.ends_with("proportion"))
 }
 
-/// From the core workload's to the arguments': later ones win.
+/// Merges the properties, from the core workload's to the arguments': later ones win.
 fn properties(args: &YcsbArgs, given: &Properties, name: &str) -> Result<Properties> {
     let mut properties = Properties::default();
     if let (Some(letter), 1) = (name.chars().next(), name.len()) {
@@ -218,7 +218,7 @@ fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {
         parts.push(Part::Load("load"));
     }
     for letter in letters.into_iter().filter(|_| runs) {
-        // D has inserted: E gets fresh data, as in YCSB's own order.
+        // D has inserted, so E gets fresh data, as in YCSB's own order.
         if is_all && loads && letter.name == "e" {
             parts.push(Part::Load("reload"));
         }
@@ -246,8 +246,9 @@ fn limitations(args: &YcsbArgs, given: &Properties) -> Vec<Limitation> {
     found
 }
 
-/// The database for data that a connection string names, if it does: the server's own hold the user that logs in.
-/// What may be part of a password is never taken for it.
+/// Returns the database that a connection string names for data, if any. The server's own databases are
+/// excluded: they hold the user that logs in. Text that may be part of a password is never taken for a
+/// database.
 fn database_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts);
@@ -266,7 +267,7 @@ mod tests {
         for (url, expected) in [
             ("mongodb://h1:1,h2/ycsb?w=1", Some("ycsb")),
             ("mongodb://u:p@h/ycsb", Some("ycsb")),
-            // Whether it holds the user or data, nothing is written to it.
+            // Whether it holds the user or data, it is not written to.
             ("mongodb://u:p@h/admin", None),
             ("mongodb+srv://u:pa/ss@h/?w=1", None),
             ("mongodb://h", None),

@@ -1,5 +1,5 @@
-//! Index builds as the work that a server is watched at: on a private server on cold files, on a server that
-//! is not ours with permission, and gone again afterwards whatever happens.
+//! Index builds as the work during which a server is watched: with cold files on a private server; on another
+//! server only with permission. Either way they are removed afterwards, whatever happens.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::doctor::measurement::as_found;
 use crate::progress::Progress;
 use crate::session::{Session, limit};
 
-/// Marks the index as ours, so that nobody wonders and one that a crashed run left can be found.
+/// Name of the index: marks it as ours, to explain it and to find one that a crashed run left.
 pub const INDEX_NAME: &str = "seekscope_doctor";
 /// The limitation that makes a run incomplete.
 pub const INDEX_STAYED: &str = "the index built for this run could not be removed";
@@ -22,8 +22,8 @@ const REMOVE_LIMIT: Duration = Duration::from_secs(20);
 const REMOVE_TRIES: u32 = 5;
 const REMOVE_PAUSE: Duration = Duration::from_millis(200);
 
-/// Index builds, one after the other, each dropped before the next begins. It lives outside of the future
-/// that a signal drops, so that what was built is recorded and what may have stayed is removed.
+/// Index builds that run one after the other, each dropped before the next begins. Kept outside of the future
+/// that a signal drops, so that completed builds are recorded and leftovers are removed.
 pub struct Builds {
     plans: Vec<IndexPlan>,
     whose: Whose,
@@ -31,11 +31,12 @@ pub struct Builds {
     limitations: Vec<Limitation>,
 }
 
-/// Whose server the indexes are built on.
+/// Owner of the server on which the indexes are built.
 enum Whose {
-    /// One of our own, on this disk: the files in the folder are put out of the page cache before each build.
+    /// A private server on this disk: the files in the folder are evicted from the page cache before each
+    /// build.
     Ours { disk: Disk, data: PathBuf },
-    /// Somebody else's. While `built` is set, the index may exist there.
+    /// Somebody else's server. While `built` is set, the index may exist there.
     Theirs {
         uri: String,
         built: Option<Namespace>,
@@ -43,12 +44,12 @@ enum Whose {
 }
 
 impl Builds {
-    /// On a private server whose data lie in `data`.
+    /// Returns builds on a private server whose data is in `data`.
     pub fn ours(plans: Vec<IndexPlan>, disk: Disk, data: PathBuf) -> Self {
         Self::new(plans, Whose::Ours { disk, data })
     }
 
-    /// One index on a server that is not ours, as permitted. Checks that it can be built.
+    /// Returns one permitted build on a server that is not ours, after checking that it is possible.
     pub async fn permitted(
         server: &Server,
         uri: &str,
@@ -72,19 +73,19 @@ impl Builds {
         }
     }
 
-    /// What the server does meanwhile, in words, and the collection that comes first.
+    /// Returns what the server does meanwhile, in words, and the first collection.
     pub fn activity(&self) -> (String, Option<&Namespace>) {
         let keys = self.plans.first().map(|plan| plan.keys.to_json());
         let text = format!("index builds {}", keys.unwrap_or_default());
         (text, self.plans.first().map(|plan| &plan.namespace))
     }
 
-    /// On what disk the server lies.
+    /// Returns the disk that the server uses.
     pub fn disk(&self) -> Disk {
         self.whose.disk()
     }
 
-    /// Builds and drops them all.
+    /// Builds and drops all indexes.
     pub async fn run(&mut self, server: &Server, progress: Progress) -> Result<()> {
         for plan in &self.plans {
             let (keys, namespace) = (plan.keys.to_json(), &plan.namespace);
@@ -119,7 +120,7 @@ impl Builds {
         Ok(())
     }
 
-    /// Leaves in the session what was built, and nothing on a server that is not ours.
+    /// Stores the builds in the session, and removes the index from a server that is not ours.
     pub async fn end(self, session: &mut Session) -> Result<()> {
         let document = &mut session.document;
         self.limitations
@@ -152,7 +153,7 @@ impl Whose {
         }
     }
 
-    /// What is cached of the files when a build begins.
+    /// Evicts a private server's files from the page cache; returns what is cached when a build begins.
     fn make_cold(&self, limitations: &mut Vec<Limitation>) -> Result<CacheState> {
         let Self::Ours { data, .. } = self else {
             return Ok(as_found());
@@ -169,7 +170,7 @@ impl Whose {
     }
 }
 
-/// Adds a build to the run; one that was made before on the same disk is repeated by it.
+/// Adds a build to the run, or adds its time as a repetition to an earlier build on the same disk.
 fn keep(document: &mut RunDocument, phase: Phase) {
     let mut phases = document.phases.iter_mut();
     let same = phases.find(|known| known.name == phase.name && known.index_build.is_some());
@@ -182,7 +183,7 @@ fn keep(document: &mut RunDocument, phase: Phase) {
     }
 }
 
-/// Removes the index, finished or still being built. `Err` says what to type instead.
+/// Removes the index, finished or still being built. `Err` holds the command to type instead.
 async fn remove(uri: &str, namespace: &Namespace) -> Result<(), String> {
     let by_hand = format!(
         "the index {INDEX_NAME} may still be on {namespace}; remove it with: db.getCollection({}).dropIndex({INDEX_NAME:?})",
@@ -193,7 +194,7 @@ async fn remove(uri: &str, namespace: &Namespace) -> Result<(), String> {
         for _ in 0..REMOVE_TRIES {
             match drop_index(&server, namespace, INDEX_NAME).await {
                 Err(error) if error.to_string().contains("IndexNotFound") => {
-                    // Never begun, or the command is still on its way: look again.
+                    // It was never begun, or the command is still on its way: check again.
                     tokio::time::sleep(REMOVE_PAUSE).await;
                 }
                 other => return Ok(other?),

@@ -1,5 +1,5 @@
-//! What is said before anything is done: what is read, what never happens, the cost, the time, the
-//! rights found, how to stop.
+//! What is announced before anything is done: what is read, what never happens, the cost, the time, the rights
+//! found, and how to stop.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::subject::Subject;
 use super::{Asked, gathering, leaf_order};
 use crate::session::Session;
 
-/// The whole of it.
+/// Returns the whole announcement.
 pub fn contract(session: &Session, asked: &Asked, subject: &Subject) -> String {
     let target = session.document.target.as_ref();
     let server = target.map_or("the server", |t| t.uri.as_str());
@@ -108,7 +108,7 @@ fn rights_found(asked: &Asked, subject: &Subject) -> String {
     )
 }
 
-/// Whether tracing is right here; `Err` says why not, and what permits it.
+/// Returns whether tracing is permitted here; `Err` holds the reason and what would permit it.
 pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String)> {
     let role = &subject.role;
     if subject.pid.is_none() {
@@ -123,7 +123,7 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
             "name a member of a shard".into(),
         ));
     }
-    // Who permits an index build on it permits more than a trace.
+    // Permission for an index build on the server includes permission for a trace.
     let is_permitted = asked.args.trace_primary || asked.build.is_some();
     if role.others_may_depend_on_it() && !is_permitted {
         let why = match role.data_members.len() {

@@ -1,9 +1,9 @@
-//! What an examination cost, measured by itself.
+//! Measures the cost of an examination.
 
 use seekscope_run::{ExaminationCost, RunDocument};
 use seekscope_server::ProcFs;
 
-/// Of this process so far, and of its programs in the kernel.
+/// Returns the cost of this process so far, and of its programs in the kernel.
 pub fn cost(document: &RunDocument, commands: u64, ended_early: Option<String>) -> ExaminationCost {
     let (proc_fs, pid) = (ProcFs::host(), std::process::id());
     let traces = document

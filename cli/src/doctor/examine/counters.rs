@@ -1,4 +1,4 @@
-//! Counters of the examined server, its host and its fellows, every second, into `server.parquet`.
+//! Writes counters of the examined server, its host and the other members to `server.parquet`, every second.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use seekscope_server::{ProcFs, Sampler};
 
 use super::subject::Subject;
 
-/// One for all: lines of several writers would mix.
+/// One writer for all: rows of several writers would be interleaved.
 pub type SharedWriter = Arc<Mutex<CounterWriter>>;
 
-/// Until it fails: `serverStatus`, the process, the host, the disk under the data.
+/// Samples until it fails: `serverStatus`, the process, the host and the disk under the data.
 pub async fn of_examined(
     subject: &Subject,
     device: Option<&str>,
@@ -23,7 +23,7 @@ pub async fn of_examined(
     every_second(sampler, writer).await
 }
 
-/// Until one fails: `serverStatus` of each of the others. Without others it waits.
+/// Samples `serverStatus` of each of the other members until one fails. Waits forever if there are none.
 pub async fn of_others(samplers: Vec<Sampler>, writer: &SharedWriter) -> Result<Infallible> {
     let sampled = samplers
         .into_iter()

@@ -1,4 +1,4 @@
-//! What the disk under the data can do: measured now, measured before, or that of a typical disk.
+//! What the disk under the data can do: measured now, measured earlier, or assumed from a typical disk.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::session::Session;
 
 pub const PROBE_TIME: Duration = Duration::from_secs(10);
 const PROBE_FILE_BYTES: u64 = 256 << 20;
-/// Where commands leave their runs unless told otherwise.
+/// The default folder for the runs of commands.
 const RUNS: &str = "seekscope-runs";
 
-/// Measures the disk for some seconds. What goes wrong is a limitation, but for a signal.
+/// Measures the disk for some seconds. Failures become limitations, except for a signal.
 pub async fn probe(
     session: &mut Session,
     subject: &Subject,
@@ -70,7 +70,7 @@ pub async fn probe(
     }
 }
 
-/// A folder on the data's disk that is not the database's: the run's own, else one above the data.
+/// Returns a folder on the data's disk outside of the database: the run's own, else one above the data.
 fn probe_folder(session: &Session, subject: &Subject) -> Option<PathBuf> {
     let data = subject.data.as_deref()?;
     let device = data.metadata().ok()?.dev();
@@ -83,12 +83,12 @@ fn probe_folder(session: &Session, subject: &Subject) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Notes in the run what is known of the disk beforehand.
+/// Records in the run what is known of the disk beforehand.
 pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Result<()> {
     let data = subject.data.as_deref();
     let (run, chosen) = match &args.disk_run {
         Some(run) => (Some(run.clone()), choose(Some(run), data.unwrap_or(run))?),
-        // A run that nobody named may be in use or damaged, which is no reason not to go on.
+        // A run that nobody named may be in use or damaged, which is no reason to stop.
         None => {
             let found = newest_run(session)
                 .and_then(|run| Some((choose(Some(&run), data.unwrap_or(&run)).ok()?, run)));
@@ -122,7 +122,8 @@ fn choose(run: Option<&PathBuf>, place: &Path) -> Result<ScanDisk> {
     ScanDisk::choose(&args, place)
 }
 
-/// What scans are predicted for while the server is watched; what it shows may change that afterwards.
+/// Returns the disk for which scans are predicted while the server is watched; what it shows may change that
+/// later.
 pub fn scan_disk(session: &Session) -> Option<ScanDisk> {
     let disk = session.document.examination.as_ref()?.disk.as_ref()?;
     Some(ScanDisk {
@@ -132,7 +133,7 @@ pub fn scan_disk(session: &Session) -> Option<ScanDisk> {
     })
 }
 
-/// The newest run of `seekscope disk` on the data's disk, as it is without throttle.
+/// Returns the newest run of `seekscope disk` on the data's disk without a throttle.
 fn newest_run(session: &Session) -> Option<PathBuf> {
     let device = &session.document.device.as_ref()?.device;
     let folders = std::fs::read_dir(RUNS).ok()?.flatten();

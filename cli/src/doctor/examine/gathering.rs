@@ -1,4 +1,4 @@
-//! The watching itself: everything side by side, on one clock, for the time that was asked for.
+//! Watches the server: everything in parallel, on one clock, for the time asked for.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,29 +27,29 @@ use crate::trace::disk_is_full;
 
 /// The limitation of a server that ended while it was watched.
 pub const SERVER_GONE: &str = "the server ended while it was watched";
-/// What beginning and concluding may take beside the time asked for.
+/// Time that starting and concluding may take in addition to the time asked for.
 pub const EXTRA_MAX: Duration = Duration::from_secs(20);
-/// Watched before anything of ours begins, for the guard to compare with.
+/// Time to watch before we start anything, as the guard's baseline.
 const BASELINE: Duration = Duration::from_secs(2);
-/// How often running operations are looked at.
+/// How often to look at running operations.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Before an index is built for this run, the walk over the data files may take this long to come to its end.
+/// Time limit for the walk over the data files before an index is built for this run.
 const WALK_MAX: Duration = Duration::from_secs(10);
-/// Once a second the guard looks.
+/// How often the guard looks.
 const GUARD_EVERY: Duration = Duration::from_secs(1);
 
-/// What was gathered so far. It lives outside of the future that a signal drops.
+/// What was gathered so far. Kept outside of the future that a signal drops.
 pub struct Gathering {
     examination: Option<Examination>,
     walk: Option<LeafWalk>,
     guard: Guard,
     ended_early: Option<String>,
-    /// The time was over, and no signal came.
+    /// The time was up and no signal came.
     complete: bool,
 }
 
 impl Gathering {
-    /// Nothing has begun yet.
+    /// Returns an empty gathering; nothing has begun yet.
     pub fn new(session: &Session) -> Self {
         let device = session.document.device.as_ref();
         Self {
@@ -61,7 +61,7 @@ impl Gathering {
         }
     }
 
-    /// Watches for the time that was asked for, or until the indexes are built.
+    /// Watches for the time asked for, or until the indexes are built.
     pub async fn watch(
         &mut self,
         session: &mut Session,
@@ -76,7 +76,7 @@ impl Gathering {
         let counted = counters::of_examined(subject, device.as_deref(), &writer);
         let moments = Moments::default();
         let questions = async {
-            // The guard's measure of what is usual is taken before anything is asked.
+            // The guard's baseline is taken before any queries.
             moments.calm.notified().await;
             questions(
                 &mut self.examination,
@@ -107,7 +107,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Ends everything and leaves what was gathered in the session, also after a signal.
+    /// Ends everything and stores what was gathered in the session, even after a signal.
     pub async fn end(mut self, session: &mut Session, subject: &Subject) -> Result<()> {
         session.close_phase()?;
         let mut commands = 0;
@@ -123,7 +123,7 @@ impl Gathering {
                 let record = session.document.examination.get_or_insert_default();
                 record.deployment = examined.deployment;
             }
-            // Whoever pressed Ctrl-C does not wait for answers.
+            // After Ctrl-C, don't make the user wait for answers.
             (Some(examination), false) => {
                 let members = std::iter::once(examination.examined()).chain(examination.others());
                 let members = members.cloned().collect();
@@ -154,7 +154,7 @@ impl Gathering {
     }
 }
 
-/// Where the server runs here, what this host has set.
+/// Records this host's settings if the server runs here.
 fn note_host_settings(session: &mut Session, subject: &Subject) {
     let document = &mut session.document;
     if let (Some(data), Some(device), Some(host)) =
@@ -169,7 +169,7 @@ fn keep_members(session: &mut Session, members: Vec<MemberRecord>) {
     session.document.examination.get_or_insert_default().members = members;
 }
 
-/// Asks the server everything once, then looks at what it is doing; counts of other members meanwhile.
+/// Asks the server everything once, then watches its operations; counts of other members run in parallel.
 async fn questions(
     slot: &mut Option<Examination>,
     asked: &Asked,
@@ -208,7 +208,7 @@ fn gone(after: Duration) -> Limitation {
     }
 }
 
-/// What the observed stretch of time needs.
+/// State used during the observation.
 struct Watched<'a> {
     session: &'a mut Session,
     guard: &'a mut Guard,
@@ -217,20 +217,20 @@ struct Watched<'a> {
     moments: &'a Moments,
 }
 
-/// What others wait for.
+/// Events that other tasks wait for.
 #[derive(Debug, Default)]
 struct Moments {
-    /// The baseline is taken.
+    /// The baseline has been taken.
     calm: Notify,
-    /// The server has answered everything that it is asked at the beginning. Some count documents by reading
-    /// them all, which must not warm an index build.
+    /// The server has answered the initial queries. Some count documents by reading them all, which must not
+    /// warm up an index build.
     told: Notify,
     /// The data files were walked, or it took too long.
     walked: Notify,
 }
 
 impl Watched<'_> {
-    /// First nothing of ours but counters, then everything, until the time is over.
+    /// Starts with our counters alone, then runs everything, until the time is up.
     async fn observe(
         mut self,
         asked: &Asked,
@@ -260,10 +260,10 @@ impl Watched<'_> {
         };
         let pid = subject.pid;
         let process = pid.and_then(|pid| ProcFs::host().identity(pid).ok());
-        // Elsewhere: counters and questions go on meanwhile.
+        // On another thread: counters and queries go on meanwhile.
         let attached = spawn_blocking(move || pid.filter(|_| traced).map(attach)).await?;
         let mut measurement = Some(Measurement::begin(self.session, pid, attached, phase)?);
-        // The time asked for is the traced one; the baseline is extra.
+        // The time asked for is that of the trace; the baseline comes on top.
         let started = Instant::now();
         let step = builds.is_none().then(|| {
             progress.counted(
@@ -313,7 +313,7 @@ impl Watched<'_> {
         done
     }
 
-    /// What forbids it is a limitation.
+    /// Returns whether to trace; if it is not permitted, adds a limitation.
     fn is_to_be_traced(&mut self, asked: &Asked, subject: &Subject) -> bool {
         let allowed = may_trace(asked, subject);
         if let Err((why, remedy)) = &allowed {
@@ -326,7 +326,7 @@ impl Watched<'_> {
         allowed.is_ok()
     }
 
-    /// Ends what hurts: first the reading of data files, then the trace. So does a trace that broke off.
+    /// Stops what does harm: first the reading of data files, then the trace. A trace that broke off ends both.
     fn heed_guard(
         &mut self,
         measurement: &mut Option<Measurement>,
@@ -352,7 +352,8 @@ impl Watched<'_> {
         }
     }
 
-    /// Reads no more data files, which is nearly all that we ask of the disk. False if none were read.
+    /// Stops reading data files, which causes nearly all of our disk traffic. Returns false if none were being
+    /// read.
     fn stop_walk(&mut self, why: &str, progress: Progress) -> bool {
         let Some(walk) = self.walk.as_mut().filter(|walk| walk.is_under_way()) else {
             return false;

@@ -1,8 +1,8 @@
-//! Stops us before we hurt: the host's I/O pressure and the server's answers against what they were
-//! before we began, and what of it can be ours.
+//! Stops the examination before it does harm: compares the host's I/O pressure and the server's response times
+//! with those before it began, and checks whether it can be the cause.
 //!
-//! A sick server has its bad seconds without us, and those are what we came to see. So a rise alone ends
-//! nothing: we must have been able to cause it, by our share of the disk's traffic or of the CPUs.
+//! A sick server has bad seconds without us, and those are what we came to see. So a rise alone ends nothing:
+//! we must have been able to cause it, by our share of the disk's traffic or of the CPUs.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,30 +13,30 @@ use seekscope_run::{IoPressure, ProcessDeviceIo};
 use seekscope_server::{ProcFs, Server};
 use tokio::time::{Instant, sleep, timeout};
 
-/// CPUs that the tracing and everything else of ours may take, programs in the kernel included.
+/// Number of CPUs that tracing and all other work of ours may take, programs in the kernel included.
 pub const CPU_BUDGET: f64 = 0.3;
-/// So many looks in a row decide: a moment is no trend.
+/// Consecutive looks needed for a decision: one moment is not a trend.
 const LOOKS: usize = 5;
-/// I/O pressure beyond the baseline by this much, and at least this much, is a rise.
+/// I/O pressure counts as risen if it exceeds the baseline by this much and is at least `PRESSURE_MIN`.
 const PRESSURE_RISE: f64 = 0.25;
 const PRESSURE_MIN: f64 = 0.5;
-/// Our share of the disk's bytes from which pressure can be our doing.
+/// Our share of the disk's bytes from which we may be the cause of pressure.
 const IO_SHARE: f64 = 0.1;
-/// Answers this much later than before, in both measures, are a rise.
+/// Response times count as risen if both the ratio and the difference exceed these limits.
 const PING_TIMES: f64 = 5.0;
 const PING_RISE_S: f64 = 0.02;
-/// CPUs of ours from which late answers can be our doing.
+/// Number of CPUs used by us from which we may be the cause of slow responses.
 const CPUS_FELT: f64 = 0.05;
-/// What a traced call costs the thread that makes it, s: a few hundred ns for the programs at its begin
-/// and end, and as much for the record.
+/// Cost of a traced call to the calling thread, s: a few hundred ns for the programs at its start and end, and
+/// as much for the record.
 const EVENT_COST_S: f64 = 1.5e-6;
-/// An answer that takes longer counts as this long.
+/// Limit at which slow responses are capped.
 const PATIENCE: Duration = Duration::from_secs(1);
 const SECTOR_BYTES: u64 = 512;
-/// A server that restarts is back sooner, or is another one.
+/// Failed pings after which the server is gone: one that restarts is back sooner, or is another one.
 const GONE_AFTER: usize = 10;
 
-/// Watches the host and the server for harm that we could have done.
+/// Watches the host and the server for harm that we may have caused.
 #[derive(Debug)]
 pub struct Guard {
     /// `major:minor` of the disk under the data.
@@ -44,11 +44,11 @@ pub struct Guard {
     baseline: Vec<Level>,
     recent: VecDeque<Level>,
     last: Option<Counts>,
-    /// Pings in a row that failed at once: nobody is there.
+    /// Consecutive pings that failed at once: no server is there.
     refused: usize,
 }
 
-/// What of ours may hurt the server, and how that shows.
+/// What of ours may harm the server, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Harm {
     /// Our reads and writes of the disk, nearly all of which walk the data files.
@@ -57,18 +57,18 @@ pub enum Harm {
     Cpu(String),
 }
 
-/// One look.
+/// One reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Level {
     /// Share of the time in which tasks waited for I/O.
     pressure: Option<f64>,
     ping_s: Option<f64>,
     own_cpus: f64,
-    /// Of the disk's bytes.
+    /// Our share of the disk's bytes.
     own_io_share: f64,
 }
 
-/// What levels are differences of.
+/// The counters whose differences make a level.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
     at: Instant,
@@ -81,7 +81,7 @@ struct Counts {
 }
 
 impl Guard {
-    /// `device` as in [`seekscope_run::DeviceFacts::device`].
+    /// Creates a guard; for `device` see [`seekscope_run::DeviceFacts::device`].
     pub fn new(device: Option<&str>) -> Self {
         Self {
             device: device.map(String::from),
@@ -92,7 +92,7 @@ impl Guard {
         }
     }
 
-    /// Looks for this long at how things are without us.
+    /// Measures the normal state, without us, for this long.
     pub async fn baseline(&mut self, server: &Server, time: Duration) {
         const BASELINE_LOOKS: u32 = 4;
         self.look(server, None).await;
@@ -103,7 +103,7 @@ impl Guard {
         self.baseline = self.recent.drain(..).collect();
     }
 
-    /// Takes a reading; `events` were traced so far.
+    /// Takes a reading; `events` is the number traced so far.
     pub async fn look(&mut self, server: &Server, events: Option<u64>) {
         let ping_s = ping_s(server).await;
         self.refused = if ping_s.is_none() {
@@ -120,12 +120,12 @@ impl Guard {
         }
     }
 
-    /// Whether the server has not answered for several seconds. One that is only slow is still there.
+    /// Returns whether the server has not answered for several seconds. One that is only slow is still there.
     pub fn finds_nobody(&self) -> bool {
         self.refused >= GONE_AFTER
     }
 
-    /// Why we must stop, if we must. Whatever is stopped then, the next looks show what that changed.
+    /// Returns the reason to stop, if there is one. Later looks show the effect of what was stopped.
     pub fn judge(&mut self) -> Option<Harm> {
         let recent: Vec<Level> = self.recent.iter().copied().collect();
         let harm = (recent.len() == LOOKS).then(|| judge(&self.baseline, &recent))?;
@@ -160,7 +160,8 @@ async fn ping_s(server: &Server) -> Option<f64> {
     }
 }
 
-/// Read and written since boot (Documentation/block/stat.rst: the third and seventh field, in sectors).
+/// Returns the bytes read and written since boot (Documentation/block/stat.rst: the third and seventh field, in
+/// sectors).
 fn device_bytes(device: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/sys/dev/block/{device}/stat")).ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();

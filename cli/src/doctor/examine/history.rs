@@ -1,4 +1,4 @@
-//! The server's own diagnostic files: what its counters were before we came.
+//! Reads the server's own diagnostic files: its counters before the examination.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use seekscope_server::examination::diagnostic_files::read_history;
 
 use crate::session::Session;
 
-/// Long enough to see whether this hour is like the one before.
+/// Long enough to compare this hour with the one before.
 const HISTORY: Duration = Duration::from_secs(3_600);
-/// Moments, so that a long history costs little memory: one in six seconds of an hour.
+/// Limits the points, so that a long history takes little memory: one every six seconds of an hour.
 const POINTS_MAX: usize = 600;
 const FOLDER: &str = "diagnostic.data";
 

@@ -1,4 +1,4 @@
-//! How the leaves of the largest files lie, read gently beside the watching.
+//! Reads the order of the leaves in the largest files, gently, while the server is watched.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::exit::message_of;
 use crate::layout::{Recorder, file_record, named_file, write_leaves};
 use crate::session::Session;
 
-/// Of internal pages, 4 to 32 KiB each, on any disk.
+/// Maximum rate for internal pages, 4 to 32 KiB each, on any disk.
 const READS_PER_S_MAX: u64 = 400;
-/// On a slow one: so many that a walk comes to an end some day.
+/// Minimum rate on a slow disk, so that a walk still ends at some point.
 const READS_PER_S_MIN: u64 = 5;
-/// Of what the disk can do, which is the server's.
+/// Share of the disk's capability, which belongs to the server.
 const SHARE_OF_DISK: f64 = 0.05;
 const PARALLEL_READS: usize = 4;
-/// The largest files hold nearly everything.
+/// The largest files contain nearly everything.
 const FILES_MAX: usize = 24;
-/// Smaller files have no order worth knowing, unless they were asked for.
+/// The order of smaller files does not matter, unless they were asked for.
 const FILE_BYTES_MIN: u64 = 1 << 20;
-/// Far from the numbers of traced files, which count from zero.
+/// Far from the ids of traced files, which start at zero.
 const FIRST_FILE_ID: u32 = 1 << 24;
 
-/// A walk under way on a thread of its own. Dropping it stops it.
+/// A walk running on a separate thread. Dropping it stops it.
 #[derive(Debug)]
 pub struct LeafWalk {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Walked>>,
-    /// Why it was stopped before the time was over.
+    /// Why it was stopped early.
     harm: Option<String>,
 }
 
-/// What a walk found.
+/// The results of a walk.
 #[derive(Debug, Default)]
 pub struct Walked {
     layout: Option<LayoutMeasurement>,
@@ -51,7 +51,7 @@ pub struct Walked {
     unread: Option<Limitation>,
 }
 
-/// How many pages a second the walk may read: a small share of the disk's random reads.
+/// Returns how many pages the walk may read per second: a small share of the disk's random reads.
 pub fn reads_per_s(model: &DeviceModel) -> u64 {
     let unlimited = f64::from(model.parallelism.max(1)) * 1e9 / model.l0_ns.max(1.0);
     let limit = model
@@ -78,7 +78,7 @@ struct Work {
 }
 
 impl LeafWalk {
-    /// Starts it; `None` where there is no data directory to be read.
+    /// Starts the walk; `None` if there is no data directory to read.
     pub fn begin(session: &Session, subject: &Subject, wanted: &[Namespace]) -> Option<Self> {
         let path = subject.data.clone()?;
         let host = session.document.host.as_ref();
@@ -105,24 +105,24 @@ impl LeafWalk {
         })
     }
 
-    /// Whether it still reads.
+    /// Returns whether the walk is still reading.
     pub fn is_under_way(&self) -> bool {
         let works = |thread: &JoinHandle<_>| !thread.is_finished();
         !self.stop.load(Ordering::Relaxed) && self.thread.as_ref().is_some_and(works)
     }
 
-    /// Ends it at the next page because of what it does to the server.
+    /// Ends the walk at the next page because it harms the server.
     pub fn stop_for(&mut self, harm: String) {
         self.stop();
         self.harm = Some(harm);
     }
 
-    /// Ends it at the next page.
+    /// Ends the walk at the next page.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Stops it and returns what it found.
+    /// Stops the walk and returns its results.
     pub fn finish(mut self) -> Walked {
         self.stop();
         let thread = self.thread.take();
@@ -142,13 +142,13 @@ impl Drop for LeafWalk {
     fn drop(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
-            // Whoever drops it does not want what it found.
+            // Whoever drops it does not need the results.
             let _ = thread.join();
         }
     }
 }
 
-/// Leaves what was found in the session.
+/// Stores the results in the session.
 pub fn keep(session: &mut Session, walked: Walked) {
     walked
         .limitations
@@ -237,7 +237,7 @@ impl Work {
         }
     }
 
-    /// What was asked for, then the largest collections and indexes.
+    /// Returns the files that were asked for, followed by the largest collections and indexes.
     fn chosen<'a>(&self, directory: &'a DataDirectory) -> Vec<&'a TableFile> {
         let is_wanted = |table: &TableFile| {
             let own = table.namespace.as_ref();
@@ -279,7 +279,7 @@ mod tests {
             l0_ns,
             ..DeviceModel::default()
         };
-        // A hard disk, a network volume of 3,000 reads per second, NVMe; and a model that says nothing.
+        // A hard disk, a network volume of 3,000 reads per second, NVMe; and a model without information.
         assert_eq!(reads_per_s(&disk(1, 8e6)), 6);
         assert_eq!(reads_per_s(&disk(3, 1e6)), 150);
         assert_eq!(reads_per_s(&disk(32, 8e4)), 400);

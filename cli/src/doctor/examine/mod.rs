@@ -1,10 +1,10 @@
-//! A server watched, read-only, at its own work or at index builds. Leaves records; `conclusion` says what
-//! they mean.
+//! Watches a server, read-only, at its own work or during index builds. Leaves records, which `conclusion`
+//! interprets.
 //!
-//! `subject` finds whom to examine and what may be done, `contract` says so; `gathering` watches, with
-//! its parts side by side: `counters`, the trace, `leaf_order` of the data files, `builds`, under the eye of
-//! `guard`. `disk_ability` says what the disk can do, `history` what was before, `cost` what all this
-//! took.
+//! `subject` finds whom to examine and what is permitted, and `contract` announces it; `gathering` watches,
+//! with its parts in parallel: `counters`, the trace, `leaf_order` of the data files and `builds`, supervised
+//! by `guard`. `disk_ability` says what the disk can do, `history` what happened before, `cost` what the
+//! examination took.
 
 mod builds;
 mod contract;
@@ -36,18 +36,18 @@ pub use builds::Builds;
 use gathering::Gathering;
 use subject::Subject;
 
-/// What was asked for of a server, checked before anything is touched.
+/// A request to examine a server, checked before anything is touched.
 #[derive(Debug)]
 pub struct Asked {
     pub uri: String,
     pub args: ExamineArgs,
     pub namespaces: Vec<Namespace>,
-    /// The index that may be built on the one collection that is named.
+    /// The index that may be built on the only collection named.
     pub build: Option<IndexKeys>,
 }
 
 impl Asked {
-    /// Checks names.
+    /// Checks the names and returns the request.
     pub fn new(uri: &str, args: &ExamineArgs) -> Result<Self, Usage> {
         let names = args.collection.iter().map(|name| name.parse());
         let namespaces = names.collect::<Result<_, NamespaceError>>();
@@ -59,7 +59,7 @@ impl Asked {
         })
     }
 
-    /// The same, with an index build that was permitted.
+    /// Adds a permitted index build.
     pub fn with_build(mut self, args: &BuildArgs) -> Result<Self, Usage> {
         let Some(index) = &args.index else {
             return Ok(self);
@@ -76,16 +76,16 @@ impl Asked {
     }
 }
 
-/// Who is examined.
+/// Which server is examined.
 #[derive(Debug)]
 pub enum Whom<'a> {
     Server(&'a Asked),
-    /// A private server with documents of our own.
+    /// A private server with generated documents.
     Demo(&'a DemoArgs, &'a ExamineArgs),
 }
 
-/// Examines whom it is told; whichever way that goes, the run directory is complete. The session and how it
-/// went, or an error before there was one.
+/// Examines a server; however that ends, the run directory is complete. Returns the session and the result, or
+/// an error if there was no session yet.
 pub async fn examine(
     whom: &Whom<'_>,
     out: Option<&Path>,
@@ -127,8 +127,8 @@ pub async fn examine(
     Ok((session, measured))
 }
 
-/// One server, at its own work or at index builds: those that were asked for, or `builds` on a private server
-/// of ours.
+/// Examines one server, at its own work or during index builds: those that were asked for, or `builds` on a
+/// private server.
 pub async fn examine_server(
     session: &mut Session,
     asked: &Asked,
@@ -157,7 +157,7 @@ pub async fn examine_server(
     if !is_ours {
         progress.say(contract::contract(session, asked, &subject));
     }
-    // Not inside the future that a signal drops: a probe ends itself, and must be waited for.
+    // Not inside the future that a signal drops: a probe ends on its own and must be waited for.
     if asked.args.probe_disk {
         disk_ability::probe(session, &subject, environment, progress).await?;
     }
@@ -171,8 +171,8 @@ pub async fn examine_server(
     watched
 }
 
-/// A trace must account for every event it saw and must not end early by a fault of ours, the server must be
-/// there to the end, and nothing of ours may stay on it.
+/// Checks the run: a trace must account for every event it saw and must not have ended early by a fault of
+/// ours, the server must be there to the end, and nothing of ours may remain on it.
 fn check(session: &Session) -> Result<()> {
     if let Some(why) = session.unaccounted() {
         return Err(Inconsistent(why).into());

@@ -1,4 +1,4 @@
-//! Whom to examine: the server, its process, its data; and what may be done to it.
+//! Finds the server to examine, its process and its data, and what is permitted.
 
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,13 @@ use crate::session::Session;
 pub struct Subject {
     pub server: Server,
     pub pid: Option<u32>,
-    /// Its data directory as this process can open it.
+    /// Its data directory as accessible to this process.
     pub data: Option<PathBuf>,
     pub role: MemberRole,
 }
 
 impl Subject {
-    /// Connects, chooses the member, and notes in the run what it says of itself.
+    /// Connects, chooses the member, and records in the run what it says of itself.
     pub async fn find(session: &mut Session, asked: &Asked, progress: Progress) -> Result<Self> {
         let step = progress.step("connecting");
         let proc_fs = ProcFs::host();
@@ -89,7 +89,7 @@ async fn role(session: &mut Session, server: &Server) -> MemberRole {
     }
 }
 
-/// The data directory as this process can open it.
+/// Returns the data directory as accessible to this process.
 fn data(
     session: &mut Session,
     named: Option<&Path>,

@@ -1,4 +1,5 @@
-//! Predictions against hand-made sequences, measurements, and what must hold for all.
+//! Tests predictions against hand-made sequences, measurements, and properties that must always
+//! hold.
 
 use proptest::prelude::*;
 use seekscope_run::{DepthPoint, SyncPoint, TokenBucket};
@@ -110,20 +111,20 @@ fn a_run_overshoots() {
     let prediction = predict(&throttled(), run, &options);
     assert_eq!(prediction.device_requests, 4);
     assert_eq!(prediction.device_bytes, (8 + 32 + 128 + 248) * PAGE_BYTES);
-    // Only the first block and the first of the window were not there.
+    // Only the first block and the first of the window were missing.
     assert_eq!(prediction.cached_bytes, 6 * BLOCK);
     let [class] = &prediction.by_class[..] else {
         panic!("{prediction:?}");
     };
     assert_eq!((class.class, class.accesses), ("short runs", 8));
-    // What lies behind is in the cache now.
+    // The pages after it are now in the cache.
     let reads = [run, &region(1000).reads(Order::Sequential, 0)[520..524]].concat();
     let more = predict(&throttled(), &reads, &options);
     assert_eq!(more.cached_bytes, 10 * BLOCK);
 }
 
-/// A file in pieces of four blocks, and a stream through it: a window is fetched in as many requests
-/// as it touches pieces.
+/// A stream through a file in pieces of four blocks: a window is fetched in as many requests as it
+/// touches pieces.
 #[test]
 fn pieces_are_fetched_apart() {
     let reads = region(1000).reads(Order::Sequential, 1);
@@ -314,7 +315,7 @@ fn nothing_and_nonsense() {
     assert!(prediction.device_bytes <= 4 << 30, "{prediction:?}");
 }
 
-/// Numbers as a damaged or hostile file may hold them.
+/// Numbers as in a damaged or hostile file.
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(0.0),
@@ -406,7 +407,7 @@ prop_compose! {
 }
 
 proptest! {
-    // A window of 1 GiB in requests of a page is much to simulate.
+    // A window of 1 GiB in requests of a page takes long to simulate.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
@@ -447,7 +448,7 @@ proptest! {
             for other in [Order::Shuffled, Order::Backwards, Order::Runs(run)] {
                 let reads = region(blocks).reads(other, seed);
                 let prediction = predict(&model, &reads, &roomy());
-                // Long runs can have the luck of windows that end better.
+                // Long runs may by luck have windows that end better.
                 let luck = if matches!(other, Order::Runs(_)) { 1.1 } else { 1.0 };
                 prop_assert!(ordered as f64 <= prediction.elapsed_ns as f64 * luck, "{:?}", other);
                 // Each page comes from the device exactly once.
@@ -457,8 +458,8 @@ proptest! {
     }
 }
 
-/// Shuffled blocks of a small file: read-ahead finds history and brings what comes later, unless it is
-/// gone by then. In order nothing is lost.
+/// Shuffled blocks of a small file: read-ahead finds history and fetches what comes later, unless
+/// it is gone by then. In order nothing is lost.
 #[test]
 fn what_is_idle_may_be_lost() {
     let losing = PredictOptions {

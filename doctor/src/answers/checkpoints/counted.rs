@@ -5,48 +5,50 @@ use crate::Evidence;
 use crate::evidence::Series;
 use crate::wording::whole;
 
-/// How long all of them took since the server's start, ms; before and since WiredTiger 11.3. It rises when
-/// one has ended, by its length. Their number and the generation rise when one begins, the former even
-/// if there is nothing to write, and what "most recent" says is of the one before until then
-/// (`__session_checkpoint`, `__txn_checkpoint`).
+/// Total duration of all checkpoints since the server's start, ms; before and since WiredTiger 11.3. It rises
+/// by a checkpoint's duration when that checkpoint ends. Their number and the generation rise when one
+/// begins, the number even if there is nothing to write, and until it ends the "most recent" counters
+/// describe the one before (`__session_checkpoint`, `__txn_checkpoint`).
 const TOTAL_MS: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoint total time (msecs)",
     "wiredTiger.checkpoint.total time (msecs)",
 ];
-/// 0 while none runs, likewise.
+/// 0 while no checkpoint runs; names before and since WiredTiger 11.3.
 const STATE: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoint currently running",
     "wiredTiger.checkpoint.progress state",
 ];
 const OPERATIONS: [&str; 5] = ["insert", "query", "update", "delete", "getmore"];
-/// Steps of the counters on either side; with fewer, chance decides.
+/// Fewest steps of the counters on either side; with fewer, the result is left to chance.
 const STEPS_MIN: usize = 5;
-/// Checkpoints that are told apart within one step.
+/// Most checkpoints that are distinguished within one step.
 const STEP_MAX: u64 = 100;
 
-/// How long the one that ended last took, ms, likewise. While one runs this is still the one before.
+/// Duration of the checkpoint that ended last, ms, under both names. While one runs this is still the one
+/// before.
 const MOST_RECENT_MS: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
     "wiredTiger.checkpoint.most recent time (msecs)",
 ];
-/// Their number, likewise.
+/// Number of checkpoints, under both names.
 const NUMBER: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoints",
     "wiredTiger.checkpoint.generation",
 ];
 
-/// A checkpoint by the server's own clock. When it ended is known to within one step of the counters.
+/// A checkpoint as timed by the server's own clock. When it ended is known to within one step of the
+/// counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) took_ns: u64,
-    /// After this sample, CLOCK_MONOTONIC ns …
+    /// Time of the last sample before it ended, CLOCK_MONOTONIC ns.
     pub(super) ended_after_ns: u64,
-    /// … and by this one; of one that had not ended yet, the last sample.
+    /// Time of the first sample after it ended, ns; for one that had not ended yet, the last sample.
     pub(super) ended_by_ns: u64,
 }
 
-/// Those that ended while the counters were sampled, and the one that had not when they ended; empty
-/// without such counters.
+/// Returns the checkpoints that ended while the counters were sampled, and the one still running when
+/// sampling ended; empty without such counters.
 pub(super) fn counted(evidence: &Evidence<'_>) -> Vec<Counted> {
     let mut found = evidence
         .status(&TOTAL_MS)
@@ -57,13 +59,13 @@ pub(super) fn counted(evidence: &Evidence<'_>) -> Vec<Counted> {
     found
 }
 
-/// Had one not ended when the counters did? Then it took longer than is known.
+/// Was a checkpoint still running when the counters ended? If so, its full duration is unknown.
 pub(super) fn one_is_under_way(evidence: &Evidence<'_>) -> bool {
     let state = evidence.status(&STATE).and_then(Series::last);
     state.is_some_and(|state| state != 0.0)
 }
 
-/// The counters that tell several checkpoints within one step apart.
+/// The counters that distinguish several checkpoints within one step.
 struct Others<'a> {
     most_recent_ms: Option<&'a Series>,
     number: Option<&'a Series>,
@@ -77,8 +79,8 @@ impl<'a> Others<'a> {
         }
     }
 
-    /// Lengths of the checkpoints that ended in a step, ms, given their sum. Counters of one sample have
-    /// the same time.
+    /// Returns the durations of the checkpoints that ended in a step, ms, given their sum. Counters of one
+    /// sample have the same time.
     fn lengths_ms(&self, sum_ms: f64, from_ns: u64, to_ns: u64) -> Vec<f64> {
         let last_ms = self.most_recent_ms.and_then(|series| series.at(to_ns));
         let Some(last_ms) = last_ms.filter(|last_ms| (0.0..sum_ms).contains(last_ms)) else {
@@ -86,8 +88,8 @@ impl<'a> Others<'a> {
         };
         let at = |t_ns| self.number?.at(t_ns);
         let began = at(from_ns).zip(at(to_ns)).map_or(0.0, |(a, b)| b - a);
-        // The number rises for those with nothing to write too, so there were at most so many before the
-        // last; nothing tells how long each of them took.
+        // The number rises for checkpoints with nothing to write too, so this is an upper bound on those
+        // before the last; nothing says how long each of them took.
         let before = whole(began - 1.0).clamp(1, STEP_MAX);
         let each_ms = (sum_ms - last_ms) / before as f64;
         let mut lengths_ms: Vec<f64> = (0..before).map(|_| each_ms).collect();
@@ -100,7 +102,7 @@ fn ended(total_ms: &Series, others: &Others<'_>) -> Vec<Counted> {
     let mut found: Vec<Counted> = Vec::new();
     for pair in total_ms.points.windows(2) {
         let ((from_ns, before), (to_ns, after)) = (pair[0], pair[1]);
-        // A total that falls is that of a server that started anew.
+        // A falling total means that the server was restarted.
         if after <= before {
             continue;
         }
@@ -112,7 +114,8 @@ fn ended(total_ms: &Series, others: &Others<'_>) -> Vec<Counted> {
             let took_ns = nanoseconds(ms);
             of_step.push(Counted {
                 took_ns,
-                // One after another: where each ended is then taken from the sample backwards.
+                // They ran one after another, so the times at which they ended are worked out backwards from the
+                // sample.
                 ended_after_ns: if several { ended_by_ns } else { from_ns },
                 ended_by_ns,
             });
@@ -123,7 +126,8 @@ fn ended(total_ms: &Series, others: &Others<'_>) -> Vec<Counted> {
     found
 }
 
-/// From the first sample that saw it to the last one: it took at least so long.
+/// Returns a checkpoint that is still running, from the first sample that saw it to the last: it took at
+/// least that long.
 fn under_way(state: &Series, last: Option<&Counted>) -> Option<Counted> {
     let ended_by_ns = state.points.last()?.0;
     let none_ran = state.points.iter().rposition(|(_, state)| *state == 0.0);
@@ -136,12 +140,12 @@ fn under_way(state: &Series, last: Option<&Counted>) -> Option<Counted> {
     })
 }
 
-/// At most a day.
+/// Converts ms to ns, at most a day.
 fn nanoseconds(ms: f64) -> u64 {
     whole(ms.min(86_400_000.0) * 1e6)
 }
 
-/// Operations per second while checkpoints ran over otherwise.
+/// Returns operations per second while checkpoints ran, divided by operations per second otherwise.
 pub(super) fn throughput_ratio(evidence: &Evidence<'_>, answer: &CheckpointAnswer) -> Option<f64> {
     let names: Vec<String> = OPERATIONS
         .iter()
@@ -155,16 +159,16 @@ pub(super) fn throughput_ratio(evidence: &Evidence<'_>, answer: &CheckpointAnswe
 /// Steps of counters, summed over the counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Steps {
-    /// Per second.
+    /// Mean rise per second.
     pub(crate) mean: f64,
-    /// How much they rose altogether.
+    /// Total rise.
     pub(crate) sum: f64,
-    /// Of time, s.
+    /// Time covered, s.
     pub(crate) seconds: f64,
 }
 
-/// The steps of some of the server's counters that fell into checkpoints, and the others; `None` with
-/// too few of either.
+/// Splits the steps of some of the server's counters into those during checkpoints and the others; `None`
+/// with too few of either.
 pub(crate) fn split(
     evidence: &Evidence<'_>,
     answer: &CheckpointAnswer,
@@ -187,7 +191,8 @@ pub(crate) fn split(
     (during.sum + otherwise.sum > 0.0).then_some((during, otherwise))
 }
 
-/// The steps of a counter that fell into checkpoints, and the others; `None` for a side with too few.
+/// Splits the steps of a counter into those during checkpoints and the others; `None` for a side with too
+/// few.
 pub(crate) fn sides(
     evidence: &Evidence<'_>,
     answer: &CheckpointAnswer,
@@ -213,8 +218,9 @@ pub(crate) fn sides(
     })
 }
 
-/// How much faster a counter rises because of checkpoints, per second of all time: beyond what it does
-/// otherwise, or all of it where they leave no time to know that. 0 unless it rises `times` as fast.
+/// Returns how much faster a counter rises because of checkpoints, per second of all time: the rise beyond
+/// its rate otherwise, or all of it where checkpoints leave no time to know that. 0 unless it rises `times`
+/// as fast.
 pub(crate) fn extra_per_s(
     evidence: &Evidence<'_>,
     answer: &CheckpointAnswer,

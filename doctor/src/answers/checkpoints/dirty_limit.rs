@@ -1,16 +1,16 @@
-//! The dirty limit that bounds a checkpoint.
+//! Computes the dirty limit that bounds the duration of a checkpoint.
 //!
-//! A checkpoint writes what is dirty when it starts. With d bytes dirty in the cache then, w bytes of them
-//! written (compressed, and only what changed) in t seconds, the next one takes at most T if no more than
-//! d T / t are dirty. Where the server does not tell d, w stands for it, which is the smaller. The limit is
-//! set in whole percents of the cache, so in a large one what can be set may be above what is wished for:
-//! the time that is promised is that of the setting.
+//! A checkpoint writes what is dirty when it starts. If d bytes are dirty in the cache then, and w bytes of
+//! them are written (compressed, and only what changed) in t seconds, the next one takes at most T if no more
+//! than d T / t are dirty. Where the server does not report d, w is used instead, which is smaller. The limit
+//! is set in whole percents of the cache, so in a large cache the smallest possible setting may be above the
+//! ideal one: the promised time is that of the setting.
 //!
-//! A checkpoint's syncs also flush what eviction had written before and the page cache still held, and that
-//! no dirty limit makes less: of a checkpoint only the share that it wrote itself is shortened. With mongod
-//! 4.4.6 under random updates checkpoints wrote 1 % themselves on a disk of 30 MB/s (data larger than the
-//! cache) and 13 % on one of 20 MB/s (data in the cache). They took 9.6 and 11.2 s, and 4.0 and 4.1 s, with
-//! WiredTiger's default limits; 9.6 and 10.7 s, and 3.8 and 3.9 s, with the least that can be set.
+//! A checkpoint's syncs also flush what eviction had written before and the page cache still held, and no
+//! dirty limit reduces that: only the share that a checkpoint wrote itself becomes shorter. With mongod 4.4.6
+//! under random updates checkpoints wrote 1 % themselves on a disk of 30 MB/s (data larger than the cache)
+//! and 13 % on one of 20 MB/s (data in the cache). They took 9.6 and 11.2 s, and 4.0 and 4.1 s, with
+//! WiredTiger's default limits; 9.6 and 10.7 s, and 3.8 and 3.9 s, with the smallest limits that can be set.
 
 use std::collections::HashSet;
 
@@ -25,13 +25,13 @@ use crate::Evidence;
 use crate::evidence::Series;
 use crate::wording::duration;
 
-/// Longest checkpoint that is wished for, s: a thirtieth of the minute between two.
+/// Longest acceptable checkpoint, s: a thirtieth of the minute between two.
 const GOAL_S: f64 = 2.0;
-/// The server takes whole percents from 1 on, and wants the target below the trigger.
+/// The server takes whole percents from 1 on, and requires the target to be below the trigger.
 const TRIGGER_PERCENT_MIN: f64 = 2.0;
 /// Two steps of the counters.
 const BEGAN_WITHIN_NS: u64 = 2_000_000_000;
-/// A limit is worth its price where it makes the longest checkpoint shorter than this share of what it took.
+/// A limit is worth its cost where it makes the longest checkpoint shorter than this share of its duration.
 const WORTH: f64 = 0.67;
 const WRITTEN: &str = "wiredTiger.block-manager.bytes written";
 const WRITTEN_BY_CHECKPOINTS: &str = "wiredTiger.block-manager.bytes written for checkpoint";
@@ -41,20 +41,20 @@ const DEFAULT_TRIGGER_PERCENT: f64 = 20.0;
 pub(crate) const DIRTY_BYTES: &str = "wiredTiger.cache.tracked dirty bytes in the cache";
 pub(crate) const CACHE_BYTES_MAX: &str = "wiredTiger.cache.maximum bytes configured";
 
-/// The dirty limit that keeps the longest checkpoint below a time: of what can be set, the one nearest to
-/// what is wished for.
+/// The dirty limit that keeps the longest checkpoint below a given time: the possible setting that is nearest
+/// to the ideal one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DirtyLimit {
-    /// What it keeps checkpoints below, s.
+    /// The time it keeps checkpoints below, s.
     pub checkpoint_s: f64,
-    /// Of dirty data in the cache.
+    /// Dirty data allowed in the cache, bytes.
     pub bytes: u64,
-    /// The same as percent of the cache.
+    /// The same as a percentage of the cache.
     pub percent_of_cache: f64,
-    /// e.g. "eviction_dirty_target=3,eviction_dirty_trigger=6".
+    /// The setting, e.g. "eviction_dirty_target=3,eviction_dirty_trigger=6".
     pub setting: String,
-    /// How it was reckoned.
+    /// How it was calculated.
     pub basis: String,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn dirty_limit(
     }
     let trigger = percent.floor().max(TRIGGER_PERCENT_MIN);
     let bytes = trigger / 100.0 * cache_bytes;
-    // So much was never dirty: such a limit would change nothing.
+    // That much was never dirty: such a limit would change nothing.
     if bytes >= dirty_bytes {
         return None;
     }
@@ -116,8 +116,8 @@ pub(super) fn dirty_limit(
     })
 }
 
-/// Of what the server wrote into its data files, the share that checkpoints wrote themselves, by its counters
-/// or else the trace; the rest are evicted pages. `None` where neither tells.
+/// Returns the share of the server's writes to its data files that checkpoints wrote themselves, by its
+/// counters or else the trace; the rest are evicted pages. `None` where neither is available.
 pub(super) fn own_share(evidence: &Evidence<'_>) -> Option<f64> {
     let counted = |name| evidence.status(&[name])?.increase();
     let (own, all) = counted(WRITTEN_BY_CHECKPOINTS)
@@ -126,7 +126,7 @@ pub(super) fn own_share(evidence: &Evidence<'_>) -> Option<f64> {
     (all > 0.0).then(|| (own / all).min(1.0))
 }
 
-/// Written by threads that make checkpoints, and by all, but for the journal.
+/// Bytes written by checkpoint threads and by all threads, without the journal.
 fn traced_bytes(evidence: &Evidence<'_>) -> Option<(f64, f64)> {
     let files = evidence.trace?.files.iter().map(|file| &file.file);
     let journal: HashSet<u32> = files
@@ -142,8 +142,8 @@ fn traced_bytes(evidence: &Evidence<'_>) -> Option<(f64, f64)> {
     }))
 }
 
-/// The largest value that a gauge had when a checkpoint began: within a few samples of it, because when that
-/// was is not known exactly.
+/// Returns the largest value of a gauge within a few samples of a checkpoint's start, because that start is
+/// not known exactly.
 fn around(gauge: &Series, t_ns: u64) -> Option<f64> {
     let near = gauge.points.iter();
     near.filter(|(at_ns, _)| at_ns.abs_diff(t_ns) <= BEGAN_WITHIN_NS)

@@ -1,8 +1,8 @@
-//! Checkpoints that the server counted, each with what the trace saw of it.
+//! Joins the checkpoints that the server counted with what the trace saw of each.
 //!
-//! How long a checkpoint took is the server's to say: its clock also runs while trees are walked and
-//! nothing is written, and no lost or cut-off event changes it. The trace adds what was written and synced,
-//! and when exactly that ended, which the counters tell only to within a step.
+//! The server's figure for a checkpoint's duration is used: its clock also runs while trees are walked and
+//! nothing is written, and no lost or truncated event changes it. The trace adds what was written and synced,
+//! and when exactly that ended, which the counters show only to within a step.
 
 use seekscope_pattern::Checkpoint;
 
@@ -10,11 +10,11 @@ use super::counted::Counted;
 use super::seconds;
 use crate::wording::duration;
 
-/// Both sources have to differ by so much, relatively and in s, before that is said.
+/// Both sources have to differ by this much, relatively and in s, before that is reported.
 const DIFFERS: f64 = 0.05;
 const DIFFERS_MIN_S: f64 = 0.2;
 
-/// In the order of time, none overlapping another.
+/// Joins the two lists in order of time, without overlaps.
 pub(super) fn join(counted: &[Counted], traced: &[Checkpoint]) -> Vec<Checkpoint> {
     let mut found: Vec<Checkpoint> = Vec::new();
     for one in counted {
@@ -40,7 +40,7 @@ pub(super) fn join(counted: &[Counted], traced: &[Checkpoint]) -> Vec<Checkpoint
 
 fn add(joined: &mut Checkpoint, piece: &Checkpoint) {
     joined.written_bytes = joined.written_bytes.saturating_add(piece.written_bytes);
-    // A file of two pieces counts twice; the trace does not say which they were.
+    // A file in two pieces counts twice; the trace does not say which files they were.
     joined.files = joined.files.saturating_add(piece.files);
     joined.syncs = joined.syncs.saturating_add(piece.syncs);
     joined.sync_ns = joined.sync_ns.saturating_add(piece.sync_ns);
@@ -51,7 +51,7 @@ fn add(joined: &mut Checkpoint, piece: &Checkpoint) {
     joined.longest_read_ns = joined.longest_read_ns.max(piece.longest_read_ns);
 }
 
-/// What to say where the longest checkpoint of the trace is not that of the server's counters.
+/// Returns a message where the longest checkpoint of the trace is not that of the server's counters.
 pub(super) fn disagreement(counted: &[Checkpoint], traced: &[Checkpoint]) -> Option<String> {
     let longest_s = |of: &[Checkpoint]| of.iter().map(seconds).reduce(f64::max);
     let (counted_s, traced_s) = (longest_s(counted)?, longest_s(traced)?);

@@ -1,8 +1,8 @@
-//! What checkpoints cost, and which dirty limit would bound them on this disk.
+//! Works out what checkpoints cost, and which dirty limit would bound them on this disk.
 //!
-//! How many there were and how long they took come from the server's own counters where it answers, else
-//! from the trace, where a checkpoint is what its threads wrote and synced. `joined` adds to the counted
-//! ones what the trace saw of them, and says where the two disagree.
+//! Their number and durations come from the server's own counters where available, else from the trace, where
+//! a checkpoint is what its threads wrote and synced. `joined` adds what the trace saw to the counted ones,
+//! and says where the two disagree.
 
 mod counted;
 mod dirty_limit;
@@ -26,13 +26,13 @@ pub(crate) use dirty_limit::{CACHE_BYTES_MAX, DIRTY_BYTES};
 const OF_TRACE: &str = "trace";
 const OF_COUNTERS: &str = "serverStatus";
 
-/// What checkpoints cost, and what would bound them.
+/// The cost of checkpoints, and what would bound it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CheckpointAnswer {
-    /// In the order of time.
+    /// In order of time.
     pub checkpoints: Vec<Checkpoint>,
-    /// Where number and lengths are from: "serverStatus", or "trace" where the server does not tell. What
+    /// Source of number and durations: "serverStatus", or "trace" where the server does not report them. What
     /// was written and synced is from the trace either way.
     #[schemars(extend("enum" = ["serverStatus", "trace"]))]
     pub source: String,
@@ -40,39 +40,39 @@ pub struct CheckpointAnswer {
     pub median_s: f64,
     #[schemars(range(min = 0))]
     pub longest_s: f64,
-    /// The last had not ended when the observation did: it took longer than is known.
+    /// The last had not ended when the observation did: its full duration is unknown.
     pub last_is_under_way: bool,
-    /// What to say where trace and counters differ, with both figures.
+    /// A message where trace and counters differ, with both figures.
     pub disagreement: Option<String>,
-    /// Journal syncs while a checkpoint ran, 99th percentile.
+    /// 99th percentile of journal syncs while a checkpoint ran.
     pub journal_during_p99_ns: Option<u64>,
-    /// Journal syncs otherwise.
+    /// 99th percentile of journal syncs otherwise.
     pub journal_otherwise_p99_ns: Option<u64>,
-    /// Reads of application threads while a checkpoint ran.
+    /// 99th percentile of reads by application threads while a checkpoint ran.
     pub reads_during_p99_ns: Option<u64>,
-    /// Reads of application threads otherwise.
+    /// 99th percentile of reads by application threads otherwise.
     pub reads_otherwise_p99_ns: Option<u64>,
-    /// Operations per second while checkpoints ran over otherwise (1: no difference).
+    /// Operations per second while checkpoints ran, divided by those otherwise (1: no difference).
     pub throughput_ratio: Option<f64>,
-    /// Of what the server wrote into its data files, the share that checkpoints wrote themselves; the rest
-    /// was evicted, and what of it the page cache still holds a checkpoint's syncs flush as well.
+    /// Share of the server's writes to its data files that checkpoints wrote themselves; the rest was
+    /// evicted, and a checkpoint's syncs also flush what the page cache still holds of it.
     pub own_share: Option<f64>,
     pub dirty_limit: Option<DirtyLimit>,
 }
 
 impl CheckpointAnswer {
-    /// Time in which a checkpoint ran, s.
+    /// Returns the time in which a checkpoint ran, s.
     pub fn total_s(&self) -> f64 {
         self.checkpoints.iter().map(seconds).sum()
     }
 
-    /// Is the longest the one that had not ended, so that it took longer than that?
+    /// Is the longest the one that had not ended, so that it took longer than shown?
     pub fn longest_is_under_way(&self) -> bool {
         let last_s = self.checkpoints.last().map(seconds);
         self.last_is_under_way && last_s.is_some_and(|last_s| last_s >= self.longest_s)
     }
 
-    /// The time in which checkpoints would have been seen, s.
+    /// Returns the length of the period in which checkpoints would have been seen, s.
     pub(crate) fn covered_s(&self, evidence: &Evidence<'_>) -> Option<f64> {
         if self.source == OF_TRACE {
             evidence.observed_s()
@@ -81,7 +81,7 @@ impl CheckpointAnswer {
         }
     }
 
-    /// … CLOCK_MONOTONIC ns.
+    /// Returns the same period, CLOCK_MONOTONIC ns.
     fn covered_ns(&self, evidence: &Evidence<'_>) -> RangeInclusive<u64> {
         let phase = evidence.document.phases.first();
         match phase.filter(|_| self.source == OF_TRACE) {
@@ -90,7 +90,7 @@ impl CheckpointAnswer {
         }
     }
 
-    /// Did one run at that moment (CLOCK_MONOTONIC ns)?
+    /// Was one running at that moment (CLOCK_MONOTONIC ns)?
     pub(crate) fn runs_at(&self, t_ns: u64) -> bool {
         let at = self.checkpoints.partition_point(|c| c.ended_ns < t_ns);
         self.checkpoints
@@ -99,7 +99,7 @@ impl CheckpointAnswer {
     }
 }
 
-/// How long it took, s.
+/// Returns how long it took, s.
 pub(crate) fn seconds(checkpoint: &Checkpoint) -> f64 {
     checkpoint.ended_ns.saturating_sub(checkpoint.started_ns) as f64 / 1e9
 }
@@ -121,7 +121,7 @@ pub(super) fn checkpoints(evidence: &Evidence<'_>) -> Option<CheckpointAnswer> {
         median_s: median(&lengths)?,
         longest_s: lengths.iter().copied().fold(0.0, f64::max),
         last_is_under_way: of_counters && counted::one_is_under_way(evidence),
-        // A trace that was ended early did not see those that came later.
+        // A trace that was ended early did not see the later ones.
         disagreement: (of_counters && !evidence.counters_outlast_trace())
             .then(|| joined::disagreement(&checkpoints, of_trace))
             .flatten(),

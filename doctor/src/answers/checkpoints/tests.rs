@@ -8,7 +8,7 @@ fn answer(recording: &Recording) -> Option<CheckpointAnswer> {
     recording.examine(|_, answers| answers.checkpoints.clone())
 }
 
-/// One checkpoint from second 20 to 32, with syncs of the journal all the time.
+/// One checkpoint from second 20 to 32, with journal syncs all the time.
 fn traced() -> Recording {
     let mut recording = Recording::new();
     let table = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
@@ -65,7 +65,7 @@ fn of_a_trace() {
     assert_eq!(answer.reads_during_p99_ns, None);
     let ratio = answer.throughput_ratio.unwrap();
     assert!((0.45..0.6).contains(&ratio), "{ratio}");
-    // 1.2 GiB in 12 s: 0.2 GiB in 2 s, 2.5 % of 8 GiB; what can be set is 2 %.
+    // 1.2 GiB in 12 s: 0.2 GiB in 2 s, 2.5 % of 8 GiB; the nearest possible setting is 2 %.
     let limit = answer.dirty_limit.unwrap();
     assert_eq!(limit.percent_of_cache, 2.0);
     assert!((limit.checkpoint_s - 1.6).abs() < 0.05, "{limit:?}");
@@ -75,7 +75,7 @@ fn of_a_trace() {
     );
 }
 
-/// Of 8 GiB more are dirty than 2 s would write, and the least that can be set is 2 % of a larger cache.
+/// Of 8 GiB more are dirty than 2 s would write, and the smallest possible setting is 2 % of a larger cache.
 #[test]
 fn a_limit_promises_what_it_can_keep() {
     let limit = |cache_gib: f64, dirty_gib: f64| {
@@ -110,8 +110,8 @@ const NAMES: [[&str; 4]; 2] = [
     ],
 ];
 
-/// As WiredTiger counts: one begins at `from_s`, when the number rises, and ends at `to_s`; the one before
-/// took a tenth of a second.
+/// Counters as in WiredTiger: a checkpoint begins at `from_s`, when the number rises, and ends at `to_s`; the
+/// one before took a tenth of a second.
 fn counted(names: [&str; 4], from_s: f64, to_s: f64) -> Recording {
     let mut recording = Recording::new();
     let [number, last_ms, total_ms, state] = names;
@@ -136,7 +136,7 @@ fn counted(names: [&str; 4], from_s: f64, to_s: f64) -> Recording {
     recording
 }
 
-/// Second of the observation.
+/// Converts to a second of the observation.
 fn second(t_ns: u64) -> f64 {
     (t_ns - crate::testing::START_NS) as f64 / 1e9
 }
@@ -174,7 +174,7 @@ fn one_that_has_not_ended() {
     }
 }
 
-/// A counter's value by second: it holds each until the next.
+/// Sets a counter's value by second: it keeps each until the next.
 fn steps(recording: &mut Recording, name: &str, steps: &[(f64, f64)]) {
     recording.values("serverStatus", name, |s| {
         let value = steps.iter().rev().find(|(from_s, _)| s >= *from_s);
@@ -182,8 +182,8 @@ fn steps(recording: &mut Recording, name: &str, steps: &[(f64, f64)]) {
     });
 }
 
-/// The trace of a checkpoint of 18.66 s whose long syncs came out as 4.29 s each, so that it falls to pieces
-/// of which the longest takes 6.6 s. The server ends it within the second before 39.
+/// The trace of a checkpoint of 18.66 s whose long syncs were recorded as 4.29 s each, so that it falls to
+/// pieces, the longest of 6.6 s. The server ends it within the second before 39.
 fn cut_off() -> Recording {
     let mut recording = Recording::new();
     let table = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
@@ -241,7 +241,7 @@ fn the_server_says_how_long_and_the_trace_what_was_written() {
         answer.longest_s
     );
     let found = answer.checkpoints[0];
-    // The counters tell when it ended to within a second, the trace exactly.
+    // The counters show when it ended to within a second, the trace exactly.
     assert!((second(found.ended_ns) - 38.66).abs() < 0.01);
     assert_eq!((found.written_bytes, found.syncs), (1 << 20, 3));
     let said = answer.disagreement.unwrap();
@@ -250,7 +250,7 @@ fn the_server_says_how_long_and_the_trace_what_was_written() {
 
 #[test]
 fn the_dirty_limit_follows_from_the_servers_own_time() {
-    // Of a fifth of the cache in 18.66 s, 2 s write 2.1 %.
+    // A fifth of the cache was written in 18.66 s, so 2 s write 2.1 %.
     let limit = answer(&cut_off()).unwrap().dirty_limit.unwrap();
     assert_eq!(
         limit.setting,
@@ -272,7 +272,7 @@ fn no_limit_is_promised_where_evicted_pages_are_flushed() {
     let flushing = with_own(0.4e6);
     assert_eq!(flushing.dirty_limit, None);
     assert!((flushing.own_share.unwrap() - 0.01).abs() < 1e-6);
-    // Half of it their own: of that half a tenth may be dirty.
+    // Half of it was their own: a tenth of that half may be dirty.
     let limit = with_own(20e6).dirty_limit.unwrap();
     assert!(
         (limit.checkpoint_s - 18.66 * 0.55).abs() < 0.01,

@@ -1,7 +1,7 @@
-//! Limits that flatten the load: of a control group, or of the volume as the survey found it.
+//! Finds limits that flatten the load: of a control group, or of the volume as the survey found it.
 //!
-//! Both kinds grant a rate and no more, so seconds in which the rate comes near it are seconds in which
-//! somebody waited for it (token buckets; Documentation/admin-guide/cgroup-v2.rst, `io.max`).
+//! Both kinds grant a fixed rate, so seconds in which the rate comes near it are seconds in which something
+//! waited for it (token buckets; Documentation/admin-guide/cgroup-v2.rst, `io.max`).
 
 use seekscope_run::IoLimit;
 
@@ -9,34 +9,34 @@ use super::SOURCE;
 use crate::Evidence;
 use crate::evidence::Series;
 
-/// A second in which this share of the limit is used is one at the limit: the kernel grants in slices of
-/// 0.1 s, and a second's count is taken between other seconds' slices.
+/// A second that uses this share of the limit counts as at the limit: the kernel grants in slices of 0.1 s,
+/// and the boundaries of seconds and slices do not coincide.
 const NEAR: f64 = 0.85;
-/// … and one with more than this is proof that the limit is not in force for this load.
+/// A second above this share proves that the limit is not in force for this load.
 const BEYOND: f64 = 1.3;
-/// Seconds at the limit, at least, and as a share of those with any such I/O.
+/// Fewest seconds at the limit; also required is a share of the seconds with any such I/O.
 const SECONDS_MIN: usize = 5;
 const SECONDS_SHARE_MIN: f64 = 0.2;
 
 /// A limit that was reached.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ceiling {
-    /// "cgroup /db read IOPS 150/s".
+    /// The limit in words, e.g. "cgroup /db read IOPS 150/s".
     pub(crate) name: String,
-    /// It bounds writes, not reads.
+    /// True if it bounds writes, false for reads.
     pub(crate) of_writes: bool,
     pub(crate) limit_per_s: f64,
-    /// Used on average, per second.
+    /// Mean use per second.
     pub(crate) used_per_s: f64,
     /// Share (0..=1) of the seconds with such I/O that were at the limit.
     pub(crate) share: f64,
-    /// It stands before the disk's queue, so that the disk's own latency does not contain it.
+    /// True if it applies before the disk's queue, so that the disk's own latency does not include it.
     pub(crate) before_disk: bool,
-    /// The control group, if it is one's.
+    /// The control group, for a limit of one.
     pub(crate) cgroup: Option<String>,
 }
 
-/// The limit that was reached in the most seconds, if any was.
+/// Returns the limit that was reached in the most seconds, if any was.
 pub(crate) fn reached(evidence: &Evidence<'_>) -> Option<Ceiling> {
     let groups = evidence
         .host_settings()
@@ -65,7 +65,7 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     Some(ceiling)
 }
 
-/// Token buckets that the disk's survey found.
+/// Checks token buckets that the disk's survey found.
 fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
     let volume = evidence.expected().filter(|disk| disk.measured)?;
     let model = &volume.model;
@@ -86,14 +86,14 @@ fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
     judged.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// The control group's own counters, where it has them; else the disk's.
+/// Returns rates from the control group's own counters, where it has them; else the disk's.
 fn group_rates(evidence: &Evidence<'_>, names: &[&str]) -> Vec<f64> {
     rates_of(evidence, "cgroup", &names[..1])
         .or_else(|| rates_of(evidence, SOURCE, names))
         .unwrap_or_default()
 }
 
-/// Sums of the counters' rates, step by step.
+/// Returns the sums of the counters' rates, step by step.
 fn rates_of(evidence: &Evidence<'_>, source: &str, names: &[&str]) -> Option<Vec<f64>> {
     let mut sums: Vec<f64> = Vec::new();
     for name in names {

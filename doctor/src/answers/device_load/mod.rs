@@ -1,7 +1,7 @@
-//! How much of what the disk can do is used.
+//! Works out how much of the disk's capability is used.
 //!
-//! The load is what the kernel counts for the disk (`/proc/diskstats`, all processes together), the
-//! ability what the device model says of requests of the mean size.
+//! The load is what the kernel counts for the disk (`/proc/diskstats`, all processes together); the
+//! capability is what the device model predicts for requests of the mean size.
 
 mod ceiling;
 
@@ -14,7 +14,7 @@ pub(crate) use ceiling::{Ceiling, reached as ceiling_reached};
 
 const SOURCE: &str = "diskstats";
 
-/// Of the disk under the data, all processes together, over the observation.
+/// Load of the disk under the data, all processes together, over the observation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DeviceLoad {
@@ -22,34 +22,33 @@ pub struct DeviceLoad {
     pub writes_per_s: f64,
     pub read_bytes_per_s: f64,
     pub write_bytes_per_s: f64,
-    /// The busiest second's requests.
+    /// Requests in the busiest second.
     pub peak_requests_per_s: f64,
-    /// The busiest second's bytes.
+    /// Bytes in the busiest second.
     pub peak_bytes_per_s: f64,
-    /// Mean time of a request in queue and disk, ns.
+    /// Mean time of a read in queue and disk, ns.
     pub read_ns: Option<f64>,
     pub write_ns: Option<f64>,
-    /// Requests under way, on average.
+    /// Mean number of requests in flight.
     pub queue_depth: f64,
-    /// What the model says the disk can do with requests of this size, as many at once as it takes well,
-    /// requests per second.
+    /// Requests of this size per second that the disk can serve according to the model, at the best depth.
     pub able_requests_per_s: Option<f64>,
-    /// Used over able, 0..: of requests or of bytes, whichever is nearer its limit; mean.
+    /// Mean ratio of used to possible, 0..: of requests or of bytes, whichever is nearer its limit.
     pub utilisation: Option<f64>,
-    /// … of the busiest second.
+    /// The same for the busiest second.
     pub peak_utilisation: Option<f64>,
-    /// The ability was measured, not that of a typical disk.
+    /// The capability was measured, not assumed from a typical disk.
     pub ability_measured: bool,
-    /// What the ability rests on: "measured", "as seen in this run", "of a typical disk".
+    /// What the capability is based on: "measured", "as seen in this run", "of a typical disk".
     pub ability_basis: String,
-    /// Of all I/O of the disk, the share (0..=1) of bytes that the examined server caused.
+    /// Share (0..=1) of the disk's bytes that the examined server caused.
     pub server_share: Option<f64>,
     /// The limit that flattened the load: "cgroup read IOPS 150/s", "volume's 3,000 IOPS"; `None`: none seen.
     pub ceiling: Option<String>,
 }
 
 impl DeviceLoad {
-    /// Mean bytes of a request; 0 without requests.
+    /// Returns mean bytes of a request; 0 without requests.
     pub(crate) fn request_bytes(&self) -> f64 {
         let requests = self.reads_per_s + self.writes_per_s;
         let bytes = self.read_bytes_per_s + self.write_bytes_per_s;
@@ -78,17 +77,17 @@ pub(super) fn device_load(evidence: &Evidence<'_>) -> Option<DeviceLoad> {
     load.server_share = server_share(evidence, &load);
     load.ceiling = ceiling_reached(evidence).map(|ceiling| ceiling.name);
     if let Some(disk) = evidence.ability().filter(|_| load.request_bytes() > 0.0) {
-        // The load is that of all processes, and a limit of the server's group holds for the server alone.
+        // The load is that of all processes, while a limit of the server's group applies to the server alone.
         let model = evidence.disk_beyond_limits();
         let able = model.and_then(|model| ability::requests_per_s(&model, load.request_bytes()));
         load.ability_measured = disk.measured;
         load.ability_basis = disk.basis().into();
         load.able_requests_per_s = able;
-        // The ability for this size of request is bounded by bytes as well.
+        // The capability for this size of request is bounded by bytes as well.
         let over = |requests: f64| able.map(|able| requests / able);
         load.utilisation = over(load.reads_per_s + load.writes_per_s);
         load.peak_utilisation = over(load.peak_requests_per_s.min(
-            // A second of many small requests is no peak for the device.
+            // A second of many small requests is not a peak for the device.
             load.peak_bytes_per_s / load.request_bytes(),
         ));
     }
@@ -100,7 +99,7 @@ fn mean_ns(ms_per_s: Option<f64>, per_s: Option<f64>) -> Option<f64> {
     (per_s > 0.0).then(|| ms_per_s * 1e6 / per_s)
 }
 
-/// The largest sum of two counters' rates in one step.
+/// Returns the largest sum of two counters' rates in one step.
 fn peak(evidence: &Evidence<'_>, names: [&str; 2]) -> f64 {
     let rates = names.map(|name| {
         let series = evidence.counters.get(SOURCE, name);

@@ -1,7 +1,7 @@
-//! How long a scan, an index build and a resync of the big collections take on this disk.
+//! Predicts how long a scan, an index build and a resync of the big collections take on this disk.
 //!
-//! Cold and alone: nothing in memory, no other load. Each figure comes with a range, wide where it rests
-//! on assumptions; the constants of `work.rs` say which were measured and which were not.
+//! Cold and alone: nothing in memory, no other load. Each figure has a range, wide where it rests on
+//! assumptions; the constants of `work.rs` say which were measured and which were not.
 
 mod reading;
 mod subject;
@@ -17,7 +17,7 @@ use reading::Reading;
 use subject::Subject;
 use work::{Span, Work};
 
-/// Collections that are answered for, the largest first.
+/// Most collections for which durations are given, the largest first.
 const COLLECTIONS_MAX: usize = 10;
 
 /// One job on one collection, or a resync of all ("*").
@@ -25,31 +25,32 @@ const COLLECTIONS_MAX: usize = 10;
 #[serde(default)]
 pub struct JobDuration {
     pub namespace: String,
-    /// "collection scan", "index build", "resync".
+    /// The kind of job: "collection scan", "index build", "resync".
     pub job: String,
-    /// As it lies now, s: expected, and the range the truth should lie in.
+    /// In the present layout, s: the expected time, and the range it should lie in.
     pub now_s: f64,
     pub low_s: f64,
     pub high_s: f64,
-    /// If disk order were key order, s.
+    /// Time if disk order were key order, s.
     pub ordered_s: Option<f64>,
-    /// e.g. "reading 71 %, sorting and loading 29 %".
+    /// Shares of the phases, e.g. "reading 71 %, sorting and loading 29 %".
     pub phases: String,
-    /// What it rests on: "layout walked, disk measured", "size and a typical disk".
+    /// What it is based on: "layout walked, disk measured", "size and a typical disk".
     pub basis: String,
-    /// Of a resync: the oplog window it has to stay within, s; once the oplog is full, where it is not yet.
+    /// For a resync, the oplog window that it has to fit in, s; if the oplog is not full yet, its window once
+    /// it is.
     pub oplog_window_s: Option<f64>,
 }
 
 impl JobDuration {
-    /// Does a resync stay within the oplog's window, even at its slowest? `None` of other jobs, and
-    /// without an oplog.
+    /// Does a resync fit in the oplog's window, even at its slowest? `None` for other jobs, and without an
+    /// oplog.
     pub fn stays_within_oplog(&self) -> Option<bool> {
         Some(self.high_s < self.oplog_window_s?)
     }
 }
 
-/// Scans and index builds by collection, the resync last. Empty without a device model and a layout.
+/// Returns scans and index builds by collection, the resync last. Empty without a device model and a layout.
 pub(super) fn durations(evidence: &Evidence<'_>) -> Vec<JobDuration> {
     let mut subjects = subject::subjects(evidence);
     subjects.sort_by(|a, b| {
@@ -87,7 +88,7 @@ fn scan(subject: &Subject) -> JobDuration {
     }
 }
 
-/// Of one more index on one field, by the size of the indexes that there are.
+/// Predicts the build of one more index on one field, from the size of the existing indexes.
 fn index_build(subject: &Subject, work: &Work) -> Option<JobDuration> {
     let rest = work.index(subject)?;
     let reading = &subject.reading;
@@ -108,9 +109,9 @@ fn index_build(subject: &Subject, work: &Work) -> Option<JobDuration> {
     })
 }
 
-/// An initial sync (MongoDB 4.4 and later build the indexes while they copy): each collection is scanned
-/// at the source, its documents are inserted at the target, whose disk is taken to be like this one, and
-/// its indexes loaded. `None` where no collection's documents are known.
+/// Predicts an initial sync (MongoDB 4.4 and later build the indexes while they copy): each collection is
+/// scanned at the source, its documents are inserted at the target, whose disk is assumed to be like this
+/// one, and its indexes are loaded. `None` where no collection's documents are known.
 fn resync(evidence: &Evidence<'_>, subjects: &[Subject], work: &Work) -> Option<JobDuration> {
     let (mut copying, mut indexes) = (Span::default(), Span::default());
     let mut ordered_s = 0.0;
@@ -158,7 +159,7 @@ fn resync(evidence: &Evidence<'_>, subjects: &[Subject], work: &Work) -> Option<
     })
 }
 
-/// The shortest of the members': any of them may be copied from.
+/// Returns the shortest of the members' windows: any of them may be copied from.
 fn oplog_window_s(evidence: &Evidence<'_>) -> Option<f64> {
     let members = evidence.examination()?.members.iter();
     members
@@ -166,8 +167,8 @@ fn oplog_window_s(evidence: &Evidence<'_>) -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// Of an oplog that is not full yet, the window that it will have at the rate so far: a server that was
-/// set up an hour ago has an hour in it.
+/// Returns the window that an oplog that is not full yet will have at the rate so far: a server that was set
+/// up an hour ago has an hour in it.
 fn full_window_s(oplog: &OplogFacts) -> Option<f64> {
     let filled = match (oplog.used_bytes, oplog.size_bytes) {
         (0, _) | (_, 0) => 1.0,
@@ -176,7 +177,7 @@ fn full_window_s(oplog: &OplogFacts) -> Option<f64> {
     (oplog.window_s > 0.0).then(|| oplog.window_s / filled)
 }
 
-/// Shares of the expected time.
+/// Formats shares of the expected time.
 fn phases(parts: &[(&str, f64)]) -> String {
     let all: f64 = parts.iter().map(|(_, s)| s).sum();
     let share = |s: f64| percent(if all > 0.0 { s / all } else { 0.0 });

@@ -1,24 +1,25 @@
-//! How long reading a collection takes: from its walked layout, or from its size and the device model.
+//! Predicts how long reading a collection takes: from its walked layout, or from its size and the device
+//! model.
 
 use seekscope_run::{CollectionFacts, DeviceModel, LayoutFile};
 
 use super::work::Span;
 
-/// WiredTiger's leaves before compression in MongoDB (`leaf_page_max`).
+/// Size of WiredTiger's leaves before compression in MongoDB (`leaf_page_max`).
 const LEAF_BYTES: f64 = 32.0 * 1024.0;
 /// Blocks on disk are multiples of this (`allocation_size`).
 const BLOCK_BYTES: f64 = 4096.0;
 
-/// Of one collection, cold, by one reader.
+/// Time to read one collection, cold, by one reader.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reading {
     pub(super) span: Span,
-    /// If disk order were key order, s.
+    /// Time if disk order were key order, s.
     pub(super) ordered_s: Option<f64>,
     pub(super) basis: String,
 }
 
-/// From the leaves as they lie.
+/// Predicts from the leaves' actual positions.
 pub(super) fn by_layout(file: &LayoutFile, disk: &str) -> Option<Reading> {
     let scan = file.predicted_scan.as_ref()?;
     Some(Reading {
@@ -32,8 +33,8 @@ pub(super) fn by_layout(file: &LayoutFile, disk: &str) -> Option<Reading> {
     })
 }
 
-/// From the size: in order at best, every leaf a seek at worst. What is expected is the middle of the two
-/// by ratio (their geometric mean), for the order is not known.
+/// Predicts from the size: in order at best, every leaf a seek at worst. The expected value is the geometric
+/// mean of the two, because the order is not known.
 pub(super) fn by_size(
     collection: &CollectionFacts,
     model: &DeviceModel,
@@ -69,7 +70,7 @@ pub(super) fn by_size(
     })
 }
 
-/// On disk, by how far the collection compresses.
+/// Returns the size of a leaf on disk, by how far the collection compresses.
 fn leaf_bytes(collection: &CollectionFacts, used_bytes: f64) -> f64 {
     let compression = (used_bytes / collection.data_bytes.max(1) as f64).clamp(0.05, 1.0);
     let documents = collection.documents.max(1) as f64;

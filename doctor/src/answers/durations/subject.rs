@@ -1,4 +1,4 @@
-//! The collections that jobs are reckoned for, from what the server tells and what was walked.
+//! Gathers the collections that jobs are predicted for, from what the server reports and what was walked.
 
 use seekscope_run::{CollectionFacts, LayoutFile};
 
@@ -12,16 +12,16 @@ use crate::wording::disk_in_words;
 pub(super) struct Subject {
     pub(super) namespace: String,
     pub(super) documents: Option<u64>,
-    /// Uncompressed, and on disk without free space.
+    /// Document bytes, uncompressed, and on disk without free space.
     pub(super) data_bytes: Option<u64>,
     pub(super) used_bytes: u64,
-    /// Of each index's file without free space.
+    /// Size of each index's file without free space.
     pub(super) index_bytes: Vec<u64>,
     pub(super) reading: Reading,
 }
 
-/// Every collection whose reading can be reckoned, but the server's own: a resync copies none of them but
-/// small ones.
+/// Returns every collection whose reading can be predicted, except the server's own: a resync copies only
+/// small ones of these.
 pub(super) fn subjects(evidence: &Evidence<'_>) -> Vec<Subject> {
     let disk = disk_in_words(evidence.ability());
     let files = evidence.layout_files();

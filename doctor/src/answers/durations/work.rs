@@ -1,36 +1,37 @@
-//! What jobs do beyond reading: taking keys from documents, sorting, loading and writing.
+//! Estimates what jobs do beyond reading: extracting keys from documents, sorting, loading and writing.
 //!
-//! None of it was measured on the examined server, so each rate is a range; where one was measured
-//! elsewhere its comment says so.
+//! None of it was measured on the examined server, so each rate is a range; where one was measured elsewhere
+//! its comment says so.
 
 use super::subject::Subject;
 use crate::Evidence;
 
-/// Taking the key from a document and sorting it, s: 5.0 to 5.8 µs were measured on MongoDB 4.2 (120,000
-/// documents of 2.7 KB, warm). Slower processors, long keys and arrays make up the range.
+/// Time to extract a key from a document and sort it, s: 5.0 to 5.8 µs were measured on MongoDB 4.2 (120,000
+/// documents of 2.7 KB, warm). Slower processors, long keys and arrays account for the range.
 const KEY_S: Span = Span {
     low_s: 2e-6,
     expected_s: 5e-6,
     high_s: 15e-6,
 };
-/// On disk per document where the collection has no index to go by, bytes: a number with its record id
+/// Bytes on disk per index entry where the collection has no index to go by: a number with its record id
 /// takes about 12, a string of 24 characters about 35.
 const ENTRY_BYTES: f64 = 20.0;
-/// Writing runs at most as fast as the disk streams; how much slower was not measured. Divisors for the
-/// range, the first of which is the lower end.
+/// Divisors of the disk's streaming rate for writing, from the lower end of the range: writing is at most as
+/// fast as streaming; how much slower was not measured.
 const WRITE_SLOWER: [f64; 3] = [1.0, 2.0, 4.0];
-/// Documents through a network connection and into a collection, s per byte: 20 to 150 MB/s, assumed.
+/// Time to send documents over a network connection and insert them, s per byte: 20 to 150 MB/s, assumed.
 const COPY_S_PER_BYTE: Span = Span {
     low_s: 1.0 / 150e6,
     expected_s: 1.0 / 50e6,
     high_s: 1.0 / 20e6,
 };
-/// What a build may sort in memory before it spills (`maxIndexBuildMemoryUsageMegabytes`, 200 by default).
+/// Memory that a build may use for sorting before it spills (`maxIndexBuildMemoryUsageMegabytes`, 200 by
+/// default).
 const SORT_MIB: f64 = 200.0;
-/// Of a disk of which nothing is known, bytes per second.
+/// Streaming rate of an unknown disk, bytes per second.
 const STREAM_BYTES_PER_S: f64 = 150e6;
 
-/// Seconds: what is expected, and the range for it.
+/// A time in seconds: the expected value and its range.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Span {
     pub(super) low_s: f64,
@@ -63,7 +64,7 @@ pub(super) struct Work {
     sort_bytes: f64,
 }
 
-/// Bytes per second that the server's control group lets it write; infinite without a limit.
+/// Returns the bytes per second that the server's control group lets it write; infinite without a limit.
 fn write_limit(evidence: &Evidence<'_>) -> f64 {
     let settings = evidence.host_settings();
     let limits = settings.map_or(&[][..], |host| &host.surroundings.io_limits);
@@ -93,7 +94,7 @@ impl Work {
         }
     }
 
-    /// One index beyond the reading. `None` where the number of documents is not known.
+    /// Returns the time for one index beyond the reading. `None` where the number of documents is not known.
     pub(super) fn index(&self, subject: &Subject) -> Option<Span> {
         let documents = subject.documents? as f64;
         let sizes: Vec<f64> = subject.index_bytes.iter().map(|b| *b as f64).collect();
@@ -103,8 +104,8 @@ impl Work {
         Some(KEY_S.times(documents).plus(self.write(bytes * passes)))
     }
 
-    /// Documents on their way to another member, and written there, beyond the reading at the source.
-    /// `None` where their bytes are not known.
+    /// Returns the time to send documents to another member and write them there, beyond the reading at the
+    /// source. `None` where their bytes are not known.
     pub(super) fn copy(&self, subject: &Subject) -> Option<Span> {
         let way = COPY_S_PER_BYTE.times(subject.data_bytes? as f64);
         Some(way.plus(self.write(subject.used_bytes as f64)))
@@ -120,7 +121,7 @@ impl Work {
         }
     }
 
-    /// What an index build rests on beyond the reading.
+    /// Returns what an index build's estimate is based on beyond the reading.
     pub(super) fn index_basis(&self) -> &'static str {
         "2 to 15 µs per key assumed (5 measured elsewhere), an index as large as its median fellow, \
          written at a quarter of the disk's streaming rate or faster"

@@ -1,17 +1,17 @@
-//! I/O scheduler and filesystem.
+//! Checks I/O scheduler and filesystem.
 
 use super::HostAnswer;
 use crate::Evidence;
 use crate::wording::shell_quoted;
 
-/// "none" and "mq-deadline" (once "noop" and "deadline") leave the order of requests to the disk or bound
+/// "none" and "mq-deadline" (formerly "noop" and "deadline") leave the order of requests to the disk or bound
 /// their wait; the production notes ask for one of them. "bfq" and "cfq" idle between processes.
 const UNFIT_SCHEDULERS: [&str; 2] = ["bfq", "cfq"];
 
 pub(super) fn scheduler(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let device = evidence.device()?;
     let (disk, has) = (device.disk.as_deref()?, device.scheduler.as_deref()?);
-    // Virtual disks claim to rotate when their hypervisor says nothing.
+    // Virtual disks claim to rotate when their hypervisor does not say.
     let is_virtual = disk.starts_with("vd") || disk.starts_with("xvd");
     let rotates = device.rotational == Some(true) && !is_virtual;
     let better = if rotates || disk.starts_with("sd") {
@@ -35,13 +35,13 @@ pub(super) fn scheduler(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// A setting of a disk's queue, quoted: names come from `/sys` of the examined host.
+/// Returns the path of a setting of a disk's queue, quoted: names come from `/sys` of the examined host.
 pub(super) fn queue_file(disk: &str, setting: &str) -> String {
     shell_quoted(&format!("/sys/block/{disk}/queue/{setting}"))
 }
 
-/// XFS "is strongly recommended" for WiredTiger in the production notes, for performance problems that
-/// were met on ext4. What else is unfit is told by the run's surroundings.
+/// Checks the filesystem: XFS "is strongly recommended" for WiredTiger in the production notes, because of
+/// performance problems met on ext4. Other unfit filesystems are reported from the run's surroundings.
 pub(super) fn filesystem(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let device = evidence.device()?;
     (!device.filesystem.is_empty()).then_some(())?;

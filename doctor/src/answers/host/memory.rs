@@ -1,4 +1,4 @@
-//! Cache size, huge pages, NUMA, swapping and the page cache's dirty limits.
+//! Checks cache size, huge pages, NUMA, swapping and the page cache's dirty limits.
 
 use seekscope_run::units::format_bytes;
 
@@ -6,21 +6,21 @@ use super::{HostAnswer, mongod_version};
 use crate::Evidence;
 use crate::wording::{mongosh, whole};
 
-/// The cache may take so much of the memory that there is: the rest is for connections, sorts, the page
-/// cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.
+/// Largest share of the available memory that the cache may take: the rest is for connections, sorts, the
+/// page cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.
 const CACHE_SHARE_MAX: f64 = 0.8;
-/// Memory that cannot be given up may fill so much of it before the kernel ends processes.
+/// Share of memory that unreclaimable data may fill before the kernel kills processes.
 const FILLED_SHARE_MAX: f64 = 0.9;
 /// The production notes ask for 1 ("0 or 1").
 const SWAPPINESS_MAX: u32 = 10;
-/// "5 to 15 %" and "3 to 5 %" of memory are what guides for databases give; Linux's defaults of 20 and 10
-/// are felt where memory is large.
+/// Guides for databases give "5 to 15 %" and "3 to 5 %" of memory; Linux's defaults of 20 and 10 are
+/// noticeable where memory is large.
 const DIRTY_RATIO_MAX: u32 = 20;
-/// From this much memory on a share of it takes a disk seconds to write.
+/// From this much memory on, a share of it takes a disk seconds to write.
 const LARGE_MEMORY_BYTES: u64 = 64 << 30;
 
-/// Memory that the examined server may use, bytes, and what limits it: its control group, or the host.
-/// `None` where the server is on another host than the one that is known.
+/// Returns the memory that the examined server may use, bytes, and what limits it: its control group, or the
+/// host. `None` where the server is not on the host whose facts are known.
 pub(crate) fn memory_limit(evidence: &Evidence<'_>) -> Option<(u64, &'static str)> {
     let group = evidence.host_settings()?.surroundings.memory_limit_bytes;
     let host_bytes = evidence.document.host.as_ref().map(|h| h.memory_bytes);
@@ -32,13 +32,14 @@ pub(crate) fn memory_limit(evidence: &Evidence<'_>) -> Option<(u64, &'static str
     }
 }
 
-/// The largest cache that so much memory bears.
+/// Returns the largest cache that this much memory supports.
 fn largest_cache(limit_bytes: u64) -> u64 {
     whole(CACHE_SHARE_MAX * limit_bytes as f64)
 }
 
-/// By how much the cache may grow on what its server's control group or host has; `None` where that is not
-/// known. What processes hold that the kernel cannot give up counts too: a cache grows into what is left.
+/// Returns by how much the cache may grow within its server's control group or host; `None` where that is not
+/// known. Memory of processes that the kernel cannot reclaim counts too: a cache can only grow into what is
+/// left.
 pub(crate) fn room_for_cache(evidence: &Evidence<'_>, cache_bytes: u64) -> Option<u64> {
     let (limit_bytes, _) = memory_limit(evidence)?;
     let room = largest_cache(limit_bytes).saturating_sub(cache_bytes);
@@ -47,22 +48,22 @@ pub(crate) fn room_for_cache(evidence: &Evidence<'_>, cache_bytes: u64) -> Optio
     Some(left.map_or(room, |left| room.min(left)))
 }
 
-/// What the kernel counts for the control group whose limit counts, at the end of the observation.
+/// The kernel's figures for the control group whose limit applies, at the end of the observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GroupMemory {
     pub(crate) limit_bytes: u64,
     pub(crate) used_bytes: u64,
-    /// Of processes themselves: it cannot be given up without swapping.
+    /// Memory of the processes themselves: it cannot be reclaimed without swapping.
     pub(crate) anonymous_bytes: Option<u64>,
-    /// Page cache.
+    /// Memory used by the page cache.
     pub(crate) file_bytes: Option<u64>,
 }
 
-/// `None` without such a limit.
+/// Returns the memory of the limiting group; `None` without such a limit.
 pub(crate) fn group_memory(evidence: &Evidence<'_>) -> Option<GroupMemory> {
     let last = |name| Some(whole(evidence.counters.get("cgroup", name)?.last()?));
     let limit_bytes = last("memory_limit_bytes")?;
-    // One above the host's memory limits nothing.
+    // A limit above the host's memory has no effect.
     let host = evidence.document.host.as_ref().map(|h| h.memory_bytes);
     if host.is_some_and(|host| host > 0 && limit_bytes >= host) {
         return None;
@@ -75,18 +76,18 @@ pub(crate) fn group_memory(evidence: &Evidence<'_>) -> Option<GroupMemory> {
     })
 }
 
-/// The least memory that bears such a cache.
+/// Returns the smallest memory that supports such a cache.
 pub(crate) fn memory_for_cache(cache_bytes: u64) -> u64 {
     whole((cache_bytes as f64 / CACHE_SHARE_MAX).ceil())
 }
 
-/// Is the cache more than its server's memory can bear?
+/// Is the cache more than its server's memory can support?
 pub(crate) fn cache_is_too_large(cache_bytes: u64, limit_bytes: u64) -> bool {
     cache_bytes as f64 > CACHE_SHARE_MAX * limit_bytes as f64
 }
 
 pub(super) fn cache_size(evidence: &Evidence<'_>) -> Option<HostAnswer> {
-    // Host and control group are known of the server on this host alone.
+    // Host and control group are known only for the server on this host.
     evidence.host_settings()?;
     let cache_bytes = evidence.examined()?.target.cache_bytes?;
     let (limit_bytes, whose) = memory_limit(evidence)?;
@@ -110,7 +111,8 @@ pub(super) fn cache_size(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// The running server takes it at once; mongod.conf keeps it. Other servers have their own ways.
+/// Returns the command: the running server applies it at once, and mongod.conf keeps it. Other servers have
+/// their own ways.
 fn cache_command(evidence: &Evidence<'_>, mib: u64) -> String {
     if mongod_version(evidence).is_none() {
         return String::new();
@@ -121,8 +123,8 @@ fn cache_command(evidence: &Evidence<'_>, mib: u64) -> String {
     mongosh(evidence.uri(), &script)
 }
 
-/// "Disable" up to 7.0, "enable" with `defrag` at `defer+madvise` from 8.0 on, whose allocator counts on
-/// them (manual, "Transparent Huge Pages").
+/// Checks transparent huge pages: "disable" up to 7.0, "enable" with `defrag` at `defer+madvise` from 8.0 on,
+/// whose allocator relies on them (manual, "Transparent Huge Pages").
 pub(super) fn huge_pages(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let version = mongod_version(evidence)?;
     let has = evidence
@@ -153,7 +155,8 @@ pub(super) fn huge_pages(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// "Disable NUMA": start with interleaved memory and `vm.zone_reclaim_mode` 0 (production notes).
+/// Checks NUMA: "Disable NUMA", that is, start with interleaved memory and `vm.zone_reclaim_mode` 0
+/// (production notes).
 pub(super) fn numa(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let host = evidence.host_settings()?;
     (host.numa_nodes > 1).then_some(())?;
@@ -178,7 +181,7 @@ pub(super) fn numa(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// "Set vm.swappiness to 0 or 1" (production notes).
+/// Checks swappiness: "Set vm.swappiness to 0 or 1" (production notes).
 pub(super) fn swappiness(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let host = evidence.host_settings()?;
     let has = host.swappiness?;
@@ -195,7 +198,7 @@ pub(super) fn swappiness(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// How much the page cache collects before writers wait. It matters on hosts with much memory, where a
+/// Checks how much the page cache collects before writers wait. It matters on hosts with much memory, where a
 /// share of it is more than a disk writes in a second.
 pub(super) fn dirty_ratio(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let host = evidence.host_settings()?;

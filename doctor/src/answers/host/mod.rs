@@ -1,6 +1,7 @@
-//! What the host and the server have, what the pattern seen wants, and the loss now.
+//! Compares what the host and the server have with what the observed pattern needs, and gives the present
+//! loss.
 //!
-//! What is wanted follows MongoDB's production notes (manual, "Production Notes" and "Operations
+//! The wanted values follow MongoDB's production notes (manual, "Production Notes" and "Operations
 //! Checklist") unless this server's own pattern says otherwise; each function names its part of them.
 
 mod disk;
@@ -18,20 +19,21 @@ pub(crate) use memory::{
 };
 pub(crate) use server::{Tickets, tickets_of};
 
-/// One setting.
+/// The answer for one setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct HostAnswer {
-    /// "read-ahead", "I/O scheduler", "filesystem", "transparent huge pages", "cache size", "tickets", …
+    /// Name: "read-ahead", "I/O scheduler", "filesystem", "transparent huge pages", "cache size", "tickets",
+    /// …
     pub setting: String,
     pub has: String,
     pub wants: String,
-    /// True when `has` will do.
+    /// True when `has` is good enough.
     pub fits: bool,
     pub why: String,
-    /// Loss now, s of waiting per hour, where it can be told.
+    /// Present loss, s of waiting per hour, where it can be determined.
     pub loss_s_per_hour: Option<f64>,
-    /// What changes it; empty where nothing need be done.
+    /// The command that changes it; empty where nothing need be done.
     pub command: String,
 }
 
@@ -66,7 +68,8 @@ pub(super) fn host(evidence: &Evidence<'_>) -> Vec<HostAnswer> {
         .collect()
 }
 
-/// The examined server's main version; `None` where it is no MongoDB, whose advice does not hold then.
+/// Returns the examined server's major version; `None` if it is not MongoDB, because the advice does not
+/// apply then.
 pub(crate) fn mongod_version(evidence: &Evidence<'_>) -> Option<u32> {
     let target = &evidence.examined()?.target;
     let is_mongodb = ["mongod", "mongos"].contains(&target.product.as_str());

@@ -1,9 +1,9 @@
-//! Read-ahead: what this server's own reads want of it, and what it costs now.
+//! Checks read-ahead: what this server's own reads need, and what the present setting costs.
 //!
-//! Two losses, both in the disk's time, and of the server's own reads alone. Too large: bytes that the disk
-//! read and nobody asked for make each read longer. Too small: a stream in requests of W bytes takes longer
-//! than one in the larger requests that streams want; less where the kernel has the next window under way
-//! already, so it is an upper bound.
+//! There are two losses, both in disk time, and of the server's own reads alone. Too large: bytes that the
+//! disk read and nobody requested make each read longer. Too small: a stream in requests of W bytes takes
+//! longer than one in the larger requests that suit streams; the loss is less where the kernel already has
+//! the next window in flight, so it is an upper bound.
 
 use seekscope_pattern::{FileTrace, PatternKind, TraceAnalysis};
 use seekscope_run::DeviceModel;
@@ -15,24 +15,24 @@ use crate::Evidence;
 use crate::evidence::ability;
 use crate::evidence::read_ahead::{RANDOM_KIB, STREAM_KIB, unwanted_bytes};
 
-/// Linux's default: fine for a mixture.
+/// Linux's default: fine for a mixed pattern.
 const MIXED_KIB: u64 = 128;
 /// From this share of the bytes on, one pattern decides.
 const DOMINANT_SHARE: f64 = 0.8;
-/// Below this loss nothing is worth changing: a thousandth of an hour.
+/// Below this loss no change is worthwhile: a thousandth of an hour.
 const LOSS_S_PER_HOUR_MIN: f64 = 3.6;
-/// Reads that reached the disk; fewer say nothing.
+/// Fewest reads that reached the disk; fewer say nothing.
 const READS_MIN: u64 = 100;
 
-/// What was read from the disk, by what read-ahead does to it, bytes.
+/// Bytes read from the disk, by the effect of read-ahead on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Asked {
-    /// By files that are read in order, forwards.
+    /// In files that are read in order, forwards.
     streamed: u64,
-    /// By files that are read here and there.
+    /// In files that are read at random.
     random: u64,
     all: u64,
-    /// Read by the disk and never asked for.
+    /// Read by the disk but never requested.
     unwanted: u64,
     reads: u64,
 }
@@ -134,7 +134,7 @@ impl Asked {
         bytes as f64 / self.all.max(1) as f64
     }
 
-    /// Of the trace, s; `None` for a model without figures.
+    /// Returns the loss over the trace, s; `None` for a model without figures.
     fn loss_s(&self, model: &DeviceModel, kib: u64) -> Option<f64> {
         let reads = self.reads.max(1) as f64;
         let each = |bytes: u64| ability::latency_ns(model, bytes as f64 / reads, 1.0);
@@ -149,7 +149,7 @@ impl Asked {
         Some((unwanted_ns.max(0.0) + small_ns) / 1e9)
     }
 
-    /// Without a device model: the wrong kind of window for the pattern that dominates.
+    /// Judges without a device model: is the window the wrong kind for the pattern that dominates?
     fn is_ill_served(&self, kib: u64) -> bool {
         let wasted = self.share(self.unwanted) > 1.0 - DOMINANT_SHARE;
         let starved = self.share(self.streamed) >= DOMINANT_SHARE && kib < MIXED_KIB;
@@ -157,7 +157,7 @@ impl Asked {
     }
 }
 
-/// Of files that are read in order only what the disk's own requests tell.
+/// Returns unwanted bytes; for files that are read in order only by what the disk's own requests show.
 fn unwanted(file: &FileTrace) -> u64 {
     let pattern = file.reads.pattern.as_ref();
     let random = pattern.is_some_and(|p| p.kind == PatternKind::Random);

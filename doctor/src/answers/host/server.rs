@@ -1,4 +1,4 @@
-//! Settings of the server and its process: tickets, open files, compatibility version.
+//! Checks settings of the server and its process: tickets, open files, compatibility version.
 
 use super::{HostAnswer, mongod_version};
 use crate::Evidence;
@@ -19,22 +19,22 @@ const FREE_TICKETS: [[&str; 2]; 2] = [
     ],
 ];
 
-/// Of one kind, over the observation.
+/// Tickets of one kind, over the observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tickets {
     /// "read" or "write".
     pub(crate) kind: &'static str,
-    /// Fewest that were free.
+    /// Smallest number that was free.
     pub(crate) fewest_free: f64,
     pub(crate) total: Option<f64>,
     /// Share (0..=1) of the samples in which none was free.
     pub(crate) exhausted_share: f64,
-    /// Operations that waited for one, on average.
+    /// Mean number of operations that waited for one.
     pub(crate) queued: f64,
     pub(crate) samples: usize,
 }
 
-/// What the examined server says of its tickets; empty where it has none.
+/// Returns what the examined server reports of its tickets; empty where it has none.
 pub(crate) fn tickets_of(evidence: &Evidence<'_>) -> Vec<Tickets> {
     let counters = evidence.counters;
     let kinds = [(0, "read", "readers"), (1, "write", "writers")];
@@ -58,8 +58,8 @@ pub(crate) fn tickets_of(evidence: &Evidence<'_>) -> Vec<Tickets> {
     kinds.into_iter().filter_map(of_kind).collect()
 }
 
-/// 128 of each up to 6.0; from 7.0 on the server finds their number itself, and fixing it is advised
-/// against (manual, `storageEngineConcurrentReadTransactions`).
+/// Checks tickets: 128 of each up to 6.0; from 7.0 on the server adjusts their number itself, and fixing it
+/// is advised against (manual, `storageEngineConcurrentReadTransactions`).
 pub(super) fn tickets(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let tickets = tickets_of(evidence);
     let worst = tickets
@@ -95,7 +95,8 @@ pub(super) fn tickets(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// "At least 64,000" (manual, "UNIX ulimit Settings"): every collection and index is an open file.
+/// Checks the limit of open files: "at least 64,000" (manual, "UNIX ulimit Settings"), as every collection
+/// and index is an open file.
 pub(super) fn open_files(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let host = evidence.host_settings()?;
     let limit = host.open_files_limit?;
@@ -114,12 +115,13 @@ pub(super) fn open_files(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-/// A server that runs with the features of an older one keeps that one's formats on disk.
+/// Checks the compatibility version: a server that runs with the features of an older one keeps that one's
+/// formats on disk.
 pub(super) fn compatibility(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let member = evidence.examined()?;
     let has = member.compatibility_version.as_deref()?;
     let version = &member.target.version;
-    // From 7.0 on the server wants it confirmed; older ones refuse the word.
+    // From 7.0 on the server requires confirmation; older ones reject that parameter.
     let confirm = match mongod_version(evidence)? {
         0..7 => "",
         _ => ", confirm: true",

@@ -1,28 +1,28 @@
-//! The one factor in which a member differs from its fellows.
+//! Finds the one factor in which a member differs from the others.
 //!
-//! Robust, for members are few: on a logarithmic scale, a member's distance from the median of the others
-//! in units of their spread (median absolute deviation, at least a fifth). Figures are raised by the
-//! amount that matters, so that nothing and next to nothing are alike. With two members there is no
+//! The method is robust, because members are few: on a logarithmic scale, a member's distance from the median
+//! of the others in units of their spread (median absolute deviation, at least a fifth). Figures are raised
+//! by the amount that matters, so that nothing and next to nothing are alike. With two members there is no
 //! spread, and the figure with the largest ratio counts.
 
 use super::figures::{FIGURES, Figure, Kind};
 use super::{MemberAnswer, MemberDifference};
 
-/// At least so many times the others' value, or the inverse; twice with two members, where either could
-/// be the odd one.
+/// Smallest ratio to the others' value, or its inverse; 2 with two members, where either could be the odd
+/// one.
 const RATIO_MIN: f64 = 1.5;
 const RATIO_OF_TWO_MIN: f64 = 2.0;
 /// Spread of members that are alike, as a logarithm.
 const SPREAD_MIN: f64 = 0.2;
-/// At least so many spreads.
+/// Smallest distance in spreads.
 const SPREADS_MIN: f64 = 2.5;
-/// From the median absolute deviation to the standard deviation of a normal distribution.
+/// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const NORMAL: f64 = 1.4826;
-/// What follows from something else counts less than what it may follow from.
+/// Weight of an effect, which counts less than its possible causes.
 const EFFECT_WEIGHT: f64 = 0.5;
 
-/// Returns the factor in which one member differs most from the others, if it differs enough. A setting that differs is
-/// named when no figure stands out.
+/// Returns the factor in which one member differs most from the others, if it differs enough. A differing
+/// setting is named when no figure stands out.
 pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberDifference> {
     let compared: Vec<&MemberAnswer> = members.iter().filter(|m| m.is_comparable()).collect();
     (compared.len() >= 2).then_some(())?;
@@ -38,7 +38,7 @@ pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberD
         .or_else(|| setting(&compared))
 }
 
-/// How far (weighted), and in what.
+/// Returns the weighted distance, and the factor.
 fn stands_out(
     member: &MemberAnswer,
     compared: &[&MemberAnswer],
@@ -61,7 +61,8 @@ fn stands_out(
     let ratio_min = if of_two { RATIO_OF_TWO_MIN } else { RATIO_MIN };
     let ratio = (value.max(middle) + f64::EPSILON) / (value.min(middle).max(0.0) + f64::EPSILON);
     let matters = (value - middle).abs() >= figure.matters && ratio >= ratio_min;
-    // Of two the one with more is named; with fewer members than three neither is the odd one for sure.
+    // Of two members, the one with the larger value is named; with fewer than three, neither is certain to be
+    // the odd one.
     let is_named = !of_two || value > middle;
     if !matters || !is_named || (!of_two && distance / spread < SPREADS_MIN) {
         return None;
@@ -111,13 +112,13 @@ fn setting(compared: &[&MemberAnswer]) -> Option<MemberDifference> {
                 .map(|(_, value)| value.as_str())
         })
     });
-    // Those of the storage first: this is about disks.
+    // Storage settings first: this is about disks.
     let mut all: Vec<MemberDifference> = differences.collect();
     all.sort_by_key(|difference| !difference.factor.starts_with("storage."));
     all.into_iter().next()
 }
 
-/// The only member whose text is not that of all others, where there are at least two others, or the
+/// Returns the only member whose text is not that of all others, where there are at least two others, or the
 /// second of two.
 fn odd_one<'a>(
     compared: &[&'a MemberAnswer],

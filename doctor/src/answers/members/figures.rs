@@ -1,26 +1,26 @@
-//! The figures that members are compared by.
+//! Defines the figures that members are compared by.
 
 use seekscope_run::{CollectionFacts, MemberRecord};
 
 use crate::Counters;
 
-/// What a difference in a figure says.
+/// What a difference in a figure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A property of the member: the same work should give the same value on every member.
     Property,
-    /// The work it gets, which differs between primaries and secondaries by nature.
+    /// The work the member gets, which differs between primaries and secondaries by nature.
     Load,
-    /// What follows from the others.
+    /// A consequence of the others.
     Effect,
 }
 
 /// A figure that members are compared by.
 pub(super) struct Figure {
-    /// With its unit.
+    /// Name with its unit.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// Smaller differences do not matter, in the figure's unit.
+    /// Smallest difference that matters, in the figure's unit.
     pub(super) matters: f64,
     value: fn(&Member<'_>) -> Option<f64>,
 }
@@ -93,7 +93,7 @@ const fn figure(
     }
 }
 
-/// Of one member, in the order of [`FIGURES`].
+/// Returns one member's figures, in the order of [`FIGURES`].
 pub(super) fn figures(
     record: &MemberRecord,
     counters: &Counters,
@@ -128,13 +128,13 @@ impl Member<'_> {
             .reduce(|a, b| a + b)
     }
 
-    /// Mean of a pair of counters of the cache, "… count" and "… time (usecs)".
+    /// Returns the mean of a pair of counters of the cache, "… count" and "… time (usecs)".
     fn ms_per(&self, prefix: &str) -> Option<f64> {
         let name = |last: &str| format!("wiredTiger.cache.{prefix} {last}");
         self.mean_ms(&name("count"), &name("time (usecs)"))
     }
 
-    /// `None` with so few events that their mean says nothing.
+    /// Returns the mean; `None` with so few events that it says nothing.
     fn mean_ms(&self, count: &str, time_us: &str) -> Option<f64> {
         const EVENTS_MIN: f64 = 20.0;
         let count = self.get(count)?.increase().filter(|n| *n >= EVENTS_MIN)?;
@@ -154,8 +154,8 @@ fn journal_sync_ms(member: &Member<'_>) -> Option<f64> {
     )
 }
 
-/// Of all collections that were asked about: holes and worse compression make it grow with age, which a
-/// member that was synced lately does not have.
+/// Returns the ratio for all collections that were asked about: holes and worse compression make it grow with
+/// age, which a recently synced member does not have.
 fn bytes_per_document_byte(collections: &[CollectionFacts]) -> Option<f64> {
     let sum = |bytes: fn(&CollectionFacts) -> u64| collections.iter().map(bytes).sum::<u64>();
     let documents = sum(|c| c.data_bytes);
@@ -170,7 +170,7 @@ fn dirty_percent(member: &Member<'_>) -> Option<f64> {
     (cache > 0.0).then(|| Some(dirty.mean()? / cache * 100.0))?
 }
 
-/// The longest that was the latest at a sample. The second name is MongoDB 8.0's.
+/// Returns the longest duration that was the latest at a sample. The second name is MongoDB 8.0's.
 fn checkpoint_s(member: &Member<'_>) -> Option<f64> {
     let names = [
         "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",

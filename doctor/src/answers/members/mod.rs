@@ -1,4 +1,4 @@
-//! Members or shards side by side.
+//! Compares members or shards side by side.
 
 mod difference;
 mod figures;
@@ -36,13 +36,13 @@ pub struct MemberDifference {
     /// The figure's name with unit, or the setting's.
     pub factor: String,
     pub value: String,
-    /// Of the others.
+    /// The value that the others have.
     pub others: String,
 }
 
-/// What a member has where an option or parameter was not set.
+/// Shown for a member where an option or parameter was not set.
 const NOT_SET: &str = "not set";
-/// Settings that differ by nature: addresses, paths, files of this one process; and tickets, which the
+/// Settings that differ by nature: addresses, paths, files of this one process; also tickets, which the
 /// server itself varies from 7.0 on.
 const OWN_SETTINGS: [&str; 14] = [
     "storageEngineConcurrent",
@@ -62,13 +62,13 @@ const OWN_SETTINGS: [&str; 14] = [
 ];
 
 impl MemberAnswer {
-    /// It keeps data and was asked.
+    /// Does it keep data, and was it asked?
     pub(crate) fn is_comparable(&self) -> bool {
         self.not_asked.is_none() && keeps_data(self.state)
     }
 }
 
-/// In the order of the record, the examined one first. Empty where there is one alone.
+/// Returns the members in the order of the record, the examined one first. Empty if there is only one.
 pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
     let records = evidence.examination().map_or(&[][..], |e| &e.members);
     if records.len() < 2 {
@@ -95,7 +95,7 @@ pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
         .collect()
 }
 
-/// The source of a member's counters: the examined one's are the run's own.
+/// Returns the source of a member's counters: the examined one's are the run's own.
 fn counters_of(evidence: &Evidence<'_>, record: &MemberRecord, is_examined: bool) -> String {
     let own = format!("{COUNTERS_OF_MEMBER}{}", record.name);
     let has_own = evidence.counters.beginning(&own, "").next().is_some();
@@ -113,7 +113,7 @@ fn keeps_data(state: MemberState) -> bool {
     !matches!(state, MemberState::Router | MemberState::Arbiter)
 }
 
-/// Names of options and parameters that do not have the same value everywhere.
+/// Returns the names of options and parameters that do not have the same value everywhere.
 fn differing_settings(records: &[MemberRecord]) -> BTreeSet<String> {
     let compared: Vec<&MemberRecord> = records.iter().filter(|r| is_compared(r)).collect();
     let mut names = BTreeSet::new();

@@ -72,7 +72,7 @@ fn the_one_with_the_slow_disk() {
     assert_eq!(found(&of_two).unwrap().member, "db1:27017");
 }
 
-/// A primary has more to do than its secondaries; a primary of another shard does not.
+/// A primary has more to do than its secondaries, but not more than a primary of another shard.
 #[test]
 fn load_is_compared_between_those_with_the_same_part() {
     let mut recording = set(&[(800.0, 9_000.0), ALIKE, ALIKE]);

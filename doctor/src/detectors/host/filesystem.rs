@@ -1,4 +1,4 @@
-//! `filesystem.unfit`: the data lies on something that hurts a database, or is mounted so.
+//! `filesystem.unfit`: the data is on a filesystem, device or mount that hurts a database.
 
 use seekscope_run::{Distortion, Finding};
 
@@ -10,8 +10,8 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Of the distortions that surroundings name, those that are the filesystem's and hurt a database by
-/// themselves; ext4 is told among the host's settings.
+/// The distortions in the surroundings that are the filesystem's and hurt a database by themselves; ext4 is
+/// reported among the host's settings.
 const UNFIT: [&str; 9] = [
     "tmpfs",
     "overlay",
@@ -26,7 +26,7 @@ const UNFIT: [&str; 9] = [
 
 const COMMAND: &str = "findmnt -o TARGET,SOURCE,FSTYPE,OPTIONS";
 
-/// Of these, what costs something now and then.
+/// Those of them that only cost something now and then.
 const MILD: [&str; 3] = ["online-discard", "access-times", "loop-device"];
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
@@ -57,7 +57,7 @@ fn of_one(distortion: &Distortion) -> Finding {
     }
 }
 
-/// All that costs something now and then as one finding: most hosts have some of it.
+/// Combines everything that costs something now and then into one finding: most hosts have some of it.
 fn of_mild(distortions: &[&Distortion]) -> Option<Finding> {
     let what: Vec<&str> = distortions.iter().map(|d| d.what.as_str()).collect();
     (!what.is_empty()).then(|| Finding {
@@ -116,7 +116,7 @@ mod tests {
     fn healthy() {
         let mut recording = Recording::new();
         assert_eq!(recording.findings(&DETECTOR), []);
-        // Says something about measuring, not about the database.
+        // This one is about measuring, not about the database.
         recording.host().surroundings.distortions = vec![distortion("write-cache")];
         assert_eq!(recording.findings(&DETECTOR), []);
     }

@@ -1,4 +1,4 @@
-//! `huge-pages.unfit`: the release of MongoDB wants the other setting.
+//! `huge-pages.unfit`: this release of MongoDB needs the other setting.
 
 use seekscope_run::Finding;
 

@@ -1,4 +1,4 @@
-//! `memory.limit-ignored`: the cache is larger than what the server's control group or host can bear.
+//! `memory.limit-ignored`: the cache is larger than the server's control group or host can support.
 
 use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;

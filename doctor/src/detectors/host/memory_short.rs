@@ -1,10 +1,9 @@
-//! `memory.short`: what is in use does not fit into memory, tasks wait for memory, or the server was swapped
-//! out.
+//! `memory.short`: the memory in use does not fit, tasks wait for memory, or the server was swapped out.
 //!
 //! That a control group is full says nothing: page cache fills whatever there is. But a page that is read
-//! again after it had been evicted (a refault) was evicted for want of room, and a server whose reads are
-//! mostly refaults, in a group that is at its limit, works on more data than that holds. With room left they
-//! are the last of an earlier shortage.
+//! again after its eviction (a refault) was evicted for lack of room, and a server whose reads are mostly
+//! refaults, in a group that is at its limit, works on more data than fits. With room left, the refaults are
+//! the last of an earlier shortage.
 
 use seekscope_run::units::format_bytes;
 use seekscope_run::{CollectionFacts, Finding, Gain};
@@ -21,24 +20,24 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Share of the time in which some task waits for memory: a healthy host has next to none, and what waits
-/// for one reclaimed page is counted too.
+/// Share of the time in which some task waits for memory: a healthy host has next to none, and a wait for one
+/// reclaimed page counts too.
 const PRESSURE_SHARE_MIN: f64 = 0.02;
-/// Of the server, swapped out. A few pages that nobody uses go with any swap.
+/// Bytes of the server that were swapped out. A few pages that nobody uses go with any swap.
 const SWAPPED_BYTES_MIN: u64 = 256 << 20;
 /// Shorter observations say nothing about pressure.
 const SPAN_S_MIN: f64 = 5.0;
-/// Share of what the disk reads that had been in memory before.
+/// Share of the disk's reads of data that had been in memory before.
 const REFAULT_SHARE_MIN: f64 = 0.3;
-/// Of its limit, what a group at it holds: the kernel gives up a little more than it has to.
+/// Share of its limit that a group at the limit holds: the kernel reclaims a little more than it has to.
 const FULL_SHARE: f64 = 0.95;
-/// From here on it is most of what is read, and nothing else explains that.
+/// From this share on, most reads are refaults, and nothing else explains that.
 const REFAULT_SHARE_SURE: f64 = 0.6;
-/// Limits are set in steps of this.
+/// Limits are suggested in multiples of this.
 const LIMIT_STEP_BYTES: u64 = 64 << 20;
-/// Beside the files, page cache holds what the kernel needs to find its pages.
+/// Factor for files in memory: besides them, page cache holds what the kernel needs to find its pages.
 const FILES_IN_MEMORY: f64 = 1.1;
-/// Of the host's memory, the most that one group should be given.
+/// The largest share of the host's memory that one group should be given.
 const HOST_SHARE_MAX: f64 = 0.9;
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
@@ -103,18 +102,18 @@ fn plain(title: String, confidence: &str) -> Finding {
     }
 }
 
-/// Reads of what had been in memory before.
+/// Reads of data that had been in memory before.
 struct Refaults {
-    /// Of what the disk read for the server.
+    /// Share of what the disk read for the server.
     share: f64,
     read_bytes_per_s: f64,
-    /// Waiting for them, s per hour.
+    /// Waiting for these reads, s per hour.
     waiting_s_per_hour: f64,
     group: GroupMemory,
 }
 
 impl Refaults {
-    /// `None` where they are few, nobody waits for them, or the group has room.
+    /// Returns `None` where they are few, nobody waits for them, or the group has room.
     fn of(evidence: &Evidence<'_>) -> Option<Self> {
         let group = group_memory(evidence)?;
         let used = evidence.counters.get("cgroup", "memory_bytes")?;
@@ -125,7 +124,7 @@ impl Refaults {
         let refaults = evidence.counters.get("cgroup", "memory_refault_bytes")?;
         (refaults.span_s() >= SPAN_S_MIN).then_some(())?;
         let again_bytes_per_s = refaults.rate_per_s()?;
-        // Of the process alone where we may read that: a group counts what others in it read as well.
+        // The process alone, where that is readable: a group also counts what others in it read.
         let read = |source| evidence.rate(source, "read_bytes");
         let read_bytes_per_s = read("process").or_else(|| read("cgroup"))?;
         let share = (again_bytes_per_s / read_bytes_per_s.max(1.0)).min(1.0);
@@ -193,13 +192,13 @@ impl Refaults {
         }
     }
 
-    /// With memory for all of the data these reads go; with less, some of them.
+    /// With memory for all of the data these reads disappear; with less, some of them.
     fn gain(&self) -> Gain {
         let saved = self.waiting_s_per_hour;
         saved_per_hour(saved, saved * 0.3, saved)
     }
 
-    /// What would hold the data, and how to allow it where this host has as much.
+    /// Returns how much memory would hold the data, and how to allow it where this host has as much.
     fn remedy(&self, evidence: &Evidence<'_>) -> (String, String) {
         let others =
             "A cache that is set larger within the same memory takes the room from the page cache.";
@@ -237,7 +236,7 @@ impl Refaults {
         }
     }
 
-    /// Memory for all files and what processes hold themselves.
+    /// Returns the memory for all files and what processes hold themselves.
     fn wanted_bytes(&self, evidence: &Evidence<'_>) -> Option<u64> {
         let cache_bytes = evidence.examined()?.target.cache_bytes;
         let held = self.group.anonymous_bytes;
@@ -251,7 +250,7 @@ impl Refaults {
     }
 }
 
-/// Files of all collections and indexes; `None` where some were not asked about.
+/// Returns the bytes in the files of all collections and indexes; `None` where some were not asked about.
 fn stored_bytes(evidence: &Evidence<'_>) -> Option<u64> {
     let member = evidence.examined()?;
     let all = member.collections_left_out == 0 && !member.collections.is_empty();
@@ -259,7 +258,8 @@ fn stored_bytes(evidence: &Evidence<'_>) -> Option<u64> {
     all.then(|| sizes.fold(0, u64::saturating_add))
 }
 
-/// The kernel counts for all of the host, its groups that reach their own limits included.
+/// Says whose figure it is: the kernel counts for the whole host, including groups that reach their own
+/// limits.
 fn whose(evidence: &Evidence<'_>) -> &'static str {
     let host = evidence.host_settings();
     match host.and_then(|host| host.surroundings.memory_limit_bytes) {

@@ -1,4 +1,4 @@
-//! What is wrong with the host: its filesystem, disk queue, memory and limits.
+//! Detects problems of the host: its filesystem, disk queue, memory and limits.
 
 mod filesystem;
 mod huge_pages;
@@ -25,8 +25,8 @@ pub(super) const DETECTORS: &[Detector] = &[
     open_files::DETECTOR,
 ];
 
-/// A finding made of the answer on a setting that does not fit; none where it fits or is not known. What
-/// a host has is a fact, what changing it gains was not measured: hence at most medium confidence.
+/// Makes a finding of the answer for a setting that does not fit; none where it fits or is not known. The
+/// present setting is a fact, but the gain of changing it was not measured: hence at most medium confidence.
 fn unfit(
     answers: &Answers,
     setting: &str,
@@ -60,7 +60,7 @@ fn sentence(text: &str) -> String {
     format!("{}.", capitalised(text))
 }
 
-/// Pressure is the host's; it is told of the host that the examined server runs on.
+/// Does the examined server run on this host? Pressure is the host's, so it is only reported then.
 fn runs_here(evidence: &Evidence<'_>) -> bool {
     evidence.host_settings().is_some()
 }

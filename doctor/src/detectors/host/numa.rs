@@ -1,4 +1,4 @@
-//! `numa.not-interleaved`: one node's memory runs full while others have some free.
+//! `numa.not-interleaved`: one node's memory fills up while others have free memory.
 
 use seekscope_run::Finding;
 

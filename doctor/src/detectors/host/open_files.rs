@@ -10,7 +10,8 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Of what is allowed, open: with less in use a limit below the recommended one harms nobody yet.
+/// Smallest share of the allowed files that are open: with fewer, a limit below the recommended one harms
+/// nobody yet.
 const OPEN_SHARE_MIN: f64 = 0.25;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {

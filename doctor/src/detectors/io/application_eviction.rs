@@ -1,4 +1,4 @@
-//! `eviction.by-application-threads`: threads that should answer clients make room in the cache instead.
+//! `eviction.by-application-threads`: threads that should answer clients free room in the cache instead.
 //!
 //! WiredTiger has them help when the cache is more than 95 % full (`eviction_trigger`) or more than 20 %
 //! dirty (`eviction_dirty_trigger`), because its own eviction threads do not keep up.
@@ -24,23 +24,23 @@ pub(in crate::detectors) const PAGES: [&str; 3] = [
     "wiredTiger.cache.eviction - pages evicted by application threads",
     "wiredTiger.cache.page evict attempts by application threads",
 ];
-/// Pages; fewer are a moment's bad luck.
+/// Fewest evicted pages; fewer may be a single bad moment.
 const PAGES_MIN: f64 = 100.0;
-/// Share of the cache: with less of it dirty on average, room is made by dropping pages, for others to
-/// be read.
+/// Share of the cache: with less of it dirty on average, room is made by dropping clean pages so that others
+/// can be read.
 const CLEAN_SHARE: f64 = 0.05;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, answers).into_iter().collect()
 }
 
-/// Time that application threads spent evicting, s per s.
+/// Returns the time that application threads spent evicting, s per s.
 pub(super) fn evicting_s_per_s(evidence: &Evidence<'_>) -> Option<f64> {
     Some(evidence.status_rate(&EVICTING_US)? / 1e6)
 }
 
-/// Do they make room for what they read? Then the cache is too small, and more threads would only drop
-/// sooner what is read again.
+/// Do they make room for what they read? Then the cache is too small, and more eviction threads would only
+/// drop sooner what is read again.
 pub(super) fn is_for_reads(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     let dirty = evidence.status(&[DIRTY_BYTES]).and_then(Series::mean);
     let most = evidence.status(&[CACHE_BYTES_MAX]).and_then(Series::last);
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(Recording::new().findings(&DETECTOR), []);
     }
 
-    /// One checkpoint that the server counts, because of which operations take five times as long.
+    /// Records one checkpoint that the server counts, which makes operations take five times as long.
     fn with_checkpoint(from_s: f64, to_s: f64) -> Recording {
         let mut recording = Recording::new();
         let total = "wiredTiger.transaction.transaction checkpoint total time (msecs)";
@@ -158,7 +158,7 @@ mod tests {
         assert!((saved / 900.0 - 1.0).abs() < 0.01, "{saved}");
     }
 
-    /// No pause is left in which they would not run: it is all theirs, and nothing is lost.
+    /// No pause is left between them: all waiting is theirs, and none is lost.
     #[test]
     fn without_a_pause_between_checkpoints() {
         let mut recording = with_checkpoint(2.0, 59.0);

@@ -1,7 +1,7 @@
 //! `cache.too-small`: pages are read again that more cache would have kept.
 //!
-//! With a trace, from the answer on memory. Without one, from a bound: what was read beyond the size of
-//! all data must have been read before.
+//! With a trace, this comes from the memory answer. Without one, from a bound: reads beyond the size of all
+//! data must be repeated.
 
 use seekscope_run::units::format_bytes;
 use seekscope_run::{CollectionFacts, Finding};
@@ -17,10 +17,10 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Share of the reads that has to go.
+/// Smallest share of the reads that must be saved.
 const SAVED_SHARE_MIN: f64 = 0.2;
-/// WiredTiger begins to evict at 80 % (`eviction_target`); a cache emptier than this has not missed for
-/// want of room.
+/// WiredTiger begins to evict at 80 % (`eviction_target`); a cache emptier than this has not missed for lack
+/// of room.
 const FULL_SHARE: f64 = 0.7;
 const RECOMMENDED_STEP_BYTES: u64 = 32 << 20;
 
@@ -35,7 +35,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// As far as is known.
+/// Is the cache full, as far as is known?
 fn is_full(evidence: &Evidence<'_>) -> bool {
     let last = |name| evidence.status(&[name]).and_then(|series| series.last());
     let used = last("wiredTiger.cache.bytes currently in the cache");
@@ -46,7 +46,7 @@ fn is_full(evidence: &Evidence<'_>) -> bool {
     }
 }
 
-/// What the server's host bears, where that is worth it; else what another host would have to.
+/// Suggests what the server's host can support, where that is worthwhile; else what another host would need.
 fn by_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer) -> Option<Finding> {
     let room = memory
         .cache_bytes
@@ -83,7 +83,7 @@ fn of_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer, upto_bytes: u64) -> 
     Some(finding)
 }
 
-/// What was read beyond the size of all data was read at least twice.
+/// Suggests from the volume: reads beyond the size of all data were repeated.
 fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
     let seconds = evidence.observed_s()?;
     let read = evidence.status_rate(&["wiredTiger.block-manager.bytes read"])? * seconds;
@@ -140,7 +140,8 @@ fn finding(
         format!("The cache of {}", format_bytes(b))
     });
     let wanted = cache_bytes.unwrap_or(0).saturating_add(added_bytes);
-    // A cache that its host cannot bear ends its server: no command for that, nor where nobody knows.
+    // A cache too large for its host kills its server: no command is suggested for that, nor where the room
+    // is not known.
     let room = cache_bytes.and_then(|bytes| room_for_cache(evidence, bytes));
     let fits = room.is_some_and(|room| added_bytes <= room);
     Finding {
@@ -175,7 +176,7 @@ fn risk(evidence: &Evidence<'_>) -> String {
     let available = evidence
         .host_settings()
         .and_then(|host| host.memory_available_bytes);
-    // What the host has is of no use to a server whose control group may not use it.
+    // The host's memory is of no use to a server whose control group may not use it.
     match (group_memory(evidence), limit, available) {
         (Some(group), _, _) => format!(
             "The server's control group allows {} and holds {}{}; {text}",
@@ -246,7 +247,7 @@ mod tests {
             let found = recording.findings(&DETECTOR).remove(0);
             (found.command, found.risk)
         };
-        // 80 % of it are the cache of 8 GiB already.
+        // The cache of 8 GiB is 80 % of it already.
         recording.host().surroundings.memory_limit_bytes = Some(10 * GIB);
         let (text, risk) = command(&recording);
         assert_eq!(text, "");
@@ -290,7 +291,7 @@ mod tests {
         let held = "allows 16.0 GiB and holds 15.0 GiB, of which 6.00 GiB are page cache; what";
         assert!(found.risk.contains(held), "{}", found.risk);
         assert!(!found.risk.contains("host"), "{}", found.risk);
-        // Sorts and connections hold what 80 % of the limit leave.
+        // Sorts and connections hold the rest beyond 80 % of the limit.
         recording.values("cgroup", "memory_anonymous_bytes", |_| 14.4 * GIB as f64);
         let found = of(&recording);
         assert_eq!(found.command, "");
@@ -330,7 +331,7 @@ mod tests {
         let saved = found[0].saves_s_per_hour.unwrap();
         assert!((saved / 1200.0 - 1.0).abs() < 0.01, "{saved}");
         assert_eq!(found[0].confidence, "low");
-        // There are 32 GiB, and a cache of 8.
+        // There are 32 GiB, and a cache of 8 GiB.
         recording.examined().collections[0].data_bytes = 100 * GIB;
         assert_eq!(recording.findings(&DETECTOR)[0].command, "");
         recording.examined().collections[0].data_bytes = u64::MAX;

@@ -1,8 +1,8 @@
-//! `checkpoint.long`: checkpoints take long, and journal, reads or operations suffer meanwhile.
+//! `checkpoint.long`: checkpoints take long, and journal, reads or operations are slower meanwhile.
 //!
-//! What they cost is what waited longer than it does between them: syncs of the journal and reads in the
-//! trace, operations by the server's own latencies, or threads for room in the cache, whichever is more.
-//! Other findings leave that waiting to this one.
+//! Their cost is the extra waiting compared with the time between them: of journal syncs and reads in the
+//! trace, of operations by the server's own latencies, or of threads for room in the cache, whichever is
+//! more. Other findings leave that waiting to this one.
 
 use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;
@@ -22,16 +22,16 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// s. Shorter ones are over before anybody asks.
+/// Duration of a long checkpoint, s. Shorter ones are over before anybody notices.
 const LONG_S: f64 = 2.0;
-/// … unless they run a tenth of the time.
+/// Shorter ones also count if they run this share of the time.
 const SHARE_MIN: f64 = 0.1;
-/// What suffers takes this many times as long.
+/// Affected calls take this many times as long.
 const SUFFERS: f64 = 1.5;
-/// Calls on either side; fewer say nothing.
+/// Fewest calls on either side; fewer say nothing.
 const CALLS_MIN: u64 = 10;
 
-/// Of what is written; with so little of it their own, checkpoints flush for others.
+/// Share of what is written; with so little of it their own, checkpoints flush for others.
 const OWN_SHARE_FEW: f64 = 0.33;
 
 const LIMIT_RISK: &str = "Less may be dirty, so pages that change often are written more often: more bytes \
@@ -50,12 +50,12 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     vec![finding(evidence, found, &harm)]
 }
 
-/// Do checkpoints take long, and does anything suffer? Then their time is theirs to explain.
+/// Do checkpoints take long, and does anything suffer? Then the waiting is theirs to explain.
 pub(super) fn is_harmful(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     harm(evidence, answers).is_some()
 }
 
-/// What checkpoints cost.
+/// The harm that checkpoints cause.
 struct Harm {
     saved_s_per_hour: f64,
     sentences: Vec<String>,
@@ -74,7 +74,7 @@ fn harm(evidence: &Evidence<'_>, answers: &Answers) -> Option<Harm> {
         room(evidence, answers, found),
     ];
     let [journal, reads, operations, room] = suffering.map(Option::unwrap_or_default);
-    // Operations wait for the journal, for reads and for room: the same time, seen from above.
+    // Operations wait for the journal, for reads and for room: the same time at a higher level.
     let s_per_s = (journal.s_per_s + reads.s_per_s)
         .max(operations.s_per_s)
         .max(room.s_per_s);
@@ -88,8 +88,8 @@ fn harm(evidence: &Evidence<'_>, answers: &Answers) -> Option<Harm> {
     })
 }
 
-/// How much faster a counter of waiting rises because of harmful checkpoints, per second; 0 without any.
-/// What it counts is theirs, so others leave it out.
+/// Returns how much faster a counter of waiting rises because of harmful checkpoints, per second; 0 without
+/// any. That part belongs to the checkpoints, so others leave it out.
 pub(super) fn extra_per_s(evidence: &Evidence<'_>, answers: &Answers, series: &Series) -> f64 {
     let found = answers.checkpoints.as_ref();
     let found = found.filter(|_| is_harmful(evidence, answers));
@@ -101,7 +101,7 @@ pub(super) fn extra_per_s(evidence: &Evidence<'_>, answers: &Answers, series: &S
 /// Something that takes longer while checkpoints run.
 #[derive(Default)]
 struct Suffering {
-    /// Per second of all time, s.
+    /// Extra time per second of all time, s.
     s_per_s: f64,
     sentence: Option<String>,
 }
@@ -110,7 +110,7 @@ fn journal(evidence: &Evidence<'_>) -> Option<Suffering> {
     let found = evidence.device_use?;
     let mut otherwise = found.journal_otherwise_ns;
     if otherwise.count < CALLS_MIN {
-        // Checkpoints without a pause: what the disk does alone.
+        // Checkpoints ran without a pause: compare with the disk alone.
         let (model, _) = evidence.model()?;
         let sync = model.sync.iter().find(|point| point.writers == 1)?;
         otherwise = Quantiles {
@@ -177,7 +177,7 @@ fn suffering(
     })
 }
 
-/// By the server's own latencies of operations.
+/// Compares the server's own latencies of operations.
 fn operations(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffering> {
     let (us_during, us_otherwise) = split_by_checkpoints(
         evidence,
@@ -205,8 +205,8 @@ fn operations(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffe
     })
 }
 
-/// Threads that evict, or wait until others have: also where operations cannot be compared, because
-/// checkpoints leave no pause.
+/// Compares the time that threads evict, or wait until others have; this also works where operations cannot
+/// be compared, because checkpoints leave no pause.
 fn room(evidence: &Evidence<'_>, answers: &Answers, found: &CheckpointAnswer) -> Option<Suffering> {
     let waiting = evidence.status(&CACHE_ROOM_US);
     let series = waiting.or_else(|| evidence.status(&EVICTING_US))?;
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
     use crate::testing::{Call, Recording};
 
-    /// A checkpoint from second 20 to `until_s`; the journal syncs twenty times a second.
+    /// Records a checkpoint from second 20 to `until_s`; the journal syncs twenty times a second.
     fn recorded(until_s: u32, slow_s: f64) -> Recording {
         let mut recording = Recording::new();
         let table = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
@@ -353,7 +353,7 @@ mod tests {
         );
     }
 
-    /// A checkpoint that the server counts.
+    /// Records a checkpoint that the server counts.
     fn ended_at(to_s: f64, took_s: f64) -> Recording {
         let mut recording = Recording::new();
         let total = "wiredTiger.transaction.transaction checkpoint total time (msecs)";
@@ -424,7 +424,7 @@ mod tests {
         recording.steady(crate::answers::DIRTY_BYTES, 2e9);
         let command = recording.findings(&DETECTOR).remove(0).command;
         assert!(command.contains("eviction_dirty_trigger=3"), "{command}");
-        // 2 % of it are more than was dirty.
+        // 2 % of it is more than was dirty.
         recording.steady(crate::answers::CACHE_BYTES_MAX, 1e12);
         let command = recording.findings(&DETECTOR).remove(0).command;
         assert_eq!(command, "seekscope tune init mongodb://db1:27017/");

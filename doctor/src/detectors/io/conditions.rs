@@ -1,7 +1,7 @@
-//! Whole conditions of a server: is the right finding the first?
+//! Tests whole conditions of a server: is the right finding the first?
 //!
-//! Each is a made-up recording with all that such a condition shows: trace, disk counters, the server's
-//! own counters, layout. The real server in the same conditions is a benchmark's part.
+//! Each is a made-up recording with everything that such a condition shows: trace, disk counters, the
+//! server's own counters, layout. A benchmark tests a real server in the same conditions.
 
 use seekscope_run::{FileRole, IoLimit, LayoutFile, PredictedScan, ScanOrder};
 
@@ -9,16 +9,16 @@ use crate::testing::{Call, Recording, flash, shuffled};
 
 const PAGE: u32 = 32_768;
 
-/// Threads that read one after another's pages, each waiting `latency_s`.
+/// Threads that read pages one after another, each waiting `latency_s`.
 struct Load {
     threads: u32,
     latency_s: f64,
-    /// Of the disk itself; less than the calls wait where they are held back before it.
+    /// The disk's own latency; less than the calls wait where they are held back before it.
     disk_s: f64,
 }
 
 impl Load {
-    /// Reads these pages of `shop.orders` in turn, as often as fits into a minute; reads per second.
+    /// Reads these pages of `shop.orders` in turn, as often as fits into a minute; returns reads per second.
     fn read(&self, recording: &mut Recording, pages: &[u32]) -> f64 {
         let file_id = recording.file("collection-7.wt", FileRole::Collection, Some("shop.orders"));
         let threads: Vec<u32> = (0..self.threads)
@@ -43,7 +43,7 @@ impl Load {
         per_s
     }
 
-    /// What kernel and server count meanwhile.
+    /// Records what kernel and server count meanwhile.
     fn count(&self, recording: &mut Recording, per_s: f64) {
         let disk_ms = per_s * self.disk_s * 1000.0;
         for (name, rate) in [
@@ -87,7 +87,7 @@ fn top(recording: &Recording) -> String {
     recording.diagnosis().findings.remove(0).id
 }
 
-/// A collection whose leaves lie anyhow; a scan of it takes so long now and in order.
+/// A collection whose leaves are out of order, with the predicted scan times now and in order.
 fn walked(now_s: f64, ordered_s: f64, sequential_share: f64) -> LayoutFile {
     LayoutFile {
         file: "collection-7.wt".into(),
@@ -141,8 +141,8 @@ fn healthy() {
     assert_eq!(top(&recording), "disk.not-the-problem");
 }
 
-/// On a fast disk, where the model tells what order saves, and on one that is limited, where the number
-/// of requests does.
+/// On a fast disk, where the model shows what order saves, and on one that is limited, where the number of
+/// requests does.
 #[test]
 fn a_collection_out_of_order_is_scanned() {
     for limited in [false, true] {
@@ -178,7 +178,7 @@ fn random_reads_with_too_small_a_cache() {
             disk_s: disk_s * 1.1,
         };
         load.read(&mut recording, &shuffled(2000));
-        // Some disorder, which single documents do not mind.
+        // Some disorder, which does not affect single documents.
         recording.layout(walked(30.0, 12.0, 0.3));
         assert_eq!(top(&recording), "cache.too-small", "{disk_s}");
     }
@@ -201,7 +201,7 @@ fn a_throttled_disk() {
     }
 }
 
-/// Nobody told of the limit, and the disk below answers as quickly as ever.
+/// The limit is not reported, and the disk below answers as quickly as ever.
 #[test]
 fn a_disk_throttled_from_outside() {
     let mut recording = Recording::new();
@@ -260,7 +260,7 @@ fn writes_with_long_checkpoints() {
             latency_s: if slow { 0.045 } else { 0.0015 },
         });
     }
-    // 1000 inserts a second of 0.4 ms; while the checkpoint runs 400 of 5 ms.
+    // 1000 inserts a second of 0.4 ms; 400 of 5 ms while the checkpoint runs.
     recording.values("serverStatus", "opLatencies.writes.ops", |s| {
         s * 1000.0 - during(s) * 600.0
     });

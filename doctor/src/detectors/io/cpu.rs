@@ -1,5 +1,5 @@
-//! `cpu.saturated`: the CPUs, not the disk, are what there is too little of; and who takes them: the
-//! server itself, others on its host, a quota, or the hypervisor.
+//! `cpu.saturated`: the CPUs, not the disk, are the bottleneck; also says who uses them: the server itself,
+//! others on its host, a quota, or the hypervisor.
 
 use seekscope_run::Finding;
 
@@ -13,31 +13,31 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Share of the CPUs that are allowed, taken by the server.
+/// Share of the allowed CPUs that the server uses.
 const BUSY: f64 = 0.85;
 /// Share of the time in which some task waits for a CPU, from which there are too few for all.
 const PRESSURE: f64 = 0.6;
 /// Share of the host's CPUs in use, from which there are too few for all.
 const TAKEN: f64 = 0.9;
-/// A server that gets less than this share of what it is allowed, and less than so many CPUs, hardly wants
-/// any: others do it no harm.
+/// A server that gets less than this share of what it is allowed, and less than so many CPUs, hardly needs
+/// any: others do not harm it.
 const WANTED: f64 = 0.1;
 const WANTED_CPUS: f64 = 0.5;
-/// The same where nobody counted what others use: most of what is in use is then the server's own.
+/// The same where the use by others was not counted: most of what is in use is then the server's own.
 const WANTED_UNCOUNTED: f64 = 0.4;
 /// Share of the host's CPUs that the hypervisor gave to others.
 const STOLEN: f64 = 0.1;
-/// Share of the time in which the control group was made to wait.
+/// Share of the time in which the control group was throttled.
 const THROTTLED: f64 = 0.1;
 
-/// Who takes what there is too little of.
+/// The cause of the shortage.
 enum Cause {
     Server,
     /// Share (0..=1) of the host's CPUs that others use.
     Others(f64),
-    /// Somebody: what others use was not counted.
+    /// Unknown, because the use by others was not counted.
     Unknown,
-    /// Share of the host's CPUs.
+    /// Share of the host's CPUs that the hypervisor gave to others.
     Hypervisor(f64),
     /// Waiting, s per second, summed over CPUs.
     Quota(f64),
@@ -156,7 +156,7 @@ fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String
     sentences
 }
 
-/// Shows who takes them.
+/// Returns a command that shows who uses them.
 fn command(cause: &Cause) -> &'static str {
     match cause {
         Cause::Quota(_) => {
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(quota.findings(&DETECTOR).len(), 1);
     }
 
-    /// The server's share alone does not say whose doing it is.
+    /// The server's share alone does not show the cause.
     #[test]
     fn whose_doing_it_is() {
         let theirs = "Other processes take the CPUs: they use 50 % of the host's, and the server gets 49 % of \

@@ -1,5 +1,5 @@
-//! `cache.dirty-limit-reached`: more of the cache is dirty than allowed, and operations wait until enough
-//! is written.
+//! `cache.dirty-limit-reached`: more of the cache is dirty than allowed, and operations wait until enough is
+//! written.
 
 use seekscope_run::Finding;
 
@@ -15,11 +15,11 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// WiredTiger's default `eviction_dirty_trigger`: from here on operations write before they go on.
+/// WiredTiger's default `eviction_dirty_trigger`: beyond it operations have to write before they continue.
 const TRIGGER: f64 = 0.2;
-/// At the limit, as samples a second apart see it.
+/// Share of the limit that counts as at the limit, in samples a second apart.
 const NEAR: f64 = 0.95;
-/// Share of the samples.
+/// Smallest share of the samples.
 const SHARE_MIN: f64 = 0.05;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -37,7 +37,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     if share < SHARE_MIN {
         return None;
     }
-    // Waiting while evicting is another finding's.
+    // Waiting while evicting belongs to another finding.
     let waited = beyond_checkpoints(evidence, answers, &CACHE_ROOM_US);
     let evicted = beyond_checkpoints(evidence, answers, &EVICTING_US).unwrap_or(0.0);
     let saved = waited.map(|s_per_hour| (s_per_hour - evicted).max(0.0));
@@ -77,7 +77,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     })
 }
 
-/// As configured, where the options say so.
+/// Returns the trigger as configured, where the options say so.
 fn trigger(evidence: &Evidence<'_>) -> f64 {
     let option = "storage.wiredTiger.engineConfig.configString";
     let text = evidence
@@ -92,7 +92,7 @@ fn trigger(evidence: &Evidence<'_>) -> f64 {
     percent.map_or(TRIGGER, |percent| percent / 100.0)
 }
 
-/// Rise of a µs counter, s per hour, without what is due to long checkpoints.
+/// Returns the rise of a µs counter, s per hour, without the part that is due to long checkpoints.
 fn beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers, names: &[&str]) -> Option<f64> {
     let series = evidence.status(names)?;
     let us_per_s = series.rate_per_s()? - checkpoint::extra_per_s(evidence, answers, series);

@@ -1,8 +1,8 @@
-//! `disk.limited`: a ceiling that is not the disk's own holds requests back: a control group's, or the
+//! `disk.limited`: a limit that is not the disk's own holds requests back: a control group's, or the
 //! volume's.
 //!
-//! A ceiling is believed in where it is known and was reached, or where calls wait far longer than the
-//! disk takes for their requests while CPUs are free: then something between the two holds them.
+//! A limit is reported where it is known and was reached, or where calls wait far longer than the disk takes
+//! for their requests while CPUs are free: then something between the two holds them back.
 
 use seekscope_run::Finding;
 
@@ -87,7 +87,7 @@ fn at_ceiling(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> 
     })
 }
 
-/// What a request would take without the limit, ns.
+/// Returns the time that a request would take without the limit, ns.
 fn free_ns(
     evidence: &Evidence<'_>,
     load: &DeviceLoad,
@@ -102,7 +102,7 @@ fn free_ns(
     let depth = waiting.s_per_s.clamp(1.0, 1024.0);
     let bytes = load.request_bytes();
     let of_model = |free_of_buckets: bool| {
-        // The opinion has the control group's limits in it; those found by measuring stay.
+        // The opinion includes the control group's limits; those found by measuring stay.
         let mut model = evidence.disk_beyond_limits()?;
         if free_of_buckets {
             (model.iops_bucket, model.bytes_bucket) = (None, None);
@@ -113,13 +113,13 @@ fn free_ns(
         ability::latency_ns(&model, bytes, depth)
     };
     if ceiling.before_disk {
-        // The disk is emptier now than it would be.
+        // The disk is less busy now than it would be without the limit.
         return seen_ns.map(|ns| ns.max(of_model(false).unwrap_or(0.0).min(waiting.mean_ns / 2.0)));
     }
     of_model(true)
 }
 
-/// Syncs of the journal, as far as anybody can have waited for them.
+/// Returns the waiting for journal syncs, as far as anybody can have waited for them.
 fn sync_waiting(evidence: &Evidence<'_>) -> Option<ReadWaiting> {
     let syncs = evidence.traced_syncs()?;
     let most_s_per_s = evidence.sync_waiting_s_per_hour()? / 3600.0;
@@ -134,7 +134,7 @@ fn sync_waiting(evidence: &Evidence<'_>) -> Option<ReadWaiting> {
     })
 }
 
-/// A limit that nobody told us of.
+/// Detects a limit that is not reported anywhere.
 fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> Option<Finding> {
     let HeldBack {
         waiting,
@@ -178,7 +178,7 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
     })
 }
 
-/// Of the waiting for reads, what long checkpoints have no part in.
+/// Returns the share of the waiting for reads that is not due to long checkpoints.
 fn share_beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> f64 {
     let Some(found) = evidence
         .device_use
@@ -326,7 +326,7 @@ mod tests {
             }
         }
         let saved = recording.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
-        // 8700 reads of 2 ms are beyond the checkpoint or as quick as ever while it runs.
+        // 8700 reads of 2 ms are outside the checkpoint or as quick as ever while it runs.
         assert!(saved <= 8700.0 * 0.002 * 60.0, "{saved}");
     }
 

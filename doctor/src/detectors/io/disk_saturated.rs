@@ -1,7 +1,7 @@
 //! `disk.saturated`: the load is near what the disk can do, and requests queue.
 //!
-//! A full disk is the effect of what fills it: what order, cache or a limit would save is theirs; see
-//! `ranking.rs`.
+//! A saturated disk is the effect of what loads it: what order, cache or a limit would save is credited to
+//! them; see `ranking.rs`.
 
 use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;
@@ -18,11 +18,11 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// From this share of the ability on queues grow without bound when arrivals are irregular.
+/// From this share of the capability on, queues grow without bound when arrivals are irregular.
 const SATURATED: f64 = 0.8;
-/// Requests take this many times as long as alone.
+/// Requests take this many times as long as they would alone.
 const QUEUED: f64 = 1.5;
-/// Users that are named.
+/// Number of users that are named.
 const NAMED: usize = 3;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::testing::{Call, Recording, flash, shuffled};
 
-    /// `per_s` reads of 4 KiB; the disk does 320 of them at most.
+    /// Records `per_s` reads of 4 KiB; the disk serves 320 of them at most.
     fn reading(per_s: u32, latency_s: f64) -> Recording {
         let mut recording = Recording::new();
         let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));

@@ -1,5 +1,5 @@
-//! `disk.slow`: requests take far longer than this disk, or such a disk, needs for them, at a load that
-//! does not explain it. While long checkpoints write, reads take longer because of them: that is left out.
+//! `disk.slow`: requests take far longer than this disk, or one of its kind, needs for them, at a load that
+//! does not explain it. Extra read time because of long checkpoints is left out.
 
 use seekscope_run::Finding;
 use seekscope_stats::Quantiles;
@@ -17,13 +17,13 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Times as long as the measured model says; typical disks differ more among themselves.
+/// Slowdown compared with the measured model; typical disks differ more among themselves.
 const SLOWER_THAN_MEASURED: f64 = 3.0;
 const SLOWER_THAN_TYPICAL: f64 = 6.0;
-/// Beyond what is expected, ns: less is noise of the host.
+/// Extra time beyond the expected, ns: less is noise of the host.
 const EXTRA_MIN_NS: f64 = 1e6;
-/// A random read that takes this long alone is one of a rotating disk, or of a volume that is as slow; one
-/// of flash takes 0.1 ms, behind a network 0.5 to 1 ms.
+/// A random read that takes this long alone is from a rotating disk, or a volume that is as slow; one from
+/// flash takes 0.1 ms, over a network 0.5 to 1 ms.
 const ROTATING_NS: f64 = 2e6;
 const FLASH_NS: f64 = 0.5e6;
 
@@ -42,9 +42,9 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// Reads, without what long checkpoints add to them.
+/// Reads, without the time that long checkpoints add to them.
 struct Reads {
-    /// In the disk, ns.
+    /// Time in the disk, ns.
     disk_ns: Option<f64>,
     waiting: ReadWaiting,
 }
@@ -86,7 +86,7 @@ impl Reads {
 #[derive(Clone, Copy)]
 struct Side {
     count: f64,
-    /// Altogether.
+    /// Total time.
     ns: f64,
 }
 
@@ -100,7 +100,7 @@ impl Side {
     }
 }
 
-/// Of the disk, during and otherwise.
+/// Reads of the disk, during checkpoints and otherwise.
 fn disk_sides(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<(Side, Side)> {
     let sums = |name| {
         let series = evidence.counters.get("diskstats", name)?;
@@ -158,8 +158,8 @@ fn slower_than_expected(
     finding(evidence, reads, title, sentence, expected_ns / seen_ns)
 }
 
-/// Requests under way at once while there were any. Over all time the mean would be too small, and take
-/// bursts for slowness.
+/// Returns the mean number of requests in flight while there were any. The mean over all time would be too
+/// small, and mistake bursts for slowness.
 fn depth_while_busy(evidence: &Evidence<'_>, load: &DeviceLoad) -> f64 {
     let busy = evidence
         .rate("diskstats", "busy_ms")
@@ -167,7 +167,7 @@ fn depth_while_busy(evidence: &Evidence<'_>, load: &DeviceLoad) -> f64 {
     (load.queue_depth / busy.clamp(0.001, 1.0)).max(1.0)
 }
 
-/// Measured, and as slow as a rotating disk.
+/// Detects a disk that was measured and is as slow as a rotating one.
 fn slow_by_nature(evidence: &Evidence<'_>, reads: &Reads) -> Option<Finding> {
     let (model, measured) = evidence.model()?;
     if !measured || model.l0_ns < ROTATING_NS {
@@ -186,7 +186,7 @@ fn slow_by_nature(evidence: &Evidence<'_>, reads: &Reads) -> Option<Finding> {
     finding(evidence, reads, title, sentence, FLASH_NS / model.l0_ns)
 }
 
-/// `left`: share of a read's time that would be left.
+/// Makes the finding; `left` is the share of a read's time that would remain.
 fn finding(
     evidence: &Evidence<'_>,
     reads: &Reads,
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::testing::{Call, Recording, flash, shuffled};
 
-    /// 50 reads per second at depth 1.
+    /// Records 50 reads per second at depth 1.
     fn reading(latency_s: f64, model_read_s: f64) -> Recording {
         let mut recording = Recording::new();
         read(&mut recording, latency_s, latency_s);
@@ -241,7 +241,7 @@ mod tests {
         recording
     }
 
-    /// … while a checkpoint writes, from second 20 to 35, they take `during_s`.
+    /// The same, but while a checkpoint writes, from second 20 to 35, they take `during_s`.
     fn checkpointing(latency_s: f64, during_s: f64) -> Recording {
         let mut recording = Recording::new();
         read(&mut recording, latency_s, during_s);

@@ -1,7 +1,7 @@
 //! `journal.slow-sync`: syncs of the journal take longer than this disk needs for one.
 //!
-//! Whoever writes with `j: true`, or "majority", waits for them; of other writes the journal's own thread
-//! syncs ten times a second, and nobody waits. So no more is counted than all writes took.
+//! Writers with `j: true` or "majority" wait for them; for other writes the journal's own thread syncs ten
+//! times a second, and nobody waits. So the total time of writes is an upper limit of the waiting counted.
 
 use seekscope_pattern::DeviceUse;
 use seekscope_run::Finding;
@@ -19,17 +19,17 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Times as long as the disk's own sync.
+/// Slowdown compared with the disk's own sync.
 const SLOW: f64 = 3.0;
-/// Where nobody knows what a sync should take, ns: the disks that need longest, rotating ones, need a turn.
+/// Expected sync time where it is not known, ns: the slowest disks, rotating ones, need one rotation.
 const SLOWEST_NS: f64 = 8e6;
-/// Mean of a sync; a quicker one is no trouble whatever the disk could do, ns.
+/// Mean sync time below which there is no problem, whatever the disk could do, ns.
 const MEAN_MIN_NS: f64 = 2e6;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let found = evidence.device_use;
     let found = found.filter(|f| f.journal_during_ns.count + f.journal_otherwise_ns.count > 0);
-    // What the trace saw and leaves out must not come back by the counters.
+    // What the trace saw and leaves out must not come back through the counters.
     let seen = match found {
         Some(found) => traced(evidence, answers, found),
         None => counted(evidence, answers),
@@ -48,7 +48,7 @@ struct Seen {
     source: &'static str,
 }
 
-/// What long checkpoints slow down is their fault.
+/// Sync times in the trace, without the part that long checkpoints cause.
 fn traced(evidence: &Evidence<'_>, answers: &Answers, found: &DeviceUse) -> Option<Seen> {
     let seconds = evidence.traced_s()?;
     let mut sides = vec![found.journal_otherwise_ns];
@@ -66,7 +66,7 @@ fn traced(evidence: &Evidence<'_>, answers: &Answers, found: &DeviceUse) -> Opti
     })
 }
 
-/// Likewise.
+/// The same from the counters.
 fn counted(evidence: &Evidence<'_>, answers: &Answers) -> Option<Seen> {
     let (syncs, us) = (evidence.status(&[SYNCS])?, evidence.status(&[SYNC_US])?);
     let harmful = answers
@@ -139,8 +139,8 @@ fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
     })
 }
 
-/// What one writer's sync takes on this disk, ns, and where that is known from. Without the limits of the
-/// server's control group, for these are what a longer one is due to.
+/// Returns what one writer's sync takes on this disk, ns, and the source of that figure. Excludes the limits
+/// of the server's control group, because a longer sync is due to these.
 fn expected(evidence: &Evidence<'_>) -> (f64, String) {
     let disk = evidence.expected();
     let point = disk.and_then(|disk| disk.model.sync.iter().find(|p| p.writers == 1));
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(few.findings(&DETECTOR), [], "a handful");
     }
 
-    /// Checkpoints from second 10 to 50, in which operations take five times as long.
+    /// Records checkpoints from second 10 to 50, in which operations take five times as long.
     fn checkpointing() -> Recording {
         let mut recording = Recording::new();
         let total = "wiredTiger.transaction.transaction checkpoint total time (msecs)";
@@ -224,7 +224,7 @@ mod tests {
             s * 10_000.0 + (s - 10.0).clamp(0.0, 40.0) * 390_000.0
         });
         assert_eq!(recording.findings(&DETECTOR), []);
-        // In the trace all syncs are those of one long checkpoint.
+        // In the trace all syncs fall into one long checkpoint.
         let mut traced = Recording::new();
         let table = traced.file("a.wt", FileRole::Collection, None);
         let log = traced.file("journal/WiredTigerLog.1", FileRole::Journal, None);

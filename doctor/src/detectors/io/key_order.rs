@@ -1,7 +1,7 @@
-//! `layout.key-order-lost`: leaves lie in another order than scans visit them.
+//! `layout.key-order-lost`: leaves are in a different order from the one in which scans visit them.
 //!
-//! What a scan would take in either order was predicted from the walked leaves (crate `layout`). Where
-//! scans of the file were in the trace, their waiting shrinks by the same factor. The same rule holds where a
+//! The duration of a scan in either order was predicted from the walked leaves (crate `layout`). Where the
+//! trace has scans of the file, their waiting shrinks by the same factor. The same rule applies where a
 //! layout is all that is known ([`of_layout`]).
 
 use seekscope_run::units::format_bytes;
@@ -18,11 +18,11 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// A scan that gains less than a quarter is in order for all that matters.
+/// Smallest share saved; a scan that gains less than a quarter is practically in order.
 const SHARE_SAVED_MIN: f64 = 0.25;
-/// … and one that gains less than this is not worth a rewrite, s.
+/// Smallest saving that is worth a rewrite, s.
 const SCAN_SAVED_S_MIN: f64 = 1.0;
-/// Leaves; smaller files are read in no time.
+/// Fewest leaves; smaller files are read in no time.
 const LEAVES_MIN: u64 = 100;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -31,7 +31,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.collect()
 }
 
-/// What a run says that holds nothing but a layout: the files that are out of order, in the layout's order.
+/// Returns the findings of a run that holds nothing but a layout: the files that are out of order, in the
+/// layout's order.
 pub fn of_layout(document: &RunDocument) -> Vec<Finding> {
     let evidence = Evidence {
         document,
@@ -97,8 +98,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
     finding.evidence.splice(0..0, built(answers, &name));
     match evidence.scanning(file) {
         Some(seen) => of_seen(&mut finding, &seen, share_saved(scan), evidence),
-        // Backups, resyncs and index builds scan collections. Hardly anything reads all of an index in the
-        // order of its keys, and every index on a random key is out of order.
+        // Backups, resyncs and index builds scan collections. Hardly anything reads all of an index in key
+        // order, and every index on a random key is out of order.
         None if file.index.is_some() => return None,
         None if !is_worth_ordering(file) => return None,
         None => of_one_scan(&mut finding, scan, evidence),
@@ -106,7 +107,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
     Some(finding)
 }
 
-/// What was measured comes before what was predicted: index builds of this run, where there was another
+/// Returns measurements, which come before predictions: index builds of this run, where there was another
 /// collection to compare with.
 fn built(answers: &Answers, name: &str) -> Vec<String> {
     let builds = answers.index_builds.iter();
@@ -116,7 +117,7 @@ fn built(answers: &Answers, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Of a scan's time. Limits that hold for the server are in both figures already.
+/// Returns the share of a scan's time that is saved. Limits on the server are in both figures already.
 fn share_saved(scan: &PredictedScan) -> f64 {
     1.0 - scan.ordered_s / scan.now_s.max(1e-9)
 }
@@ -141,7 +142,7 @@ fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<
             "No scan of it was seen meanwhile; the gain is that of each cold scan or index build.";
         finding.evidence.push(unseen.into());
     }
-    // The order is exact; the seconds are as good as what is known of the disk.
+    // The order is exact; the seconds are as good as the knowledge of the disk.
     let layout = evidence.document.layout.as_ref();
     finding.confidence = match layout.is_some_and(|layout| layout.disk_measured) {
         true => "high".into(),
@@ -162,7 +163,7 @@ fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
         (Some(namespace), None) => {
             format!("seekscope reorder {uri} {}", shell_quoted(namespace))
         }
-        // An index is put in order by building it anew, which `compact` does not.
+        // An index is put in order by rebuilding it, which `compact` does not do.
         _ => format!("seekscope layout {uri} {}", shell_quoted(name)),
     }
 }
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Every leaf once, in the order of keys, which is none of offsets.
+    /// Reads every leaf once, in key order, which is not offset order.
     fn scanned(recording: &mut Recording, threads: u32) {
         let file_id = recording.file("collection-7.wt", FileRole::Collection, Some("shop.orders"));
         let tids: Vec<u32> = (0..threads)
@@ -225,7 +226,7 @@ mod tests {
         scanned(&mut recording, 1);
         recording.layout(walked(16.0, 4.0));
         let found = recording.findings(&DETECTOR);
-        // 2000 reads of 8 ms in a minute, three quarters of them too many.
+        // 2000 reads of 8 ms in a minute, three quarters of them unnecessary.
         let expected = 16.0 * 60.0 * 0.75;
         let saved = found[0].saves_s_per_hour.unwrap();
         assert!((saved / expected - 1.0).abs() < 0.01, "{saved}");

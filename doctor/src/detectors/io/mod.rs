@@ -1,8 +1,8 @@
-//! Illnesses of the disk, of what is asked of it, and of what should spare it: order, cache, checkpoints,
+//! Detects problems of the disk, of its load, and of what should reduce that load: order, cache, checkpoints,
 //! read-ahead.
 //!
-//! Savings are of waiting that was seen. Several findings may explain the same waiting; who may claim it
-//! is settled where findings are ranked (`ranking.rs`).
+//! Savings are of observed waiting. Several findings may explain the same waiting; which may claim it is
+//! decided where findings are ranked (`ranking.rs`).
 
 mod application_eviction;
 mod cache_too_small;
@@ -27,10 +27,10 @@ use super::Detector;
 use crate::Evidence;
 use crate::ranking::PER_HOUR;
 use crate::wording::mongosh;
-/// Counters, by release.
+/// Counter names, by release.
 pub(super) use application_eviction::PAGES as EVICTED_BY_APPLICATION;
 
-/// All of this room.
+/// All detectors of this module.
 pub(super) const DETECTORS: &[Detector] = &[
     key_order::DETECTOR,
     cache_too_small::DETECTOR,
@@ -48,10 +48,10 @@ pub(super) const DETECTORS: &[Detector] = &[
     not_the_problem::DETECTOR,
 ];
 
-/// Reads or requests; fewer are a handful, from which nothing is concluded.
+/// Fewest reads or requests from which anything is concluded.
 const EVENTS_MIN: f64 = 100.0;
 
-/// Waiting saved at the load that was seen, s per hour.
+/// Returns a gain of waiting saved at the observed load, s per hour.
 pub(super) fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {
     Gain {
         value,
@@ -61,7 +61,8 @@ pub(super) fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {
     }
 }
 
-/// "high" where the trace is whole and the disk's ability was measured; "medium" with one of the two.
+/// Returns "high" where the trace is complete and the disk's capability was measured; "medium" with one of
+/// the two.
 fn confidence(evidence: &Evidence<'_>) -> String {
     let phase = evidence.document.phases.first();
     let facts = phase.and_then(|phase| phase.trace.as_ref());
@@ -76,7 +77,7 @@ fn confidence(evidence: &Evidence<'_>) -> String {
     .into()
 }
 
-/// Measures the disk under the data while the database runs on it.
+/// Returns a command that measures the disk under the data while the database runs on it.
 fn measure_disk(evidence: &Evidence<'_>) -> String {
     let path = evidence.device().map_or(".", |device| &device.path);
     format!(
@@ -85,8 +86,8 @@ fn measure_disk(evidence: &Evidence<'_>) -> String {
     )
 }
 
-/// A change of the storage engine's options in the running server, where that is MongoDB; the tuner, which
-/// knows other servers' ways, elsewhere.
+/// Returns a command that changes the storage engine's options in the running server, if that is MongoDB;
+/// otherwise the tuner, which knows how to do it on other servers.
 fn engine_option(evidence: &Evidence<'_>, option: &str) -> String {
     let is_mongod = evidence
         .examined()

@@ -1,7 +1,7 @@
-//! `disk.not-the-problem`: it was looked at, and nothing is wrong with the disk.
+//! `disk.not-the-problem`: the disk was looked at, and nothing is wrong with it.
 //!
-//! Whether anything else says otherwise is settled where findings are ranked (`ranking.rs`): this one
-//! goes when another saves anything noticeable.
+//! Ranking (`ranking.rs`) decides whether anything contradicts it: this finding is dropped when another saves
+//! anything noticeable.
 
 use seekscope_run::Finding;
 
@@ -16,14 +16,14 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Used share of the ability, beyond which "nothing is wrong" would be too much.
+/// Used share of the capability beyond which "nothing is wrong" would claim too much.
 const UTILISATION_MAX: f64 = 0.8;
-/// Share of the time in which the disk has anything to do, where nobody knows what it can do: a disk that
-/// serves many at once may be as busy at a tenth of its ability, but that is for a measurement to say.
+/// Busy share of the time, used where the disk's capability is not known: a disk that serves many requests at
+/// once may be as busy at a tenth of its capability, but only a measurement can show that.
 const BUSY_MAX: f64 = 0.8;
-/// Waiting for reads, s per s, that nothing explains: then neither is anything acquitted.
+/// Unexplained waiting for reads, s per s, above which the disk is not cleared.
 const WAITING_MAX: f64 = 0.1;
-/// Share of the time in which checkpoints ran: the disk does not keep up with the writes.
+/// Share of the time in which checkpoints ran, above which the disk does not keep up with the writes.
 const CHECKPOINT_SHARE_MAX: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -38,7 +38,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     }
     let utilisation = load.and_then(|load| load.utilisation);
     let unexplained = waiting.is_some_and(|waiting| waiting.s_per_s > WAITING_MAX);
-    // A disk that others keep busy is no trouble to a server that hardly waits for it.
+    // A disk that others keep busy does not matter to a server that hardly waits for it.
     let waits = answers.waited.total_for_disk() >= NOTICEABLE_S_PER_HOUR;
     let busy = is_busy(evidence, utilisation) && (waits || waiting.is_none());
     if unexplained || busy || is_writing(evidence, answers) {
@@ -100,7 +100,7 @@ fn is_busy(evidence: &Evidence<'_>, utilisation: Option<f64>) -> bool {
     }
 }
 
-/// One checkpoint after the other.
+/// Do checkpoints run one after the other?
 fn is_writing(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     let found = answers.checkpoints.as_ref();
     let share = found.zip(evidence.observed_s());

@@ -1,9 +1,8 @@
-//! `index.random-inserts`: inserts read leaves of an index here and there, because its keys come in no
-//! order (hashes, random identifiers).
+//! `index.random-inserts`: inserts read leaves all over an index, because its keys come in no order (hashes,
+//! random identifiers).
 //!
-//! An insert into an index has to have the leaf that its key belongs to. Keys that rise go to the last
-//! leaf, which is in the cache; random ones go anywhere, and once the index is larger than the cache each
-//! insert reads one.
+//! An insert into an index needs the leaf that its key belongs to. Rising keys go to the last leaf, which is
+//! in the cache; random ones go anywhere, and once the index is larger than the cache each insert reads one.
 
 use seekscope_pattern::{PatternKind, ThreadRole};
 use seekscope_run::units::format_bytes;
@@ -20,7 +19,7 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Inserts as a share of all operations on documents: with fewer, queries may be who reads the index.
+/// Smallest share of inserts in all operations on documents: with fewer, queries may be what reads the index.
 const INSERTS_SHARE_MIN: f64 = 0.6;
 const OPERATIONS: [&str; 5] = ["insert", "query", "update", "delete", "getmore"];
 
@@ -42,7 +41,7 @@ struct Inserts {
 impl Inserts {
     fn of(evidence: &Evidence<'_>) -> Option<Self> {
         let rate = |name: &&str| evidence.status_rate(&[&format!("opcounters.{name}")]);
-        // Documents, where they are counted: one operation inserts many.
+        // Documents, where they are counted: one operation may insert many.
         let documents = evidence.status_rate(&["metrics.document.inserted"]);
         let operations: f64 = OPERATIONS[1..].iter().filter_map(rate).sum();
         let per_s = documents.or_else(|| rate(&OPERATIONS[0]))?;

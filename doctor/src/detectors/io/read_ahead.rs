@@ -1,10 +1,10 @@
-//! `read-ahead.too-large`: random reads make the disk read bytes that nobody asks for.
+//! `read-ahead.too-large`: random reads make the disk read bytes that nobody requests.
 //! `read-ahead.too-small`: scans wait for the disk after every small window.
 //!
-//! Too large: bytes read and never asked for make a read longer, by what the disk takes for them; nothing
+//! Too large: bytes read and never requested make a read longer, by the disk's time for them; by nothing
 //! where requests are limited and not bytes. Too small: a stream of B bytes in windows of W takes B / W times
-//! the disk's time for such a window, and could take it in larger ones; half of the difference is promised,
-//! as the kernel has the next window under way while this one is being used.
+//! the disk's time for such a window, and could use larger ones; half of the difference is promised, because
+//! the kernel reads the next window while this one is being used.
 
 use seekscope_pattern::PatternKind;
 use seekscope_run::units::format_bytes;
@@ -23,7 +23,7 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Share of what the disk read that nobody asked for.
+/// Share of the disk's reads that nobody requested.
 const WASTED_SHARE_MIN: f64 = 0.3;
 
 fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
@@ -136,7 +136,7 @@ fn too_small(evidence: &Evidence<'_>) -> Option<Finding> {
     })
 }
 
-/// One request of a window, ns; none is larger than the disk takes.
+/// Returns the time of one request for a window, ns; none is larger than the disk accepts.
 fn window_ns(model: &DeviceModel, kib: u64) -> Option<f64> {
     let bytes = (kib.max(4) * 1024) as f64;
     let most = match model.request_bytes_max {
@@ -190,7 +190,7 @@ mod tests {
         }
         recording.device().read_ahead_kib = Some(read_ahead_kib);
         let mut model = flash(1e-3);
-        // 50 MB/s: a byte costs something.
+        // At 50 MB/s each byte takes noticeable time.
         model.ns_per_byte = 20.0;
         recording.ability(model);
         recording
@@ -227,7 +227,7 @@ mod tests {
         };
         for i in 0..3000 {
             recording.request(IoOp::BlockRead, request(file_id, i));
-            // Beyond the places that the server reads.
+            // Outside what the server reads.
             recording.request(IoOp::BlockRead, request(1, 1000 + i));
         }
         assert_eq!(ids(&recording), [""; 0]);

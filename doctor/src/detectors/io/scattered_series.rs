@@ -1,9 +1,9 @@
-//! `schema.scattered-series`: what is read together does not lie together: every document of a range
-//! costs a read of its own.
+//! `schema.scattered-series`: documents that are read together are not stored together: every document of a
+//! range costs a read of its own.
 //!
-//! A range of an index names documents that the collection holds in the order of their arrival. Where a
-//! read brings hardly more than one of the documents that are wanted, though a leaf holds many, the same
-//! documents side by side (in buckets, or in the order of that index) would take documents / leaf as many.
+//! A range of an index names documents that the collection holds in the order of their arrival. Where a read
+//! brings hardly more than one wanted document, though a leaf holds many, the same documents side by side (in
+//! buckets, or in the order of that index) would take documents / leaf as many reads.
 
 use seekscope_pattern::{PatternKind, ThreadRole};
 use seekscope_run::units::format_count;
@@ -20,12 +20,12 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Documents per query, from which on it reads a range.
+/// Documents per query from which on it counts as reading a range.
 const DOCUMENTS_PER_QUERY_MIN: f64 = 10.0;
-/// Of the documents in a leaf, the share that a read brings of those wanted; from here on they lie together.
+/// Share of wanted documents among those in a leaf that a read brings; from here on they are stored together.
 const WANTED_SHARE_MAX: f64 = 0.3;
 const DOCUMENTS_PER_LEAF_MIN: f64 = 4.0;
-/// With fewer documents per read most reads are for something else: updates read what they change.
+/// With fewer documents per read most reads have another purpose: updates read what they change.
 const DOCUMENTS_PER_READ_MIN: f64 = 0.2;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -123,7 +123,8 @@ fn is_scanned(evidence: &Evidence<'_>, namespace: &str) -> bool {
     })
 }
 
-/// By the walked leaves, else by 32 KiB, WiredTiger's usual size before compression.
+/// Returns documents per leaf, by the walked leaves, else by 32 KiB, WiredTiger's usual size before
+/// compression.
 fn documents_per_leaf(evidence: &Evidence<'_>, namespace: &str) -> Option<f64> {
     let same = |file: &&LayoutFile| {
         file.index.is_none() && file.namespace.as_deref() == Some(namespace) && file.leaf_pages > 0
@@ -155,7 +156,7 @@ fn index_reads_per_s(answers: &Answers, namespace: &str) -> f64 {
         .iter()
         .filter(of_it)
         .map(|user| user.calls_per_s)
-        // The sum of nothing would be -0.
+        // The sum of an empty iterator would be -0.
         .fold(0.0, |sum, calls_per_s| sum + calls_per_s)
 }
 
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::testing::{Call, Recording, shuffled};
 
-    /// 50 reads per second of a collection with 100 documents in a leaf.
+    /// Records 50 reads per second of a collection with 100 documents in a leaf.
     fn reading(returned_per_s: f64, queries_per_s: f64) -> Recording {
         let mut recording = Recording::new();
         let file_id = recording.file("collection-7.wt", FileRole::Collection, Some("iot.values"));

@@ -1,4 +1,4 @@
-//! `member.differs`: one member or shard is not like its twins, in this one factor.
+//! `member.differs`: one member or shard is unlike the others in one factor.
 
 use seekscope_run::Finding;
 
@@ -45,7 +45,7 @@ fn detect(_evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
             difference.member, difference.factor, difference.value, difference.others
         ),
         evidence: sentences,
-        // Of two, either could be the odd one.
+        // With two members, either could be the odd one.
         confidence: if compared.len() > 2 { "medium" } else { "low" }.into(),
         risk: "None: it is looked at alone.".into(),
         command: format!(

@@ -64,7 +64,7 @@ fn finding(
     }
 }
 
-/// What its disk did meanwhile.
+/// Returns what its disk did meanwhile.
 fn disk_figures(answer: &MemberAnswer) -> Option<String> {
     const OF_DISKS: [&str; 3] = [
         "page read from disk",

@@ -1,4 +1,4 @@
-//! What sets a member apart from its fellows.
+//! Detects what sets a member apart from the others.
 
 mod differs;
 mod lagging;

@@ -1,8 +1,8 @@
 //! `query.collection-scan`: operations read whole collections.
 //!
-//! An index is promised only where a filter is known to be selective: the operation has one, and most of
-//! what the server examines comes to nothing. An operation without a filter wants every document, and no
-//! index changes that.
+//! An index is suggested only where a filter is known to be selective: the operation has one, and most of
+//! what the server examines is rejected. An operation without a filter needs every document, and no index
+//! changes that.
 
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
@@ -18,13 +18,13 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Looks at the running operations in which such a one was seen. One or two may be somebody's report.
+/// Fewest samples of the running operations that show such a scan. One or two may be somebody's report.
 const LOOKS_MIN: u32 = 3;
-/// Documents examined for each one that is a result, over the whole server; the manual calls 1 the ideal.
+/// Documents examined for each result, over the whole server; the manual calls 1 the ideal.
 const EXAMINED_PER_RESULT_MIN: f64 = 100.0;
-/// … and examined per second: below this the disk hardly notices.
+/// Documents examined per second; below this the disk hardly notices.
 const EXAMINED_PER_S_MIN: f64 = 1000.0;
-/// With so many examined per result a filter is selective: an index would spare nine documents of ten.
+/// With this many examined per result a filter is selective: an index would spare nine documents of ten.
 const SELECTIVE_MIN: f64 = 10.0;
 
 const INDEX_RISK: &str =
@@ -35,7 +35,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let mut scans: Vec<&OperationSeen> = Vec::new();
     let scanning = seen.iter().filter(|operation| is_scan(operation));
     for operation in scanning.filter(|operation| !is_capped(evidence, operation)) {
-        // The longest stands for its collection.
+        // The longest represents its collection.
         if !scans
             .iter()
             .any(|known| known.namespace == operation.namespace)
@@ -51,7 +51,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
             .into_iter()
             .collect();
     }
-    // The server counts for all operations together: of one it says something if no other one reads in vain.
+    // The server counts all operations together: that says something about one only if no other reads in
+    // vain.
     let is_selective = seen
         .iter()
         .filter(|operation| is_scan(operation))
@@ -68,14 +69,14 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         .collect()
 }
 
-/// What an index can do for a scan.
+/// How an index can help a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Its filter takes few documents.
+    /// Its filter matches few documents.
     Selective,
     /// It has no filter.
     WantsAll,
-    /// Whether its filter takes few or many is not known, or whether it has one.
+    /// It is not known whether it has a filter, or whether that matches few documents.
     Unknown,
 }
 
@@ -89,14 +90,15 @@ impl Kind {
     }
 }
 
-/// Has it a filter on a field, and does it return what that takes?
+/// Does it have a filter on a field, and return what that matches?
 fn selects(operation: &OperationSeen) -> bool {
     operation.filter.as_ref().is_some_and(|filter| {
         !filter.reduced && filter.fields.iter().any(|field| !field.starts_with('$'))
     })
 }
 
-/// Commands of maintenance scan by nature, and so do members that follow the oplog.
+/// Is it a scan worth reporting? Maintenance commands scan by nature, and so do members that follow the
+/// oplog.
 fn is_scan(operation: &OperationSeen) -> bool {
     const MAINTENANCE: [&str; 4] = ["index build", "initial sync", "compact", "validate"];
     let plan = operation.plan.as_deref().unwrap_or_default();
@@ -107,12 +109,12 @@ fn is_scan(operation: &OperationSeen) -> bool {
         && !MAINTENANCE.iter().any(|kind| operation.kind.contains(kind))
 }
 
-/// Cursors that follow a capped collection are meant to read it in its own order.
+/// Does it read a capped collection? Cursors that follow one are meant to read it in its own order.
 fn is_capped(evidence: &Evidence<'_>, operation: &OperationSeen) -> bool {
     collection_of(evidence, operation).is_some_and(|collection| collection.capped)
 }
 
-/// What is known of the collection that it reads.
+/// Returns what is known of the collection that it reads.
 fn collection_of<'a>(
     evidence: &Evidence<'a>,
     operation: &OperationSeen,
@@ -121,10 +123,10 @@ fn collection_of<'a>(
     collections.find(|c| operation.namespace.as_ref() == Some(&c.namespace))
 }
 
-/// What the server counted, over all operations.
+/// The server's counts over all operations.
 struct Examined {
     documents_per_s: f64,
-    /// Returned, updated and deleted: what was looked for.
+    /// Documents returned, updated and deleted, that is, what was looked for.
     results_per_s: f64,
 }
 
@@ -135,7 +137,7 @@ impl Examined {
             results.map(|what| evidence.status_rate(&[&format!("metrics.document.{what}")]));
         Some(Self {
             documents_per_s: evidence.status_rate(&["metrics.queryExecutor.scannedObjects"])?,
-            // A server that counts none of them says nothing about results.
+            // Without any of these counters nothing is known about results.
             results_per_s: rates.into_iter().flatten().reduce(|a, b| a + b)?,
         })
     }
@@ -210,7 +212,7 @@ fn named(
     }
 }
 
-/// Whether one helps, and why.
+/// Says whether an index helps, and why.
 fn about_index(operation: &OperationSeen, kind: Kind) -> String {
     let fields = operation.filter.iter().flat_map(|filter| &filter.fields);
     let fields = fields.cloned().collect::<Vec<String>>().join(", ");
@@ -233,7 +235,7 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
     }
 }
 
-/// What the scans of a collection cost.
+/// The cost of a collection's scans.
 struct Reading {
     s_per_hour: f64,
     what: &'static str,
@@ -241,15 +243,15 @@ struct Reading {
 }
 
 impl Reading {
-    /// The time that the operations took, else what their threads waited for reads: a scan that memory
-    /// serves waits for nothing and takes its time all the same.
+    /// Returns the time that the operations took, else what their threads waited for reads: a scan that
+    /// memory serves waits for nothing and takes its time all the same.
     fn of(evidence: &Evidence<'_>, answers: &Answers, operation: &OperationSeen) -> Option<Self> {
         let namespace = operation.namespace.as_deref()?;
         Self::running(evidence, operation).or_else(|| Self::waiting(answers, namespace))
     }
 
-    /// The server counts the time of all operations on a collection together; how often each kind of them
-    /// was met in a look at what is running tells its part.
+    /// Estimates from running operations: the server counts the time of all operations on a collection
+    /// together, and the share of each kind is how often it was seen running.
     fn running(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<Self> {
         let member = evidence.examined()?;
         let namespace = &operation.namespace;
@@ -275,7 +277,7 @@ impl Reading {
         })
     }
 
-    /// Of application threads that read the collection.
+    /// Returns the waiting of application threads that read the collection.
     fn waiting(answers: &Answers, namespace: &str) -> Option<Self> {
         let mut users = answers.device_users.iter().filter(|user| {
             user.namespace.as_deref() == Some(namespace)
@@ -393,7 +395,7 @@ mod tests {
         }
     }
 
-    /// With operations that read shop.orders, which readers waited for.
+    /// Records operations that read shop.orders, and readers that waited for them.
     fn waiting(operations: Vec<OperationSeen>) -> Recording {
         let mut recording = Recording::new();
         recording.examined().operations = operations;
@@ -463,7 +465,7 @@ mod tests {
         assert!(!sentence.contains("trace"), "{sentence}");
     }
 
-    /// They take the CPU's time and wait for nothing.
+    /// They use CPU time and wait for nothing.
     #[test]
     fn scans_that_memory_serves_take_their_time() {
         let mut recording = Recording::new();

@@ -1,4 +1,4 @@
-//! `evidence.incomplete`: what was measured has gaps that could change what is concluded from it.
+//! `evidence.incomplete`: the measurements have gaps that could change the conclusions.
 
 use seekscope_run::units::format_count;
 use seekscope_run::{Finding, TraceFacts};

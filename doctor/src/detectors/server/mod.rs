@@ -1,4 +1,4 @@
-//! What is wrong in the server: its queues and plans, jobs under way, space, indexes and settings.
+//! Detects problems in the server: its queues and plans, running jobs, space, indexes and settings.
 
 mod collection_scan;
 mod incomplete;

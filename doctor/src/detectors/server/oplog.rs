@@ -1,4 +1,4 @@
-//! `oplog.too-short`: a member that has to be synced anew would fall off the oplog meanwhile.
+//! `oplog.too-short`: a member that has to be resynced would fall off the oplog meanwhile.
 
 use seekscope_run::Finding;
 
@@ -16,7 +16,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some((resync, window_s)) = resync.and_then(|job| Some((job, job.oplog_window_s?))) else {
         return Vec::new();
     };
-    // It may go well only if it is quicker than expected.
+    // It can only succeed if it is quicker than expected.
     if window_s >= resync.now_s {
         return Vec::new();
     }
@@ -39,7 +39,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
              disk has room for it."
                 .into(),
         ],
-        // At its quickest it would not do either.
+        // Even at its quickest it would not succeed.
         confidence: if window_s < resync.low_s { "medium" } else { "low" }.into(),
         risk: "A larger oplog takes its size from the disk.".into(),
         command: mongosh(evidence.uri(), &resize(evidence, resync.high_s / window_s)),
@@ -47,11 +47,11 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     }]
 }
 
-/// MiB. The server takes no smaller oplog (manual, `replSetResizeOplog`).
+/// Smallest oplog that the server accepts, MiB (manual, `replSetResizeOplog`).
 const OPLOG_MIN_MIB: f64 = 990.0;
 
-/// So that the window becomes as long as the resync at its slowest. mongosh sends whole numbers as
-/// integers, which the server refuses here.
+/// Returns a command that makes the window as long as the resync at its slowest. mongosh sends whole numbers
+/// as integers, which the server rejects here.
 fn resize(evidence: &Evidence<'_>, factor: f64) -> String {
     let oplog = evidence.examined().and_then(|member| member.oplog);
     match oplog.filter(|oplog| oplog.size_bytes > 0) {

@@ -1,4 +1,4 @@
-//! `space.reusable`: a good part of a large file is free, and something can be done about it.
+//! `space.reusable`: much of a large file is free, and something can be done about it.
 
 use seekscope_run::units::format_bytes;
 use seekscope_run::{Finding, Gain};
@@ -14,13 +14,13 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Every file that is written to has some; `compact` itself begins at a fifth.
+/// Smallest free share. Every file that is written to has some; `compact` itself begins at a fifth.
 const FREE_SHARE_MIN: f64 = 0.25;
-/// Less is not worth anybody's while.
+/// Fewest free bytes; less is not worth the effort.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 /// Files of the storage engine itself, which no command compacts.
 const ENGINE_FILES: &str = "WiredTiger";
-/// Of the volume: less changes nothing about it.
+/// Share of the volume; less makes no difference to it.
 const VOLUME_SHARE_MIN: f64 = 0.005;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -75,14 +75,14 @@ fn gain(answer: &SpaceAnswer) -> Option<Gain> {
     })
 }
 
-/// An index is compacted with its collection. Where that would give up, a collection can be rewritten; an
-/// index would have to be built anew.
+/// Returns the command. An index is compacted with its collection. Where `compact` would give up, a
+/// collection can be rewritten; an index would have to be rebuilt.
 fn command(evidence: &Evidence<'_>, answer: &SpaceAnswer) -> String {
     let (namespace, is_index) = match answer.name.split_once('/') {
         Some((namespace, _)) => (namespace, true),
         None => (answer.name.as_str(), false),
     };
-    // Of a file that is nobody's the name is `collection-7.wt`.
+    // The name of a file that belongs to no collection is `collection-7.wt`.
     let known = !namespace.ends_with(".wt");
     let Some((database, collection)) = namespace.split_once('.').filter(|_| known) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! `index-build.running` and `resync.running`: work that passes, how far it is and how long it will take.
+//! `index-build.running` and `resync.running`: temporary work, its progress and remaining time.
 
 use seekscope_run::{Finding, OperationSeen};
 
@@ -11,10 +11,10 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// A rate needs some time and some progress to be one.
+/// Shortest time from which a rate is computed; it also needs some progress.
 const RUNNING_S_MIN: f64 = 5.0;
 const DONE_SHARE_MIN: f64 = 0.01;
-/// What is over in a moment is no finding.
+/// Fewest samples; a job that is over in a moment is no finding.
 const LOOKS_MIN: u32 = 2;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -25,7 +25,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     running
         .filter_map(|operation| {
             let (id, what, job) = kind_of(operation)?;
-            // Whoever permitted a build knows of it.
+            // The person who permitted a build knows of it.
             let on = operation.namespace.as_deref();
             let is_of_this_run = on.and_then(|on| evidence.index_built_on(on)).is_some();
             if job == "index build" && is_of_this_run {
@@ -106,7 +106,7 @@ fn finding(
     }
 }
 
-/// Share done, and seconds to go.
+/// Returns the share done, and the seconds remaining.
 fn remaining(operation: &OperationSeen, running_s: f64) -> Option<(f64, f64)> {
     let (done, total) = operation
         .progress

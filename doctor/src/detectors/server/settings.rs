@@ -12,10 +12,10 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Releases before this one get no fixes any more (MongoDB's lifecycle schedules: 4.2 ended in April 2023).
+/// Releases before this one no longer get fixes (MongoDB's lifecycle schedules: 4.2 ended in April 2023).
 const SUPPORTED_FROM: u32 = 5;
 
-/// An option with a value that hurts, and why.
+/// An option with a harmful value, and why it is harmful.
 struct OldOption {
     name: &'static str,
     hurts: fn(&str) -> bool,

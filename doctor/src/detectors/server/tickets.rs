@@ -12,11 +12,11 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Of the samples; a burst that is over in a moment takes all tickets too.
+/// Share of the samples; a burst that is over in a moment takes all tickets too.
 const EXHAUSTED_SHARE_MIN: f64 = 0.1;
-/// Operations that wait for one, on average.
+/// Mean number of operations that wait for one.
 const QUEUED_MIN: f64 = 1.0;
-/// Samples; fewer say nothing.
+/// Fewest samples; fewer say nothing.
 const SAMPLES_MIN: usize = 10;
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
@@ -26,7 +26,8 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         .collect()
 }
 
-/// From 7.0 on the server takes tickets away on purpose: none free alone is no illness.
+/// Are the tickets exhausted? From 7.0 on the server removes tickets on purpose, so having none free is not
+/// enough.
 fn is_exhausted(tickets: &Tickets) -> bool {
     tickets.samples >= SAMPLES_MIN
         && tickets.exhausted_share >= EXHAUSTED_SHARE_MIN
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(recording.findings(&DETECTOR), []);
         recording.steady(FREE, 3.0);
         recording.steady("globalLock.currentQueue.writers", 40.0);
-        // The names of 7.1 and later; none free, but nobody waits.
+        // The names of 7.1 and later; none is free, but nobody waits.
         recording.steady("queues.execution.read.available", 0.0);
         recording.steady("globalLock.currentQueue.readers", 0.0);
         assert_eq!(recording.findings(&DETECTOR), []);

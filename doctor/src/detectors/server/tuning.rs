@@ -1,4 +1,4 @@
-//! `settings.worth-tuning`: the storage engine shows what settings of it are there for.
+//! `settings.worth-tuning`: the storage engine shows symptoms that its settings can treat.
 
 use seekscope_run::Finding;
 
@@ -12,17 +12,17 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Pages per second that threads with a client waiting had to evict: it should not happen at all.
+/// Pages per second that threads with a client waiting had to evict: this should not happen at all.
 const EVICTED_PER_S_MIN: f64 = 10.0;
-/// Of the cache, dirty: from 20 % on (`eviction_dirty_trigger`) application threads have to help.
+/// Dirty share of the cache: from 20 % on (`eviction_dirty_trigger`) application threads have to help.
 const DIRTY_SHARE_MIN: f64 = 0.15;
-/// Of the time, with a checkpoint under way: with the default of 60 s from one to the next it should be
-/// a small part.
+/// Share of the time with a checkpoint running: with the default of 60 s from one to the next it should be
+/// small.
 const CHECKPOINT_SHARE_MIN: f64 = 0.5;
-/// Checkpoints; of fewer no share can be told.
+/// Fewest checkpoints from which a share is computed.
 const CHECKPOINTS_MIN: usize = 2;
 
-/// A knob group of `tune`, and why.
+/// A knob group of `tune`, and the reason to tune it.
 struct Symptom {
     knobs: &'static str,
     sentence: String,

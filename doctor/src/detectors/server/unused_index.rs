@@ -12,9 +12,9 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// The server counts since it was started; a report may use an index once a week.
+/// The server counts from its start; a report may use an index once a week.
 const COUNTED_S_MIN: f64 = 7.0 * 86_400.0;
-/// Smaller ones cost next to nothing.
+/// Smaller indexes cost next to nothing.
 const BYTES_MIN: u64 = 64 << 20;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {

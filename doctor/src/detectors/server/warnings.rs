@@ -1,4 +1,4 @@
-//! `server.warnings`: what the server itself warned of when it started, as far as it bears on the disk.
+//! `server.warnings`: warnings of the server itself at its start, as far as they concern the disk.
 
 use seekscope_run::Finding;
 
@@ -28,7 +28,7 @@ const WORDS: [&str; 14] = [
     "file descriptors",
     "journal",
 ];
-/// A warning longer than this is cut: it comes from a server.
+/// A longer warning is cut: it comes from a server.
 const LENGTH_MAX: usize = 300;
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {

@@ -1,7 +1,7 @@
-//! What the numbers mean for a database, one plain sentence each, computed from the records.
+//! Says what the numbers mean for a database, one plain sentence each, computed from the records.
 //!
-//! A sentence whose numbers were not measured does not exist. No sentence repeats a table; each
-//! says what follows from it, and says something else when the numbers are other.
+//! There is no sentence for numbers that were not measured. No sentence repeats a table; each says what
+//! follows from it, and differs with the numbers.
 
 mod order;
 mod reads;
@@ -18,7 +18,7 @@ use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
 
 type Sentence = fn(&DiskMeasurement) -> Option<String>;
 
-/// All there are, by their keys, which never change: they stand in the JSON summary.
+/// All sentences, by their keys, which never change: the JSON summary contains them.
 const SENTENCES: [(&str, Sentence); 23] = [
     ("job", trust::job),
     ("rate", trust::rate),
@@ -45,7 +45,7 @@ const SENTENCES: [(&str, Sentence); 23] = [
     ("limits", trust::limits),
 ];
 
-/// Those that say what the disk can do. Steps held to a rate do not show that.
+/// Sentences about what the disk can do. Steps held to a rate do not show that.
 const OF_ABILITY: [&str; 13] = [
     "concurrency",
     "cpu",
@@ -62,7 +62,7 @@ const OF_ABILITY: [&str; 13] = [
     "limits",
 ];
 
-/// What the numbers mean: key and sentence, in the order of the report.
+/// Returns the meaning of the numbers: key and sentence, in the order of the report.
 pub fn sentences(measurement: &DiskMeasurement) -> Vec<(&'static str, String)> {
     let said = SENTENCES
         .iter()
@@ -70,7 +70,7 @@ pub fn sentences(measurement: &DiskMeasurement) -> Vec<(&'static str, String)> {
     said.collect()
 }
 
-/// The sentence of one key; `None` when it was not measured, or cannot be told from what was.
+/// Returns the sentence of one key; `None` when it was not measured, or cannot be derived.
 pub(super) fn sentence(measurement: &DiskMeasurement, key: &str) -> Option<String> {
     if OF_ABILITY.contains(&key) && held_to_per_s(measurement).is_some() {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn sentence(measurement: &DiskMeasurement, key: &str) -> Option<Strin
     sentence(measurement)
 }
 
-/// A few numbers that describe the disk, for the head of the report: what, and how much.
+/// Returns a few numbers that describe the disk, for the head of the report: name and value.
 pub(super) fn key_figures(measurement: &DiskMeasurement) -> Vec<(&'static str, String)> {
     let figures = match of_group(measurement, StepGroup::Job).next() {
         Some(job) => job_figures(&job),
@@ -141,7 +141,7 @@ fn disk_figures(measurement: &DiskMeasurement) -> Vec<KeyFigure> {
     ]
 }
 
-/// What the report is headed by; `None` when too little was measured to say anything.
+/// Returns the headline of the report; `None` when too little was measured to say anything.
 pub(super) fn headline(measurement: &DiskMeasurement) -> Option<String> {
     if let Some(job) = of_group(measurement, StepGroup::Job).next() {
         let rate = format_rate(job.job.iops());
@@ -166,7 +166,7 @@ pub(super) fn headline(measurement: &DiskMeasurement) -> Option<String> {
     (!parts.is_empty()).then(|| format!("On this disk {}", parts.join(", ")))
 }
 
-/// `4 KiB`: block sizes are whole, so without decimals.
+/// Formats like `4 KiB`: block sizes are whole, so without decimals.
 pub(super) fn block(bytes: u64) -> String {
     for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= unit && bytes.is_multiple_of(unit) {
@@ -176,7 +176,7 @@ pub(super) fn block(bytes: u64) -> String {
     format_bytes(bytes)
 }
 
-/// `one writer`, `8 writers`.
+/// Formats like `one writer`, `8 writers`.
 fn counted(count: u64, one: &str, many: &str) -> String {
     match count {
         1 => format!("one {one}"),
@@ -184,7 +184,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// All keys.
+/// Returns all keys.
 #[cfg(test)]
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     SENTENCES.iter().map(|(key, _)| *key)

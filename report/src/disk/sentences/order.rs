@@ -1,4 +1,4 @@
-//! Sentences about the order of reads, and about what reads ahead of them.
+//! Contains sentences about the order of reads, and about read-ahead.
 
 use seekscope_run::{DiskMeasurement, ReadAdvice, StepGroup};
 
@@ -6,9 +6,9 @@ use super::super::steps::{Measured, NEARLY_ALL, Orders, Window, WindowPoint, of_
 use super::block;
 use crate::numbers::{format_mb, format_rate, format_share, format_times};
 
-/// Gains below this do not repay a rewrite, and noise makes them.
+/// Gains below this do not repay a rewrite, and may be noise.
 const WORTH_IT: f64 = 1.5;
-/// Bytes fetched per byte asked for that deserve a word.
+/// Bytes fetched per requested byte that are worth mentioning.
 const WASTEFUL: f64 = 2.0;
 
 pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
@@ -36,7 +36,7 @@ pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
 pub(super) fn partial_order(measurement: &DiskMeasurement) -> Option<String> {
     let orders = Orders::of(measurement);
     let whole = orders.in_order?.job.iops();
-    // Where even full order gains little, part of it is nothing to speak of.
+    // Where even full order gains little, partial order is not worth mentioning.
     orders.gain().filter(|&gain| gain >= WORTH_IT)?;
     let parts: Vec<String> = orders
         .runs
@@ -58,7 +58,7 @@ pub(super) fn partial_order(measurement: &DiskMeasurement) -> Option<String> {
     ))
 }
 
-/// The smallest window with nearly the best rate in order, and that best rate.
+/// Returns the smallest window with nearly the best rate in order, and that best rate.
 fn enough<'a>(points: &[WindowPoint<'a>]) -> Option<(Window, Measured<'a>)> {
     let in_order = || points.iter().filter_map(|p| Some((p.window, p.in_order?)));
     let best = in_order()
@@ -111,7 +111,7 @@ pub(super) fn read_ahead_random(measurement: &DiskMeasurement) -> Option<String>
     ))
 }
 
-/// In the middle of a sentence.
+/// Describes a window for the middle of a sentence.
 fn window_words(window: Window) -> String {
     match window {
         Window::Off => "no read-ahead".into(),

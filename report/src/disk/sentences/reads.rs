@@ -1,4 +1,4 @@
-//! Sentences about reads that go past the page cache.
+//! Contains sentences about reads that bypass the page cache.
 
 use seekscope_run::units::format_ns;
 use seekscope_run::{DiskMeasurement, StepGroup};
@@ -7,14 +7,14 @@ use super::super::steps::{Measured, NEARLY_ALL, Orders, Ramp, of_group, p50_ns, 
 use super::{block, counted};
 use crate::numbers::{format_mb, format_mean_ns, format_rate, format_share, format_times};
 
-/// A mean so far above the median is made by a few long waits.
+/// A mean this many times the median is due to a few long waits.
 const BURSTY: f64 = 3.0;
 /// A buffered scan that is slower than this share of a direct one is held back by something else.
 const BUFFERED_ENOUGH: f64 = 0.8;
-/// What a scan is measured against, for people: 100 GiB.
+/// Size of the example scan for people: 100 GiB.
 const SCAN_BYTES: f64 = 100.0 * (1u64 << 30) as f64;
 
-/// The smallest random read, one at a time.
+/// Returns the smallest random read, one at a time.
 pub(super) fn one_read(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
     let ramps = ramps(measurement);
     let from_ramp = ramps.first().and_then(Ramp::one_at_a_time);
@@ -22,12 +22,12 @@ pub(super) fn one_read(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
         .or_else(|| of_group(measurement, StepGroup::Size).min_by_key(|m| m.facts().block_bytes))
 }
 
-/// Direct reads in order, at their best.
+/// Returns the best direct reads in order.
 fn best_direct(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
     fastest(of_group(measurement, StepGroup::SequentialDirect))
 }
 
-/// Reads in order at their best, direct or through the page cache.
+/// Returns the best reads in order, direct or through the page cache.
 pub(super) fn best_sequential(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
     let buffered = Orders::of(measurement).in_order;
     fastest(best_direct(measurement).into_iter().chain(buffered))
@@ -208,7 +208,7 @@ pub(super) fn sustained(measurement: &DiskMeasurement) -> Option<String> {
     ))
 }
 
-/// Seconds for people, where exactness would pretend.
+/// Formats seconds for people, where precision would be misleading.
 fn long_time(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() => "unknown".into(),

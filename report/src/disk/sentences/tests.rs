@@ -1,11 +1,11 @@
-//! What the sentences say of numbers that are known, and when they say nothing.
+//! Tests what the sentences say of known numbers, and when they say nothing.
 
 use seekscope_run::{DeviceModel, JobFacts, ReadAdvice, TokenBucket};
 
 use super::super::made_up::{MadeUp, commit, null, random, sequential};
 use super::*;
 
-/// The sentence of a key; panics when there is none.
+/// Returns the sentence of a key; panics when there is none.
 fn said(made_up: &MadeUp, key: &str) -> String {
     sentence(&made_up.measurement, key).unwrap_or_else(|| panic!("nothing said of {key}"))
 }
@@ -368,7 +368,7 @@ fn a_job_with_a_rate_says_whether_it_was_kept() {
     );
 }
 
-/// Everything measured, but held to 50 per second: nothing of it says what the disk can do.
+/// Everything was measured, but held to 50 per second: none of it says what the disk can do.
 #[test]
 fn steps_held_to_a_rate_say_nothing_of_the_disks_ability() {
     let mut made_up = ramp([50.0; 4]);
@@ -392,7 +392,7 @@ fn steps_held_to_a_rate_say_nothing_of_the_disks_ability() {
     for group in [StepGroup::Mixed, StepGroup::Mmap, StepGroup::Sustained] {
         add(group, random(4096, 8));
     }
-    // In order must gain, or partial order is nothing to speak of.
+    // Full order must gain, or partial order is not worth mentioning.
     made_up.measurement.steps[5].jobs[0].reads.operations = 500;
     made_up.measurement.model = Some(DeviceModel {
         iops_bucket: Some(TokenBucket {

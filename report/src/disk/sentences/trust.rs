@@ -1,4 +1,4 @@
-//! Sentences about the job that was asked for, the model, and how far to believe the numbers.
+//! Contains sentences about the requested job, the model, and how reliable the numbers are.
 
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{DiskMeasurement, StepGroup, TokenBucket};
@@ -11,12 +11,12 @@ use crate::numbers::{
     format_mb, format_mean_ns, format_number, format_rate, format_share, format_times, whole,
 };
 
-/// Below this many times the disk's best rate the generator itself gets in the way.
+/// Below this many times the disk's best rate the generator itself is a limit.
 const AMPLE: f64 = 2.0;
-/// A rate is kept when no more than this share of what was due had not begun: operations that
-/// happened to be due just as time was over, and a burst of chance, prove nothing.
+/// A rate is kept when no more than this share of what was due had not begun: operations that happened to be
+/// due at the very end, and a chance burst, prove nothing.
 const BEHIND_SHARE_MAX: f64 = 0.01;
-/// A model whose line misses a measured size by more is not to be relied on.
+/// A model whose line misses a measured size by more is unreliable.
 const FIT_ERROR_MAX: f64 = 0.25;
 
 fn the_job(measurement: &DiskMeasurement) -> Option<Measured<'_>> {

@@ -1,4 +1,4 @@
-//! Sentences about writes that must reach the disk.
+//! Contains sentences about writes that must reach the disk.
 
 use seekscope_run::units::format_ns;
 use seekscope_run::{DiskMeasurement, LatencySummary, StepGroup};
@@ -10,7 +10,7 @@ use crate::numbers::{format_mb, format_rate, format_times};
 /// Ratios closer to 1 than this are noise: syncs vary more than anything else.
 const NOTICEABLE: f64 = 1.25;
 
-/// The commit that databases wait for most: the smallest write by the fewest writers.
+/// Returns the commit that databases wait for most: the smallest write by the fewest writers.
 pub(super) fn plain_commit(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
     commits(measurement, StepGroup::Journal).first().copied()
 }

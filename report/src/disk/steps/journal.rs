@@ -1,10 +1,10 @@
-//! Small synced writes, alone and beside a burst.
+//! Finds small synced writes, alone and beside a burst.
 
 use seekscope_run::{DiskMeasurement, StepGroup};
 
 use super::{Measured, of_group};
 
-/// Small synced writes of a group, by block size and writers, each in the order of the run.
+/// Returns the small synced writes of a group, by block size and writers, each in the order of the run.
 pub(in super::super) fn commits(
     measurement: &DiskMeasurement,
     group: StepGroup,
@@ -14,7 +14,7 @@ pub(in super::super) fn commits(
     commits
 }
 
-/// The commits that the burst is compared with: alike, but alone.
+/// Returns the commits that the burst is compared with: the same, but alone.
 pub(in super::super) fn alone<'a>(
     measurement: &'a DiskMeasurement,
     in_burst: &Measured<'_>,

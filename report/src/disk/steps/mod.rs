@@ -1,5 +1,5 @@
-//! Which steps answer which question. Steps are told apart by their group and by what their first
-//! job was, not by their names, which only have to be unique.
+//! Finds the steps that answer each question. Steps are identified by their group and their first job, not by
+//! their names, which only have to be unique.
 
 mod journal;
 mod order;
@@ -13,10 +13,10 @@ pub(super) use journal::{alone, commits};
 pub(super) use order::{Orders, Window, WindowPoint, windows};
 pub(super) use percentile::{at_quantile, is_supported, p50_ns, p99_ns, p999_ns};
 
-/// Share of the best rate that the knee reaches, and that is "as good as the best" elsewhere.
+/// Share of the best rate that the knee reaches, and that counts as "as good as the best" elsewhere.
 pub(super) const NEARLY_ALL: f64 = 0.9;
 
-/// A step in which something was done, with the job that it is about.
+/// A step in which something was done, with its main job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured<'a> {
     pub(super) step: &'a DiskStep,
@@ -24,29 +24,29 @@ pub(super) struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    /// `None` when nothing was done.
+    /// Returns `None` when nothing was done.
     pub(super) fn of(step: &'a DiskStep) -> Option<Self> {
         let job = step.main().filter(|job| job.operations() > 0)?;
         Some(Self { step, job })
     }
 
-    /// What was asked for.
+    /// Returns the job's description.
     pub(super) fn facts(&self) -> &'a JobFacts {
         &self.job.job
     }
 
-    /// Requests in flight, all threads together.
+    /// Returns requests in flight, all threads together.
     pub(super) fn in_flight(&self) -> u64 {
         in_flight(self.facts())
     }
 
-    /// The same block size with as much in flight.
+    /// Does it have the same block size and as much in flight?
     pub(super) fn is_alike(&self, other: &Measured<'_>) -> bool {
         self.facts().block_bytes == other.facts().block_bytes
             && self.in_flight() == other.in_flight()
     }
 
-    /// Of reads, where there are any, else of writes (with their fdatasync).
+    /// Returns the latency of reads, where there are any, else of writes (with their fdatasync).
     pub(super) fn latency(&self) -> &'a LatencySummary {
         if self.job.reads.operations > 0 {
             &self.job.reads.latency
@@ -55,7 +55,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Bytes fetched from the device per byte read; only where nothing else ran beside the job.
+    /// Returns the bytes fetched from the device per byte read; only where nothing else ran beside the job.
     pub(super) fn fetched_per_byte(&self) -> Option<f64> {
         let alone = self.step.jobs.len() == 1 && self.job.reads.bytes > 0;
         let fetched = self.step.device_read_bytes.filter(|_| alone)?;
@@ -63,7 +63,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Requests in flight, all threads together; engines that block have one per thread.
+/// Returns requests in flight, all threads together; blocking engines have one per thread.
 pub(super) fn in_flight(job: &JobFacts) -> u64 {
     let per_thread = match job.engine {
         EngineKind::Uring | EngineKind::Null => job.depth.max(1),
@@ -77,8 +77,8 @@ fn is_held(m: &Measured<'_>) -> bool {
     m.facts().rate_per_s.is_some()
 }
 
-/// The largest rate, per second, that steps which ask what the disk can do were held to; `None`
-/// where there was none. A job of the user's own asks something else, and the generator no disk.
+/// Returns the largest rate, per second, that steps about the disk's capability were held to; `None` where
+/// there was none. A user's own job has another purpose, and the generator involves no disk.
 pub(super) fn held_to_per_s(measurement: &DiskMeasurement) -> Option<f64> {
     (measurement.steps.iter())
         .filter(|step| !matches!(step.group, StepGroup::Job | StepGroup::Generator))
@@ -86,7 +86,7 @@ pub(super) fn held_to_per_s(measurement: &DiskMeasurement) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// The steps of a group in which something was done, in their order.
+/// Returns the steps of a group in which something was done, in order.
 pub(super) fn of_group(
     measurement: &DiskMeasurement,
     group: StepGroup,
@@ -99,19 +99,19 @@ pub(super) fn of_group(
 #[derive(Debug, Clone)]
 pub(super) struct Ramp<'a> {
     pub(super) block_bytes: u64,
-    /// By rising depth; never empty.
+    /// Points by rising depth; never empty.
     pub(super) points: Vec<Measured<'a>>,
 }
 
 impl<'a> Ramp<'a> {
-    /// The highest rate.
+    /// Returns the point with the highest rate.
     pub(super) fn best(&self) -> Option<Measured<'a>> {
         let rate = |m: &Measured<'_>| m.job.iops();
         let points = self.points.iter().copied();
         points.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 
-    /// Index of the smallest depth that reaches [`NEARLY_ALL`] of the best rate. `None` for reads
+    /// Returns the index of the smallest depth that reaches [`NEARLY_ALL`] of the best rate. `None` for reads
     /// held to a rate.
     pub(super) fn knee_index(&self) -> Option<usize> {
         if self.points.iter().any(is_held) {
@@ -121,23 +121,23 @@ impl<'a> Ramp<'a> {
         self.points.iter().position(|m| m.job.iops() >= enough)
     }
 
-    /// The step at the knee.
+    /// Returns the step at the knee.
     pub(super) fn knee(&self) -> Option<Measured<'a>> {
         self.points.get(self.knee_index()?).copied()
     }
 
-    /// One read at a time.
+    /// Returns the step with one read at a time.
     pub(super) fn one_at_a_time(&self) -> Option<Measured<'a>> {
         self.points.first().copied().filter(|m| m.in_flight() == 1)
     }
 
-    /// Most reads in flight.
+    /// Returns the step with most reads in flight.
     pub(super) fn deepest(&self) -> Option<Measured<'a>> {
         self.points.last().copied()
     }
 }
 
-/// The ramps, by rising block size.
+/// Returns the ramps, by rising block size.
 pub(super) fn ramps(measurement: &DiskMeasurement) -> Vec<Ramp<'_>> {
     let mut points: Vec<Measured<'_>> = of_group(measurement, StepGroup::Ramp).collect();
     points.sort_by_key(|m| (m.facts().block_bytes, m.in_flight()));
@@ -150,9 +150,9 @@ pub(super) fn ramps(measurement: &DiskMeasurement) -> Vec<Ramp<'_>> {
         .collect()
 }
 
-/// Share of the bytes read directly that the block layer fetched, by the kernel's own count; `None`
-/// when nothing was read directly, or nothing was counted. Less than all is a cache, or blocks that
-/// were never written.
+/// Returns the share of the bytes read directly that the block layer fetched, by the kernel's own count;
+/// `None` when nothing was read directly, or nothing was counted. A share below 1 means a cache, or blocks
+/// that were never written.
 pub(super) fn fetched_share(measurement: &DiskMeasurement) -> Option<f64> {
     let counted = direct_reads(measurement)
         .filter_map(|m| Some((m.job.reads.bytes as f64, m.fetched_per_byte()?)));
@@ -163,7 +163,7 @@ pub(super) fn fetched_share(measurement: &DiskMeasurement) -> Option<f64> {
     (bytes > 0.0).then(|| f64::min(fetched / bytes, 1.0))
 }
 
-/// Steps in which reads were to go past the page cache.
+/// Returns the steps in which reads were meant to bypass the page cache.
 pub(super) fn direct_reads(measurement: &DiskMeasurement) -> impl Iterator<Item = Measured<'_>> {
     [StepGroup::Ramp, StepGroup::Sustained, StepGroup::Job]
         .into_iter()
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_knee_is_the_smallest_depth_that_is_nearly_the_best() {
         let mut made_up = MadeUp::default();
-        // Out of order on purpose, and one step in which nothing was done.
+        // Out of order on purpose, with one step in which nothing was done.
         for (depth, rate) in [(8, 95.0), (1, 20.0), (32, 100.0), (4, 89.0), (64, 0.0)] {
             made_up.step(StepGroup::Ramp, "", random(4096, depth), rate, 1);
         }

@@ -1,4 +1,4 @@
-//! Reads through a cold page cache: in which order, and with how much read-ahead.
+//! Finds reads through a cold page cache: in which order, and with how much read-ahead.
 
 use seekscope_run::{AccessKind, DiskMeasurement, JobFacts, ReadAdvice, StepGroup};
 
@@ -8,13 +8,13 @@ use super::{Measured, is_held, of_group};
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Orders<'a> {
     pub(in super::super) in_order: Option<Measured<'a>>,
-    /// Runs of so many adjacent blocks, the longest first.
+    /// Runs of adjacent blocks, by their length, the longest first.
     pub(in super::super) runs: Vec<(u64, Measured<'a>)>,
     pub(in super::super) shuffled: Option<Measured<'a>>,
 }
 
 impl<'a> Orders<'a> {
-    /// From the steps of [`StepGroup::Order`].
+    /// Collects the steps of [`StepGroup::Order`].
     pub(in super::super) fn of(measurement: &'a DiskMeasurement) -> Self {
         let mut orders = Self::default();
         for measured in of_group(measurement, StepGroup::Order) {
@@ -30,7 +30,7 @@ impl<'a> Orders<'a> {
         orders
     }
 
-    /// The order gain: rate in order by rate shuffled. `None` for reads held to a rate.
+    /// Returns the order gain: rate in order by rate shuffled. `None` for reads held to a rate.
     pub(in super::super) fn gain(&self) -> Option<f64> {
         let (in_order, shuffled) = (self.in_order?, self.shuffled?);
         if is_held(&in_order) || is_held(&shuffled) {
@@ -39,7 +39,7 @@ impl<'a> Orders<'a> {
         Some(in_order.job.iops() / shuffled.job.iops()).filter(|gain| gain.is_finite())
     }
 
-    /// All, from disk order to shuffled, with what to call them.
+    /// Returns all of them, from disk order to shuffled, with their names.
     pub(in super::super) fn named(&self) -> Vec<(String, Measured<'a>)> {
         let runs = self.runs.iter();
         let in_order = self.in_order.map(|m| ("disk order".to_string(), m));
@@ -51,7 +51,7 @@ impl<'a> Orders<'a> {
     }
 }
 
-/// Who decided how far to read ahead, from nothing to most.
+/// What decided how far to read ahead, from nothing to most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Window {
     Off,
@@ -81,7 +81,7 @@ pub(in super::super) struct WindowPoint<'a> {
     pub(in super::super) random: Option<Measured<'a>>,
 }
 
-/// The read-ahead sweep, by rising window.
+/// Returns the read-ahead sweep, by rising window.
 pub(in super::super) fn windows(measurement: &DiskMeasurement) -> Vec<WindowPoint<'_>> {
     let mut points: Vec<WindowPoint<'_>> = Vec::new();
     for measured in of_group(measurement, StepGroup::ReadAhead) {

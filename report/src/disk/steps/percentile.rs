@@ -1,29 +1,29 @@
-//! Percentiles that enough operations stand behind.
+//! Computes percentiles that enough operations support.
 
 use hdrhistogram::Histogram;
 use seekscope_run::LatencySummary;
 
-/// Can that share of so many operations be spoken of? At least one must lie beyond it.
+/// Do this many operations support that quantile? At least one must lie beyond it.
 pub(in super::super) fn is_supported(count: u64, share: f64) -> bool {
     count as f64 * (1.0 - share) >= 1.0 - 1e-9
 }
 
-/// The latency at a quantile, ns.
+/// Returns the latency at a quantile, ns.
 pub(in super::super) fn at_quantile(histogram: &Histogram<u64>, q: f64) -> Option<u64> {
     is_supported(histogram.len(), q).then(|| histogram.value_at_quantile(q))
 }
 
-/// Median, ns.
+/// Returns the median, ns.
 pub(in super::super) fn p50_ns(latency: &LatencySummary) -> Option<u64> {
     is_supported(latency.count, 0.5).then_some(latency.p50_ns)
 }
 
-/// 99th percentile, ns.
+/// Returns the 99th percentile, ns.
 pub(in super::super) fn p99_ns(latency: &LatencySummary) -> Option<u64> {
     is_supported(latency.count, 0.99).then_some(latency.p99_ns)
 }
 
-/// 99.9th percentile, ns.
+/// Returns the 99.9th percentile, ns.
 pub(in super::super) fn p999_ns(latency: &LatencySummary) -> Option<u64> {
     is_supported(latency.count, 0.999).then_some(latency.p999_ns)
 }

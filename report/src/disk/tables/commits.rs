@@ -1,4 +1,4 @@
-//! Writes that must reach the disk: alone, beside a burst, among reads.
+//! Shows writes that must reach the disk: alone, beside a burst, among reads.
 
 use seekscope_run::{JobOutcome, LatencySummary, OperationOutcome, StepGroup};
 
@@ -10,7 +10,7 @@ use super::{LATENCIES, TOO_FEW, latency_cells};
 use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
 use crate::table::{Cell, Table};
 
-/// Small writes, each with its fdatasync.
+/// Returns small writes, each with its fdatasync.
 pub(in super::super) fn journal(input: &DiskReportInput<'_>) -> Option<Table> {
     let [p50, p99, p999, max] = LATENCIES;
     let mut table = Table::new(2, &["writers", "blocks", "syncs/s", p50, p99, p999, max]);
@@ -35,7 +35,7 @@ pub(in super::super) fn journal(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The same beside large writes, compared with the same alone.
+/// Returns the same beside large writes, compared with the same alone.
 pub(in super::super) fn checkpoint(input: &DiskReportInput<'_>) -> Option<Table> {
     let measurement = input.measurement()?;
     let [p50, p99, p999, max] = LATENCIES;
@@ -68,7 +68,7 @@ fn commit_row(name: &str, m: &Measured<'_>, burst: Cell) -> Vec<Cell> {
         .collect()
 }
 
-/// Beside the burst, in multiples of alone.
+/// Returns the values beside the burst as multiples of those alone.
 fn ratio_row(in_burst: &Measured<'_>, alone: &Measured<'_>) -> Vec<Cell> {
     let (with, without) = (in_burst.latency(), alone.latency());
     let max: fn(&LatencySummary) -> Option<u64> = |latency| Some(latency.max_ns);
@@ -88,7 +88,7 @@ fn ratio_row(in_burst: &Measured<'_>, alone: &Measured<'_>) -> Vec<Cell> {
     ]
 }
 
-/// Reads and writes at the same time.
+/// Returns reads and writes at the same time.
 pub(in super::super) fn mixed(input: &DiskReportInput<'_>) -> Option<Table> {
     let mut table = operation_table();
     for m in of_group(input.measurement()?, StepGroup::Mixed) {
@@ -99,7 +99,7 @@ pub(in super::super) fn mixed(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// A table for [`operation_rows`].
+/// Returns a table for [`operation_rows`].
 pub(super) fn operation_table() -> Table {
     let [p50, p99, p999, max] = LATENCIES;
     Table::new(
@@ -108,7 +108,7 @@ pub(super) fn operation_table() -> Table {
     )
 }
 
-/// A row for each kind of operation that a job did.
+/// Adds a row for each kind of operation that a job did.
 pub(super) fn operation_rows(table: &mut Table, job: &JobOutcome) {
     for (name, outcome) in operations(job) {
         let per_s = |count: u64| count as f64 * 1e9 / job.elapsed_ns.max(1) as f64;
@@ -125,7 +125,7 @@ pub(super) fn operation_rows(table: &mut Table, job: &JobOutcome) {
     }
 }
 
-/// The kinds of operation that a job did.
+/// Returns the kinds of operation that a job did.
 pub(in super::super) fn operations(
     job: &JobOutcome,
 ) -> impl Iterator<Item = (&'static str, &OperationOutcome)> {

@@ -1,4 +1,4 @@
-//! What around the disk distorts the numbers, and how they were made.
+//! Shows what distorts the numbers around the disk, and how they were made.
 
 use seekscope_run::units::format_bytes;
 use seekscope_run::{DiskMeasurement, EngineKind};
@@ -8,7 +8,7 @@ use crate::facts::{Fact, known, known_bytes};
 use crate::numbers::{format_mb, format_number, format_rate};
 use crate::table::Table;
 
-/// What makes the disk look other than it is, or hurts a database on it.
+/// Returns what makes the disk look different from what it is, or hurts a database on it.
 pub(in super::super) fn distortions(input: &DiskReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(4, &["what", "found", "what it does", "what to do"]);
     for distortion in &input.measurement()?.surroundings.distortions {
@@ -26,7 +26,7 @@ pub(in super::super) fn distortions(input: &DiskReportInput<'_>) -> Option<Table
     table.or_nothing()
 }
 
-/// Limits that cgroups set.
+/// Returns the limits that cgroups set.
 pub(in super::super) fn limits(input: &DiskReportInput<'_>) -> Option<Table> {
     let surroundings = &input.measurement()?.surroundings;
     let mut table = Table::new(2, &["limited by cgroup", "what", "to"]);
@@ -54,7 +54,7 @@ pub(in super::super) fn limits(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The value of a limit: `150`, or `150 MB/s` where bytes are limited.
+/// Returns the value of a limit: `150`, or `150 MB/s` where bytes are limited.
 pub(in super::super) fn limit_text(what: &str, per_s: u64) -> String {
     if what.contains("bytes") {
         format!("{} MB/s", format_mb(per_s as f64))
@@ -63,7 +63,7 @@ pub(in super::super) fn limit_text(what: &str, per_s: u64) -> String {
     }
 }
 
-/// How the numbers were made.
+/// Returns how the numbers were made.
 pub(in super::super) fn measurement_facts(measurement: &DiskMeasurement) -> Vec<Fact> {
     let file = match &measurement.existing_file {
         Some(path) => format!("{path}, only read"),
@@ -96,7 +96,7 @@ pub(in super::super) fn measurement_facts(measurement: &DiskMeasurement) -> Vec<
     ]
 }
 
-/// Which engines ran, and what they had to do without.
+/// Returns which engines ran, and what was unavailable to them.
 fn engines(measurement: &DiskMeasurement) -> String {
     let jobs = || measurement.steps.iter().flat_map(|step| &step.jobs);
     let mut words: Vec<&str> = EngineKind::ALL

@@ -1,4 +1,4 @@
-//! Jobs as they were described, the generator without a disk, and every step there was.
+//! Shows jobs as they were described, the generator without a disk, and every step.
 
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{DiskStep, EngineKind, JobFacts, ReadAdvice, StepGroup};
@@ -12,7 +12,7 @@ use super::{NOT_COUNTED, fetched_cell};
 use crate::numbers::{format_mean_ns, format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 
-/// The job that the user described, or the sustained reads.
+/// Returns the job that the user described, or the sustained reads.
 pub(in super::super) fn jobs(input: &DiskReportInput<'_>, group: StepGroup) -> Option<Table> {
     let mut table = operation_table();
     for m in of_group(input.measurement()?, group) {
@@ -24,7 +24,7 @@ pub(in super::super) fn jobs(input: &DiskReportInput<'_>, group: StepGroup) -> O
     table.or_nothing()
 }
 
-/// The generator without a disk.
+/// Returns the generator without a disk.
 pub(in super::super) fn generator(input: &DiskReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(1, &["without a disk", "operations/s", "each", "CPU each"]);
     for m in of_group(input.measurement()?, StepGroup::Generator) {
@@ -43,7 +43,7 @@ pub(in super::super) fn generator(input: &DiskReportInput<'_>) -> Option<Table> 
     table.or_nothing()
 }
 
-/// Every step in its order, also those in which nothing was done.
+/// Returns every step in order, including those in which nothing was done.
 pub(in super::super) fn all_steps(input: &DiskReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -81,7 +81,7 @@ fn step_row(step: &DiskStep) -> [Cell; 8] {
     ]
 }
 
-/// One line on a job, in fio's words.
+/// Describes a job in one line, in fio's words.
 fn describe(job: &JobFacts) -> String {
     let mut words = vec![job.access.name().to_string()];
     if job.access.name().ends_with("rw") {
@@ -118,7 +118,7 @@ fn describe(job: &JobFacts) -> String {
     words.join(", ")
 }
 
-/// A fraction of a nanosecond matters for a loop that takes a few.
+/// Formats precisely: a fraction of a nanosecond matters for a loop that takes a few.
 fn precise_ns(ns: f64) -> String {
     if ns < 999.5 {
         format!("{} ns", format_number(ns))

@@ -1,4 +1,4 @@
-//! The device model: how well its line fits, and its other parameters.
+//! Shows the device model: how well its line fits, and its other parameters.
 
 use seekscope_run::units::format_ns;
 use seekscope_run::{DeviceModel, TokenBucket};
@@ -9,7 +9,7 @@ use crate::facts::{Fact, known};
 use crate::numbers::{format_mb, format_mean_ns, format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 
-/// Reads one at a time by size, beside the model's line.
+/// Returns reads one at a time by size, beside the model's line.
 pub(in super::super) fn sizes(input: &DiskReportInput<'_>) -> Option<Table> {
     let model = input.measurement()?.model.as_ref()?;
     let mut table = Table::new(
@@ -41,7 +41,7 @@ pub(in super::super) fn sizes(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The other parameters.
+/// Returns the other parameters.
 pub(in super::super) fn model_facts(model: &DeviceModel) -> Vec<Fact> {
     let rate =
         |bytes_per_s: f64| (bytes_per_s > 0.0).then(|| format!("{} MB/s", format_mb(bytes_per_s)));

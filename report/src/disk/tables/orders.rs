@@ -1,4 +1,4 @@
-//! Reads through a cold page cache: by order, by read-ahead, by page fault.
+//! Shows reads through a cold page cache: by order, by read-ahead, by page fault.
 
 use seekscope_run::{ReadAdvice, StepGroup};
 
@@ -14,7 +14,7 @@ const NOT_TRIED: &str = "not tried";
 const NOT_PREDICTED: &str = "not predicted";
 const NOT_MEASURED: &str = "not measured";
 
-/// The same blocks in different orders, beside what the model predicts.
+/// Returns the same blocks in different orders, beside the model's predictions.
 pub(in super::super) fn orders(input: &DiskReportInput<'_>) -> Option<Table> {
     let orders = Orders::of(input.measurement()?);
     let mut table = Table::new(
@@ -68,13 +68,13 @@ fn prediction_cells(prediction: Option<&OrderPrediction>) -> [Cell; 2] {
     }
 }
 
-/// `+15.3 %`.
+/// Formats like `+15.3 %`.
 fn signed_share(share: f64) -> String {
     let sign = if share < 0.0 { "-" } else { "+" };
     format!("{sign}{}", format_share(share.abs()))
 }
 
-/// Cold buffered reads by read-ahead window.
+/// Returns cold buffered reads by read-ahead window.
 pub(in super::super) fn read_ahead(input: &DiskReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -107,7 +107,7 @@ pub(in super::super) fn read_ahead(input: &DiskReportInput<'_>) -> Option<Table>
     table.or_nothing()
 }
 
-/// Page faults on a mapping.
+/// Returns page faults on a mapping.
 pub(in super::super) fn mmap(input: &DiskReportInput<'_>) -> Option<Table> {
     let [p50, p99, p999, max] = LATENCIES;
     let mut table = Table::new(

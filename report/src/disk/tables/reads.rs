@@ -1,4 +1,4 @@
-//! Reads past the page cache: by depth, and in order.
+//! Shows reads that bypass the page cache: by depth, and in order.
 
 use seekscope_run::{DiskMeasurement, StepGroup};
 
@@ -9,7 +9,7 @@ use super::{LATENCIES, cpu_cell, latency_cells};
 use crate::numbers::{format_mb, format_rate};
 use crate::table::{Cell, Table};
 
-/// Random reads by block size and depth; the knee is marked.
+/// Returns random reads by block size and depth; the knee is marked.
 pub(in super::super) fn ramp(input: &DiskReportInput<'_>) -> Option<Table> {
     let [p50, p99, p999, max] = LATENCIES;
     let columns = [
@@ -40,7 +40,7 @@ pub(in super::super) fn ramp(input: &DiskReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// Reads in order: direct, and through a cold page cache.
+/// Returns reads in order: direct, and through a cold page cache.
 pub(in super::super) fn sequential(input: &DiskReportInput<'_>) -> Option<Table> {
     let measurement: &DiskMeasurement = input.measurement()?;
     let [p50, p99, p999, max] = LATENCIES;
@@ -66,12 +66,12 @@ pub(in super::super) fn sequential(input: &DiskReportInput<'_>) -> Option<Table>
     table.or_nothing()
 }
 
-/// Operations per second.
+/// Returns operations per second.
 pub(super) fn rate_cell(measured: &Measured<'_>) -> Cell {
     format_rate(measured.job.iops()).into()
 }
 
-/// 10^6 bytes per second.
+/// Returns 10^6 bytes per second.
 pub(super) fn mb_cell(measured: &Measured<'_>) -> Cell {
     format_mb(measured.job.bytes_per_s()).into()
 }

@@ -1,4 +1,4 @@
-//! Checkpoints, and what suffered meanwhile.
+//! Shows checkpoints, and what was slower meanwhile.
 
 use seekscope_doctor::answers::CheckpointAnswer;
 use seekscope_pattern::Checkpoint;
@@ -10,7 +10,7 @@ use crate::layout::sentences::format_s;
 use crate::numbers::{format_number, format_share, format_times};
 use crate::table::{Cell, Table};
 
-/// How long they take, and what would bound them.
+/// Says how long they take, and what would bound them.
 pub(in super::super) fn checkpoint_sentences(input: &DoctorReportInput<'_>) -> Vec<String> {
     let Some(answer) = input.answers().checkpoints.as_ref() else {
         return Vec::new();
@@ -54,7 +54,7 @@ fn counted(count: u64) -> String {
     }
 }
 
-/// Latencies while a checkpoint ran, and otherwise.
+/// Returns latencies while a checkpoint ran, and otherwise.
 pub(in super::super) fn suffering(input: &DoctorReportInput<'_>) -> Option<Table> {
     let answer = input.answers().checkpoints.as_ref()?;
     let columns = [
@@ -95,7 +95,7 @@ fn pairs(answer: &CheckpointAnswer) -> [(&'static str, Option<u64>, Option<u64>)
     ]
 }
 
-/// Each of them.
+/// Returns each of them.
 pub(in super::super) fn checkpoints(input: &DoctorReportInput<'_>) -> Option<Table> {
     let answer = input.answers().checkpoints.as_ref()?;
     let mut table = Table::new(
@@ -119,7 +119,7 @@ pub(in super::super) fn checkpoints(input: &DoctorReportInput<'_>) -> Option<Tab
     table.or_nothing()
 }
 
-/// By the server's counters nothing is known but the times.
+/// Returns a checkpoint's row. The server's counters show only the times.
 fn row(input: &DoctorReportInput<'_>, checkpoint: &Checkpoint) -> [Cell; 9] {
     let known = checkpoint.written_bytes > 0 || checkpoint.syncs > 0;
     let or_none = |text: String| Cell::or(known.then_some(text), NONE);

@@ -1,4 +1,4 @@
-//! How much of what the disk can do is used, and by whom.
+//! Shows how much of the disk's capability is used, and by whom.
 
 use seekscope_doctor::answers::{DeviceLoad, DeviceUser};
 use seekscope_run::units::format_ns;
@@ -9,7 +9,7 @@ use crate::layout::sentences::format_s;
 use crate::numbers::{format_mb, format_mean_ns, format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 
-/// The disk as a whole.
+/// Returns the figures of the disk as a whole.
 pub(in super::super) fn load(input: &DoctorReportInput<'_>) -> Option<Table> {
     let load = input.answers().device_load.as_ref()?;
     let mut table = Table::new(1, &["the disk", "requests/s", "MB/s", "each takes"]);
@@ -43,7 +43,7 @@ pub(in super::super) fn load(input: &DoctorReportInput<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// What that means.
+/// Says what they mean.
 pub(in super::super) fn load_sentences(input: &DoctorReportInput<'_>) -> Vec<String> {
     let Some(load) = input.answers().device_load.as_ref() else {
         return Vec::new();
@@ -77,7 +77,7 @@ fn utilisation(load: &DeviceLoad) -> Option<String> {
     ))
 }
 
-/// Files by who uses them.
+/// Returns files by user.
 pub(in super::super) fn users(input: &DoctorReportInput<'_>) -> Option<Table> {
     let users = &input.answers().device_users;
     let mut table = Table::new(

@@ -1,4 +1,4 @@
-//! How long scans, index builds and resyncs take.
+//! Shows how long scans, index builds and resyncs take.
 
 use seekscope_doctor::answers::JobDuration;
 
@@ -7,7 +7,7 @@ use super::{NONE, ROWS_MAX, and_more};
 use crate::layout::sentences::hours_text;
 use crate::table::{Cell, Table};
 
-/// Grouped by what they rest on.
+/// Returns the durations, grouped by basis.
 pub(in super::super) fn durations(input: &DoctorReportInput<'_>) -> Option<Table> {
     let jobs = &input.answers().durations;
     let columns = [

@@ -1,4 +1,4 @@
-//! Settings of host and server beside what the load wants.
+//! Shows settings of host and server beside those that the load needs.
 
 use seekscope_doctor::answers::HostAnswer;
 
@@ -7,7 +7,7 @@ use super::{NONE, ROWS_MAX};
 use crate::numbers::format_rate;
 use crate::table::{Cell, Table};
 
-/// What does not fit first, by what it costs.
+/// Returns the settings, those that do not fit first, by cost.
 pub(in super::super) fn host(input: &DoctorReportInput<'_>) -> Option<Table> {
     let mut settings: Vec<&HostAnswer> = input.answers().host.iter().collect();
     let loss = |answer: &HostAnswer| answer.loss_s_per_hour.unwrap_or(0.0);

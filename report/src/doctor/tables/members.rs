@@ -1,4 +1,4 @@
-//! Members side by side: a column each, the differing factor marked.
+//! Shows members side by side: a column each, the differing factor marked.
 
 use maud::{Markup, html};
 use seekscope_doctor::answers::MemberAnswer;
@@ -6,7 +6,7 @@ use seekscope_doctor::answers::MemberAnswer;
 use super::super::DoctorReportInput;
 use crate::numbers::format_rate;
 
-/// Columns; a cluster of hundreds would make the page useless.
+/// Most columns; a cluster of hundreds would make the page useless.
 const MEMBERS_MAX: usize = 12;
 
 /// Names what differs, then all figures.
@@ -15,7 +15,7 @@ pub(in super::super) fn members(input: &DoctorReportInput<'_>) -> Option<Markup>
     let members = answers
         .members
         .get(..answers.members.len().min(MEMBERS_MAX))?;
-    // A lone server has nobody to be compared with.
+    // A lone server cannot be compared with others.
     if members.len() < 2 {
         return None;
     }
@@ -68,7 +68,7 @@ fn heading(member: &MemberAnswer) -> Markup {
     }
 }
 
-/// All names, in the order in which they first occur.
+/// Returns all names, in the order in which they first occur.
 fn names<'a>(
     members: &'a [MemberAnswer],
     of: impl Fn(&'a MemberAnswer) -> Vec<&'a str>,

@@ -1,4 +1,4 @@
-//! Reads that more cache would save.
+//! Shows reads that more cache would save.
 
 use seekscope_run::units::format_bytes;
 
@@ -7,7 +7,7 @@ use super::ROWS_MAX;
 use crate::numbers::{format_rate, format_share};
 use crate::table::Table;
 
-/// How it was reckoned, and how far it may be off.
+/// Says how it was calculated, and its possible error.
 pub(in super::super) fn memory_sentences(input: &DoctorReportInput<'_>) -> Vec<String> {
     let Some(answer) = input.answers().memory.as_ref() else {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(in super::super) fn memory_sentences(input: &DoctorReportInput<'_>) -> Vec<S
     vec![sentences.join(" ")]
 }
 
-/// By added cache.
+/// Returns the savings by added cache.
 pub(in super::super) fn memory(input: &DoctorReportInput<'_>) -> Option<Table> {
     let answer = input.answers().memory.as_ref()?;
     let columns = [

@@ -1,4 +1,4 @@
-//! The numbers. A table without rows does not exist: what was not measured is not shown.
+//! Shows the numbers. There is no table without rows: what was not measured is not shown.
 
 mod checkpoints;
 mod device;
@@ -25,14 +25,14 @@ pub(super) use space::space;
 
 use crate::table::Table;
 
-/// Rows of one table; a server with ten thousand collections would make the page useless.
+/// Most rows of one table; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 200;
-/// Where a number could not be told.
+/// Shown for a number that is not known.
 const UNKNOWN: &str = "unknown";
-/// Where there is no such number.
+/// Shown where there is no such number.
 const NONE: &str = "–";
 
-/// Says how many rows there was no room for.
+/// Adds the number of omitted rows.
 fn and_more(table: &mut Table, rows: usize) {
     if let Some(more) = rows.checked_sub(ROWS_MAX).filter(|&more| more > 0) {
         table.group(format!("and {more} more, in run.json"));

@@ -1,4 +1,4 @@
-//! The run itself: what it rests on, and what it cost.
+//! Shows the run itself: its evidence and its cost.
 
 use seekscope_run::Deployment;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -6,7 +6,7 @@ use seekscope_run::units::{format_bytes, format_count, format_ns};
 use super::super::DoctorReportInput;
 use crate::facts::{Fact, date, known};
 
-/// What was at hand beside trace and counters.
+/// Returns the evidence beside trace and counters.
 pub(in super::super) fn examination_facts(input: &DoctorReportInput<'_>) -> Option<Vec<Fact>> {
     let record = input.examination()?;
     let phase = input.phase();
@@ -45,7 +45,7 @@ pub(in super::super) fn examination_facts(input: &DoctorReportInput<'_>) -> Opti
     ])
 }
 
-/// What examining cost.
+/// Returns the cost of examining.
 pub(in super::super) fn cost(input: &DoctorReportInput<'_>) -> Option<Vec<Fact>> {
     let cost = input.examination()?.cost.as_ref()?;
     Some(vec![

@@ -1,4 +1,4 @@
-//! What the examined server said of itself: operations under way, collections, warnings.
+//! Shows what the examined server reported: running operations, collections, warnings.
 
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{CollectionFacts, FilterSeen, MemberRecord, OperationSeen};
@@ -12,7 +12,7 @@ fn examined<'a>(input: &DoctorReportInput<'a>) -> Option<&'a MemberRecord> {
     input.examination()?.examined()
 }
 
-/// Its start-up warnings.
+/// Returns its start-up warnings.
 pub(in super::super) fn warnings(input: &DoctorReportInput<'_>) -> Vec<String> {
     let warnings = examined(input).map_or(&[][..], |member| &member.warnings);
     let texts = warnings.iter().take(ROWS_MAX);
@@ -21,7 +21,7 @@ pub(in super::super) fn warnings(input: &DoctorReportInput<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What was seen running.
+/// Returns the operations seen running.
 pub(in super::super) fn operations(input: &DoctorReportInput<'_>) -> Option<Table> {
     let operations = &examined(input)?.operations;
     let columns = [
@@ -66,7 +66,7 @@ fn selection(filter: &FilterSeen) -> String {
     }
 }
 
-/// The largest and the busiest collections.
+/// Returns the largest and the busiest collections.
 pub(in super::super) fn collections(input: &DoctorReportInput<'_>) -> Option<Table> {
     let member = examined(input)?;
     let columns = [

@@ -1,4 +1,4 @@
-//! What was predicted, and what came of it.
+//! Shows what was predicted, and the outcome.
 
 use seekscope_run::FindingChange;
 
@@ -8,7 +8,7 @@ use crate::numbers::format_number;
 use crate::table::{Cell, Table};
 use crate::wording;
 
-/// A line of plain text of one finding in two runs.
+/// Returns a line of plain text on one finding in two runs.
 pub fn change_line(change: &FindingChange) -> String {
     let subject = match change.subject.as_str() {
         "" => String::new(),
@@ -25,7 +25,7 @@ pub fn change_line(change: &FindingChange) -> String {
     )
 }
 
-/// Findings of an earlier run beside this one's.
+/// Returns findings of an earlier run beside this one's.
 pub(in super::super) fn since(input: &DoctorReportInput<'_>) -> Option<Table> {
     let earlier = input.examination()?.since.as_ref()?;
     let columns = [

@@ -1,4 +1,4 @@
-//! Free bytes inside files, and what would give them back.
+//! Shows free bytes inside files, and what would give them back.
 
 use seekscope_doctor::answers::SpaceAnswer;
 use seekscope_run::units::format_bytes;
@@ -8,7 +8,7 @@ use super::{ROWS_MAX, UNKNOWN, and_more};
 use crate::numbers::format_share;
 use crate::table::{Cell, Table};
 
-/// One row per file.
+/// Returns one row per file.
 pub(in super::super) fn space(input: &DoctorReportInput<'_>) -> Option<Table> {
     let files = &input.answers().space;
     let columns = [

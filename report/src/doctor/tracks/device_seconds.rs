@@ -1,4 +1,4 @@
-//! Requests of disks by second, for runs in which the kernel's counters of the disk are missing.
+//! Counts requests of disks by second, for runs in which the kernel's counters of the disk are missing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Requests of all disks by the second in which they were issued.
 #[derive(Debug, Default)]
 pub(in super::super) struct DeviceSeconds {
-    /// Second → of reads, then of writes.
+    /// Second → requests that read, then those that write.
     seconds: BTreeMap<u64, [Requests; 2]>,
 }
 

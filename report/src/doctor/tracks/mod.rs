@@ -1,4 +1,4 @@
-//! What happened when: throughput, latency, device, cache and pressure on one axis of time, with
+//! Shows what happened when: throughput, latency, device, cache and pressure on one time axis, with
 //! checkpoints shaded.
 
 mod device_seconds;
@@ -17,10 +17,10 @@ use reader::{Points, Reader};
 
 pub(super) use device_seconds::DeviceSeconds;
 
-/// Values of a line; longer courses are averaged, so that a page over hours stays small.
+/// Most values of a line; longer series are averaged, so that a page over hours stays small.
 const VALUES_MAX: usize = 720;
 
-/// The run itself, and what the server's own diagnostic files know of the time before it.
+/// Returns tracks of the run itself, and of the time before it from the server's own diagnostic files.
 pub(super) fn groups(
     input: &DoctorReportInput<'_>,
     device: Option<&DeviceSeconds>,
@@ -124,7 +124,7 @@ fn chart(input: &DoctorReportInput<'_>, id: String, y: Scale, lines: Lines) -> L
     LineChart::new(id, (Scale::Seconds, y), xs, lines)
 }
 
-/// Neighbours averaged until there are few enough.
+/// Averages neighbours until there are few enough.
 fn thinned(points: Points) -> Points {
     let step = points.len().div_ceil(VALUES_MAX).max(1);
     let mean = |of: &[(u64, f64)]| {

@@ -1,4 +1,4 @@
-//! What is marked in all tracks: checkpoints as bands, restarts and the ends of the trace as lines.
+//! Marks in all tracks: checkpoints as bands, restarts and the ends of the trace as lines.
 
 use seekscope_pattern::Checkpoint;
 
@@ -7,17 +7,17 @@ use super::reader::Reader;
 use crate::html::charts::Mark;
 use crate::html::tracks::Band;
 
-/// More would hide the lines that they are drawn over.
+/// Most bands; more would hide the lines that they are drawn over.
 const BANDS_MAX: usize = 200;
-/// So near to the ends of the axis a trace counts as reaching them: counters come once a second.
+/// A trace that comes this near to an end of the axis counts as reaching it: counters come once a second.
 const EDGE_S: f64 = 2.0;
-/// As a gauge, 1 while one runs: since 7.1 among the checkpoint's own counters.
+/// A gauge, 1 while a checkpoint runs: since 7.1 among the checkpoint's own counters.
 const CHECKPOINT_RUNNING: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoint currently running",
     "wiredTiger.checkpoint.currently running",
 ];
 
-/// Checkpoints: of the trace during the run, by the server's gauge otherwise.
+/// Returns checkpoints: from the trace during the run, by the server's gauge otherwise.
 pub(super) fn bands(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<Band> {
     let answer = input
         .answers()
@@ -57,7 +57,7 @@ fn gauged(reader: &Reader<'_>) -> Vec<(u64, u64)> {
     stretches
 }
 
-/// Restarts of the server, and where the trace does not reach from end to end.
+/// Marks restarts of the server, and the ends of a trace that does not cover the axis.
 pub(super) fn marks(
     input: &DoctorReportInput<'_>,
     reader: &Reader<'_>,
@@ -88,7 +88,7 @@ pub(super) fn marks(
     marks
 }
 
-/// Moments at which the server's uptime fell.
+/// Returns the times at which the server's uptime fell.
 fn restarts(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<Mark> {
     let uptime = reader.of_server("uptimeMillis");
     let points = uptime.map_or(&[][..], |series| &series.points);

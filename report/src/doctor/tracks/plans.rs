@@ -1,10 +1,10 @@
-//! Which tracks there are, from top to bottom.
+//! Defines the tracks, from top to bottom.
 
 use super::device_seconds::Requests;
 use super::reader::{Points, Reader};
 use crate::html::charts::Scale;
 
-/// Labels, and what was read for them.
+/// Labels with their points.
 pub(super) type Lines = Vec<(&'static str, Points)>;
 
 /// A track: its id, its heading, its axis, and how its lines are read.

@@ -1,4 +1,4 @@
-//! Counters of server, host and disk as points over time.
+//! Reads counters of server, host and disk as points over time.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ const CACHE: &str = "wiredTiger.cache.";
 /// (CLOCK_MONOTONIC ns, value).
 pub(super) type Points = Vec<(u64, f64)>;
 
-/// Whose counters a group shows.
+/// Reads the counters that a group shows.
 pub(super) struct Reader<'a> {
     pub(super) counters: &'a Counters,
-    /// Source of the server's own.
+    /// Source of the server's own counters.
     pub(super) server: &'static str,
     pub(super) device: Option<&'a DeviceSeconds>,
 }
@@ -33,14 +33,14 @@ impl Reader<'_> {
         self.counters.get(self.server, name)
     }
 
-    /// Counters of the host exist during the run alone.
+    /// Returns a counter of the host; they exist only during the run.
     fn of_host(&self, source: &str, name: &str) -> Option<&Series> {
         self.is_of_the_run()
             .then(|| self.counters.get(source, name))
             .flatten()
     }
 
-    /// Sum of the rates of some of `opcounters`.
+    /// Returns the sum of the rates of some of `opcounters`.
     pub(super) fn operations(&self, names: &[&str]) -> Points {
         let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
         for name in names {
@@ -52,7 +52,7 @@ impl Reader<'_> {
         sums.into_iter().collect()
     }
 
-    /// Mean latency of a kind of `opLatencies`, ns.
+    /// Returns the mean latency of a kind of `opLatencies`, ns.
     pub(super) fn latency(&self, kind: &str) -> Points {
         let total_us = self.of_server(&format!("opLatencies.{kind}.latency"));
         let count = self.of_server(&format!("opLatencies.{kind}.ops"));
@@ -83,7 +83,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// Of the kernel's counters of the disk, or else of the requests in the trace.
+    /// Reads the kernel's counters of the disk, or else the requests in the trace.
     pub(super) fn disk(
         &self,
         direction: usize,
@@ -112,8 +112,8 @@ impl Reader<'_> {
     }
 }
 
-/// Growth of one counter over the growth of another that was sampled at the same moments, times
-/// `factor`. A step in which the other did not grow has none.
+/// Returns the growth of one counter over the growth of another that was sampled at the same times,
+/// multiplied by `factor`. A step in which the other did not grow is left out.
 fn quotients(total: Option<&Series>, count: Option<&Series>, factor: f64) -> Points {
     let (Some(total), Some(count)) = (total, count) else {
         return Vec::new();
@@ -131,7 +131,7 @@ pub(super) mod tests {
     use super::*;
     use seekscope_run::CounterSample;
 
-    /// Counters of the server by second, name and value.
+    /// Builds counters of the server from second, name and value.
     pub(in super::super) fn counters(rows: &[(u64, &str, f64)]) -> Counters {
         Counters::new(rows.iter().map(|&(second, name, value)| CounterSample {
             t_ns: second * 1_000_000_000,

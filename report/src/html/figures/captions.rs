@@ -1,4 +1,4 @@
-//! What stands under a figure: what is drawn, and what its shape means.
+//! Writes the captions of figures: what is drawn, and what its shape means.
 
 use seekscope_pattern::{AccessPattern, Direction, FileTrace, PatternKind, Transfers};
 use seekscope_run::Phase;
@@ -9,7 +9,7 @@ use crate::numbers::format_share;
 
 const NAME_CHARS: usize = 120;
 
-/// What the captions of one file in one phase speak of.
+/// The data described by the captions of one file in one phase.
 pub(crate) struct CaptionSource<'a> {
     pub(crate) phase: &'a Phase,
     pub(crate) file: &'a FileTrace,
@@ -19,7 +19,7 @@ pub(crate) struct CaptionSource<'a> {
 }
 
 impl CaptionSource<'_> {
-    /// Under "file offset over time".
+    /// Returns the caption of "file offset over time".
     pub(crate) fn offset(&self) -> String {
         let mut text = format!("{} on {}. {}", self.calls(), self.place(), self.shape());
         if self.unknown_offsets > 0 {
@@ -31,7 +31,7 @@ impl CaptionSource<'_> {
         text + &self.sample()
     }
 
-    /// Under "latency over time".
+    /// Returns the caption of "latency over time".
     pub(crate) fn latency(&self) -> String {
         let mut text = format!("How long each of these calls took, on the {}.", self.disk());
         for (direction, word) in [(&self.file.reads, "reads"), (&self.file.writes, "writes")] {
@@ -92,7 +92,7 @@ impl CaptionSource<'_> {
     }
 }
 
-/// Says that one call in `stride` is a point, if so; nothing otherwise.
+/// Says that one call in `stride` is a point, if that is so; otherwise empty.
 pub(crate) fn sample_sentence(stride: usize, points: usize) -> String {
     if stride <= 1 {
         return String::new();
@@ -104,7 +104,7 @@ pub(crate) fn sample_sentence(stride: usize, points: usize) -> String {
     )
 }
 
-/// How long calls took; `word` names them.
+/// Says how long calls took; `word` names them.
 pub(crate) fn latency_sentence(calls: &Transfers, word: &str) -> String {
     let q = &calls.latency_ns;
     format!(
@@ -115,7 +115,7 @@ pub(crate) fn latency_sentence(calls: &Transfers, word: &str) -> String {
     )
 }
 
-/// One plain sentence on what the picture shows.
+/// Returns one plain sentence on what the picture shows.
 pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
     let sequential = format_share(pattern.sequential_share);
     let far = format_bytes(pattern.seek_bytes.p50);

@@ -1,4 +1,4 @@
-//! Events of one file, or requests of one disk, on their way into two figures.
+//! Collects events of one file, or requests of one disk, for two figures.
 
 use seekscope_pattern::{Axis, DensityGrid};
 use seekscope_run::{IoEvent, IoKind};
@@ -6,29 +6,29 @@ use seekscope_run::{IoEvent, IoKind};
 use super::{Figure, FileFigures, PointBlock};
 use crate::html::points::{Blobs, PointColumns, push_counts};
 
-/// About a cell per two screen pixels of a figure half a window wide.
+/// Grid columns: about one per two screen pixels of a figure half a window wide.
 pub(super) const GRID_COLUMNS: usize = 600;
 pub(super) const GRID_ROWS: usize = 300;
 
-/// How much of a run goes into its figures, which is nearly all that a page's size depends on.
+/// Limits on the contents of figures, which determine nearly all of a page's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FigureLimits {
-    /// Files with a figure, and disks; the tables have the others.
+    /// Number of files with a figure, and of disks; the tables have the others.
     pub(crate) files: usize,
     pub(crate) disks: usize,
-    /// Points to zoom into; of more events every k-th becomes one.
+    /// Most points for zooming in; of more events every k-th becomes one.
     pub(crate) points: u64,
 }
 
 impl FigureLimits {
-    /// For a page that shows nothing else.
+    /// Limits for a page that shows nothing else.
     pub(crate) const ALONE: Self = Self {
         files: 12,
         disks: 8,
         points: 1_000_000,
     };
 
-    /// Every so many of the events become a point.
+    /// Returns k, where every k-th event becomes a point.
     pub(crate) fn stride(&self, events: u64) -> usize {
         usize::try_from(events.div_ceil(self.points).max(1)).unwrap_or(usize::MAX)
     }
@@ -44,12 +44,12 @@ pub(crate) struct TimeSpan {
 }
 
 impl TimeSpan {
-    /// Between two moments, CLOCK_MONOTONIC ns.
+    /// Creates the span between two times, CLOCK_MONOTONIC ns.
     pub(crate) fn new(started_ns: u64, ended_ns: u64) -> Self {
         let duration_ns = ended_ns.saturating_sub(started_ns).max(1);
         Self {
             started_ns,
-            // Microseconds, unless it is longer than 71 minutes and 32 bits would overflow.
+            // Microseconds, unless the span is longer than 71 minutes and 32 bits would overflow.
             unit_ns: duration_ns.div_ceil(u64::from(u32::MAX)).max(1000),
             axis: Axis {
                 low: 0.0,
@@ -59,13 +59,13 @@ impl TimeSpan {
         }
     }
 
-    /// Seconds per unit of the points' time column.
+    /// Returns seconds per unit of the points' time column.
     pub(crate) fn unit_s(&self) -> f64 {
         self.unit_ns as f64 / 1e9
     }
 }
 
-/// The offsets or places from `low` to `high` bytes.
+/// Returns an axis of offsets or positions from `low` to `high` bytes.
 pub(crate) fn byte_axis(low: u64, high: u64) -> Axis {
     Axis {
         low: low as f64,
@@ -74,7 +74,7 @@ pub(crate) fn byte_axis(low: u64, high: u64) -> Axis {
     }
 }
 
-/// Whole decades around the latencies, each given as shortest and longest.
+/// Returns an axis of whole decades around the latencies, each given as shortest and longest.
 pub(crate) fn latency_axis(ranges_ns: impl Iterator<Item = (u64, u64)>) -> Axis {
     let (mut low, mut high) = (f64::INFINITY, 0.0f64);
     for (shortest_ns, longest_ns) in ranges_ns {
@@ -114,7 +114,7 @@ impl Collector {
         }
     }
 
-    /// Counts a read or write; with `keep` it becomes a point too. Other events have no place.
+    /// Counts a read or write; with `keep` it becomes a point too. Other events are ignored.
     pub(crate) fn count(&mut self, event: &IoEvent, keep: bool) {
         let direction = match event.op.kind() {
             IoKind::Read => 0,
@@ -133,17 +133,17 @@ impl Collector {
         }
     }
 
-    /// Points kept so far.
+    /// Returns the number of points kept so far.
     pub(crate) fn points(&self) -> usize {
         self.points.len()
     }
 
-    /// Events without a place in the figure of offsets.
+    /// Returns the number of events that do not appear in the figure of offsets.
     pub(crate) fn unknown_offsets(&self) -> u64 {
         self.unknown_offsets
     }
 
-    /// The figures, with what stands under them; each point stands for `stride` events.
+    /// Returns the figures with their captions; each point represents `stride` events.
     pub(crate) fn figures(
         self,
         label: String,

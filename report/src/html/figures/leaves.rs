@@ -1,4 +1,4 @@
-//! Leaf pages of one file on their way into a figure: place in key order against place in the file.
+//! Collects leaf pages of one file for a figure: position in key order against offset in the file.
 
 use seekscope_pattern::{Axis, DensityGrid};
 use seekscope_run::LeafRecord;
@@ -15,7 +15,8 @@ pub(crate) struct LeafCollector {
 }
 
 impl LeafCollector {
-    /// For `leaf_pages` leaves in a file of `file_bytes`; every `stride`-th becomes a point.
+    /// Creates a collector for `leaf_pages` leaves in a file of `file_bytes`; every `stride`-th becomes a
+    /// point.
     pub(crate) fn new(leaf_pages: u64, file_bytes: u64, stride: usize) -> Self {
         let key_order = Axis {
             low: 0.0,
@@ -37,7 +38,7 @@ impl LeafCollector {
         }
     }
 
-    /// The figure, with what stands under it.
+    /// Returns the figure with its caption.
     pub(crate) fn figures(self, label: String, caption: String, blobs: &mut Blobs) -> FileFigures {
         let none = DensityGrid::new(self.grid.x, self.grid.y);
         FileFigures {

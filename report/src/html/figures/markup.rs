@@ -1,10 +1,10 @@
-//! The places that the script fills with figures.
+//! Creates the elements that the script fills with figures.
 
 use maud::{Markup, html};
 
 use super::{Figure, FileFigures};
 
-/// A menu, and the figures of what is chosen in it.
+/// Returns a menu, and the figures of its selected entry.
 pub(crate) fn figures_of_files(what: &str, heading: &str, files: &[FileFigures]) -> Markup {
     let Some(first) = files.first() else {
         return html! {};
@@ -12,7 +12,7 @@ pub(crate) fn figures_of_files(what: &str, heading: &str, files: &[FileFigures])
     html! {
         label.file-choice {
             (what) " "
-            // Without scripts there is nothing to choose.
+            // Without scripts nothing can be selected.
             select disabled[true] {
                 @for (slot, file) in files.iter().enumerate() {
                     option value=(slot) selected[slot == 0] { (file.label) }

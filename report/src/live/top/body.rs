@@ -1,4 +1,4 @@
-//! The files, or why there are none to show; the help; the line of keys.
+//! Shows the files, or why there are none to show; the help; the line of keys.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -30,7 +30,7 @@ static COLUMNS: [Column; 9] = [
     column("misses/s", 8, misses),
     column("pattern", 10, |file| file.pattern.into()),
 ];
-/// What gives way first where the terminal is too narrow for all.
+/// Columns that are dropped first where the terminal is too narrow for all.
 const DISPENSABLE: [&str; 3] = ["writes/s", "misses/s", "p50"];
 
 fn misses(file: &FileLine) -> String {
@@ -38,7 +38,7 @@ fn misses(file: &FileLine) -> String {
     misses.map_or_else(|| "-".into(), format_rate)
 }
 
-/// The files that were used of late, in the reader's order.
+/// Returns the recently used files, in the reader's order.
 pub(super) fn lines<'a>(shown: &'a TopFrame, controls: &TopControls) -> Vec<&'a FileLine> {
     let all = shown.files.iter().flat_map(|files| &files.files);
     let mut lines: Vec<&FileLine> = all.filter(|file| file.rates.calls() > 0.0).collect();
@@ -67,7 +67,7 @@ pub(super) fn files(frame: &mut Frame<'_>, area: Rect, shown: &TopFrame, control
     frame.render_widget(table(&lines[skipped..], &columns), below);
 }
 
-/// What cannot be shown, and what grants it.
+/// Returns what cannot be shown, and how to enable it.
 fn notes(shown: &TopFrame) -> Vec<Line<'static>> {
     let all = shown.limitations.iter();
     all.map(|l| {

@@ -1,10 +1,10 @@
-//! What the reader of `top` has chosen.
+//! Holds the choices of the reader of `top`.
 
 use std::cmp::Ordering;
 
 use super::super::snapshot::FileLine;
 
-/// By what files are sorted, most first.
+/// The figure by which files are sorted, largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// Time that threads spent in calls.
@@ -16,7 +16,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The word for people.
+    /// Returns the word for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waited => "time waited",
@@ -44,7 +44,7 @@ impl Order {
     }
 }
 
-/// A key that means something.
+/// A key with a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopKey {
     Order(Order),
@@ -60,15 +60,15 @@ pub enum TopKey {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TopControls {
     pub order: Order,
-    /// The picture stands still; counting goes on.
+    /// The picture is frozen; counting continues.
     pub paused: bool,
     pub help: bool,
-    /// Files above the first line shown.
+    /// Number of files above the first line shown.
     pub(super) skipped: usize,
 }
 
 impl TopControls {
-    /// Those of a reader who has only chosen the order.
+    /// Returns the controls of a reader who has only chosen the order.
     pub fn sorted_by(order: Order) -> Self {
         Self {
             order,
@@ -76,7 +76,7 @@ impl TopControls {
         }
     }
 
-    /// Obeys a key, with so many files in the frame.
+    /// Applies a key, with `files` files in the frame.
     pub fn obey(&mut self, key: TopKey, files: usize) {
         match key {
             TopKey::Order(order) => self.order = order,

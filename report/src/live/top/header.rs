@@ -1,4 +1,4 @@
-//! The lines above the files. Each fits into 80 columns at usual figures; what is longer is cut.
+//! Draws the lines above the files. Each fits into 80 columns with usual figures; a longer one is cut.
 
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
@@ -12,9 +12,9 @@ use crate::escape::visible;
 use crate::numbers::{format_mb, format_number, format_rate, format_share, whole};
 
 const UNKNOWN: &str = "-";
-/// A server that has not answered for so long is worth a word, s.
+/// Seconds without an answer from the server after which that is mentioned.
 const SILENT_S: f64 = 2.5;
-/// Kinds of operations named; the rest is in the sum.
+/// Number of kinds of operations that are named; the rest is in the sum.
 const KINDS_SHOWN: usize = 4;
 
 pub(super) fn lines(shown: &TopFrame, controls: &TopControls) -> Vec<Line<'static>> {
@@ -45,7 +45,7 @@ fn title(shown: &TopFrame, controls: &TopControls) -> Line<'static> {
     let paused = if controls.paused { "  [paused]" } else { "" };
     Line::from(vec![
         Span::styled("seekscope top", EMPHASIS),
-        // Before what may be cut off at the edge of the screen.
+        // Placed before anything that may be cut off at the edge of the screen.
         Span::styled(paused, EMPHASIS.add_modifier(Modifier::REVERSED)),
         Span::raw(format!("  {}, {elapsed}", visible(&shown.subject))),
     ])
@@ -182,7 +182,7 @@ fn totals(total: &Rates) -> String {
     )
 }
 
-/// What watching costs, and whether it saw everything.
+/// Returns the cost of watching, and whether it saw everything.
 fn own(shown: &TopFrame) -> String {
     let vitals = &shown.vitals;
     let cost = format!(

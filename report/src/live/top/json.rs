@@ -14,14 +14,14 @@ use super::{Order, TopControls, TopFrame, body};
 
 const SCHEMA: &str = "seekscope/top/1";
 
-/// One such object per line and period. Names stay stable; fields may be added. null means unknown, which is not
-/// zero. Rates are means since the last period; times carry their unit in the name.
+/// One such object per line and period. Names are stable; fields may be added. null means unknown, which is
+/// not zero. Rates are means since the last period; times have their unit in the name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TopOutput<'a> {
-    /// Name and version of this form.
+    /// Name and version of this format.
     schema: &'static str,
     unix_ms: u64,
-    /// Since watching began.
+    /// Time since watching began.
     elapsed_s: f64,
     /// What is watched, for people.
     subject: &'a str,
@@ -34,21 +34,21 @@ pub struct TopOutput<'a> {
     own: OwnCost,
     /// Share of the time, 0 to 1, in which some task of the host waited for I/O.
     io_pressure: Option<f64>,
-    /// null where nothing is traced.
+    /// null if nothing is traced.
     trace: Option<TraceCounts>,
-    /// In the order asked for; null where nothing is traced.
+    /// In the requested order; null if nothing is traced.
     files: Option<Vec<FileShown<'a>>>,
     limitations: &'a [Limitation],
 }
 
-/// What clients ask for.
+/// The clients' load.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OperationsShown<'a> {
-    /// Since serverStatus was last answered; null without a login.
+    /// Time since serverStatus was last answered; null without a login.
     answered_s_ago: Option<f64>,
-    /// By kind of operation, as serverStatus names them.
+    /// Rates by kind of operation, named as in serverStatus.
     per_s: BTreeMap<&'a str, f64>,
-    /// Mean time that the server took.
+    /// Mean time that the server took for reads.
     read_ms: Option<f64>,
     write_ms: Option<f64>,
     command_ms: Option<f64>,
@@ -56,7 +56,7 @@ struct OperationsShown<'a> {
     active: Option<f64>,
 }
 
-/// The whole disk under the data, whoever uses it.
+/// The whole disk under the data, whatever uses it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DiskShown<'a> {
     #[serde(flatten)]
@@ -64,10 +64,10 @@ struct DiskShown<'a> {
     name: Option<&'a str>,
 }
 
-/// What watching costs.
+/// The cost of watching.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OwnCost {
-    /// Processors in use on average.
+    /// Mean number of processors in use.
     cpus: Option<f64>,
     memory_bytes: Option<f64>,
 }
@@ -96,10 +96,10 @@ struct FileShown<'a> {
     syncs_per_s: f64,
     read_bytes_per_s: f64,
     write_bytes_per_s: f64,
-    /// Of all calls on the file in the last period.
+    /// Median of all calls on the file in the last period.
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
-    /// 0 to 1, of the reads of which it is known.
+    /// 0 to 1, among the reads with known outcome.
     page_cache_hit_share: Option<f64>,
     misses_per_s: Option<f64>,
     #[schemars(extend(
@@ -109,7 +109,7 @@ struct FileShown<'a> {
 }
 
 impl<'a> TopOutput<'a> {
-    /// The frame with at most `files_max` files in that order.
+    /// Returns the frame with at most `files_max` files in that order.
     pub fn of(shown: &'a TopFrame, order: Order, files_max: u16) -> Self {
         let controls = TopControls::sorted_by(order);
         let files = shown.files.as_ref().map(|_| {

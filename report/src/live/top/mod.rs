@@ -1,7 +1,7 @@
-//! `seekscope top`: who uses the disk right now, a frame at a time.
+//! Implements `seekscope top`: who uses the disk right now, a frame at a time.
 //!
-//! A [`TopFrame`] is what is known at one moment. [`draw()`] shows it on a terminal as the reader's
-//! [`TopControls`] ask, [`plain_text`] is the same without one, and [`TopOutput`] for programs.
+//! A [`TopFrame`] holds what is known at one moment. [`draw()`] shows it on a terminal according to the
+//! reader's [`TopControls`], [`plain_text`] gives the same as text, and [`TopOutput`] for programs.
 
 mod body;
 mod controls;
@@ -29,27 +29,27 @@ pub use json::TopOutput;
 pub struct TopFrame {
     /// What is watched, for people.
     pub subject: String,
-    /// CLOCK_REALTIME, ms.
+    /// Time, CLOCK_REALTIME, ms.
     pub unix_ms: u64,
-    /// Since watching began, s.
+    /// Time since watching began, s.
     pub elapsed_s: f64,
     /// The disk under the data, e.g. "nvme0n1".
     pub disk: Option<String>,
     pub vitals: Vitals,
-    /// Of the trace; `None` where there is none.
+    /// Files of the trace; `None` if there is none.
     pub files: Option<LiveSnapshot>,
-    /// What cannot be shown, why, and what grants it.
+    /// What cannot be shown, why, and how to enable it.
     pub limitations: Vec<Limitation>,
 }
 
 impl TopFrame {
-    /// How many files were used of late.
+    /// Returns how many files were used recently.
     pub fn files_used(&self) -> usize {
         body::lines(self, &TopControls::default()).len()
     }
 }
 
-/// Draws it, as large as the frame of the terminal is.
+/// Draws the frame to fill the terminal's.
 pub fn draw(frame: &mut Frame<'_>, shown: &TopFrame, controls: &TopControls, glyphs: Glyphs) {
     let head = header::lines(shown, controls);
     let head_rows = u16::try_from(head.len()).unwrap_or(u16::MAX);
@@ -69,12 +69,12 @@ pub fn draw(frame: &mut Frame<'_>, shown: &TopFrame, controls: &TopControls, gly
     frame.render_widget(body::keys(controls, glyphs), foot);
 }
 
-/// Lines of a frame that are not files: the header, its empty line, a table's heading, and notes.
+/// Lines of a frame other than files: the header, its empty line, a table's heading, and notes.
 const OTHER_LINES: u16 = 24;
-/// Columns of text for a file or pipe.
+/// Fewest columns of text for a file or pipe.
 const WIDTH_MIN: u16 = 80;
 
-/// The frame as lines of text without trailing blanks, `width` columns wide, with at most `files_max`
+/// Returns the frame as lines of text without trailing blanks, `width` columns wide, with at most `files_max`
 /// files.
 pub fn plain_text(shown: &TopFrame, order: Order, width: u16, files_max: u16) -> String {
     let controls = TopControls::sorted_by(order);
@@ -96,7 +96,7 @@ pub fn plain_text(shown: &TopFrame, order: Order, width: u16, files_max: u16) ->
     text_of(terminal.backend().buffer())
 }
 
-/// The buffer's lines, without what is empty at their ends and below the last.
+/// Returns the buffer's lines, without trailing blanks and trailing empty lines.
 fn text_of(buffer: &Buffer) -> String {
     let width = usize::from(buffer.area.width).max(1);
     let line = |cells: &[ratatui::buffer::Cell]| {

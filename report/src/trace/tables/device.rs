@@ -1,4 +1,4 @@
-//! The disks, and the files seen from there. Calls and requests are never added up.
+//! Shows the disks, and the files as seen from them. Calls and requests are never added up.
 
 use seekscope_pattern::{BytesByPurpose, BytesBySource, DirectionTrace, DiskTrace, FileTrace};
 use seekscope_run::units::{format_bytes, format_count};
@@ -9,7 +9,7 @@ use super::{LatencyText, NONE};
 use crate::numbers::{format_number, format_share, format_times};
 use crate::table::{Cell, Table};
 
-/// Reads and writes of each disk.
+/// Returns reads and writes of each disk.
 pub(in super::super) fn disks(input: &TraceReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         2,
@@ -72,7 +72,7 @@ fn disk_row(
     ]
 }
 
-/// How many requests wait at each disk, and what is neither read nor written.
+/// Returns how many requests wait at each disk, and what is neither read nor written.
 pub(in super::super) fn queues(input: &TraceReportInput<'_>) -> Option<Table> {
     let columns = [
         "disk",
@@ -102,7 +102,7 @@ pub(in super::super) fn queues(input: &TraceReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// Bytes asked for against bytes that the disk was asked for, file by file.
+/// Returns bytes requested from files and from the disk, file by file.
 pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let mut table = Table::new(
         1,
@@ -130,7 +130,8 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
     table.or_nothing()
 }
 
-/// A trace that only counts tells calls apart by outcome, not their bytes; nor can rings tell.
+/// Returns bytes from the cache. A trace that only counts distinguishes calls by outcome, but not their
+/// bytes; nor do rings show that.
 fn from_cache(source: &BytesBySource) -> Cell {
     match source.unknown_bytes {
         0 => format_bytes(source.hit_bytes).into(),
@@ -139,7 +140,7 @@ fn from_cache(source: &BytesBySource) -> Cell {
     }
 }
 
-/// Without requests in the trace nothing is known of them, which is not zero.
+/// Returns a file's row. Without requests in the trace nothing is known of them, which is not zero.
 fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
     let source = &file.read_bytes_by_source;
     let of_requests = |bytes: u64| Cell::or(requests.then(|| format_bytes(bytes)), "not traced");

@@ -1,4 +1,4 @@
-//! Files: what was asked of them, in which order, how long it took.
+//! Shows files: what was requested of them, in which order, how long it took.
 
 use seekscope_pattern::{AccessPattern, DirectionTrace, FileTrace, PatternShape};
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -12,7 +12,7 @@ use crate::table::{Cell, Table};
 
 const UNKNOWN: &str = "unknown";
 
-/// Files that are read, `rows` of them.
+/// Returns files that are read, at most `rows` of them.
 pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let columns = [
         "file",
@@ -63,7 +63,7 @@ fn read_row(file: &FileTrace, latency: LatencyText) -> [Cell; 9] {
     ]
 }
 
-/// Files that are written or brought to safety, `rows` of them.
+/// Returns files that are written or synced, at most `rows` of them.
 pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let columns = [
         "file", "role", "writes", "written", "pattern", "p50", "p99", "syncs", "sync p50",
@@ -97,7 +97,7 @@ fn write_row(file: &FileTrace, latency: LatencyText) -> [Cell; 10] {
     ]
 }
 
-/// In which order: runs, jumps, streams, bytes read again.
+/// Returns the order of access: runs, jumps, streams, bytes read again.
 pub(in super::super) fn shapes(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let mut table = Table::new(
         3,
@@ -153,7 +153,7 @@ fn shape_row(
     ]
 }
 
-/// How long calls took, by what they found.
+/// Returns how long calls took, by what they found.
 pub(in super::super) fn latencies(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let columns = [
         "calls", "count", "p50", "p90", "p99", "p99.9", "longest", "mean",

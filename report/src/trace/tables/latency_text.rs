@@ -1,4 +1,4 @@
-//! Latencies as text: "at least" where they were cut off.
+//! Formats latencies: "at least" where they were cut off.
 
 use seekscope_pattern::TraceAnalysis;
 use seekscope_run::CUT_OFF_LATENCY_NS;
@@ -8,10 +8,10 @@ use seekscope_stats::Quantiles;
 use super::NONE;
 use crate::table::Cell;
 
-/// Quantiles of many values are within 0.8 %, so a cut-off latency may stand a little below.
+/// Quantiles of many values are within 0.8 %, so a cut-off latency may be slightly below the limit.
 const NEAR: f64 = 0.99;
 
-/// How latencies of a trace are shown. Records of earlier versions ended at 4.29 s; what reaches that
+/// How latencies of a trace are shown. Records of earlier versions ended at 4.29 s; a value that reaches that
 /// is a lower bound, if such records are among the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LatencyText {
@@ -33,7 +33,7 @@ impl LatencyText {
         }
     }
 
-    /// Median and 99th percentile.
+    /// Returns median and 99th percentile.
     pub(super) fn p50_p99(self, latency_ns: &Quantiles) -> [Cell; 2] {
         let known = latency_ns.count > 0;
         [latency_ns.p50, latency_ns.p99].map(|ns| Cell::or(known.then(|| self.text(ns)), NONE))

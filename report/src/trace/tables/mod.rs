@@ -1,5 +1,4 @@
-//! The numbers, section by section. A table without rows does not exist: what was not measured is
-//! not shown.
+//! Shows the numbers, section by section. There is no table without rows: what was not measured is not shown.
 
 mod device;
 mod files;
@@ -17,5 +16,5 @@ pub(super) use requests::counted_requests;
 pub(super) use reuse::{cache_size_steps, cache_sizes};
 pub(super) use threads::{roles, threads};
 
-/// Where a number needs calls and there were none.
+/// Shown for a number that needs calls when there were none.
 const NONE: &str = "none";

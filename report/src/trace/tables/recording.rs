@@ -1,4 +1,4 @@
-//! The recording itself: what was traced, through what, at which cost.
+//! Shows the recording itself: what was traced, by what means, and the cost.
 
 use seekscope_run::TraceFacts;
 use seekscope_run::units::{format_count, format_ns};
@@ -8,7 +8,7 @@ use crate::facts::{Fact, known};
 use crate::numbers::{format_mean_ns, format_share};
 use crate::table::Table;
 
-/// Each kind of I/O, and whether the trace has it.
+/// Returns each kind of I/O, and whether the trace has it.
 pub(crate) fn coverage(input: &TraceReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(3, &["what", "traced", "how, or why not"]);
     for group in &input.trace()?.coverage {
@@ -22,7 +22,7 @@ pub(crate) fn coverage(input: &TraceReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The trailer.
+/// Returns the trailer.
 pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>> {
     let trace = input.trace()?;
     let activity = input.phase().and_then(|phase| known(&phase.activity));
@@ -81,7 +81,8 @@ pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>>
     ])
 }
 
-/// Beside a process that idles any cost is a multiple, which says nothing.
+/// Returns the cost relative to the process. Compared with an idle process any cost is a multiple, which says
+/// nothing.
 fn share_beside_process(input: &TraceReportInput<'_>, trace: &TraceFacts) -> Option<String> {
     let share = trace.cost.share_of_server_cpu;
     if share > 0.0 {
@@ -91,7 +92,7 @@ fn share_beside_process(input: &TraceReportInput<'_>, trace: &TraceFacts) -> Opt
     known.then(|| "what was traced used next to no CPU time".into())
 }
 
-/// The tracer's time on a CPU, and as a share of the time that was traced.
+/// Returns the tracer's time on a CPU, and as a share of the traced time.
 fn share_of_cpu(input: &TraceReportInput<'_>, trace: &TraceFacts) -> Option<String> {
     let (cpu_ns, traced_ns) = (trace.cpu_ns(), input.phase()?.duration_ns());
     (cpu_ns > 0 && traced_ns > 0).then(|| {

@@ -1,11 +1,11 @@
-//! All requests of the disks, also those that were not recorded.
+//! Shows all requests of the disks, including those that were not recorded.
 
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
 use crate::table::Table;
 
-/// By disk and by what the requests were for.
+/// Returns requests by disk and by purpose.
 pub(in super::super) fn counted_requests(input: &TraceReportInput<'_>) -> Option<Table> {
     let columns = [
         "disk",

@@ -1,4 +1,4 @@
-//! What a cache of some size would have to read.
+//! Shows what a cache of a given size would have to read.
 
 use seekscope_pattern::ReuseDistances;
 use seekscope_run::units::{format_bytes, format_count};
@@ -7,10 +7,10 @@ use super::super::TraceReportInput;
 use crate::numbers::format_share;
 use crate::table::Table;
 
-/// Rows at most: each size is a power of two times the one before.
+/// Most rows: each size is a power of two times the one before.
 const ROWS_MAX: usize = 10;
 
-/// Sizes from the smallest that serves anything to the one that serves all it can, evenly spread.
+/// Returns sizes from the smallest that serves anything to the one that serves all it can, evenly spaced.
 pub(in super::super) fn cache_size_steps(reuse: &ReuseDistances) -> Vec<u64> {
     let mut sizes: Vec<u64> = reuse
         .distances
@@ -25,13 +25,13 @@ pub(in super::super) fn cache_size_steps(reuse: &ReuseDistances) -> Vec<u64> {
     sizes
 }
 
-/// Miss ratios of caches that keep what was used last.
+/// Returns miss ratios of LRU caches.
 pub(in super::super) fn cache_sizes(input: &TraceReportInput<'_>) -> Option<Table> {
     let reuse = &input.analysis.reuse;
     let sizes = cache_size_steps(reuse);
     let step = sizes.len().div_ceil(ROWS_MAX).max(1);
     let mut table = Table::new(0, &["cache", "of the pages read it misses", "page reads"]);
-    // The largest last, whatever the step.
+    // The largest comes last, whatever the step.
     for &size in sizes.iter().rev().step_by(step).rev() {
         if let Some(ratio) = reuse.miss_ratio(size) {
             table.row([

@@ -1,4 +1,4 @@
-//! Who asked.
+//! Shows which threads made requests.
 
 use seekscope_pattern::{SyncCalls, ThreadTrace, Transfers};
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -19,7 +19,7 @@ const CALLS: [&str; 8] = [
     "time in syncs",
 ];
 
-/// One row per role.
+/// Returns one row per role.
 pub(in super::super) fn roles(input: &TraceReportInput<'_>) -> Option<Table> {
     let columns: Vec<&'static str> = ["role", "threads"].into_iter().chain(CALLS).collect();
     let mut table = Table::new(1, &columns);
@@ -32,7 +32,7 @@ pub(in super::super) fn roles(input: &TraceReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The busiest threads; a role told by behaviour, not by the name, has a question mark.
+/// Returns the busiest threads; a role inferred from behaviour, not from the name, has a question mark.
 pub(in super::super) fn threads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let columns: Vec<&'static str> = ["thread", "role"].into_iter().chain(CALLS).collect();
     let mut table = Table::new(2, &columns);

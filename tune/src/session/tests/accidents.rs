@@ -1,4 +1,4 @@
-//! What goes wrong, and plans that make no sense.
+//! Tests what goes wrong, and invalid plans.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn who_fails_in_the_duel_has_lost() {
     let mut machine = run_on(Surface::Wt8, 8);
     go_through(&mut session, |request| {
         let mut trial = machine(request);
-        // A block in which the server is gone counts against nobody.
+        // A block in which the server is gone counts against no arm.
         let gone = request.block == Some(1);
         if gone || request.arm == "best" && request.block == Some(3) {
             (trial.status, trial.value) = (TrialStatus::Failed, None);
@@ -91,7 +91,7 @@ fn a_baseline_that_fails_twice_ends_it_until_that_is_put_right() {
     assert_eq!(conclusion(&mut session).verdict, None);
     session.retry();
     go_through(&mut session, |request| machine.run(request));
-    // Those that failed are made up for.
+    // Failed runs are made up for.
     let runs = session
         .trials()
         .iter()
@@ -106,7 +106,7 @@ fn a_sentinel_that_fails_is_run_again_at_once() {
     go_through(&mut session, |request| {
         let mut trial = machine.run(request);
         if request.purpose == TrialPurpose::Sentinel {
-            // No number is no measurement.
+            // NaN is not a measurement.
             trial.value = Some(f64::NAN);
         }
         trial
@@ -146,14 +146,14 @@ fn the_budget_holds() {
     assert!((12..=14).contains(&count(&session, TrialPurpose::Search)));
     assert!(session.trials().iter().any(|t| t.block == Some(4)));
 
-    // Fewer pairs of the baseline where time is short.
+    // Fewer pairs of the baseline if time is short.
     wanted.budget = Some(minutes(26));
     let mut session = Session::new(wanted.clone()).unwrap();
     go_through(&mut session, run_on(Surface::Wt8, 3));
     assert_eq!(count(&session, TrialPurpose::Baseline), 6);
     assert!(count(&session, TrialPurpose::Search) >= 1);
 
-    // A budget that allows nothing is said after the second run: the first may have loaded the data.
+    // A budget that allows nothing is reported after the second run: the first may have loaded the data.
     wanted.budget = Some(minutes(15));
     let mut session = Session::new(wanted.clone()).unwrap();
     let end = go_through(&mut session, run_on(Surface::Wt8, 3));

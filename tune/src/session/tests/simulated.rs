@@ -1,4 +1,4 @@
-//! Sessions without a server.
+//! Simulates sessions without a server.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) fn wt8_preset(values: &[(&str, i64)]) -> Preset {
     }
 }
 
-/// Runs everything that is asked for, a minute each; what it took.
+/// Runs everything that is requested, a minute each; returns the time taken.
 pub(super) fn go_through(
     session: &mut Session,
     mut machine: impl FnMut(&Request) -> TuneTrial,
@@ -62,7 +62,7 @@ fn ended(request: &Request, value: Option<f64>) -> TuneTrial {
     trial
 }
 
-/// A machine that answers as a response does.
+/// Returns a machine that follows a synthetic response.
 pub(super) fn run_on(surface: Surface, seed: u64) -> impl FnMut(&Request) -> TuneTrial {
     let (space, mut rng) = (surface.space().unwrap(), SplitMix64::new(seed));
     move |request| {
@@ -71,7 +71,7 @@ pub(super) fn run_on(surface: Surface, seed: u64) -> impl FnMut(&Request) -> Tun
     }
 }
 
-/// Six knobs that do nothing.
+/// Returns a plan with six knobs that do nothing.
 pub(super) fn flat_plan(trials: usize, seed: u64) -> Plan {
     let range = || Range::Float {
         low: 0.0,

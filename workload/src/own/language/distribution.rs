@@ -1,14 +1,14 @@
-//! How numbers are spread.
+//! Defines distributions of numbers.
 
 use serde::Deserialize;
 
 use super::short_form::{ShortForm, deserialize_short_form, only};
 
-/// A number, or a table that says how numbers are drawn.
+/// A number, or a table that specifies how numbers are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distribution {
     Constant(f64),
-    /// Both ends can be drawn.
+    /// Uniform, both ends included.
     Uniform {
         low: f64,
         high: f64,
@@ -32,7 +32,7 @@ pub enum Distribution {
     Histogram(Vec<Bucket>),
 }
 
-/// What is drawn beyond is set to the limit.
+/// Limits; a draw beyond is set to the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
     pub min: Option<f64>,
@@ -82,7 +82,7 @@ struct Zipf {
     theta: f64,
 }
 
-/// YCSB's.
+/// Returns YCSB's exponent.
 pub(super) fn usual_theta() -> f64 {
     0.99
 }

@@ -1,4 +1,4 @@
-//! What a field holds.
+//! Defines the contents of a field.
 
 use serde::Deserialize;
 use toml::value::Datetime;
@@ -14,7 +14,7 @@ pub struct Field {
     pub generator: Generator,
 }
 
-/// Where values come from.
+/// The generator of values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Generator {
     Constant(toml::Value),
@@ -40,7 +40,7 @@ pub enum Generator {
     Reference(Reference),
 }
 
-/// BSON's kinds that can hold a number.
+/// BSON's numeric types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberKind {
@@ -72,9 +72,9 @@ pub struct Weighted {
 #[serde(deny_unknown_fields)]
 pub struct Text {
     pub length: Distribution,
-    /// A class, or the characters themselves after `chars:`; "alphanumeric" if not given.
+    /// A class, or the characters themselves after `chars:`; "alphanumeric" by default.
     pub alphabet: Option<String>,
-    /// Instead of an alphabet: printable text of which compressors save a share.
+    /// Instead of an alphabet: printable text, with the share that compressors save.
     pub compressible: Option<Share>,
 }
 
@@ -82,11 +82,11 @@ pub struct Text {
 #[serde(deny_unknown_fields)]
 pub struct Bytes {
     pub length: Distribution,
-    /// Incompressible if not given.
+    /// Incompressible by default.
     pub compressible: Option<Share>,
 }
 
-/// 0 to 1.
+/// A number from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Share(pub f64);
@@ -94,23 +94,23 @@ pub struct Share(pub f64);
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectIds {
-    /// Time of record 0; 2026-01-01 if not given.
+    /// Time of record 0; 2026-01-01 by default.
     pub start: Option<Datetime>,
-    /// Records with the same second.
+    /// Number of records with the same second.
     #[serde(default = "a_thousand")]
     pub per_second: u32,
 }
 
-/// Either `step` (and perhaps `jitter`) or `end`.
+/// Either `step` (and optionally `jitter`) or `end`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dates {
     pub start: Datetime,
     /// Dates are uniform between `start` and this.
     pub end: Option<Datetime>,
-    /// From record to record.
+    /// Time from record to record.
     pub step: Option<super::Time>,
-    /// Up to so much later than the step says.
+    /// Longest random delay after the step's time.
     pub jitter: Option<super::Time>,
 }
 
@@ -142,7 +142,7 @@ pub struct Array {
     pub of: Box<Field>,
 }
 
-/// The value of a field of a record of some collection.
+/// The value of a field of a record in some collection.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
@@ -153,7 +153,7 @@ pub struct Reference {
     pub keys: Keys,
 }
 
-/// A field as a table.
+/// A field written as a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
@@ -221,7 +221,7 @@ impl ShortForm for Field {
     }
 }
 
-/// One of several values, as a table.
+/// One of several values, written as a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WeightedTable {
@@ -252,7 +252,7 @@ impl ShortForm for Weighted {
 
 deserialize_short_form!(Field, Weighted);
 
-/// Where only `true` makes sense.
+/// A switch for which only `true` makes sense.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "bool")]
 struct Yes;

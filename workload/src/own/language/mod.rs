@@ -1,7 +1,7 @@
-//! The language as written: one type for each table, nothing resolved yet.
+//! Defines the language as written: one type for each table, nothing resolved yet.
 //!
-//! Unknown fields and wrong types are refused while reading, at their line. What only shows when tables
-//! are seen together (a reference to a collection that is not there) is found by [`super::plan`].
+//! Unknown fields and wrong types are rejected while parsing, at their line. Errors that only show when
+//! tables are seen together (a reference to a missing collection) are found by [`super::plan`].
 
 mod distribution;
 mod field;

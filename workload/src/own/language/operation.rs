@@ -1,4 +1,4 @@
-//! Operations and how they choose records.
+//! Defines operations and how they choose records.
 
 use serde::Deserialize;
 
@@ -7,16 +7,16 @@ use super::field::{check_share, check_weight};
 use super::short_form::{ShortForm, deserialize_short_form, only};
 use super::{Distribution, Field, Index, Ordered};
 
-/// What a user can do, and how often it does it.
+/// An operation of a user, and how often it is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// As in results; else the kind and the collection.
+    /// Name in results; the kind and the collection by default.
     pub name: Option<String>,
     /// Its share among the role's operations.
     pub weight: f64,
-    /// Values that the action's text can name as `"@NAME"`.
+    /// Values that the action's text can refer to as `"@NAME"`.
     pub parameters: Ordered<Field>,
-    /// In a transaction: how often, with a new key each time.
+    /// In a transaction: number of repetitions, with a new key each time.
     pub repeat: u32,
     pub action: Action,
 }
@@ -38,7 +38,7 @@ pub enum Action {
     Transaction(Transaction),
 }
 
-/// Inserts the collection's records, each once; then the role ends.
+/// Inserts the collection's records once each; then the role ends.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
@@ -68,7 +68,7 @@ pub struct Insert {
 pub struct FindOne {
     pub collection: String,
     pub keys: Option<Keys>,
-    /// `{ _id = "@key" }` if not given.
+    /// `{ _id = "@key" }` by default.
     pub filter: Option<toml::Value>,
     pub projection: Option<toml::Value>,
 }
@@ -98,7 +98,7 @@ pub struct Update {
     pub set: Ordered<Field>,
     #[serde(default)]
     pub inc: Ordered<Field>,
-    /// The update document or pipeline as a whole.
+    /// The complete update document or pipeline.
     pub update: Option<toml::Value>,
     /// The whole document, with new values.
     #[serde(default)]
@@ -142,7 +142,7 @@ pub struct Distinct {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// Whose records `"@key"` means.
+    /// The collection whose records `"@key"` refers to.
     pub collection: Option<String>,
     pub keys: Option<Keys>,
     /// A table, or JSON text; the command's name comes first.
@@ -168,15 +168,15 @@ pub struct DropIndex {
 #[serde(deny_unknown_fields)]
 pub struct Transaction {
     pub steps: Vec<Operation>,
-    /// A real multi-document transaction around them.
+    /// Wraps them in a real multi-document transaction.
     #[serde(default)]
     pub atomic: bool,
-    /// What is done when a step fails.
+    /// The reaction when a step fails.
     #[serde(default)]
     pub go_on: bool,
 }
 
-/// An operation as a table.
+/// An operation written as a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OperationTable {
@@ -244,21 +244,21 @@ impl ShortForm for Operation {
 pub enum Keys {
     #[default]
     Uniform,
-    /// Record numbers in turn, from 0, over and over; all users of the role share them.
+    /// Record numbers in turn, from 0, repeatedly; shared by all users of the role.
     Sequential,
-    /// The same record as the step before.
+    /// The same record as in the previous step.
     Same,
-    /// A few records are chosen most; they lie scattered over the collection.
+    /// A few records, scattered over the collection, are chosen most.
     Zipf { theta: f64 },
-    /// The newest are chosen most.
+    /// The newest records are chosen most.
     Latest { theta: f64 },
     /// `operations` of the choices fall on the first `data` of the records (shares).
     Hotspot { data: f64, operations: f64 },
-    /// Around a place in the collection; shares of its records.
+    /// Around a position in the collection; as shares of its records.
     Normal { mean: f64, deviation: f64 },
 }
 
-/// A choice of records as a table.
+/// A choice of records written as a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KeysTable {

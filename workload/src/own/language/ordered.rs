@@ -1,4 +1,4 @@
-//! A table whose order counts, such as the fields of a document.
+//! Defines a table whose order matters, such as the fields of a document.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Phases, their roles, and when and how these send.
+//! Defines phases, their roles, and when and how these send.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::short_form::{ShortForm, deserialize_short_form, only};
 #[serde(deny_unknown_fields)]
 pub struct Phase {
     pub name: String,
-    /// Nothing is sent for so long before the phase.
+    /// Pause before the phase.
     #[serde(default)]
     pub pause: Time,
-    /// For roles that have no end of their own.
+    /// Duration, for roles without an end of their own.
     pub duration: Option<Time>,
     #[serde(default)]
     pub roles: Vec<Role>,
@@ -37,7 +37,7 @@ pub struct Role {
     /// Ends when all other roles of the phase have ended.
     #[serde(default)]
     pub background: bool,
-    /// A request without an answer for so long has failed.
+    /// Time after which a request without an answer has failed.
     pub timeout: Option<Time>,
     #[serde(default)]
     pub errors: ErrorPolicy,
@@ -47,13 +47,13 @@ pub struct Role {
 /// When transactions start.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Arrivals {
-    /// Each user starts the next when its last has ended.
+    /// Each user starts the next when its last one has ended.
     #[default]
     Closed,
     Constant(f64),
     Poisson(f64),
     Ramp(Ramp),
-    /// A share of what another phase's role reached.
+    /// A share of the rate that another phase's role reached.
     Share(RateShare),
 }
 
@@ -68,18 +68,18 @@ pub struct Ramp {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateShare {
-    /// Per cent.
+    /// Percentage.
     pub percent: f64,
-    /// An earlier phase.
+    /// Name of an earlier phase.
     pub phase: String,
-    /// A role of it; needed where it has several.
+    /// A role of that phase; needed if it has several.
     pub role: Option<String>,
-    /// Poisson arrivals rather than even ones.
+    /// Poisson arrivals rather than evenly spaced ones.
     #[serde(default)]
     pub poisson: bool,
 }
 
-/// Arrivals as a table.
+/// Arrivals written as a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArrivalsTable {
@@ -89,7 +89,7 @@ pub(super) struct ArrivalsTable {
     share: Option<RateShare>,
 }
 
-/// Highest rate that can be asked for, per second.
+/// Highest rate that can be requested, per second.
 const RATE_MAX: f64 = 1e7;
 
 impl ShortForm for Arrivals {
@@ -128,17 +128,17 @@ impl ShortForm for Arrivals {
     }
 }
 
-/// What follows a failure, by its class.
+/// Reactions to failures, by their class.
 #[derive(Debug, Clone, PartialEq, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct ErrorPolicy {
-    /// Classes that are not named.
+    /// Reaction for classes that are not named.
     pub default: Reaction,
     /// A lost or refused connection.
     pub connection: Option<Reaction>,
     pub timeout: Option<Reaction>,
     pub duplicate: Option<Reaction>,
-    /// The member is not the primary, or conflicts that the server says may pass.
+    /// The member is not the primary, or a conflict that the server reports as transient.
     pub transient: Option<Reaction>,
     pub write_concern: Option<Reaction>,
     pub unauthorised: Option<Reaction>,
@@ -146,19 +146,19 @@ pub struct ErrorPolicy {
     pub no_space: Option<Reaction>,
     /// Other errors of the server.
     pub server: Option<Reaction>,
-    /// No document where there should be one.
+    /// No document found where there should be one.
     pub not_found: Option<Reaction>,
 }
 
-/// What follows a failure.
+/// The reaction to a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reaction {
-    /// Counts as an error; the user goes on with its next transaction.
+    /// Counts as an error; the user continues with its next transaction.
     #[default]
     Count,
     /// Counts as done.
     Ignore,
-    /// The whole transaction is tried again so often, and each failure counts.
+    /// Repeats the whole transaction up to this many times, and each failure counts.
     Retry(u32),
     /// Ends the role.
     Stop,
@@ -193,7 +193,7 @@ impl ShortForm for Reaction {
 
 deserialize_short_form!(Arrivals, Reaction);
 
-/// A length of time, written as "30s" or "250ms".
+/// A duration, written as "30s" or "250ms".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Time(pub Duration);

@@ -1,4 +1,4 @@
-//! Values that are written either short, as a number or a word, or as a table.
+//! Parses values that are written either short, as a number or a word, or as a table.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,17 +6,18 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-/// What both forms become.
+/// A type that both forms are converted to.
 pub(super) trait ShortForm: Sized {
     type Table: for<'de> Deserialize<'de>;
-    /// What is allowed, for errors.
+    /// Allowed forms, for errors.
     const ALLOWED: &'static str;
 
     fn from_scalar(scalar: toml::Value) -> Result<Self, String>;
     fn from_table(table: Self::Table) -> Result<Self, String>;
 }
 
-/// Errors of the conversion arise inside the visitor, where the parser still knows the line.
+/// Parses either form. Errors of the conversion arise inside the visitor, where the parser still knows the
+/// line.
 pub(super) fn read<'de, T: ShortForm, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -60,7 +61,7 @@ impl<'de, T: ShortForm> Visitor<'de> for Either<T> {
     }
 }
 
-/// The one that is given of several; otherwise what is allowed.
+/// Returns the only one given of several; otherwise an error with what is allowed.
 pub(super) fn only<T, const N: usize>(given: [Option<T>; N], allowed: &str) -> Result<T, String> {
     let mut given = given.into_iter().flatten();
     match (given.next(), given.next()) {
@@ -70,7 +71,7 @@ pub(super) fn only<T, const N: usize>(given: [Option<T>; N], allowed: &str) -> R
     }
 }
 
-/// Makes a type readable through [`ShortForm`].
+/// Implements deserialisation through [`ShortForm`].
 macro_rules! deserialize_short_form {
     ($($name:ty),*) => { $(
         impl<'de> serde::Deserialize<'de> for $name {

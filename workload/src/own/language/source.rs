@@ -1,4 +1,4 @@
-//! The text of a workload: parsing, and from a field to its line and back.
+//! Handles the text of a workload: parsing, and mapping between fields and lines.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::WorkloadFile;
 /// Longest text, bytes: a workload is written by hand.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// A text and what to call it in errors.
+/// A text and its name in errors.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub file: &'a str,
@@ -21,7 +21,7 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Reads the text. What tables say of one another is not checked here.
+    /// Parses the text. Relations between tables are not checked here.
     pub fn parse(&self) -> Result<WorkloadFile, OwnError> {
         if self.text.len() > TEXT_BYTES_MAX {
             let message = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
@@ -32,7 +32,7 @@ impl Source<'_> {
             .map_err(|error| self.toml_error(&error))
     }
 
-    /// A fault with its line: that of the field, or of what is nearest around it.
+    /// Returns an error with its line: that of the field, or of the nearest enclosing one.
     pub(crate) fn error(&self, fault: &Fault) -> OwnError {
         let offset = DeTable::parse(self.text)
             .ok()
@@ -87,7 +87,7 @@ fn steps(path: &str) -> impl Iterator<Item = Step<'_>> {
         )
 }
 
-/// The span of the deepest field of the path that is there.
+/// Returns the span of the deepest existing field of the path.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     let mut steps = steps(path);
     let Some(Step::Name(first)) = steps.next() else {
@@ -124,7 +124,7 @@ fn entry<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<Entry<'t, 'i>> {
     table.iter().find(|(key, _)| key.get_ref().as_ref() == name)
 }
 
-/// The field at an offset: the one whose name or value holds it, as deep as there is one.
+/// Returns the field at an offset: the deepest one whose name or value contains it.
 fn path_of(table: &DeTable<'_>, offset: usize) -> String {
     for (key, value) in table {
         if key.span().contains(&offset) {
@@ -142,8 +142,8 @@ fn path_of(table: &DeTable<'_>, offset: usize) -> String {
     String::new()
 }
 
-/// Tables in brackets span their header only, so a table is searched even where it does not hold the
-/// offset.
+/// Returns the path within a value. Tables in brackets span only their header, so a table is searched even if
+/// it does not contain the offset.
 fn path_in(value: &Spanned<DeValue<'_>>, offset: usize) -> Option<String> {
     let inside = value.span().contains(&offset).then(String::new);
     match value.get_ref() {

@@ -1,4 +1,4 @@
-//! The whole text, its collections and their indexes.
+//! Defines the whole text, its collections and their indexes.
 
 use serde::Deserialize;
 
@@ -8,11 +8,11 @@ use super::{Field, Ordered, Phase};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
-    /// What results call it.
+    /// Name in results.
     pub name: String,
     #[serde(default)]
     pub description: String,
-    /// All values follow from it.
+    /// Seed that determines all values.
     #[serde(default = "one")]
     pub seed: u64,
     #[serde(default)]
@@ -25,7 +25,7 @@ pub struct WorkloadFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collection {
-    /// How many `load` inserts; operations choose among them.
+    /// Number of records that `load` inserts; operations choose among them.
     #[serde(default)]
     pub records: u64,
     pub fields: Ordered<Field>,
@@ -39,7 +39,7 @@ pub struct Collection {
 pub struct Index {
     /// Field and direction (1, -1) or kind ("hashed", "text", "2dsphere", …), in order.
     pub keys: Ordered<toml::Value>,
-    /// As mongosh would name it, if not given: `city_1`.
+    /// Name; as in mongosh by default: `city_1`.
     pub name: Option<String>,
     #[serde(default)]
     pub unique: bool,

@@ -1,4 +1,4 @@
-//! What a workload may have done to a collection's documents, so that the rest can be verified.
+//! Determines what a workload may change in a collection's documents, so that the rest can be verified.
 
 use std::collections::BTreeSet;
 
@@ -30,9 +30,9 @@ const READING_COMMANDS: [&str; 14] = [
 pub(crate) struct Changes {
     /// Fields that updates write.
     pub(crate) fields: BTreeSet<String>,
-    /// Any field but `_id` may differ.
+    /// Any field except `_id` may differ.
     pub(crate) any_field: bool,
-    /// Documents may come and go in ways that are not counted.
+    /// Documents may be added and removed in ways that are not counted.
     pub(crate) any_document: bool,
 }
 

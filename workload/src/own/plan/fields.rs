@@ -1,4 +1,4 @@
-//! Generators as written → values ready to write.
+//! Converts generators as written to values ready to write.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::own::values::{
     self, ByWeight, DrawnNumber, Entry, Filling, Shape, ShapeBuilder, Template, Value,
 };
 
-/// Deepest nesting of documents and arrays; servers refuse 100.
+/// Deepest nesting of documents and arrays; servers reject 100.
 const DEPTH_MAX: usize = 50;
-/// Most elements of an array, so that the places of elements have at most seven digits.
+/// Most elements of an array, so that their indexes have at most seven digits.
 const ELEMENTS_MAX: u64 = 1_000_000;
-/// Largest document that servers take.
+/// Largest document that servers accept.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
-/// 2026-01-01, where object ids begin if nothing is said.
+/// 2026-01-01, where object ids begin by default.
 const FIRST_SECOND: u32 = 1_767_225_600;
 
-/// Makes values, each field of each collection at most once for references.
+/// Creates values, each field of each collection at most once for references.
 pub(super) struct Fields<'a> {
     file: &'a WorkloadFile,
-    /// Records of each collection, scaled.
+    /// Number of records of each collection, scaled.
     records: &'a dyn Fn(&str) -> u64,
     done: HashMap<(String, String), Arc<Entry>>,
     /// References that are being followed.
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         self.file.seed
     }
 
-    /// A collection's document; `with_id` puts `_id` first where the text names none.
+    /// Returns a collection's document; `with_id` adds `_id` at the beginning if the text names none.
     pub(super) fn document(&mut self, collection: &str, with_id: bool) -> Made<Shape> {
         let path = format!("collections.{collection}.fields");
         let fields = &self.collection(collection, &path)?.fields;
@@ -70,7 +70,8 @@ impl<'a> Fields<'a> {
         Ok(shape)
     }
 
-    /// One field of a collection, for references and for keys of operations. `path` is who asks.
+    /// Returns one field of a collection, for references and for keys of operations. `path` is that of the
+    /// referrer.
     pub(super) fn of_collection(
         &mut self,
         collection: &str,
@@ -111,7 +112,7 @@ impl<'a> Fields<'a> {
         Ok(entry)
     }
 
-    /// Fields of a nested document, or of a `$set`.
+    /// Returns the fields of a nested document, or of a `$set`.
     pub(super) fn shape(
         &mut self,
         path: &str,
@@ -268,7 +269,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What `_id` is if the text says nothing.
+/// Returns the default for `_id`.
 fn record_number() -> Field {
     Field {
         absent: 0.0,

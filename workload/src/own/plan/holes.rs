@@ -1,8 +1,8 @@
-//! Filters, pipelines and commands: documents as written, with holes.
+//! Handles filters, pipelines and commands: documents as written, with placeholders ("holes").
 //!
 //! A text that begins with `@` is a hole: `"@key"` is the chosen record's `_id`, `"@key+9"` that of the
-//! record nine further on, `"@record"` its number, `"@record.NAME"` the value of its field NAME, and
-//! `"@NAME"` a parameter of the operation. `"@@…"` is the text `"@…"`.
+//! record nine positions later, `"@record"` its number, `"@record.NAME"` the value of its field NAME, and
+//! `"@NAME"` a parameter of the operation. `"@@…"` stands for the text `"@…"`.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::own::error::Fault;
 use crate::own::language::NumberKind;
 use crate::own::values::{self, Entry, OfRecord, Shape, ShapeBuilder, Value};
 
-/// What holes of one operation can mean.
+/// What the holes of one operation can refer to.
 pub(super) struct Scope<'s> {
-    /// Whose records are chosen.
+    /// Collection whose records are chosen.
     pub(super) collection: Option<&'s str>,
     pub(super) parameters: &'s [Arc<Entry>],
 }
 
 impl Scope<'_> {
-    /// A whole document.
+    /// Returns a whole document.
     pub(super) fn shape(
         &self,
         document: &Document,
@@ -53,7 +53,7 @@ impl Scope<'_> {
         Ok(builder)
     }
 
-    /// A value that may hold holes.
+    /// Returns a value that may contain holes.
     pub(super) fn value(
         &self,
         value: &Bson,
@@ -140,7 +140,7 @@ impl Scope<'_> {
     }
 }
 
-/// Does a text in it begin with `@`, so that its literal form is not what is meant?
+/// Does it contain a text that begins with `@`, so that it cannot be taken literally?
 fn has_at(value: &Bson) -> bool {
     match value {
         Bson::String(text) => text.starts_with('@'),
@@ -150,11 +150,11 @@ fn has_at(value: &Bson) -> bool {
     }
 }
 
-/// What was written as TOML, or as JSON in a text.
+/// Returns what was written as TOML, or as JSON in a text.
 pub(super) fn written(value: &toml::Value, path: &str) -> Result<Bson, Fault> {
     let fault = |why: String| Fault::new(path, why);
     let json = match value {
-        // A hole for the whole.
+        // A hole for the whole value.
         toml::Value::String(hole) if hole.starts_with('@') => return Ok(hole.as_str().into()),
         toml::Value::String(json) => json,
         other => return values::bson_of(other).map_err(fault),
@@ -164,7 +164,7 @@ pub(super) fn written(value: &toml::Value, path: &str) -> Result<Bson, Fault> {
     Ok(bson_of_json(&json))
 }
 
-/// What must be a document.
+/// Returns what must be a document.
 pub(super) fn written_document(value: &toml::Value, path: &str) -> Result<Document, Fault> {
     match written(value, path)? {
         Bson::Document(document) => Ok(document),
@@ -175,7 +175,7 @@ pub(super) fn written_document(value: &toml::Value, path: &str) -> Result<Docume
     }
 }
 
-/// Whole numbers become int32 where they fit, else int64.
+/// Converts JSON. Whole numbers become int32 where they fit, else int64.
 pub(crate) fn bson_of_json(value: &serde_json::Value) -> Bson {
     match value {
         serde_json::Value::Null => Bson::Null,

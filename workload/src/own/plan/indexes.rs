@@ -1,4 +1,4 @@
-//! Index definitions → `createIndexes` commands.
+//! Converts index definitions to `createIndexes` commands.
 
 use bson::{Bson, Document, doc};
 
@@ -6,7 +6,7 @@ use crate::own::error::Fault;
 use crate::own::language::Index;
 use crate::own::values::bson_of;
 
-/// The command that builds an index.
+/// Returns the command that builds an index.
 pub(super) fn create_command(
     collection: &str,
     index: &Index,
@@ -42,7 +42,7 @@ pub(super) fn create_command(
     Ok(doc! { "createIndexes": collection, "indexes": [definition] })
 }
 
-/// As shells name it: `city_1_age_-1`.
+/// Returns the name that shells give: `city_1_age_-1`.
 fn default_name(keys: &Document) -> String {
     let parts = keys.iter().map(|(name, value)| match value {
         Bson::String(kind) => format!("{name}_{kind}"),

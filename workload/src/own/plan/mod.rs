@@ -1,4 +1,4 @@
-//! From what was written to what runs: references resolved, sizes bounded, texts encoded.
+//! Converts what was written to what runs: references resolved, sizes bounded, texts encoded.
 
 mod changes;
 mod fields;

@@ -1,4 +1,4 @@
-//! Which records of a collection there are, and which are this process's to write.
+//! Tracks which records of a collection exist, and which this process writes.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,24 +7,24 @@ use seekscope_stats::SplitMix64;
 
 use crate::generators::AcknowledgedCounter;
 
-/// Which of how many processes that run the same workload together; from 0.
+/// One process (from 0) of those that run the same workload together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     pub number: u64,
     pub count: u64,
 }
 
-/// Shared by all roles.
+/// The records of a collection, shared by all roles.
 #[derive(Debug)]
 pub(crate) struct Records {
-    /// What loading inserts, over all processes.
+    /// Number of records that loading inserts, over all processes.
     pub(crate) loaded: u64,
     slice: Slice,
-    /// The next to load.
+    /// The next record to load.
     load_next: AtomicU64,
-    /// Documents whose loading was acknowledged.
+    /// Number of documents whose loading was acknowledged.
     load_done: AtomicU64,
-    /// Inserted beyond; `None` where no operation inserts.
+    /// Further inserts; `None` if no operation inserts.
     inserted: Option<AcknowledgedCounter>,
     insert_done: AtomicU64,
 }
@@ -41,13 +41,13 @@ impl Records {
         }
     }
 
-    /// What this process loads.
+    /// Returns the records that this process loads.
     fn own_part(&self) -> Range<u64> {
         let Slice { number, count } = self.slice;
         part(self.loaded, number, count)..part(self.loaded, number + 1, count)
     }
 
-    /// The next records to load, at most `batch`.
+    /// Claims the next records to load, at most `batch`.
     pub(crate) fn claim_load(&self, batch: u64) -> Option<Range<u64>> {
         let end = self.own_part().end;
         let claimed = self
@@ -60,22 +60,22 @@ impl Records {
             .map(|start| start..start.saturating_add(batch).min(end))
     }
 
-    /// So many documents of a batch were loaded.
+    /// Counts that many documents of a batch as loaded.
     pub(crate) fn loaded(&self, count: u64) {
         self.load_done.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// An ordinal to insert; [`Self::number`] is its record.
+    /// Claims an ordinal to insert; [`Self::number`] is its record.
     pub(crate) fn claim_insert(&self) -> Option<u64> {
         self.inserted.as_ref()?.claim()
     }
 
-    /// Processes take turns, so that none needs to know of the others.
+    /// Returns an ordinal's record. Processes take turns, so that none needs to know of the others.
     pub(crate) fn number(&self, ordinal: u64) -> u64 {
         self.loaded + ordinal * self.slice.count + self.slice.number
     }
 
-    /// What became of an inserted ordinal.
+    /// Records the outcome of an inserted ordinal.
     pub(crate) fn inserted(&self, ordinal: u64, is_done: bool) {
         let Some(counter) = &self.inserted else {
             return;
@@ -88,7 +88,7 @@ impl Records {
         }
     }
 
-    /// How many can be chosen: those that are there, as far as this process knows.
+    /// Returns how many records can be chosen: those that exist, as far as this process knows.
     pub(crate) fn choosable(&self) -> u64 {
         let own = self
             .inserted
@@ -97,7 +97,7 @@ impl Records {
         self.loaded + own
     }
 
-    /// The record at a place below [`Self::choosable`].
+    /// Returns the record at a position below [`Self::choosable`].
     pub(crate) fn at(&self, place: u64) -> u64 {
         match place.checked_sub(self.loaded) {
             Some(ordinal) => self.number(ordinal),
@@ -105,18 +105,18 @@ impl Records {
         }
     }
 
-    /// Does no other process write to the collection?
+    /// Is this the only process that writes to the collection?
     pub(crate) fn is_alone(&self) -> bool {
         self.slice.count == 1
     }
 
-    /// Documents that this process was told are there.
+    /// Returns the number of documents whose existence was acknowledged to this process.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.load_done.load(Ordering::Relaxed) + self.insert_done.load(Ordering::Relaxed)
     }
 
-    /// A record that this process was told is there. Where loading failed in part, nobody knows which
-    /// of its records are.
+    /// Returns a record whose existence was acknowledged to this process. Where loading failed in part, it is
+    /// unknown which of its records exist.
     pub(crate) fn draw_acknowledged(&self, random: &mut SplitMix64) -> Option<u64> {
         let part = self.own_part();
         let own = part.end - part.start;
@@ -149,10 +149,10 @@ impl Records {
     }
 }
 
-/// Draws that may fall on inserts that failed.
+/// Most draws, as some may fall on inserts that failed.
 const TRIES: usize = 1_000;
 
-/// Where the part of process `number` begins.
+/// Returns where the part of process `number` begins.
 fn part(records: u64, number: u64, count: u64) -> u64 {
     let start = u128::from(records) * u128::from(number) / u128::from(count.max(1));
     u64::try_from(start).unwrap_or(u64::MAX)

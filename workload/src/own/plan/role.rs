@@ -1,4 +1,4 @@
-//! Roles as written → workloads.
+//! Converts roles as written to workloads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,15 +13,15 @@ use crate::own::error::Fault;
 use crate::own::language::{self, Action, Arrivals, ErrorPolicy, Reaction, Role};
 use crate::own::values::key_of;
 
-/// How long a request may take if nothing is said; building an index may take a day.
+/// Default time limit of a request; building an index may take a day.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const BUILD_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// Most virtual users of a role: each has a connection.
 const USERS_MAX: usize = 10_000;
-/// Requests fail a role that has nothing but failures for so long.
+/// Number of consecutive failures after which a role fails.
 const FAILURES_IN_A_ROW_MAX: u64 = 10_000;
 
-/// A role that can be run: a [`seekscope_client::Workload`], and what engines must be told.
+/// A role that can be run: a [`seekscope_client::Workload`], and settings for the engine.
 #[derive(Debug, Clone)]
 pub struct RolePlan {
     pub name: String,
@@ -34,8 +34,8 @@ pub struct RolePlan {
     slice: Slice,
 }
 
-/// What ends a role. One without either ends when its work is done or, in the background, when the
-/// others have ended.
+/// The end of a role. One without either ends when its work is done or, in the background, when the others
+/// have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoleEnd {
     pub duration: Option<Duration>,
@@ -43,7 +43,7 @@ pub struct RoleEnd {
     pub background: bool,
 }
 
-/// What all users of a role share.
+/// State shared by all users of a role.
 #[derive(Debug)]
 pub(crate) struct Mix {
     pub(crate) operations: Vec<Operation>,
@@ -51,11 +51,11 @@ pub(crate) struct Mix {
     pub(crate) choice: Weighted<usize>,
     pub(crate) reactions: Reactions,
     pub(crate) seed: u64,
-    /// Set by whoever meets an error after which the role stops.
+    /// Set by a user that meets an error after which the role stops.
     pub(crate) stopped: AtomicBool,
 }
 
-/// An error policy, resolved.
+/// A resolved error policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reactions(ErrorPolicy);
 
@@ -137,15 +137,15 @@ impl RolePlan {
         })
     }
 
-    /// Is loading all it does?
+    /// Does it only load?
     pub fn is_load(&self) -> bool {
         let is_load =
             |plan: &TransactionPlan| matches!(plan.steps[0].action, StepAction::Load { .. });
         self.mix.transactions.iter().all(is_load)
     }
 
-    /// When transactions start, of all processes together. `reached_per_s` is what the role named in a
-    /// share of a rate came to; needed only there.
+    /// Returns when transactions start, over all processes. `reached_per_s` is the rate reached by the role
+    /// named in a share of a rate; needed only in that case.
     pub fn arrivals(&self, reached_per_s: Option<f64>) -> Arrivals {
         let Arrivals::Share(share) = &self.arrivals else {
             return self.arrivals.clone();
@@ -158,7 +158,7 @@ impl RolePlan {
         }
     }
 
-    /// What the engine is asked to do: this process's part. `reached_per_s` as for [`Self::arrivals`].
+    /// Returns the job for the engine: this process's part. `reached_per_s` is as in [`Self::arrivals`].
     pub fn job(&self, threads: usize, reached_per_s: Option<f64>) -> Job {
         let Slice { number, count } = self.slice;
         let part = |per_s: f64| per_s / count as f64;
@@ -192,7 +192,7 @@ impl RolePlan {
         }
     }
 
-    /// The phase, and the role where it has several, whose rate a share is of.
+    /// Returns the phase, and the role if it has several, that a share of a rate refers to.
     pub fn share_of(&self) -> Option<(&str, Option<&str>)> {
         match &self.arrivals {
             Arrivals::Share(share) => Some((&share.phase, share.role.as_deref())),
@@ -201,7 +201,7 @@ impl RolePlan {
     }
 }
 
-/// What a role does, the steps of transactions among it.
+/// Returns a role's actions, including the steps of transactions.
 pub(super) fn actions(role: &Role) -> impl Iterator<Item = &Action> {
     let steps = role
         .operations
@@ -307,7 +307,7 @@ fn transaction(
     }
     let mut atomic = None;
     if written.atomic {
-        // Commits and aborts are requests too, and count by themselves.
+        // Commits and aborts are requests too, and are counted separately.
         let commit = names.id("commit".into(), false, &path)?;
         let abort = names.id("abort".into(), false, &path)?;
         atomic = Some(Ends { commit, abort });

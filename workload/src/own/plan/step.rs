@@ -1,4 +1,4 @@
-//! Operations as written → requests ready to be filled in.
+//! Converts operations as written to requests ready to be filled in.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::own::language::{
 };
 use crate::own::values::{self, Entry, Shape, ShapeBuilder, Value};
 
-/// Most bytes of one insert; servers take messages of 48,000,000.
+/// Most bytes of one insert; servers accept messages of 48,000,000.
 const BATCH_BYTES_MAX: u64 = 44 << 20;
 
-/// What counts as one operation of a role: a single request, or several.
+/// A single request, or several, that count as one operation of a role.
 #[derive(Debug)]
 pub(crate) struct TransactionPlan {
-    /// What all of it counts as.
+    /// The operation that the whole counts as.
     pub(crate) operation: OperationId,
     pub(crate) steps: Vec<Step>,
-    /// A multi-document transaction.
+    /// Set for a multi-document transaction.
     pub(crate) atomic: Option<Ends>,
-    /// The rest is done although a step failed.
+    /// True if the rest is done even after a step failed.
     pub(crate) go_on: bool,
 }
 
-/// What the ends of a multi-document transaction count as.
+/// The operations that the ends of a multi-document transaction count as.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ends {
     pub(crate) commit: OperationId,
@@ -47,7 +47,7 @@ pub(crate) struct Step {
     pub(crate) chooser: Chooser,
     pub(crate) repeat: u32,
     pub(crate) action: StepAction,
-    /// Finding nothing is an error.
+    /// True if finding nothing is an error.
     pub(crate) must_find: bool,
 }
 
@@ -58,14 +58,14 @@ pub(crate) enum StepAction {
         document: Arc<Shape>,
         batch: u64,
     },
-    /// New records, or (`again`) the chosen one.
+    /// Inserts new records, or (`again`) the chosen one.
     Insert {
         head: Shape,
         document: Arc<Shape>,
         batch: u64,
         again: bool,
     },
-    /// Updates and deletes: one statement.
+    /// A single statement: updates and deletes.
     Statement {
         verb: Verb,
         head: Shape,
@@ -77,7 +77,7 @@ pub(crate) enum StepAction {
     },
 }
 
-/// What all steps of a workload share while they are made.
+/// State shared by all steps of a workload while they are created.
 pub(super) struct Steps<'a, 'f> {
     pub(super) fields: &'a mut Fields<'f>,
     pub(super) records: &'a HashMap<String, Arc<Records>>,
@@ -85,7 +85,7 @@ pub(super) struct Steps<'a, 'f> {
     pub(super) slice: Slice,
 }
 
-/// A step before it has its place among a role's operations.
+/// A step that is not yet among a role's operations.
 pub(super) struct Made {
     pub(super) records: Option<Arc<Records>>,
     pub(super) chooser: Chooser,
@@ -94,7 +94,7 @@ pub(super) struct Made {
 }
 
 impl Steps<'_, '_> {
-    /// `path` is the operation's; `is_first` says that no step before it has chosen a record.
+    /// Creates a step. `path` is the operation's; `is_first` says that no earlier step has chosen a record.
     pub(super) fn make(
         &mut self,
         path: &str,
@@ -363,7 +363,7 @@ impl Steps<'_, '_> {
         Ok(self.shape_of(parts))
     }
 
-    /// A sort, a projection or a hint.
+    /// Returns a sort, a projection or a hint.
     fn option(
         &mut self,
         path: &str,
@@ -415,7 +415,7 @@ impl Steps<'_, '_> {
         })
     }
 
-    /// The `u` of an update statement.
+    /// Returns the `u` of an update statement.
     fn change(&mut self, path: &str, update: &Update, scope: &Scope<'_>) -> Result<Value, Fault> {
         let has_operators = !update.set.is_empty() || !update.inc.is_empty();
         match (&update.update, has_operators, update.replace) {
@@ -487,7 +487,7 @@ fn constant(value: Bson, path: &str) -> Result<Value, Fault> {
     super::fields::constant(value).map_err(|why| Fault::new(path, why))
 }
 
-/// The field that an action is written under.
+/// Returns the field under which an action is written.
 pub(super) fn kind_of(action: &Action) -> &'static str {
     match action {
         Action::Load(_) => "load",
@@ -505,7 +505,7 @@ pub(super) fn kind_of(action: &Action) -> &'static str {
     }
 }
 
-/// Whose records an action chooses, and how.
+/// Returns the collection whose records an action chooses, and how.
 pub(super) fn collection_of(action: &Action) -> (Option<&str>, Option<Keys>) {
     match action {
         Action::Load(load) => (Some(&load.collection), None),

@@ -1,4 +1,4 @@
-//! Texts in, documents and requests out.
+//! Tests the conversion of texts to documents and requests.
 
 use bson::{Bson, Document};
 use seekscope_client::{
@@ -37,7 +37,7 @@ fn made(fields: &str, count: u64) -> Vec<Document> {
     documents(&plan(&with_fields(fields)).unwrap(), count)
 }
 
-/// Every generator; `_id` is what it is if nothing is said.
+/// Every generator; `_id` is the default.
 const ALL: &str = r#"
     a = 5
     b = { constant = [1, "x", { y = 2026-01-01 }] }
@@ -164,7 +164,7 @@ fn values_follow_from_seed_record_and_path_alone() {
     assert_eq!(documents(&first, 50), made(ALL, 50));
     let reseeded = plan(&format!("seed = 2\n{}", with_fields(ALL))).unwrap();
     assert_ne!(documents(&first, 50), documents(&reseeded, 50));
-    // A field more changes no other.
+    // An additional field does not change any other.
     let more = made(
         &format!("{ALL}\n z = {{ int32 = {{ uniform = [0, 9] }} }}"),
         50,
@@ -172,7 +172,7 @@ fn values_follow_from_seed_record_and_path_alone() {
     for (old, new) in documents(&first, 50).iter().zip(&more) {
         assert!(old.iter().all(|(name, value)| new.get(name) == Some(value)));
     }
-    // Two fields alike differ.
+    // Two equal fields differ in their values.
     let twins = made(
         "a = { string = { length = 20 } }\nb = { string = { length = 20 } }",
         50,
@@ -526,7 +526,7 @@ fn failures_are_retried_as_the_policy_says() {
     let mut nth = 0;
     let sent = requests(&plan, 1, 1, &mut |request| {
         nth += 1;
-        // The first update of each try but the last fails.
+        // The first update of each try except the last fails.
         if [2, 5].contains(&nth) {
             return Err(Failure::of(FailureKind::Transient, "WriteConflict", ""));
         }

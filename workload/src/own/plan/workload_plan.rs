@@ -1,4 +1,4 @@
-//! The whole workload, checked and ready to run.
+//! Builds the whole workload, checked and ready to run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::own::error::{Fault, OwnError};
 use crate::own::language::{self, Action, Arrivals, RateShare, Source, When, WorkloadFile};
 use crate::own::values::{Context, Shape};
 
-/// What a run adds to a workload's text.
+/// Settings of a run in addition to a workload's text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanOptions {
-    /// Every collection's `records` times this, at least 1.
+    /// Factor on every collection's `records`; the result is at least 1.
     pub scale: f64,
-    /// Which of how many processes run it together.
+    /// The number of this process among those that run it together.
     pub slice: Slice,
 }
 
@@ -56,24 +56,24 @@ pub struct CollectionPlan {
     pub(crate) records: Arc<Records>,
     /// `createIndexes` commands to run before the first phase.
     pub indexes_before: Vec<Document>,
-    /// … and after phase number `.0`, which loads the collection.
+    /// `createIndexes` commands to run after phase number `.0`, which loads the collection.
     pub indexes_after: Vec<(usize, Document)>,
     pub(crate) changes: Changes,
 }
 
 impl CollectionPlan {
-    /// How many records loading inserts, over all processes.
+    /// Returns how many records loading inserts, over all processes.
     pub fn records(&self) -> u64 {
         self.records.loaded
     }
 
-    /// Appends the document that a record is inserted as.
+    /// Appends the document that is inserted for a record.
     pub fn write_document(&self, record: u64, writer: &mut BsonWriter) {
         self.document
             .write_document(Context { record, draw: 0 }, writer);
     }
 
-    /// Most bytes that a document can take.
+    /// Returns the largest possible size of a document, bytes.
     pub fn document_bytes_max(&self) -> u64 {
         self.document.bytes_max()
     }
@@ -88,7 +88,7 @@ pub struct PhasePlan {
 }
 
 impl Plan {
-    /// Reads and checks a text.
+    /// Parses and checks a text.
     pub fn parse(source: Source<'_>, options: PlanOptions) -> Result<Self, OwnError> {
         let file = source.parse()?;
         Self::new(&file, options).map_err(|fault| source.error(&fault))
@@ -196,7 +196,7 @@ fn check_names(file: &WorkloadFile) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Does any operation on the collection do such a thing?
+/// Does any operation on the collection match?
 fn uses(file: &WorkloadFile, collection: &str, is_meant: impl Fn(&Action) -> bool) -> bool {
     let mut actions = file
         .phases

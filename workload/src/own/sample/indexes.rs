@@ -1,25 +1,25 @@
-//! The indexes of a collection that was looked at, as far as a workload can have them.
+//! Converts the indexes of a sampled collection, as far as a workload can have them.
 
 use bson::{Bson, Document};
 
 use super::written::{key, quoted};
 
-/// What of a specification is no option.
+/// Fields of a specification that are not options.
 const NO_OPTIONS: [&str; 5] = ["v", "key", "name", "ns", "background"];
 
-/// The indexes that a workload can have, and notes about those that it cannot.
+/// The indexes that a workload can have, and notes on those that it cannot.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Indexes {
-    /// As tables of a workload.
+    /// Indexes as tables of a workload.
     pub(super) kept: Vec<String>,
-    /// Names of those that are kept without their options, and these.
+    /// Names of those that are kept without their options, with these options.
     pub(super) simplified: Vec<String>,
-    /// Names of those that made-up values do not suit: of a text, of places, of wildcards.
+    /// Names of those for which made-up values are unsuitable: text, geospatial and wildcard indexes.
     pub(super) left_out: Vec<String>,
 }
 
 impl Indexes {
-    /// From what `listIndexes` says.
+    /// Reads the answer to `listIndexes`.
     pub(super) fn read(specifications: &[Document]) -> Self {
         let mut indexes = Self::default();
         for specification in specifications {
@@ -47,7 +47,7 @@ impl Indexes {
     }
 }
 
-/// `None` where a key is of a kind that wants values of its own.
+/// Returns `None` if a key is of a kind that requires special values.
 fn keys_text(keys: &Document) -> Option<String> {
     let texts = keys.iter().map(|(field, direction)| {
         let direction = match direction {
@@ -58,7 +58,7 @@ fn keys_text(keys: &Document) -> Option<String> {
             Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) => "1",
             _ => return None,
         };
-        // `$**` is no field.
+        // `$**` is not a field.
         (!field.contains('$')).then(|| format!("{} = {direction}", key(field)))
     });
     Some(texts.collect::<Option<Vec<String>>>()?.join(", "))

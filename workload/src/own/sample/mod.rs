@@ -1,9 +1,9 @@
-//! A workload's text from documents that exist: their fields, types, lengths and how well they
-//! compress, not what they say.
+//! Derives a workload's text from existing documents: their fields, types, lengths and compressibility, but
+//! not their contents.
 //!
-//! Values of texts and of binary data are never copied unless asked for: a text of few different values
+//! Values of texts and binary data are never copied unless requested: a text with few different values
 //! becomes a choice of as many made-up ones. Numbers and dates keep their lowest and highest value, and
-//! numbers of few different values these.
+//! numbers with few different values keep these.
 
 mod indexes;
 mod observed;

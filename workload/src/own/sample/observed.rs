@@ -1,4 +1,4 @@
-//! What was seen of documents, field by field.
+//! Collects observations on documents, field by field.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use bson::spec::BinarySubtype;
 
 use super::indexes::Indexes;
 
-/// Paths that are followed; documents that use keys as data have endlessly many.
+/// Most paths that are followed; documents that use keys as data have an unlimited number.
 const PATHS_MAX: usize = 1_000;
-/// Levels that are followed.
+/// Most levels that are followed.
 const DEPTH_MAX: usize = 20;
-/// Different values that are told apart.
+/// Most different values that are counted.
 pub(super) const DISTINCT_MAX: usize = 12;
-/// Bytes kept of each path for an estimate of how they compress.
+/// Bytes kept of each path to estimate their compressibility.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// A set of documents.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub documents: u64,
-    /// BSON bytes of all.
+    /// BSON bytes of all documents.
     pub bytes: u64,
     pub(super) fields: Fields,
     paths: usize,
-    /// Fields that were not followed, because there were too many or they lay too deep.
+    /// Number of fields that were not followed, because there were too many or they were nested too deeply.
     pub left_out: u64,
-    /// Values of types that nothing generates, by type.
+    /// Values of types that no generator supports, by type.
     pub(super) replaced: BTreeMap<&'static str, u64>,
-    /// Of the collection; `None` where only documents were seen.
+    /// Indexes of the collection; `None` if only documents were seen.
     pub(super) indexes: Option<Indexes>,
 }
 
@@ -37,7 +37,7 @@ pub struct Observed {
 #[derive(Debug, Default)]
 pub(super) struct Fields(pub(super) Vec<(String, Values)>);
 
-/// What one path held.
+/// The values seen at one path.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) count: u64,
@@ -52,7 +52,7 @@ pub(super) struct Values {
     pub(super) uuids: u64,
     pub(super) texts: Texts,
     pub(super) binary: Texts,
-    /// Kinds that no generator makes, by their bytes.
+    /// Values of types that no generator supports, by their bytes.
     pub(super) others: Texts,
     pub(super) documents: u64,
     pub(super) fields: Fields,
@@ -68,7 +68,7 @@ pub(super) struct Numbers {
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pub(super) lengths: Vec<u32>,
-    /// Different values with their counts; `None` once there are too many.
+    /// Different values with their counts, until there are too many.
     distinct: BTreeMap<Vec<u8>, u64>,
     is_varied: bool,
     pub(super) kept: Vec<u8>,
@@ -90,7 +90,7 @@ impl Texts {
         }
     }
 
-    /// The values, where there are few and each was seen several times.
+    /// Returns the values, if there are few and each was seen several times.
     pub(super) fn few(&self) -> Option<&BTreeMap<Vec<u8>, u64>> {
         let is_few = !self.is_varied && self.lengths.len() >= 5 * self.distinct.len();
         (is_few && !self.distinct.is_empty()).then_some(&self.distinct)
@@ -98,7 +98,7 @@ impl Texts {
 }
 
 impl Observed {
-    /// Looks at a document. What of it cannot be read is left out.
+    /// Observes a document. Unreadable parts are ignored.
     pub fn add(&mut self, document: &RawDocument) {
         self.documents += 1;
         self.bytes += document.as_bytes().len() as u64;
@@ -183,8 +183,8 @@ impl Values {
     }
 }
 
-/// A type that nothing generates, by its name in the manual, and the length of binary data that take as many
-/// bytes: they have five of their own beside them.
+/// Returns a type that no generator supports, by its name in the manual, and the length of binary data of the
+/// same size: such data has five additional bytes.
 fn replaced(value: RawBsonRef<'_>) -> (&'static str, usize) {
     match value {
         RawBsonRef::Decimal128(_) => ("Decimal128", 16 - 5),

@@ -1,4 +1,4 @@
-//! Documents to look at: from files of several formats, or from a collection.
+//! Reads documents to sample: from files of several formats, or from a collection.
 
 use std::fmt;
 use std::fs::File;
@@ -13,12 +13,12 @@ use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use super::Observed;
 use super::indexes::Indexes;
 
-/// No more of a file is read.
+/// Most bytes that are read of a file.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// What servers take, and a little for dumps of larger internal documents.
+/// The server's limit, plus some room for dumps of larger internal documents.
 const DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 
-/// Why documents could not be looked at.
+/// Why documents could not be sampled.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
     #[error("{}: {source}", .path.display())]
@@ -31,7 +31,7 @@ pub enum SampleError {
     Server(#[from] ServerError),
 }
 
-/// Looks at the first documents of a file: JSON lines, a JSON array, or mongodump's BSON.
+/// Samples the first documents of a file: JSON lines, a JSON array, or mongodump's BSON.
 pub fn sample_file(path: &Path, documents: u64) -> Result<Observed, SampleError> {
     let failed = |source| SampleError::Read {
         path: path.into(),
@@ -58,7 +58,7 @@ pub fn sample_file(path: &Path, documents: u64) -> Result<Observed, SampleError>
     Ok(observed)
 }
 
-/// Looks at random documents of a collection, chosen by the server.
+/// Samples random documents of a collection, chosen by the server.
 pub async fn sample_collection(
     server: &Server,
     namespace: &Namespace,
@@ -100,8 +100,8 @@ async fn indexes(server: &Server, namespace: &Namespace) -> Result<Indexes, Serv
     Ok(Indexes::read(&specifications))
 }
 
-/// The first that is no blank. Nothing but blanks is taken: a dump begins with a length below 16 MiB,
-/// whose last byte is 0 or 1.
+/// Returns the first byte that is not blank. Consuming only blanks is safe: a dump begins with a length below
+/// 16 MiB, whose last byte is 0 or 1.
 fn first_byte(reader: &mut impl BufRead) -> io::Result<Option<u8>> {
     let head = reader.fill_buf()?;
     let is_dump = matches!(head.get(..4), Some(&[_, _, _, 0 | 1]));
@@ -128,7 +128,7 @@ fn lines(reader: &mut impl Read, documents: u64, observed: &mut Observed) -> Res
     for value in serde_json::Deserializer::from_reader(reader).into_iter::<serde_json::Value>() {
         match value {
             Ok(value) => add(&value, observed)?,
-            // The file goes on beyond what is read of it.
+            // The file continues beyond what is read of it.
             Err(error) if error.is_eof() && observed.documents > 0 => break,
             Err(error) => return Err(error.to_string()),
         }
@@ -227,7 +227,7 @@ fn add(value: &serde_json::Value, observed: &mut Observed) -> Result<(), String>
     Ok(())
 }
 
-/// JSON, and those of MongoDB's extended forms that exports use.
+/// Converts JSON, including those of MongoDB's extended forms that exports use.
 fn bson_of_extended(value: &serde_json::Value) -> Bson {
     match value {
         serde_json::Value::Object(fields) => extended(fields).unwrap_or_else(|| {
@@ -267,7 +267,7 @@ fn extended(fields: &serde_json::Map<String, serde_json::Value>) -> Option<Bson>
         .map(Bson::DateTime),
         "$binary" => {
             let base64 = value.get("base64")?.as_str()?;
-            // Only its length and content matter, and four characters stand for three bytes.
+            // Only length and content matter, and four characters represent three bytes.
             let bytes = base64.as_bytes()[..base64.len() / 4 * 3].to_vec();
             let subtype = bson::spec::BinarySubtype::Generic;
             Some(Bson::Binary(bson::Binary { subtype, bytes }))

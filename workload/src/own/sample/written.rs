@@ -1,26 +1,26 @@
-//! What was seen, as a workload's text.
+//! Writes observations as a workload's text.
 
 use std::fmt::Write;
 
 use super::Observed;
 use super::observed::{DISTINCT_MAX, Fields, Numbers, Texts, Values};
 
-/// Buckets of a histogram of lengths or numbers.
+/// Number of buckets of a histogram of lengths or numbers.
 const BUCKETS: usize = 10;
 /// Texts shorter than this say nothing about compression.
 const COMPRESSIBLE_BYTES_MIN: f64 = 16.0;
 const COMPRESSIBLE_SHARE_MIN: f64 = 0.1;
 
-/// How the text is made.
+/// Options for the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeText<'a> {
     pub collection: &'a str,
     pub records: u64,
-    /// Copies values of texts that have few different ones.
+    /// Copies values of texts with few different ones.
     pub keep_values: bool,
 }
 
-/// A workload that loads such documents and reads them.
+/// Returns a workload that loads such documents and reads them.
 pub fn workload_text(observed: &Observed, options: &ShapeText<'_>) -> String {
     let collection = key(options.collection);
     let name = quoted(options.collection);
@@ -64,7 +64,7 @@ pub fn workload_text(observed: &Observed, options: &ShapeText<'_>) -> String {
     out
 }
 
-/// In what the workload is not like what was seen, a sentence each.
+/// Returns how the workload differs from what was seen, a sentence each.
 pub fn caveats(observed: &Observed) -> Vec<String> {
     let mut said = Vec::new();
     if observed.left_out > 0 {
@@ -106,7 +106,7 @@ pub fn caveats(observed: &Observed) -> Vec<String> {
     said
 }
 
-/// A line of the collection's table, if there are any.
+/// Returns a line of the collection's table, if there are any indexes.
 fn indexes(observed: &Observed) -> String {
     let kept = observed.indexes.as_ref().map(|indexes| &indexes.kept);
     match kept.filter(|kept| !kept.is_empty()) {
@@ -115,12 +115,12 @@ fn indexes(observed: &Observed) -> String {
     }
 }
 
-/// About a megabyte each.
+/// Returns a batch of about a megabyte.
 fn batch(observed: &Observed) -> u64 {
     crate::generators::floor_u64(1e6 / observed.mean_bytes().max(1.0)).clamp(1, 1_000)
 }
 
-/// Unique, and of the kind that most have.
+/// Returns a unique id of the most frequent kind.
 fn id(values: &Values) -> String {
     let kinds = [
         (values.object_ids, "{ objectid = {} }".to_string()),
@@ -165,7 +165,7 @@ impl Writer {
         }
     }
 
-    /// A generator for each kind of value, with how often it was seen.
+    /// Returns a generator for each kind of value, with how often it was seen.
     fn kinds(&self, values: &Values) -> Vec<(u64, String)> {
         let booleans = values.trues + values.falses;
         let share = values.trues as f64 / booleans.max(1) as f64;
@@ -241,7 +241,7 @@ impl Writer {
     }
 }
 
-/// GeoJSON: indexes refuse anything else under that name.
+/// Is it GeoJSON? Indexes reject anything else under that name.
 fn is_point(fields: &Fields) -> bool {
     let [(kind, values), (coordinates, _)] = fields.0.as_slice() else {
         return false;
@@ -250,7 +250,7 @@ fn is_point(fields: &Fields) -> bool {
     kind == "type" && coordinates == "coordinates" && values.texts.few().is_some_and(is_point)
 }
 
-/// As long as the one it stands for, and like no other.
+/// Returns a made-up text as long as the one it replaces, and different from all others.
 fn made_up(place: usize, length: usize) -> String {
     let letter = char::from(b'a' + u8::try_from(place % 26).unwrap_or(0));
     letter.to_string().repeat(length)
@@ -293,7 +293,7 @@ fn numbers(kind: &str, numbers: &Numbers) -> String {
             let bucket = |n: &f64| format!("[{0}, {0}, {1}]", show(*n), weight(*n, *n));
             distinct.iter().map(bucket).collect()
         } else {
-            // Even ones: their ends are nobody's values.
+            // Evenly spaced ones: their ends are not actual values.
             let width = (high - low) / BUCKETS as f64;
             let edge = |n: usize| {
                 if n == BUCKETS {
@@ -337,7 +337,7 @@ fn bytes(texts: &Texts) -> String {
     format!("binary = {{ length = {}{share} }}", lengths(&texts.lengths))
 }
 
-/// What lz4 saves; `None` where that is next to nothing.
+/// Returns what lz4 saves; `None` if that is next to nothing.
 fn compressible(texts: &Texts) -> Option<f64> {
     if mean(&texts.lengths) < COMPRESSIBLE_BYTES_MIN || texts.kept.is_empty() {
         return None;
@@ -347,7 +347,7 @@ fn compressible(texts: &Texts) -> Option<f64> {
     (saved >= COMPRESSIBLE_SHARE_MIN).then_some(saved)
 }
 
-/// The narrowest class that all characters are in.
+/// Returns the narrowest class that contains all characters.
 fn alphabet(bytes: &[u8]) -> &'static str {
     let all = |is: fn(&u8) -> bool| bytes.iter().all(is);
     if all(u8::is_ascii_digit) {
@@ -367,7 +367,7 @@ fn alphabet(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// A constant, or a histogram whose buckets hold as many each.
+/// Returns a constant, or a histogram whose buckets hold equal numbers.
 fn lengths(lengths: &[u32]) -> String {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();
@@ -391,7 +391,7 @@ fn mean(lengths: &[u32]) -> f64 {
     lengths.iter().map(|length| f64::from(*length)).sum::<f64>() / lengths.len().max(1) as f64
 }
 
-/// A name as TOML writes it.
+/// Returns a name in TOML syntax.
 pub(super) fn key(name: &str) -> String {
     let is_bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     match !name.is_empty() && name.bytes().all(is_bare) {
@@ -400,7 +400,7 @@ pub(super) fn key(name: &str) -> String {
     }
 }
 
-/// A basic string: on one line, whatever it holds.
+/// Returns a basic string: on one line, whatever it contains.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {

@@ -1,9 +1,9 @@
-//! TOML's values as BSON.
+//! Converts TOML's values to BSON.
 
 use bson::{Bson, DateTime, Document};
 use toml::value::Datetime;
 
-/// The BSON value of a TOML value. Integers become int32 where they fit, as shells and drivers do.
+/// Returns the BSON value of a TOML value. Integers become int32 where they fit, as in shells and drivers.
 pub(crate) fn bson_of(value: &toml::Value) -> Result<Bson, String> {
     Ok(match value {
         toml::Value::String(text) if text.contains('\0') => {
@@ -29,7 +29,7 @@ pub(crate) fn bson_of(value: &toml::Value) -> Result<Bson, String> {
     })
 }
 
-/// Milliseconds since 1970; a date without a time is its midnight, one without an offset is UTC.
+/// Returns milliseconds since 1970; a date without a time is its midnight, one without an offset is UTC.
 pub(crate) fn epoch_ms(date: &Datetime) -> Result<i64, String> {
     let mut text = date.to_string();
     if date.date.is_none() {
@@ -46,12 +46,12 @@ pub(crate) fn epoch_ms(date: &Datetime) -> Result<i64, String> {
         .map_err(|_| format!("{text} is no date"))
 }
 
-/// Kind and bytes of a value.
+/// Returns type and bytes of a value.
 pub(crate) fn encoded(value: Bson) -> Result<(u8, Box<[u8]>), String> {
     let kind = value.element_type() as u8;
     let mut document = Document::new();
     document.insert("", value);
     let bytes = document.to_vec().map_err(|error| error.to_string())?;
-    // Length, kind and the empty name's NUL come before it, the document's NUL after it.
+    // Length, type and the empty name's NUL come before it, the document's NUL after it.
     Ok((kind, bytes[6..bytes.len() - 1].into()))
 }

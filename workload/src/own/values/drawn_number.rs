@@ -1,4 +1,4 @@
-//! Numbers drawn from a distribution.
+//! Draws numbers from a distribution.
 
 use seekscope_stats::SplitMix64;
 
@@ -31,13 +31,13 @@ pub(crate) enum DrawnNumber {
     },
 }
 
-/// Unlimited normal draws stay within so many deviations (10^-15 of them would not).
+/// Unlimited normal draws stay within this many deviations (10^-15 of them would not).
 const DEVIATIONS_MAX: f64 = 8.0;
-/// Unlimited exponential draws stay below so many means (10^-15 of them would not).
+/// Unlimited exponential draws stay below this many means (10^-15 of them would not).
 const MEANS_MAX: f64 = 35.0;
 
 impl DrawnNumber {
-    /// `None` for what reading the text refuses anyway.
+    /// Creates the distribution; `None` for what parsing rejects anyway.
     pub(crate) fn new(distribution: &Distribution) -> Option<Self> {
         Some(match distribution {
             Distribution::Constant(value) => Self::Constant(*value),
@@ -81,7 +81,7 @@ impl DrawnNumber {
         })
     }
 
-    /// Lowest and highest number that can be drawn.
+    /// Returns the lowest and highest number that can be drawn.
     pub(crate) fn range(&self) -> (f64, f64) {
         match self {
             Self::Constant(value) => (*value, *value),
@@ -112,7 +112,7 @@ impl DrawnNumber {
         }
     }
 
-    /// Rounded; both ends of a range are as likely as what is between.
+    /// Draws a rounded number; both ends of a range are as likely as those between.
     pub(crate) fn whole(&self, random: &mut SplitMix64) -> i64 {
         match self {
             Self::Uniform(low, high) => whole_between(*low, *high, random),
@@ -124,12 +124,12 @@ impl DrawnNumber {
         }
     }
 
-    /// A length: what is negative becomes 0.
+    /// Draws a length: negative numbers become 0.
     pub(crate) fn count(&self, random: &mut SplitMix64) -> usize {
         usize::try_from(self.whole(random)).unwrap_or(0)
     }
 
-    /// The greatest length.
+    /// Returns the greatest length.
     pub(crate) fn count_max(&self) -> u64 {
         u64::try_from(rounded(self.range().1)).unwrap_or(0)
     }
@@ -154,7 +154,7 @@ impl DrawnNumber {
     }
 }
 
-/// Box and Muller, "A note on the generation of random normal deviates", 1958.
+/// Draws by Box and Muller, "A note on the generation of random normal deviates", 1958.
 pub(crate) fn standard_normal(random: &mut SplitMix64) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit_f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit_f64()).cos()

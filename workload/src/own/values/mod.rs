@@ -1,8 +1,8 @@
-//! Values as they are written: everything that can be decided beforehand is.
+//! Writes values: everything that can be decided beforehand is.
 //!
-//! Every value is a pure function of the seed, the record's number and the field's path, so that any
-//! process can make any record again. A value drawn anew (by an update, or for a parameter) depends on
-//! the operation's draw as well.
+//! Every value is a pure function of the seed, the record's number and the field's path, so that any process
+//! can generate any record again. A fresh value (for an update, or for a parameter) depends on the
+//! operation's draw as well.
 
 mod constant;
 mod drawn_number;
@@ -18,7 +18,7 @@ pub(crate) use value::{ByWeight, OfRecord, Value};
 
 use crate::generators::stream_seed;
 
-/// A key from a text, the same in every process (FNV-1a of 64 bits).
+/// Returns a key for a text, the same in every process (FNV-1a of 64 bits).
 pub(crate) fn key_of(seed: u64, text: &str) -> u64 {
     let hash = text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)

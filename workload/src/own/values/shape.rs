@@ -1,4 +1,4 @@
-//! Documents: stretches of bytes that never change, and values between them.
+//! Builds documents: constant stretches of bytes, and values between them.
 
 use seekscope_client::BsonWriter;
 use seekscope_stats::SplitMix64;
@@ -6,16 +6,16 @@ use seekscope_stats::SplitMix64;
 use super::Value;
 use crate::generators::stream_seed;
 
-/// What values follow from, besides the seed.
+/// What values depend on, besides the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) record: u64,
-    /// 0 for the values that the record was inserted with; else a number of the operation's own.
+    /// 0 for the values with which the record was inserted; otherwise a number of the operation.
     pub(crate) draw: u64,
 }
 
 impl Context {
-    /// Where the streams of all fields of this record begin.
+    /// Returns the start of the streams of all fields of this record.
     pub(super) fn stream(self) -> u64 {
         stream_seed(&[self.record, self.draw])
     }
@@ -25,21 +25,21 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Box<str>,
-    /// Tells its draws from those of other fields.
+    /// Distinguishes its draws from those of other fields.
     pub(crate) key: u64,
-    /// Share of documents without it.
+    /// Share of documents without the field.
     pub(crate) absent: f64,
     pub(crate) value: Value,
 }
 
 impl Entry {
-    /// The stream of this field's draws within its document.
+    /// Returns the stream of this field's draws within its document.
     pub(super) fn stream(&self, document: u64) -> u64 {
         stream_seed(&[document, self.key])
     }
 
     pub(super) fn is_absent(&self, stream: u64) -> bool {
-        // Another stream than the value's, so that presence says nothing about it.
+        // A different stream from the value's, so that presence says nothing about it.
         self.absent > 0.0 && SplitMix64::new(!stream).unit_f64() < self.absent
     }
 }
@@ -52,13 +52,13 @@ pub(crate) struct Shape {
 
 #[derive(Debug)]
 enum Part {
-    /// Elements that are always the same.
+    /// Elements that are constant.
     Static(Vec<u8>),
     Drawn(Box<Entry>),
 }
 
 impl Shape {
-    /// The document of a record, as nobody's value.
+    /// Writes the document of a record that is not nested in another value.
     pub(crate) fn write_document(&self, context: Context, writer: &mut BsonWriter) {
         writer.begin();
         self.write_fields(context, context.stream(), writer);
@@ -81,7 +81,7 @@ impl Shape {
         }
     }
 
-    /// Most bytes that a document of this shape can take.
+    /// Returns the largest possible size of a document of this shape, bytes.
     pub(crate) fn bytes_max(&self) -> u64 {
         let parts = self.parts.iter().map(|part| match part {
             Part::Static(bytes) => bytes.len() as u64,
@@ -94,7 +94,7 @@ impl Shape {
     }
 }
 
-/// Makes a shape from fields in order.
+/// Builds a shape from fields in order.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeBuilder {
     parts: Vec<Part>,
@@ -125,7 +125,7 @@ impl ShapeBuilder {
         Shape { parts: self.parts }
     }
 
-    /// Is every part always the same?
+    /// Is every part constant?
     pub(crate) fn is_static(&self) -> bool {
         self.parts
             .iter()

@@ -1,4 +1,4 @@
-//! Texts and bytes.
+//! Generates texts and bytes.
 
 use seekscope_client::BsonWriter;
 use seekscope_stats::SplitMix64;
@@ -14,13 +14,13 @@ pub(crate) struct Text {
     pub(crate) filling: Filling,
 }
 
-/// What fills strings and binary values.
+/// The contents of strings and binary values.
 #[derive(Debug)]
 pub(crate) enum Filling {
-    /// Characters, each as likely; ASCII, at least one.
+    /// Characters, all equally likely; ASCII, at least one.
     Alphabet(Box<[u8]>),
     Compressible(Box<Compressible>),
-    /// All values of a byte: binary only.
+    /// All values of a byte: for binary data only.
     AnyByte,
 }
 
@@ -48,7 +48,7 @@ const ALPHABETS: [(&str, &str); 7] = [
 ];
 
 impl Filling {
-    /// The alphabet of a name, or the characters after `chars:`.
+    /// Returns the alphabet with that name, or of the characters after `chars:`.
     pub(crate) fn alphabet(name: &str) -> Result<Self, String> {
         let known = ALPHABETS.iter().find(|(known, _)| *known == name);
         let characters = known
@@ -81,7 +81,7 @@ impl Filling {
     }
 }
 
-/// Four characters from each draw: 16 bits are enough for alphabets of less than 100.
+/// Fills with four characters from each draw: 16 bits are enough for alphabets of less than 100.
 fn fill_from(characters: &[u8], bytes: &mut [u8], random: &mut SplitMix64) {
     for chunk in bytes.chunks_mut(4) {
         let mut draw = random.next_u64();
@@ -131,19 +131,19 @@ pub(crate) struct Template {
 #[derive(Debug)]
 enum TemplatePart {
     Literal(Box<str>),
-    /// The record's number with at least so many digits.
+    /// The record's number with at least this many digits.
     Record(usize),
     /// YCSB's hash of the number.
     Hash(usize),
-    /// So many random digits.
+    /// This many random digits.
     Random(usize),
 }
 
-/// Most digits that can be asked for.
+/// Most digits that can be requested.
 const DIGITS_MAX: usize = 100;
 
 impl Template {
-    /// From `user{record:8}`; `{{` and `}}` stand for single braces.
+    /// Parses text like `user{record:8}`; `{{` and `}}` stand for single braces.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.contains('\0') {
             return Err("a text must not hold NUL".into());

@@ -1,4 +1,4 @@
-//! Values of all kinds.
+//! Generates values of all kinds.
 
 use std::sync::Arc;
 
@@ -72,12 +72,12 @@ pub(crate) enum Value {
     },
 }
 
-/// The value that a field of the present record (or one at a distance) has or gets.
+/// The value that a field of the current record (or one at a distance) has or gets.
 #[derive(Debug)]
 pub(crate) struct OfRecord {
     pub(crate) entry: Arc<Entry>,
     pub(crate) offset: u64,
-    /// Drawn anew for each operation, rather than what the record was inserted with.
+    /// Drawn for each operation, instead of the value with which the record was inserted.
     pub(crate) is_fresh: bool,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct ByWeight {
 }
 
 impl ByWeight {
-    /// `None` where nothing has a weight.
+    /// Creates the choice; `None` if nothing has a weight.
     pub(crate) fn new(weighted: Vec<(f64, Value)>) -> Option<Self> {
         let weights: Vec<(usize, f64)> = weighted
             .iter()
@@ -147,7 +147,7 @@ impl Value {
         }
     }
 
-    /// What is made of other values, or of several numbers.
+    /// Writes a value made of other values, or of several numbers.
     fn write_compound(
         &self,
         name: &str,
@@ -228,7 +228,7 @@ impl Value {
         }
     }
 
-    /// Most bytes that the value can take, without kind and name.
+    /// Returns the largest possible size of the value, bytes, without type and name.
     pub(crate) fn bytes_max(&self) -> u64 {
         match self {
             Self::Constant { encoded, .. } => encoded.len() as u64,
@@ -245,7 +245,7 @@ impl Value {
             Self::ObjectId { .. } => 12,
             Self::Point { .. } => 64,
             Self::Array { length, of } => {
-                // Kind, at most seven digits, and NUL.
+                // Type, at most seven digits, and NUL.
                 let element = of.bytes_max().saturating_add(9);
                 element.saturating_mul(length.count_max()).saturating_add(5)
             }
@@ -258,7 +258,7 @@ impl Value {
     }
 }
 
-/// A field that this record lacks reads as null.
+/// Writes a field; one that this record lacks reads as null.
 fn write_of(entry: &Entry, name: &str, context: Context, writer: &mut BsonWriter) {
     let stream = entry.stream(context.stream());
     if entry.is_absent(stream) {
@@ -277,7 +277,7 @@ fn write_number(kind: NumberKind, name: &str, number: u64, writer: &mut BsonWrit
     };
 }
 
-/// Version 4 of RFC 9562.
+/// Writes a UUID of version 4 (RFC 9562).
 fn write_uuid(name: &str, random: &mut SplitMix64, writer: &mut BsonWriter) {
     let mut encoded = [0; 21];
     encoded[0] = 16;
@@ -289,7 +289,7 @@ fn write_uuid(name: &str, random: &mut SplitMix64, writer: &mut BsonWriter) {
     writer.value(BINARY, name, &encoded);
 }
 
-/// Ascending with the record and unique among 2^24 records of the same second.
+/// Returns an id that ascends with the record and is unique among 2^24 records of the same second.
 fn object_id(start_s: u32, per_second: u32, process: [u8; 5], record: u64) -> [u8; 12] {
     let later = u32::try_from(record / u64::from(per_second.max(1))).unwrap_or(u32::MAX);
     let mut id = [0; 12];
@@ -321,7 +321,7 @@ fn write_point(name: &str, form: PointForm, [x, y]: [f64; 2], writer: &mut BsonW
     }
 }
 
-/// A number in decimal, without an allocation.
+/// Formats a number in decimal without allocating.
 pub(super) struct Digits {
     bytes: [u8; 20],
     start: usize,
@@ -344,7 +344,7 @@ impl Digits {
     }
 
     pub(super) fn as_str(&self) -> &str {
-        // ASCII by construction.
+        // Always ASCII.
         std::str::from_utf8(&self.bytes[self.start..]).unwrap_or("0")
     }
 }
