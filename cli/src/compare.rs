@@ -19,22 +19,22 @@ use crate::output;
 
 type Run = (RunDirectory, RunDocument);
 
-/// What `--json` prints of runs side by side: two of layout, two of doctor, or two to eight of bench. Names stay
+/// What `--json` prints for runs side by side: two of layout, two of doctor, or two to eight of bench. Names are
 /// stable; fields may be added. null means unknown, which is not zero.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CompareOutput<'a> {
-    /// Name and version of this form.
+    /// Name and version of this format.
     schema: String,
     command: &'static str,
     outcome: Outcome,
-    /// Of the last run.
+    /// Directory of the last run.
     run_dir: String,
     summary: CompareSummary<'a>,
-    /// Of the second run; of benchmarks none.
+    /// Findings of the second run; empty for benchmarks.
     findings: &'a [Finding],
 }
 
-/// What differs, by the command that made the runs.
+/// The differences, by the command that made the runs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum CompareSummary<'a> {

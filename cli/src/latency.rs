@@ -5,8 +5,7 @@ use seekscope_run::LatencySummary;
 use seekscope_stats::Quantiles;
 use serde::Serialize;
 
-/// µs; null where too few operations were timed to speak of the figure: a percentile wants one operation
-/// beyond it.
+/// Latencies, µs; null where too few operations were timed: a percentile needs at least one operation beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyUs {
     mean: Option<f64>,

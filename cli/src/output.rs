@@ -10,20 +10,20 @@ use seekscope_run::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// What `--json` prints of a run that a command or `report` shows. Names stay stable; fields may be added. null
-/// means unknown, which is not zero. Sizes are bytes, times carry their unit in the name.
+/// What `--json` prints for a run that a command or `report` shows. Names are stable; fields may be added. null means
+/// unknown, which is not zero. Sizes are bytes; times have their unit in the name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunOutput<'a, Summary> {
-    /// Name and version of this form.
+    /// Name and version of this format.
     pub schema: String,
     pub command: &'a str,
     pub outcome: Outcome,
-    /// Why the outcome is not ok, for people; of a benchmark also which objective was missed.
+    /// Why the outcome is not ok, for people; for a benchmark, also which objective was missed.
     pub outcome_reason: Option<&'a str>,
     pub run_dir: &'a str,
-    /// The server; null where there was none to connect to.
+    /// The server; null if there was none to connect to.
     pub target: Option<&'a TargetFacts>,
-    /// What could not be measured or must be kept in mind, why, and what mends it.
+    /// What could not be measured or must be kept in mind, why, and what remedies it.
     pub limitations: &'a [Limitation],
     /// The command's own figures.
     pub summary: Summary,
@@ -47,12 +47,11 @@ impl<'a> RunOutput<'a, &'a Value> {
     }
 }
 
-/// What `--json` prints of a run that measured a disk, not a server. Names stay stable; fields may be added. null
-/// means unknown or too few operations to say, which is not zero. Sizes are bytes, times carry their unit in the
-/// name.
+/// What `--json` prints for a run that measured a disk, not a server. Names are stable; fields may be added. null means
+/// unknown, or too few operations to say, which is not zero. Sizes are bytes; times have their unit in the name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DiskRunOutput<'a, Summary> {
-    /// Name and version of this form.
+    /// Name and version of this format.
     pub schema: String,
     pub command: &'a str,
     pub outcome: Outcome,
@@ -60,9 +59,9 @@ pub struct DiskRunOutput<'a, Summary> {
     pub outcome_reason: Option<&'a str>,
     pub run_dir: &'a str,
     pub host: Option<&'a HostFacts>,
-    /// Under the file that was measured or played on.
+    /// The device under the file that was measured or played on.
     pub device: Option<&'a DeviceFacts>,
-    /// What could not be measured, why, and what grants it.
+    /// What could not be measured, why, and what would allow it.
     pub limitations: &'a [Limitation],
     /// The command's own figures.
     pub summary: Summary,

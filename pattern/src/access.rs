@@ -10,8 +10,8 @@ use strum::IntoStaticStr;
 /// read-ahead window, inside which the next bytes are already on their way.
 pub const SEQUENTIAL_WINDOW_BYTES: u64 = 128 * 1024;
 
-/// The one word for a pattern. Chosen by the shares in [`crate::Evidence`]: from 65 % on a pattern
-/// dominates, up to 35 % it is noise.
+/// The kind of an access pattern, chosen by the shares of accesses that fit each kind
+/// ([`crate::Evidence`]): from 65 % on a pattern dominates, up to 35 % it is noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -26,9 +26,9 @@ pub enum PatternKind {
     #[serde(rename = "re-read")]
     #[strum(serialize = "re-read")]
     ReRead,
-    /// Nothing of these.
+    /// None of the other patterns.
     Random,
-    /// A good part of one of these, but no more.
+    /// One of the other patterns in part, but not enough for it to dominate.
     Mixed,
     /// Fewer than 8 accesses: too few to tell.
     Few,
@@ -41,7 +41,7 @@ impl PatternKind {
     }
 }
 
-/// Where the steps mostly lead.
+/// The direction in which most steps lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {

@@ -61,21 +61,23 @@ pub struct FileUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Checkpoint {
+    /// When it started, CLOCK_MONOTONIC ns.
     pub started_ns: u64,
+    /// When it ended, CLOCK_MONOTONIC ns.
     pub ended_ns: u64,
-    /// By the checkpoint's own threads.
+    /// Bytes written by the checkpoint's own threads.
     pub written_bytes: u64,
     pub files: u32,
     pub syncs: u32,
-    /// Of its syncs, all together.
+    /// Total time of its syncs.
     pub sync_ns: u64,
-    /// Of its syncs, the longest.
+    /// Time of its longest sync.
     pub longest_sync_ns: u64,
-    /// One of its writes or syncs was cut off ([`seekscope_run::IoEvent::is_cut_off`]): it took at least as
-    /// long as the times here say.
+    /// Whether the latency of one of its writes or syncs is only a lower bound
+    /// ([`seekscope_run::IoEvent::is_cut_off`]): it took at least as long as the times here say.
     pub is_cut_off: bool,
-    /// Longest sync of the journal meanwhile.
+    /// Longest sync of the journal during the checkpoint.
     pub longest_journal_sync_ns: u64,
-    /// Longest read of an application thread meanwhile.
+    /// Longest read by an application thread during the checkpoint.
     pub longest_read_ns: u64,
 }

@@ -19,14 +19,14 @@ pub struct Transfers {
 /// Reads by where their bytes came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCounts {
-    /// Were in the page cache.
+    /// Reads that found their bytes in the page cache.
     pub hits: u64,
-    /// Read from the device, and waited for.
+    /// Reads from the device that were waited for.
     pub misses: u64,
-    /// Waited for pages already on their way.
+    /// Reads that waited for pages already on their way.
     pub waited_for_others: u64,
-    /// O_DIRECT.
+    /// Reads with O_DIRECT.
     pub direct: u64,
-    /// Bytes these reads sent to the block layer, read-ahead included.
+    /// Bytes that these reads sent to the block layer, read-ahead included.
     pub device_read_bytes: u64,
 }

@@ -13,47 +13,48 @@ use serde::Serialize;
 
 use crate::latency::LatencyUs;
 
-/// What a benchmark measured. The figures at its top are those of the runs; of the loads where nothing else was done.
+/// What a benchmark measured. Its top-level figures are for the runs, or for the loads if there were no runs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BenchSummary<'a> {
     workload: &'a str,
-    /// Whose rules were followed: ycsb, corrected, an era of sysbench-mongodb, …
+    /// The rules that were followed: ycsb, corrected, an era of sysbench-mongodb, …
     edition: &'a str,
-    /// Every setting as resolved, by its name; no credentials.
+    /// Every setting as resolved, by name; no credentials.
     settings: &'a BTreeMap<String, String>,
     /// The database written to.
     database: &'a str,
-    /// From 1, where several clients did one job.
+    /// This client's number, from 1; null unless several clients shared one job.
     client_number: Option<u32>,
-    /// How many there were.
+    /// Number of clients that shared the job; null unless there were several.
     clients: Option<u32>,
     /// Run directories that a merged run was made of.
     merged_from: &'a [String],
-    /// The clients kept to their schedules and acknowledged writes were found, in all steps but probes.
+    /// Whether the clients kept to their schedules and acknowledged writes were found, in all steps except probes.
     valid: bool,
     client: Option<ClientKind>,
     operations: Vec<OperationSummary<'a>>,
-    /// Per request, of the runs; of the loads where nothing else was done.
+    /// CPU time of the client per request, in the runs, or in the loads if there were no runs.
     client_cpu_us_per_op: Option<f64>,
-    /// Per request; null where the server's process cannot be seen.
+    /// CPU time of the server per request; null if its process cannot be seen.
     server_cpu_us_per_op: Option<f64>,
     storage: Option<&'a StorageFacts>,
-    /// Of files and indexes.
+    /// Size of data files and indexes per document.
     bytes_per_document: Option<f64>,
-    /// Bytes that the server's process wrote for each byte of documents that loads added.
+    /// Bytes that the server's process wrote for each byte of documents that loads added; null if unknown or none was
+    /// added.
     write_amplification: Option<f64>,
     steps: Vec<StepSummary<'a>>,
-    /// Servers or settings that took turns (`--vs`, `--vs-config`), compared with the first; as summary of
+    /// Servers or settings that took turns (`--vs`, `--vs-config`), compared with the first; as in the summary of
     /// seekscope/compare/1.
     variants: Option<&'a BenchComparison>,
     /// The search for the highest rate.
     saturation: Option<&'a Saturation>,
     index_builds: &'a [BenchIndexBuild],
-    /// One for each shape of a schema lab.
+    /// One entry for each shape of a schema lab.
     shapes: &'a [SchemaShape],
-    /// What the lab's published forerunners found, beside what it found.
+    /// What the lab's published forerunners found, beside what the lab found.
     experiments: &'a [SchemaExperiment],
-    /// What the lab recommends, with its reason.
+    /// What the lab recommends, and why.
     recommendation: Option<&'a str>,
 }
 
@@ -66,20 +67,20 @@ struct OperationSummary<'a> {
     repetition: u32,
     /// READ, UPDATE, INSERT, SCAN, READ-MODIFY-WRITE, transaction, …
     name: &'a str,
-    /// Made of several requests, which are counted by themselves too.
+    /// Whether it is made up of several requests, which are also counted by themselves.
     is_transaction: bool,
-    /// Ended well, warm-up left out.
+    /// Operations that succeeded, without the warm-up.
     count: u64,
     errors: u64,
     documents: u64,
     bytes: u64,
-    /// Count over the measured time: failures never count.
+    /// `count` per second of the measured time: failures never count.
     per_s: f64,
-    /// 95 %, of batch means; null where the time was too short.
+    /// 95 % interval of `per_s`, from batch means; null if the time was too short.
     per_s_interval: Option<(f64, f64)>,
-    /// From sending to the reply.
+    /// Time from sending to the reply.
     service_us: LatencyUs,
-    /// From the scheduled start to the reply; in a closed loop the same as `service_us`.
+    /// Time from the scheduled start to the reply; in a closed loop the same as `service_us`.
     response_us: LatencyUs,
 }
 
@@ -90,50 +91,54 @@ struct StepSummary<'a> {
     #[schemars(extend("enum" = ["load", "run", "probe"]))]
     kind: &'a str,
     workload: &'a str,
-    /// Which of several servers or settings; empty where there is one.
+    /// Which of several servers or settings; empty if there is only one.
     variant: &'a str,
     repetition: u32,
     client: ClientKind,
-    /// Why this client, for people.
+    /// Why this client was chosen, for people.
     client_reason: &'a str,
     arrivals: &'a Arrivals,
     /// Operations that could be in flight at once.
     in_flight: u32,
     elapsed_s: f64,
-    /// Left out of the figures.
+    /// Duration of the warm-up, which is left out of the figures; null if none was seen or wanted.
     warm_up_s: Option<f64>,
     steady: Option<&'a Steady>,
     valid: bool,
-    /// Why the figures must not be believed.
+    /// Why the figures must not be trusted; empty if they may be.
     invalid: &'a [String],
-    /// Answered or failed, warm-up included.
+    /// Requests that were answered or failed, warm-up included.
     requests: u64,
-    /// Begun, warm-up included. A request that belongs to none is one by itself.
+    /// Transactions begun, warm-up included. A request that belongs to no transaction counts as one.
     transactions: u64,
-    /// Due by the schedule; null in a closed loop.
+    /// Transactions due per second by the schedule; null in a closed loop.
     offered_per_s: Option<f64>,
-    /// Transactions that ended well; a request that belongs to none is one by itself.
+    /// Transactions that succeeded, per second. A request that belongs to no transaction counts as one.
     throughput_per_s: f64,
-    /// 95 %, of batch means; null where the time was too short.
+    /// 95 % interval of `throughput_per_s`, from batch means; null if the time was too short.
     throughput_interval: Option<(f64, f64)>,
     failures: Vec<FailureSummary<'a>>,
-    /// Due but never begun.
+    /// Operations that were due but never begun.
     backlog_at_end: u64,
-    /// The client's own lateness, although it had a free connection.
+    /// The client's own lateness while it had a free connection.
     lag_us: LatencyUs,
+    /// CPU time of the client per request; null without requests.
     client_cpu_us_per_op: Option<f64>,
+    /// CPU time of the server per request; null if its process cannot be seen.
     server_cpu_us_per_op: Option<f64>,
-    /// From the checkpoint before the step to the end of the one after it; null where there was none.
+    /// Bytes that the server's process read from its disk per request, from the checkpoint before the step to the end
+    /// of the one after it; null if there was none.
     server_read_bytes_per_op: Option<f64>,
-    /// From the checkpoint before the step to the end of the one after it; null where there was none.
+    /// Bytes that the server's process wrote to its disk per request, from the checkpoint before the step to the end of
+    /// the one after it; null if there was none.
     server_write_bytes_per_op: Option<f64>,
-    /// The client's highest resident memory.
+    /// Peak resident memory of the client.
     client_rss_bytes: u64,
     storage_before: Option<&'a StorageFacts>,
-    /// Once a checkpoint has brought everything to the files; null where there was none.
+    /// After a checkpoint has written everything to the files; null if there was none.
     storage_after: Option<&'a StorageFacts>,
     verification: Option<&'a Verification>,
-    /// Acknowledged writes were there afterwards; null where nothing was counted or read back.
+    /// Whether acknowledged writes were there afterwards; null if nothing was counted or read back.
     verified: Option<bool>,
 }
 

@@ -32,26 +32,30 @@ use bundle::{Bundle, Packing};
 use salt::salt;
 use stopping::until_signal;
 
-/// The bundle that was made, as `--json` tells of it. Names stay stable; fields may be added.
+/// What `--json` prints for a bundle. Names are stable; fields may be added.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CollectOutput {
-    /// Name and version of this form.
+    /// Name and version of this format.
     schema: String,
     command: &'static str,
     #[schemars(extend("const" = "ok"))]
     outcome: Outcome,
+    /// Path of the bundle.
     file: String,
+    /// Size of the bundle.
     bytes: u64,
-    /// Names were replaced by hashes.
+    /// Whether names were replaced by hashes.
     names_hashed: bool,
     events: Rows,
     leaves: Rows,
 }
 
-/// How many of a run's rows went into the bundle.
+/// How many of a run's rows are included in the bundle.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Rows {
+    /// Number of rows included.
     kept: u64,
+    /// Number of rows in the run.
     of: u64,
 }
 

@@ -182,7 +182,7 @@ fn notes(
 pub struct BenchesCompared<'a> {
     #[schemars(length(min = 2))]
     runs: Vec<BenchRun<'a>>,
-    /// Settings that are not the same in all runs: one value per run, null where it is not set.
+    /// Settings that differ between the runs: one value per run, null where the setting is not set.
     differing_settings: &'a BTreeMap<String, Vec<Option<String>>>,
     compared: &'a [Compared],
 }
@@ -192,11 +192,11 @@ pub struct BenchesCompared<'a> {
 struct BenchRun<'a> {
     run_dir: String,
     outcome: Outcome,
-    /// How far its figures may be believed.
+    /// How far its figures can be trusted.
     verdict: String,
     workload: Option<&'a str>,
     edition: Option<&'a str>,
-    /// The server: mongod, …
+    /// The server, e.g. mongod.
     product: Option<&'a str>,
     version: Option<&'a str>,
 }

@@ -100,12 +100,12 @@ fn moved(first: (&Leaves, &LayoutFile), second: (&Leaves, &LayoutFile)) -> Optio
     Some(LeafChanges::between(before, after).new_places())
 }
 
-/// Two layouts.
+/// A comparison of two layouts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LayoutsCompared<'a> {
     first: LayoutRun<'a>,
     second: LayoutRun<'a>,
-    /// What is in both first, by how much a scan's time changed.
+    /// Files in both runs first, sorted by the change in scan time.
     files: Vec<FilesCompared<'a>>,
 }
 
@@ -119,16 +119,18 @@ struct LayoutRun<'a> {
     predicted_for: Option<&'a str>,
 }
 
-/// A file in both runs, or in one.
+/// A file in both runs, or in one of them.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FilesCompared<'a> {
     file: Option<&'a str>,
     namespace: Option<&'a str>,
     index: Option<&'a str>,
-    /// Leaves of the second that are not where any of the first was; null for different files, or where a leaf list
-    /// is missing.
+    /// Leaves in the second run that are where no leaf was in the first; null for different files, or if a leaf list is
+    /// missing.
     moved_leaf_pages: Option<u64>,
+    /// null if the file is not in the first run.
     first: Option<FileSummary<'a>>,
+    /// null if the file is not in the second run.
     second: Option<FileSummary<'a>>,
 }
 

@@ -30,11 +30,10 @@ struct Work {
     about: String,
 }
 
-/// What `--json` prints of a prediction. Names stay stable; fields may be added. null means unknown, which is not
-/// zero.
+/// What `--json` prints for a prediction. Names are stable; fields may be added. null means unknown, which is not zero.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PredictOutput<'a> {
-    /// Name and version of this form.
+    /// Name and version of this format.
     schema: String,
     command: &'static str,
     #[schemars(extend("const" = "ok"))]
@@ -42,7 +41,7 @@ pub struct PredictOutput<'a> {
     /// The run that holds the model.
     run_dir: String,
     summary: PredictSummary<'a>,
-    /// None: a prediction concludes nothing.
+    /// Always empty: a prediction draws no conclusions.
     findings: [Finding; 0],
 }
 
@@ -50,27 +49,28 @@ pub struct PredictOutput<'a> {
 struct PredictSummary<'a> {
     /// What was predicted, for people.
     about: &'a str,
-    /// The disk of the model, for people.
+    /// The disk that the model describes, for people.
     disk: &'a str,
-    /// Largest relative distance of a measured read size from the model's line.
+    /// Largest relative deviation of a measured read size from the model's line.
     #[schemars(range(min = 0))]
     fit_error: f64,
     #[schemars(range(min = 1))]
     accesses: usize,
-    /// With the time between calls as recorded.
+    /// Predicted time, with the time between calls as recorded, s.
     #[schemars(range(min = 0))]
     predicted_s: f64,
     #[schemars(range(min = 0))]
     predicted_without_think_time_s: f64,
-    /// Of a trace, where it was recorded.
+    /// Time from the first event of the trace to the end of the last, s; null if no trace was predicted.
     #[schemars(range(min = 0))]
     recorded_s: Option<f64>,
-    /// Sent to the device, read-ahead included.
+    /// Requests sent to the device, read-ahead included.
     device_requests: u64,
+    /// Bytes of these requests.
     device_bytes: u64,
     /// Bytes of reads that were in the page cache, or on their way into it.
     cached_bytes: u64,
-    /// Which accesses cost the time, without the time between calls.
+    /// The time by class of access, without the time between calls.
     by_class: &'a [ClassCost],
     /// What the prediction leaves out, in sentences.
     not_modelled: Vec<&'a String>,

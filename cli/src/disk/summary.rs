@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use crate::latency::LatencyUs;
 
-/// What a disk can do: of a survey all steps, of a single job its figures.
+/// What a disk can do: for a survey, all its steps; for a single job, its figures.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DiskSummary<'a> {
     Survey(SurveySummary<'a>),
     Job(Box<JobSummary<'a>>),
-    /// A single job that ended before it had measured anything.
+    /// A single job that ended before it measured anything.
     #[schemars(extend("not" = { "anyOf": [{ "required": ["access"] }, { "required": ["steps"] }] }))]
     Unmeasured(CommonSummary<'a>),
 }
@@ -27,39 +27,41 @@ pub enum DiskSummary<'a> {
 pub struct CommonSummary<'a> {
     #[schemars(extend("enum" = ["quick", "full", "sustained", "job"]))]
     profile: &'a str,
-    /// Direct I/O was tried on the file and left nothing in the page cache; of a single job, that it used it.
+    /// Whether direct I/O, tried on the file, left nothing in the page cache; for a single job, also whether the job
+    /// used it.
     direct: bool,
-    /// How that was found out, for people.
+    /// How that was determined, for people.
     direct_evidence: &'a str,
+    /// plain disk, or a text such as: emulated hdd (150 IOPS, 150 MB/s).
     disk: String,
-    /// True: reads were throttled by the kernel, the figures are not this disk's.
+    /// True if reads were throttled by the kernel: the figures are not this disk's.
     emulated: bool,
     file_bytes: u64,
-    /// The file read from, when it is not seekscope's own.
+    /// The file that was read; null if it is seekscope's own.
     existing_file: Option<&'a str>,
-    /// To the disk by this run, by the kernel's count.
+    /// Bytes that this run wrote to the disk, by the kernel's count.
     written_bytes: u64,
-    /// Cost of reading the clock once; one or two readings per operation.
+    /// Cost of reading the clock once; each operation needs one or two readings.
     #[schemars(range(min = 0))]
     clock_read_ns: f64,
     surroundings: &'a Surroundings,
 }
 
-/// All steps of a survey, and what they come to.
+/// All steps of a survey, and what they show.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SurveySummary<'a> {
     #[serde(flatten)]
     common: CommonSummary<'a>,
     steps: Vec<StepSummary<'a>>,
-    /// null where the steps were too few.
+    /// null if there were too few steps.
     model: Option<&'a DeviceModel>,
-    /// The model tried on the orders that were measured.
+    /// The model's predictions for the orders that were measured.
     predictions: &'a [OrderPrediction],
-    /// What the numbers mean for a database, in sentences.
+    /// What the figures mean for a database, in sentences.
     meaning: Vec<Meaning>,
 }
 
-/// What steps come to, for one question.
+/// What the steps show about one question.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Meaning {
     about: &'static str,
@@ -80,19 +82,20 @@ pub struct JobSummary<'a> {
 struct StepSummary<'a> {
     name: &'a str,
     group: StepGroup,
-    /// What the process had the block layer fetch, by the kernel's count.
+    /// Bytes that the process made the block layer read, by the kernel's count; null if unknown.
     device_read_bytes: Option<u64>,
+    /// Share of the time in which some task of the host waited for I/O; null if unknown.
     #[schemars(range(min = 0, max = 1))]
     io_pressure: Option<f64>,
     #[schemars(range(min = 0))]
     load_1m: f64,
-    /// The page cache was not to be used.
+    /// Whether the page cache was to be bypassed.
     direct: bool,
     #[serde(flatten)]
     figures: Figures<'a>,
 }
 
-/// What a job did and came to.
+/// What a job did, and its results.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Figures<'a> {
     access: AccessKind,
@@ -104,7 +107,7 @@ struct Figures<'a> {
     depth: u32,
     #[schemars(range(min = 1))]
     threads: u32,
-    /// All threads together; null is as fast as it goes.
+    /// Target rate of all threads together; null if the job ran as fast as it could.
     rate_per_s: Option<f64>,
     #[schemars(range(min = 0))]
     elapsed_s: f64,
@@ -113,15 +116,17 @@ struct Figures<'a> {
     iops: f64,
     #[schemars(range(min = 0))]
     bytes_per_s: f64,
-    /// Of the reads, or of the writes where nothing was read; from the intended start where there is a rate.
+    /// Latency of the reads, or of the writes if nothing was read; from the intended start if there is a target rate.
     latency_us: LatencyUs,
-    /// From the call, where there is a rate.
+    /// The same, from the call; null without a target rate.
     service_us: Option<LatencyUs>,
+    /// null if nothing was written.
     write_latency_us: Option<LatencyUs>,
+    /// null if nothing was synced.
     sync_latency_us: Option<LatencyUs>,
     #[schemars(range(min = 0))]
     cpu_us_per_io: Option<f64>,
-    /// Operations that were due and not issued when time was over.
+    /// Operations that were due but had not been issued when time was up.
     behind: u64,
     /// What the engine could not use.
     engine_notes: &'a [String],

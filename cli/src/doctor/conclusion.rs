@@ -20,27 +20,29 @@ use crate::trace::{TraceSummary, analyse, close_abandoned_phase};
 
 const READING: &str = "while reading the events of the run";
 
-/// What `--json` prints of an examination. Names stay stable; fields may be added. null means unknown, which is not
-/// zero. Sizes are bytes, times carry their unit in the name.
+/// What `--json` prints for an examination. Names are stable; fields may be added. null means unknown, which is not
+/// zero. Sizes are bytes; times have their unit in the name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DoctorOutput<'a, Summary> {
     #[serde(flatten)]
     run: RunOutput<'a, Summary>,
-    /// What was gathered beside trace and counters: members, collections, operations, host settings, the disk's
-    /// ability (`disk_opinion`: as this run shows it, which all answers use), cost, and what changed since an earlier run.
+    /// What was gathered besides trace and counters: members, collections, operations, host settings, the disk's
+    /// capability (`disk_opinion`: as seen in this run, used by all answers), cost, and what changed since an earlier
+    /// run.
     examination: Option<&'a ExaminationRecord>,
 }
 
-/// The figures of a run as JSON; see `docs/schema/doctor.schema.json`.
+/// The figures of an examined run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExaminedSummary<'a> {
-    /// The whole in one sentence.
+    /// The overall result in one sentence.
     verdict: String,
+    /// Duration of the observation, s; null if there was none.
     #[schemars(range(min = 0))]
     observed_s: Option<f64>,
     /// The tables behind the findings; what could not be answered is null or empty.
     answers: &'a Answers,
-    /// As summary of seekscope/trace/1; null where nothing was traced.
+    /// The trace, as in the summary of seekscope/trace/1; null if nothing was traced.
     trace: Option<TraceSummary<'a>>,
 }
 

@@ -8,110 +8,114 @@ use seekscope_run::{
 };
 use serde::Serialize;
 
-/// How the leaf pages of the files lie, and what that costs a scan.
+/// How the leaf pages of the files are laid out, and what that costs a scan.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LayoutSummary<'a> {
-    /// The data directory, or the lone file.
+    /// The data directory, or the single file.
     path: &'a str,
     state: DataState,
     names: NameSource,
-    /// e.g. 11.3.0; null for a lone file.
+    /// e.g. 11.3.0; null for a single file without its directory.
     wiredtiger_version: Option<&'a str>,
     /// The disk that scans were predicted for.
     predicted_for: &'a str,
-    /// False: a typical disk was assumed.
+    /// False if a typical disk was assumed.
     disk_measured: bool,
-    /// What was named of the directory, e.g. shop.orders; empty: all of it was looked at.
+    /// What was named within the directory, e.g. shop.orders; if empty, all of it was examined.
     named: &'a [String],
-    /// What order would save a scan most first.
+    /// Sorted by the time that order would save a scan, largest first.
     files: Vec<FileSummary<'a>>,
-    /// Of `--watch`: one entry per file and checkpoint.
+    /// With `--watch`: one entry per file and checkpoint.
     history: &'a [LayoutMoment],
 }
 
-/// One file. Figures that it lacks are null.
+/// One file. Missing figures are null.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FileSummary<'a> {
-    /// Of its leaves in `layout.parquet`.
+    /// Also the id of its leaves in `layout.parquet`.
     file_id: u32,
-    /// Relative to the data directory.
+    /// Path relative to the data directory.
     file: &'a str,
-    /// `database.collection`; the table's name, or the collections in it, where there is no MongoDB catalogue.
+    /// `database.collection`; without a MongoDB catalogue, the name of the table or the collections in it.
     namespace: Option<&'a str>,
-    /// The index's name, for indexes.
+    /// The index's name; null for other files.
     index: Option<&'a str>,
-    /// Why it has no figures; null when it has.
+    /// Why there are no figures; null if there are.
     not_measured: Option<&'a str>,
-    /// The checkpoint that was read.
+    /// Name of the checkpoint that was read.
     checkpoint: &'a str,
-    /// When it was taken: Unix time; 0 when unknown.
+    /// When that checkpoint was taken, seconds since 1970; 0 if unknown.
     checkpoint_time_s: u64,
     /// none, snappy, zlib, zstd, lz4 or what the metadata says.
     compressor: &'a str,
     file_bytes: u64,
-    /// Leaves that a scan reads.
+    /// Number of leaves that a scan reads.
     leaf_pages: u64,
     leaf_bytes: u64,
     internal_pages: u64,
     internal_bytes: u64,
-    /// Levels, leaves included: 1 for a tree that is a single leaf.
+    /// Number of levels, leaves included: 1 for a tree that is a single leaf.
     depth: u32,
-    /// Removed by a truncation; scans skip them.
+    /// Number of leaves removed by a truncation; scans skip them.
     deleted_leaf_pages: u64,
-    /// Large keys and values outside the leaves.
+    /// Size of large keys and values outside the leaves; null if unknown.
     overflow_bytes: Option<u64>,
-    /// Free for reuse inside the file.
+    /// Bytes free for reuse inside the file.
     free_bytes: u64,
-    /// Their number.
+    /// Number of free ranges inside the file.
     holes: u64,
     largest_hole_bytes: u64,
-    /// Held by older checkpoints.
+    /// Bytes held by older checkpoints; null if unknown.
     pinned_bytes: Option<u64>,
-    /// To find all this out.
+    /// Bytes read from the file to determine these figures.
     bytes_read: u64,
-    /// In so many reads.
+    /// Number of reads for that.
     reads: u64,
-    /// Walks that had to be begun again because the server moved on.
+    /// Number of walks that had to be started again because the server moved on.
     restarts: u32,
-    /// Of the steps from leaf to leaf in key order, those without a gap.
+    /// Share of the steps from leaf to leaf, in key order, without a gap; null with fewer than two leaves.
     #[schemars(range(min = 0, max = 1))]
     contiguous_share: Option<f64>,
-    /// Those that go on at most 128 KiB further; null with fewer than two leaves.
+    /// Share of these steps that continue at most 128 KiB further; null with fewer than two leaves.
     #[schemars(range(min = 0, max = 1))]
     sequential_share: Option<f64>,
-    /// Those that lead to a leaf that lies before: 0.5 is random.
+    /// Share of these steps that lead to a leaf at a lower offset: 0.5 is random; null with fewer than two leaves.
     #[schemars(range(min = 0, max = 1))]
     backward_share: Option<f64>,
-    /// Of a scan: 1 + the steps that are not sequential.
+    /// Seeks of a scan: 1 + the number of steps that are not sequential; null with fewer than two leaves.
     seeks: Option<u64>,
-    /// Of the same leaves in the order of their offsets.
+    /// Seeks for the same leaves in the order of their offsets.
     seeks_best: Option<u64>,
+    /// Bytes of leaves per seek.
     bytes_per_seek: Option<f64>,
     /// Share of avoidable seeks that are avoided: 1 in order, 0 random.
     #[schemars(range(min = 0, max = 1))]
     score: Option<f64>,
-    /// All figures of the order, with the distributions `run_lengths` (from bytes, runs) and `gaps` (from bytes,
-    /// forward, backward).
+    /// All figures on the order, with the distributions `run_lengths` (from bytes, runs) and `gaps` (from bytes,
+    /// forward, backward); null with fewer than two leaves.
     order: Option<&'a ScanOrder>,
     predicted_scan_s: Option<PredictedScanS>,
-    /// MongoDB's count, approximate after a crash.
+    /// Number of documents by MongoDB's count, approximate after a crash.
     documents: Option<u64>,
+    /// Total size of these documents.
     document_bytes: Option<u64>,
+    /// Where the file lies on the device; null if that could not be determined.
     extents: Option<&'a DeviceExtents>,
     decay: Option<&'a OrderDecay>,
 }
 
-/// A cold scan in key order by one reader, seconds.
+/// Predicted time of a cold scan in key order by one reader, s.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PredictedScanS {
     #[schemars(range(min = 0))]
     pub now: f64,
-    /// A range that the truth of `now` should lie in.
+    /// Lower end of the range that the true value of `now` should lie in.
     #[schemars(range(min = 0))]
     pub now_low: f64,
+    /// Upper end of that range.
     #[schemars(range(min = 0))]
     pub now_high: f64,
-    /// The same leaves rewritten in key order, without holes.
+    /// With the same leaves rewritten in key order, without holes.
     #[schemars(range(min = 0))]
     pub ordered: f64,
     /// After `compact`, which removes holes but hardly changes the order.

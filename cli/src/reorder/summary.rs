@@ -10,79 +10,85 @@ use serde::Serialize;
 
 use crate::layout::{LayoutSummary, PredictedScanS};
 
-/// What `reorder` planned and did. What is not known is null.
+/// What `reorder` planned and did. Unknown values are null.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReorderSummary<'a> {
-    /// `database.collection`; empty where all pending ones were meant and none was.
+    /// `database.collection`; empty if all pending collections were meant and there were none.
     namespace: &'a str,
-    /// natural, or the keys of the index that decides the order.
+    /// natural, or the key pattern of the index that decides the order, as JSON text.
     by: &'a str,
     task: ReorderTask,
     plan: Option<PlanSummary<'a>>,
-    /// The collection's file first, then those of its indexes.
+    /// The layout when the command began: the collection's file first, then those of its indexes. null if the files are
+    /// not on this host or may not be read.
     before: Option<LayoutSummary<'a>>,
-    /// The same after the rewriting and a checkpoint.
+    /// The same after the rewrite and a checkpoint.
     after: Option<LayoutSummary<'a>>,
+    /// null if the run was only a plan, or did not finish.
     done: Option<&'a Reordered>,
-    /// From the command's beginning to the swap.
+    /// Time from the start of the command to the swap, s.
     #[schemars(range(min = 0))]
     elapsed_s: Option<f64>,
-    /// Whether the server took a checkpoint before the second look; false: the layout afterwards may lack the
-    /// newest writes.
+    /// Whether the server was made to take a checkpoint before the layout was examined again; if false, `after` may
+    /// lack the newest writes.
     checkpoint_forced: bool,
-    /// What was found interrupted and what became of it.
+    /// What was found interrupted and what became of it, one sentence each.
     recovered: &'a [String],
 }
 
 /// What would be done, what it takes and what it gains.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PlanSummary<'a> {
-    /// All but worthwhile need `--force` with `--apply`.
+    /// With any verdict except worthwhile, `--apply` needs `--force`.
     verdict: ReorderVerdict,
+    /// Number of documents, by the server's statistics.
     documents: u64,
-    /// As BSON.
+    /// Size of the documents as BSON.
     data_bytes: u64,
-    /// Of the collection's file.
+    /// Size of the collection's file.
     storage_bytes: u64,
     index_bytes: u64,
-    /// `_id`'s among them.
+    /// Number of indexes, the one on `_id` included.
     indexes: u64,
-    /// Of the steps from leaf to leaf, now.
+    /// Share of the steps from leaf to leaf that are sequential now.
     #[schemars(range(min = 0, max = 1))]
     sequential_share: Option<f64>,
-    /// Of a scan, now.
+    /// Seeks of a scan now.
     seeks: Option<u64>,
-    /// The table holds other collections too, and so do these figures.
+    /// True if the table also holds other collections; the figures of the scan then include them.
     shared_table: Option<bool>,
-    /// Of the file, in the page cache now.
+    /// Share of the collection's file that is in the page cache now.
     #[schemars(range(min = 0, max = 1))]
     cached_share: Option<f64>,
     predicted_scan_s: Option<PredictedScanS>,
     gain_s: Option<GainS>,
-    /// Of `predicted_scan_s.now`.
+    /// Gain of a scan as a share of `predicted_scan_s.now`.
     #[schemars(range(min = 0, max = 1))]
     gain_share: Option<f64>,
+    /// Bytes that `compact` would give back.
     compact_frees_bytes: Option<u64>,
-    /// Of `--by` an index: how many leaves a query reads that follows it.
+    /// How many leaves a query reads that follows the index given with `--by`; null for natural order.
     clustering: Option<&'a Clustering>,
     writes: Option<&'a WriteRate>,
     lasts: Option<&'a OrderLasts>,
     space: &'a ReorderSpace,
+    /// null if the layout is unknown.
     time_s: Option<TimeS>,
     blocking: &'a ReorderBlocking,
 }
 
-/// What order saves, seconds.
+/// Time that ordering saves, s.
 #[derive(Debug, Serialize, JsonSchema)]
 struct GainS {
+    /// Saved for each cold scan.
     #[schemars(range(min = 0))]
     scan: f64,
-    /// An index build reads the same leaves in the same order.
+    /// Saved for each index build: the same, as it reads the same leaves in the same order.
     #[schemars(range(min = 0))]
     index_build: f64,
 }
 
-/// What the steps are expected to take, seconds.
+/// Expected duration of each step, s.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TimeS {
     #[schemars(range(min = 0))]
@@ -91,11 +97,10 @@ struct TimeS {
     check: f64,
     #[schemars(range(min = 0))]
     indexes: f64,
-    /// Bringing over what others write meanwhile; null: their writes to the collection are not known, or it never
-    /// ends.
+    /// Applying what others write meanwhile; null if their writes to the collection are unknown, or if it never ends.
     #[schemars(range(min = 0))]
     catch_up: Option<f64>,
-    /// Others write to the collection at least as fast as it can be brought over.
+    /// True if others write to the collection at least as fast as their writes can be applied.
     catch_up_never_ends: bool,
     #[schemars(range(min = 0))]
     total: f64,

@@ -11,21 +11,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::load_model;
 
-/// The device model's answer for the accesses that are played.
+/// The device model's prediction for the accesses that are played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
     /// The run that holds the model.
     pub run: String,
-    /// The disk that it was made on.
+    /// The disk that the model describes.
     pub disk: String,
+    /// Largest relative deviation of a measured read size from the model's line.
     #[schemars(range(min = 0))]
     pub fit_error: f64,
-    /// With the recorded time between the calls.
+    /// Predicted time with the recorded time between calls.
     pub as_recorded_ns: u64,
-    /// Without any.
+    /// Predicted time without any time between calls.
     pub without_think_time_ns: u64,
-    /// At the speed of the replay: what its elapsed time is to be compared with.
+    /// Predicted time at the speed of the replay, to be compared with its elapsed time.
     pub at_this_speed_ns: u64,
+    /// Bytes requested from the device, read-ahead included.
     pub device_bytes: u64,
     /// What the prediction leaves out, in sentences for people.
     pub not_modelled: Vec<String>,

@@ -16,7 +16,7 @@ use crate::exit::Usage;
 pub struct PlayedFile {
     pub file_id: u32,
     pub path: String,
-    /// 0 when unknown.
+    /// Size of the file; 0 if unknown.
     pub size_bytes: u64,
     pub reads: u64,
     pub read_bytes: u64,

@@ -12,7 +12,7 @@ use super::selection::PlayedFile;
 use super::target::TargetFacts;
 use crate::exit::Usage;
 
-/// How a replay ended, as far as its figures go; why is the run's own outcome.
+/// How a replay ended, as far as its figures are concerned; the reason is given with the run's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
@@ -28,11 +28,11 @@ pub enum EndKind {
 pub struct ReplaySummary {
     /// The recorded run, for people.
     pub recording: String,
-    /// Whose events were played, in the order of their regions on the target.
+    /// The files whose events were played, in the order of their regions on the target.
     #[schemars(length(min = 1))]
     pub files: Vec<PlayedFile>,
     pub target: TargetFacts,
-    /// Recorded seconds per played second; null: nothing was waited for.
+    /// Recorded seconds per played second; null if the replay ran without waiting.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub speed: Option<f64>,
     /// "closed" or "open".

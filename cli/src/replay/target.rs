@@ -26,7 +26,7 @@ const ALIGNMENT_BYTES: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
-    /// It existed, and is only read.
+    /// A file that existed already and is only read.
     File,
     Copy,
     Created,
@@ -38,16 +38,16 @@ pub struct TargetFacts {
     pub kind: TargetKind,
     /// The file that existed or was copied; the directory of one that was created.
     pub path: String,
-    /// Where the played file lies.
+    /// Directory of the file that is played on.
     pub directory: String,
     pub bytes: u64,
-    /// A copy that shared its blocks with the original at first (reflink).
+    /// Whether it is a copy that shared its blocks with the original at first (reflink).
     pub shared_blocks: bool,
-    /// Nothing was evicted before it began.
+    /// Whether nothing was evicted from the page cache before the replay began.
     pub warm: bool,
-    /// So much of it was in the page cache when it began; null when unknown.
+    /// Bytes of it that were in the page cache when the replay began; null if unknown.
     pub resident_bytes: Option<u64>,
-    /// Whether direct I/O is real here; null where none was asked for.
+    /// Whether direct I/O is real here; null if none was requested.
     pub direct: Option<DirectFacts>,
     pub surroundings: Surroundings,
 }

@@ -20,18 +20,18 @@ use crate::exit::Usage;
 use crate::output;
 use crate::progress::Progress;
 
-/// What `--json` prints of an export. Names stay stable; fields may be added.
+/// What `--json` prints for an export. Names are stable; fields may be added.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExportOutput {
-    /// Name and version of this form.
+    /// Name and version of this format.
     schema: String,
     command: &'static str,
     #[schemars(extend("const" = "ok"))]
     outcome: Outcome,
-    /// The run whose events they are.
+    /// The run whose events were exported.
     run_dir: String,
     summary: ExportSummary,
-    /// None: an export concludes nothing.
+    /// Always empty: an export draws no conclusions.
     findings: [Finding; 0],
 }
 
@@ -39,9 +39,9 @@ pub struct ExportOutput {
 struct ExportSummary {
     /// The file written.
     output: String,
-    /// Written.
+    /// Number of events written.
     events: u64,
-    /// Which the format cannot hold.
+    /// Number of events that the format cannot hold.
     left_out: u64,
 }
 

@@ -145,21 +145,21 @@ fn end(session: &mut Session, ended: &Result<()>) -> Result<()> {
     session.save()
 }
 
-/// What `--json` prints of an import; of the run that it makes, `report` prints what `trace` does. Names stay stable;
-/// fields may be added.
+/// What `--json` prints for an import; for the run that it makes, `report` prints what it prints for `trace`. Names are
+/// stable; fields may be added.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ImportOutput<'a> {
-    /// Name and version of this form.
+    /// Name and version of this format.
     schema: String,
     command: &'static str,
-    /// partial: a signal ended it early.
+    /// partial if a signal ended the import early.
     outcome: Outcome,
     /// The run that was made.
     run_dir: String,
     summary: ImportFigures<'a>,
-    /// What such a trace does not tell, why, and what does.
+    /// What such a trace cannot show, why, and what can.
     limitations: &'a [Limitation],
-    /// None: an import concludes nothing.
+    /// Always empty: an import draws no conclusions.
     findings: [Finding; 0],
 }
 
@@ -169,14 +169,14 @@ struct ImportFigures<'a> {
     format: &'static str,
     #[schemars(range(min = 1))]
     lines: u64,
-    /// Events in the text; what its tool lost is unknown.
+    /// Number of events in the text; what its tool lost is unknown.
     #[schemars(range(min = 1))]
     seen: u64,
     #[schemars(range(min = 1))]
     written: u64,
     #[schemars(extend("const" = 0))]
     lost: u64,
-    /// Lines that made no event, by reason.
+    /// Lines that produced no event, by reason.
     skipped: Vec<SkippedLines<'a>>,
 }
 

@@ -11,33 +11,34 @@ use serde::Serialize;
 
 use crate::latency::LatencyUs;
 
-/// What was asked of the files and of their disks. Quantiles of latencies are within 0.8 %.
+/// Calls on files, and requests to their disks. Quantiles of latencies are within 0.8 %.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TraceSummary<'a> {
-    /// From the first event to the end of the last.
+    /// Time from the first event to the end of the last, s.
     #[schemars(range(min = 0))]
     duration_s: f64,
-    /// `written` + `lost` + `overwritten`.
+    /// Number of events seen: `written` + `lost` + `overwritten`; null if unknown, as in a truncated trace.
     seen: Option<u64>,
     written: Option<u64>,
+    /// Number of events lost; null if unknown, as in a truncated trace.
     lost: Option<u64>,
-    /// Events of a flight recorder that gave way to newer ones.
+    /// Events of a flight recorder that were replaced by newer ones; null if unknown, as in a truncated trace.
     overwritten: Option<u64>,
-    /// True: the run was killed before the trailer was written.
+    /// True if the run was killed before the trailer was written.
     truncated: Option<bool>,
     #[schemars(range(min = 0))]
     cost_ns_per_event: Option<f64>,
-    /// What the kernel programs hang on: tp_btf, tracepoint, …
+    /// What the kernel programs are attached to: tp_btf, tracepoint, …
     backend: Option<&'a str>,
-    /// Filters and sampling in the kernel, for people. What they let pass by is not in `seen`.
+    /// Filters and sampling in the kernel, for people. What they dropped is not in `seen`.
     filters: Option<&'a [String]>,
     /// What was traced, and what not and why.
     coverage: Option<&'a [TraceCoverage]>,
-    /// All requests of the disks that hold the traced files, by what they are for, counted when issued; recorded are
-    /// those for the traced files; null where the whole disk was recorded, or no disk.
+    /// All requests to the disks that hold the traced files, by cause, counted when issued; only those for the traced
+    /// files are recorded as events. null if the whole disk was recorded, or no disk.
     requests_counted: Option<&'a [CountedRequests]>,
-    /// Events of an earlier version whose latency is a lower bound (4.29 s); if there are any, the longest latencies
-    /// and their sums are lower bounds, too.
+    /// Events recorded by an earlier version whose latency is a lower bound (4.29 s); if there are any, the longest
+    /// latencies and the sums of latencies are lower bounds too.
     latencies_cut_off: u64,
     reads: u64,
     read_bytes: u64,
@@ -49,20 +50,21 @@ pub struct TraceSummary<'a> {
     sync_latency_us: Option<LatencyUs>,
     cache: CacheCounts,
     queue_depth: QueueDepthSummary,
-    /// Most bytes read first, then most bytes written.
+    /// Sorted by bytes read, then by bytes written, largest first.
     files: Vec<FileSummary<'a>>,
     roles: Vec<RoleSummary>,
-    /// The device layer, never added to calls: recorded requests; empty when there were none.
+    /// Recorded requests by disk, never added to the calls; empty if there were none.
     disks: Vec<DiskSummary>,
 }
 
 /// Calls or requests under way at once.
 #[derive(Debug, Serialize, JsonSchema)]
 struct QueueDepthSummary {
+    /// Mean over the time with at least one under way; 0 if there was none.
     #[schemars(range(min = 0))]
     mean_while_busy: f64,
     max: u64,
-    /// With at least one under way.
+    /// Time with at least one under way, s.
     #[schemars(range(min = 0))]
     busy_s: f64,
 }
@@ -85,23 +87,26 @@ struct FileSummary<'a> {
     syncs: u64,
     /// Calls that failed.
     errors: u64,
-    /// Of the reads; of a file that is only written, of the writes; null without a call at a known offset.
+    /// Pattern of the reads, or of the writes for a file that is only written; null without a call at a known offset.
     pattern: Option<PatternKind>,
     direction: Option<Direction>,
-    /// Share of steps that go on where the last access ended, or at most 128 KiB further.
+    /// Share of steps that continue where the last access ended, or at most 128 KiB further.
     #[schemars(range(min = 0, max = 1))]
     sequential_share: Option<f64>,
-    /// Share of steps that go on exactly where the last access ended.
+    /// Share of steps that continue exactly where the last access ended.
     #[schemars(range(min = 0, max = 1))]
     contiguous_share: Option<f64>,
-    /// Share of the bytes that had been transferred before in the trace.
+    /// Share of the bytes that had been transferred earlier in the trace.
     #[schemars(range(min = 0, max = 1))]
     reread_share: Option<f64>,
+    /// Number of sequential streams that take turns; 1 if there is one, or none.
     interleaved_streams: Option<u64>,
+    /// Number of different bytes of the file that were transferred.
     distinct_bytes: Option<u64>,
+    /// Pattern of the writes; null without a write at a known offset.
     write_pattern: Option<PatternKind>,
     cache: CacheCounts,
-    /// Of the reads that can tell.
+    /// Share of the reads with known outcome that were in the page cache; null if there were none.
     #[schemars(range(min = 0, max = 1))]
     hit_share: Option<f64>,
     read_latency_us: Option<LatencyUs>,
@@ -109,12 +114,13 @@ struct FileSummary<'a> {
     miss_latency_us: Option<LatencyUs>,
     write_latency_us: Option<LatencyUs>,
     sync_latency_us: Option<LatencyUs>,
-    /// Sent to the block layer by the reading threads, read-ahead included.
+    /// Bytes that the reading threads sent to the block layer for reading, read-ahead included.
     device_read_bytes: u64,
-    /// Of block requests on the file; null when these were not traced.
+    /// Bytes of block requests that read from the file; null if block requests were not traced.
     disk_read_bytes: Option<u64>,
+    /// Bytes of block requests that wrote to the file; null if block requests were not traced.
     disk_write_bytes: Option<u64>,
-    /// `disk_read_bytes` over `read_bytes`; null when either is unknown or nothing was read.
+    /// `disk_read_bytes` divided by `read_bytes`; null if either is unknown or nothing was read.
     #[schemars(range(min = 0))]
     read_amplification: Option<f64>,
 }
@@ -136,7 +142,7 @@ struct RoleSummary {
 /// One disk.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DiskSummary {
-    /// major:minor.
+    /// Device number, as major:minor.
     device: String,
     reads: RequestsSummary,
     writes: RequestsSummary,

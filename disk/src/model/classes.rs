@@ -19,7 +19,7 @@ pub struct ClassCost {
     pub class: &'static str,
     pub accesses: u64,
     pub bytes: u64,
-    /// From issue to completion, all streams added up; think time is not in it.
+    /// Time from issue to completion, summed over all streams, without think time.
     pub elapsed_ns: u64,
 }
 

@@ -9,18 +9,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Skipped {
-    /// Writes, and syncs, on a target that is only read.
+    /// Writes, on a target that is only read.
     pub writes: u64,
+    /// Syncs, on a target that is only read.
     pub syncs: u64,
-    /// Where they were made is not known.
+    /// Calls at an unknown offset.
     pub unknown_offset: u64,
-    /// They moved no bytes: reads at the end of the file.
+    /// Calls that moved no bytes: reads at the end of the file.
     pub empty: u64,
-    /// Longer than 64 MiB.
+    /// Calls longer than 64 MiB.
     pub too_long: u64,
-    /// `sync_file_range`.
+    /// Calls of `sync_file_range`.
     pub other: u64,
-    /// They had failed when they were recorded, by reads, writes and syncs.
+    /// Calls that had failed when they were recorded: reads, writes and syncs.
     pub failed: [u64; 3],
 }
 
@@ -43,12 +44,12 @@ impl Skipped {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adjusted {
-    /// They lay beyond the target's end, and are played at an offset within it.
+    /// Operations beyond the target's end, played at an offset within it.
     pub wrapped: u64,
-    /// They were longer than the target.
+    /// Operations longer than the target.
     pub shortened: u64,
-    /// They should have been direct, but their offset or length does not allow it: played through
-    /// the page cache.
+    /// Operations that should have been direct, but whose offset or length does not allow it:
+    /// played through the page cache.
     pub unaligned: u64,
     /// Faults on mapped memory, played as reads.
     pub faults: u64,
@@ -58,13 +59,14 @@ pub struct Adjusted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordedCache {
+    /// Reads that found their bytes in the page cache.
     pub hits: u64,
     pub misses: u64,
-    /// For pages that someone else was reading.
+    /// Reads that waited for pages that another reader was already fetching.
     pub waited: u64,
     pub direct: u64,
     pub unknown: u64,
-    /// Sent to the disk by these reads, read-ahead included.
+    /// Bytes that these reads requested from the disk, read-ahead included.
     pub device_read_bytes: u64,
 }
 
@@ -88,17 +90,17 @@ impl RecordedCache {
 #[serde(default)]
 pub struct PlanFacts {
     pub operations: u64,
-    /// Of these, bytes that are written.
+    /// Bytes that these operations write.
     pub write_bytes: u64,
     pub recorded_threads: u64,
-    /// Threads that play: one per recorded thread, several for one that had several requests in
+    /// Threads that play: one per recorded thread, or several for one that had several requests in
     /// flight (io_uring, libaio).
     #[schemars(range(min = 1, max = 256))]
     pub threads: u64,
     /// Recorded threads, or lanes of one, that had to share a playing thread with another that was
     /// busy at the same time.
     pub folded: u64,
-    /// From the first start to the last end, as recorded.
+    /// Recorded time from the first start to the last end.
     pub span_ns: u64,
     pub skipped: Skipped,
     pub adjusted: Adjusted,

@@ -5,19 +5,19 @@ use schemars::JsonSchema;
 use seekscope_run::{LatencySummary, latency_of_any};
 use serde::{Deserialize, Serialize};
 
-/// One side's figures of one kind of operation.
+/// Figures for one kind of operation, of the recording or of the replay.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Side {
     /// Operations that succeeded and were played.
     pub count: u64,
-    /// Those that failed. Of the recording: they are not played.
+    /// Operations that failed; those that failed in the recording are not played.
     pub errors: u64,
     pub bytes: u64,
-    /// From the call to its end; `None` where there were none.
+    /// Time from the call to its end; null if there were no operations.
     #[serde(deserialize_with = "latency_of_any")]
     pub latency: Option<LatencySummary>,
-    /// From the intended start (open loops with a speed).
+    /// Time from the intended start to the end (open loops with a speed); absent otherwise.
     #[serde(
         deserialize_with = "latency_of_any",
         skip_serializing_if = "Option::is_none"
@@ -25,7 +25,7 @@ pub struct Side {
     pub response: Option<LatencySummary>,
 }
 
-/// Latencies here as multiples of the recorded ones; both count from the call.
+/// Latencies of the replay as multiples of the recorded ones; both count from the call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyRatios {
     pub mean: f64,
@@ -56,11 +56,11 @@ impl LatencyRatios {
     }
 }
 
-/// A kind of operation, recorded and played.
+/// One kind of operation, as recorded and as played.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OperationComparison {
-    /// Of the operations that were played.
+    /// The recorded figures of the operations that were played.
     pub recorded: Side,
     pub replayed: Side,
     pub ratio: Option<LatencyRatios>,
@@ -83,31 +83,33 @@ impl OperationComparison {
     }
 }
 
-/// What a replay came to.
+/// The results of a replay.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ReplayOutcome {
     pub reads: OperationComparison,
     pub writes: OperationComparison,
     pub syncs: OperationComparison,
-    /// From the first operation's start to the last one's end, of those that were played; ns.
+    /// Recorded time from the start of the first operation to the end of the last, of those that
+    /// were played, ns.
     pub recorded_elapsed_ns: u64,
-    /// From the beginning to the last operation's end, ns.
+    /// Time from the start of the replay to the end of the last operation, ns.
     pub elapsed_ns: u64,
-    /// Operations of all kinds per second of the recorded time; 0 where nothing was played.
+    /// Played operations of all kinds per second of the recorded time; 0 if nothing was played.
     #[schemars(range(min = 0))]
     pub recorded_per_s: f64,
-    /// The same of the time here.
+    /// The same operations per second of the replay.
     #[schemars(range(min = 0))]
     pub per_s: f64,
-    /// Operations whose thread was still busy with the one before when they were due (open loops
+    /// Operations whose thread was still busy with the previous one when they were due (open loops
     /// with a speed).
     pub late_starts: u64,
-    /// The longest such delay.
+    /// The longest such delay, ns.
     pub latest_start_ns: u64,
-    /// What this process had the disk read meanwhile (`/proc/self/io`), read-ahead included.
+    /// Bytes that this process made the disk read meanwhile (`/proc/self/io`), read-ahead included;
+    /// null if unknown.
     pub device_read_bytes: Option<u64>,
-    /// Share (0..=1) of the time in which some task of the host waited for I/O.
+    /// Share of the time, 0 to 1, in which some task of the host waited for I/O; null if unknown.
     #[schemars(range(min = 0, max = 1))]
     pub io_pressure: Option<f64>,
     #[schemars(range(min = 0))]

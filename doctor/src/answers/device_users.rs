@@ -19,7 +19,7 @@ const USERS_MAX: usize = 50;
 /// The use of one file by one kind of thread in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUser {
-    /// Empty where only the server's counters are known.
+    /// Path of the file; empty if only the server's counters are known.
     pub path: String,
     pub role: FileRole,
     /// `database.collection` or `database.collection/index`.
@@ -34,11 +34,11 @@ pub struct DeviceUser {
     pub device_bytes_per_s: f64,
     /// Time that threads waited in these calls, s per s of observation: 1 is one thread all the time.
     pub waiting_s_per_s: f64,
-    /// Share (0..=1) of the disk's time that these calls took, by the device model; `None` without one.
+    /// Share (0 to 1) of the disk's time that these calls took, by the device model; null without one.
     pub device_time_share: Option<f64>,
     pub pattern: Option<PatternKind>,
     pub sequential_share: Option<f64>,
-    /// 0 where only the server's counters are known.
+    /// 0 if only the server's counters are known.
     pub p50_ns: u64,
     pub p99_ns: u64,
 }

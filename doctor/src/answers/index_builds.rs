@@ -17,9 +17,9 @@ pub struct IndexBuildAnswer {
     /// The key pattern as JSON text.
     pub keys: String,
     pub documents: u64,
-    /// [`seekscope_run::Disk::label`].
+    /// The disk, as a text such as "plain disk" ([`seekscope_run::Disk::label`]).
     pub disk: String,
-    /// Reads were throttled by the kernel: the figures are not those of this disk.
+    /// True if reads were throttled by the kernel: the figures are not those of this disk.
     pub emulated: bool,
     /// How much of the data files was cached before the first build.
     pub page_cache_before: Option<CacheState>,
@@ -27,7 +27,7 @@ pub struct IndexBuildAnswer {
     #[schemars(length(min = 1), inner(range(min = 0)))]
     pub build_s: Vec<f64>,
     /// Comparison with the first collection with as many documents on which the same index was built on this
-    /// disk; `None` for that collection itself, and where there is none.
+    /// disk; null for that collection itself, and if there is none.
     pub against: Option<AgainstBuild>,
 }
 

@@ -46,7 +46,7 @@ pub struct MemoryAnswer {
     pub points: Vec<MemoryPoint>,
     /// How it was calculated, its error and the source of the method.
     pub method: String,
-    /// Largest expected error of the miss ratio, 0..1.
+    /// Largest expected error of the miss ratio, 0 to 1.
     pub error: f64,
 }
 

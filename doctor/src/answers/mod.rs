@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::Evidence;
 use crate::claims::Waited;
 
-/// The tables behind the findings. What could not be answered is `None` or empty.
+/// The tables behind the findings. What could not be answered is null or empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answers {

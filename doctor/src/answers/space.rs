@@ -27,15 +27,14 @@ pub struct SpaceAnswer {
     pub name: String,
     pub file_bytes: u64,
     pub free_bytes: u64,
-    /// Free bytes at the end of the file, which can simply be truncated; `None` where unknown.
+    /// Free bytes at the end of the file, which can simply be truncated; null if unknown.
     pub free_at_end_bytes: Option<u64>,
-    /// What `compact` can give back at best; WiredTiger gives up where less than 20 % of the file is free in
-    /// its first 80 % and less than 10 % in its first 90 %. `None` where it would do nothing or that is
-    /// unknown.
+    /// Bytes that `compact` can give back at best; WiredTiger gives up if less than 20 % of the file is free in
+    /// its first 80 % and less than 10 % in its first 90 %. null if it would do nothing or that is unknown.
     pub compact_gives_bytes: Option<u64>,
-    /// Would `compact` begin at all? `None` where unknown.
+    /// Whether `compact` would begin at all; null if unknown.
     pub compact_begins: Option<bool>,
-    /// What a rewrite (`reorder`, resync) gives back.
+    /// Bytes that a rewrite (`reorder`, resync) gives back.
     pub rewrite_gives_bytes: u64,
     /// One sentence for people.
     pub advice: String,

@@ -9,7 +9,7 @@ const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["query", "getmore"];
 const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
 
-/// Work per second of the observation; `None` where nothing reports it.
+/// Work per second of the observation; null where nothing reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkAnswer {

@@ -23,7 +23,7 @@ use strum::{IntoStaticStr, VariantArray};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ThreadRole {
-    /// Answers clients, builds indexes: someone waits for it.
+    /// Serves clients or builds indexes: someone waits for it.
     Application,
     /// Makes room in the cache.
     Eviction,

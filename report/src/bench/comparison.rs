@@ -76,22 +76,22 @@ pub enum Method {
 pub struct Against {
     /// This side's figure divided by the first's.
     pub ratio: f64,
-    /// `None` if there is only one measurement each, without seconds; always `None` for sizes.
+    /// null if there is only one measurement each, without seconds; always null for sizes.
     pub comparison: Option<RatioComparison>,
     pub method: Option<Method>,
 }
 
-/// One figure of all sides.
+/// One quantity, for all sides.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
     /// The work, e.g. "ycsb-a", "ycsb-a, load".
     pub work: String,
-    /// Empty for the step as a whole.
+    /// Name of the operation; empty for the step as a whole.
     pub operation: String,
     pub measure: Measure,
-    /// Median of the repetitions, one per side.
+    /// Median of the repetitions, one per side; null if the side has no such figure.
     pub values: Vec<Option<f64>>,
-    /// One per side after the first.
+    /// Comparison with the first side, one per side after the first.
     pub against_first: Vec<Option<Against>>,
 }
 

@@ -87,10 +87,11 @@ impl SecondPoint {
 /// The device model's prediction for an order of blocks, beside the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OrderPrediction {
-    /// A [`seekscope_run::DiskStep::name`], or any other name.
+    /// Name of the step that measured it ([`seekscope_run::DiskStep::name`]), or any other name.
     pub name: String,
-    /// Blocks per second.
+    /// Measured blocks per second.
     pub measured_per_s: f64,
+    /// Predicted blocks per second.
     pub predicted_per_s: f64,
 }
 

@@ -77,6 +77,7 @@ struct DuelSummary<'a> {
     /// Lower end of its 95 % interval.
     #[schemars(extend("exclusiveMinimum" = 0))]
     low: Option<f64>,
+    /// Upper end of its 95 % interval.
     #[schemars(extend("exclusiveMinimum" = 0))]
     high: Option<f64>,
     pairs: u64,

@@ -40,7 +40,7 @@ pub struct CheckpointAnswer {
     pub median_s: f64,
     #[schemars(range(min = 0))]
     pub longest_s: f64,
-    /// The last had not ended when the observation did: its full duration is unknown.
+    /// True if the last one had not ended when the observation did: its full duration is unknown.
     pub last_is_under_way: bool,
     /// A message where trace and counters differ, with both figures.
     pub disagreement: Option<String>,

@@ -33,17 +33,18 @@ pub struct DeviceLoad {
     pub queue_depth: f64,
     /// Requests of this size per second that the disk can serve according to the model, at the best depth.
     pub able_requests_per_s: Option<f64>,
-    /// Mean ratio of used to possible, 0..: of requests or of bytes, whichever is nearer its limit.
+    /// Mean ratio of used to possible load, from 0: of requests or of bytes, whichever is nearer its limit.
     pub utilisation: Option<f64>,
     /// The same for the busiest second.
     pub peak_utilisation: Option<f64>,
-    /// The capability was measured, not assumed from a typical disk.
+    /// Whether the capability was measured, not assumed from a typical disk.
     pub ability_measured: bool,
     /// What the capability is based on: "measured", "as seen in this run", "of a typical disk".
     pub ability_basis: String,
-    /// Share (0..=1) of the disk's bytes that the examined server caused.
+    /// Share (0 to 1) of the disk's bytes that the examined server caused.
     pub server_share: Option<f64>,
-    /// The limit that flattened the load: "cgroup read IOPS 150/s", "volume's 3,000 IOPS"; `None`: none seen.
+    /// The limit that flattened the load: "cgroup read IOPS 150/s", "volume's 3,000 IOPS"; null if none was
+    /// seen.
     pub ceiling: Option<String>,
 }
 

@@ -18,13 +18,15 @@ pub(super) use difference::difference;
 #[serde(default)]
 pub struct MemberAnswer {
     pub name: String,
+    /// The shard it belongs to; null outside a sharded cluster.
     pub shard: Option<String>,
     pub state: MemberState,
+    /// Why it could not be queried; null if it was.
     pub not_asked: Option<String>,
     pub version: String,
-    /// (name with unit, value) in the same order for every member; `None`: not known of this one.
+    /// (name with unit, value) in the same order for every member; the value is null if not known for this one.
     pub figures: Vec<(String, Option<f64>)>,
-    /// (option or parameter, value) of those that differ between members.
+    /// (option or parameter, value) for those that differ between members.
     pub differing_settings: Vec<(String, String)>,
 }
 

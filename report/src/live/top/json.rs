@@ -14,8 +14,8 @@ use super::{Order, TopControls, TopFrame, body};
 
 const SCHEMA: &str = "seekscope/top/1";
 
-/// One such object per line and period. Names are stable; fields may be added. null means unknown, which is
-/// not zero. Rates are means since the last period; times have their unit in the name.
+/// One such object is printed per period, on one line. Names are stable; fields may be added. null means
+/// unknown, which is not zero. Rates are means since the last period; times have their unit in the name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TopOutput<'a> {
     /// Name and version of this format.
