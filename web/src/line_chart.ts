@@ -36,9 +36,14 @@ export function lineChart(root: HTMLElement, data: LineData): Drawing {
       });
     },
     tip: (index) => {
-      const known = data.lines.filter((line) => line.values[index] != null);
-      if (known.length === 0) return [];
-      const said = known.map((line) => line.notes?.[index] || `${line.label}: ${y.text(line.values[index]!)}`);
+      // Several values may share a position.
+      const here = data.xs.flatMap((at, i) => (at === data.xs[index] ? [i] : []));
+      const said = here.flatMap((i) =>
+        data.lines
+          .filter((line) => line.values[i] != null)
+          .map((line) => line.notes?.[i] || `${line.label}: ${y.text(line.values[i]!)}`),
+      );
+      if (said.length === 0) return [];
       const place = data.groups ? data.groups[Math.floor(data.xs[index]!)]! : x.text(data.xs[index]!);
       return [data.x_name ? `${data.x_name} ${place}` : place, ...said, ...marksNear(data, index)];
     },

@@ -45,6 +45,16 @@ pub(crate) enum Scale {
     Groups,
 }
 
+impl Scale {
+    /// Returns the scale of any number, logarithmic or not.
+    pub(crate) fn value(is_logarithmic: bool) -> Self {
+        match is_logarithmic {
+            true => Self::ValueLog,
+            false => Self::Value,
+        }
+    }
+}
+
 /// A chart of lines over one axis.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LineChart {
@@ -148,18 +158,23 @@ impl Line {
         }
     }
 
-    /// Returns marks in place of a line, each with its text; names in `notes` need not be made visible yet.
+    /// Returns marks in place of a line, each with its value and its text; names in the texts need not be made
+    /// visible yet.
     pub(crate) fn marked(
         (shape, colour): (Shape, usize),
         label: &str,
-        values: Vec<Option<f64>>,
-        notes: Vec<String>,
+        marks: impl IntoIterator<Item = Option<(f64, String)>>,
     ) -> Self {
+        let marks = marks.into_iter().map(Option::unzip);
+        let (values, notes): (Vec<_>, Vec<Option<String>>) = marks.unzip();
+        let notes = notes
+            .into_iter()
+            .map(|note| visible(&note.unwrap_or_default()));
         Self {
             shape: Some(shape),
             colour,
             dashed: false,
-            notes: notes.iter().map(|note| visible(note)).collect(),
+            notes: notes.collect(),
             ..Self::numbered(0, label, values)
         }
     }

@@ -4,7 +4,7 @@
 //! without scripts still shows all numbers. See `html::shell` for how a page is kept safe.
 
 use maud::{Markup, html};
-use seekscope_run::{Finding, RunDocument};
+use seekscope_run::RunDocument;
 
 use super::drawing::{Chart, Content, Figure, Places, PlacesKind};
 use super::{Block, Data, Drawing, Folded, Page, Section};
@@ -137,15 +137,14 @@ impl Renderer {
                 }
             }
             Block::Beside(blocks) => {
-                let blocks: Vec<Markup> =
-                    blocks.into_iter().map(|block| self.block(block)).collect();
-                html! { div.charts { @for block in &blocks { (block) } } }
+                let blocks = self.blocks(blocks);
+                html! { div.charts { (blocks) } }
             }
             Block::Group(blocks) => {
                 let blocks = self.blocks(blocks);
                 html! { div { (blocks) } }
             }
-            Block::Findings(findings, first) => findings_from(&findings, first),
+            Block::Findings(findings, first) => ranked(&findings, first),
             Block::Copy(heading, lines) => html! {
                 h3 { (heading) }
                 // Each line is an element of its own: control characters are made visible, and line breaks between
@@ -248,10 +247,6 @@ impl Renderer {
         self.data.phases.push(places.figures);
         markup
     }
-}
-
-fn findings_from(findings: &[Finding], first: usize) -> Markup {
-    html! { @if !findings.is_empty() { (ranked(findings, first)) } }
 }
 
 #[cfg(test)]

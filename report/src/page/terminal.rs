@@ -16,15 +16,13 @@ const INDENT: &str = "  ";
 const FINDING_INDENT: &str = "   ";
 
 /// Renders blocks, `width` characters wide, and what the run could not measure. Lines to be copied are never
-/// broken; control characters in names are shown, not executed.
+/// broken. Control characters in names are shown, not executed, and a line break in one starts no line.
 pub fn text(document: &RunDocument, blocks: &[Block], width: u16) -> String {
-    let mut text = text_of(blocks, width, "");
-    let missing = limitations(document);
-    if !missing.is_empty() {
-        text.push_str("\n\n");
-        text.push_str(&crate::terminal::visible(&missing));
-    }
-    text.trim().to_string() + "\n"
+    let shown = text_of(blocks, width, "");
+    let missing = crate::terminal::visible(&limitations(document));
+    let parts = [shown.as_str(), missing.trim_end()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n") + "\n"
 }
 
 /// Renders blocks without what could not be measured.
@@ -65,14 +63,12 @@ fn block_text(block: &Block, width: u16, indent: &str) -> String {
             text_of(&section.blocks, width, indent)
         }
         Block::Section(section) => under(&section.heading.to_uppercase(), &section.blocks, width),
-        Block::Part(heading, blocks) => under(&one_line(heading), blocks, width),
+        Block::Part(heading, blocks) => under(&visible(heading), blocks, width),
         Block::Sentence(text) | Block::Note(text) | Block::Warning(_, text) => {
-            wrapped(&one_line(text), width, indent)
+            wrapped(&visible(text), width, indent)
         }
         Block::List(items) => {
-            let items = items
-                .iter()
-                .map(|item| format!("{indent}{}", hanging(item, width)));
+            let items = items.iter().map(|item| hanging(item, width, indent));
             items.collect::<Vec<_>>().join("\n")
         }
         Block::Table(table) => table_text(&table.on_one_line(), width),
@@ -86,7 +82,7 @@ fn block_text(block: &Block, width: u16, indent: &str) -> String {
         Block::Copy(heading, lines) => {
             let lines: Vec<String> = lines
                 .iter()
-                .map(|line| format!("{INDENT}{}", one_line(line)))
+                .map(|line| format!("{INDENT}{}", visible(line)))
                 .collect();
             format!("{heading}:\n{}", lines.join("\n"))
         }
@@ -104,33 +100,27 @@ fn under(heading: &str, blocks: &[Block], width: u16) -> String {
 }
 
 fn finding_text(finding: &Finding, number: usize, width: u16) -> String {
-    let mut lines = vec![hanging(&format!("{number}. {}", finding.title), width)];
+    let mut lines = vec![hanging(&format!("{number}. {}", finding.title), width, "")];
     if is_boilerplate(finding) {
         return lines.remove(0);
     }
     let evidence = finding.evidence.iter().take(EVIDENCE);
-    lines.extend(evidence.map(|sentence| wrapped(&one_line(sentence), width, FINDING_INDENT)));
+    lines.extend(evidence.map(|sentence| wrapped(&visible(sentence), width, FINDING_INDENT)));
     let gain = wording::expected(finding).map(|gain| format!("Gain: {gain}."));
     let confidence = known(&finding.confidence).map(|word| format!("Confidence: {word}."));
     let risk = known(&finding.risk).map(|risk| format!("Risk: {risk}"));
     let worth: Vec<String> = [gain, confidence, risk].into_iter().flatten().collect();
-    lines.push(wrapped(&one_line(&worth.join(" ")), width, FINDING_INDENT));
+    lines.push(wrapped(&visible(&worth.join(" ")), width, FINDING_INDENT));
     let command = finding.command.lines();
     lines.extend(command.map(|line| format!("{FINDING_INDENT}$ {}", visible(line))));
     lines.retain(|line| !line.trim().is_empty());
     lines.join("\n")
 }
 
-/// Wraps text so that the first line begins at the margin, the others under the text after the number.
-fn hanging(text: &str, width: u16) -> String {
-    wrapped(&one_line(text), width, FINDING_INDENT)
-        .trim_start()
-        .to_string()
-}
-
-/// Makes line breaks in a name visible, so that it cannot start a line of its own.
-fn one_line(text: &str) -> String {
-    visible(text)
+/// Wraps text so that the first line begins after `indent`, the others under the text after the number.
+fn hanging(text: &str, width: u16, indent: &str) -> String {
+    let wrapped = wrapped(&visible(text), width, &format!("{indent}{FINDING_INDENT}"));
+    format!("{indent}{}", wrapped.trim_start())
 }
 
 fn known(text: &str) -> Option<&str> {
@@ -187,6 +177,13 @@ mod tests {
         );
         assert_eq!(text.matches("a\\nb\\u{1b}[2J").count(), 4, "{text}");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_text_may_begin_with_a_table() {
+        let document = RunDocument::begin("disk", Vec::new());
+        let text = text(&document, &[Block::Table(table())], 80);
+        assert_eq!(text, " file  leaves\n a         12\n");
     }
 
     #[test]

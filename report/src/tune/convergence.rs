@@ -35,16 +35,15 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     let values = || trials.iter().filter_map(|trial| drawable(trial.value?));
     let low = values().reduce(f64::min)?;
     let high = values().reduce(f64::max)?;
-    let mut lines: Vec<Line> = best_so_far(trials, low, high).into_iter().collect();
-    lines.extend(drift(record, trials));
+    let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
+    // A logarithmic axis has no place for zero and below.
+    let floor = if logarithmic { low } else { low.min(0.0) };
+    let mut lines: Vec<Line> = best_so_far(trials, (low, high), floor)
+        .into_iter()
+        .collect();
+    lines.extend(drift(record, trials, floor));
     lines.extend(presets(trials));
     lines.extend(runs(record, trials, low));
-    let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
-    let y = if logarithmic {
-        Scale::ValueLog
-    } else {
-        Scale::Value
-    };
     let numbers = (1..=trials.len()).map(|number| number as f64).collect();
     let is_duel = |trial: &TuneTrial| trial.purpose == TrialPurpose::Duel;
     let duel = trials.iter().position(is_duel).map(|index| Mark {
@@ -59,16 +58,21 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
         marks: duel.into_iter().collect(),
         x_name: Some("run".into()),
         y_name: Some(visible(&metric_text(record))),
-        ..LineChart::new("tune-convergence", (Scale::Value, y), numbers, lines)
+        ..LineChart::new(
+            "tune-convergence",
+            (Scale::Value, Scale::value(logarithmic)),
+            numbers,
+            lines,
+        )
     };
     Some(Figure::new("Run by run", reading).lines(chart))
 }
 
 /// Draws the best so far: what was known after a run holds until the next.
-fn best_so_far(trials: &[TuneTrial], low: f64, high: f64) -> Option<Line> {
+fn best_so_far(trials: &[TuneTrial], (low, high): (f64, f64), floor: f64) -> Option<Line> {
     // A model that knows little yet must not squeeze all measured points together.
     let reach = BAND_REACH * (high - low);
-    let within = |value: f64| value.min(high + reach).max(low - reach).max(low.min(0.0));
+    let within = |value: f64| value.min(high + reach).max(low - reach).max(floor);
     let mut last = None;
     let known = trials.iter().map(|trial| {
         last = trial.best_so_far.or(last);
@@ -87,7 +91,7 @@ fn best_so_far(trials: &[TuneTrial], low: f64, high: f64) -> Option<Line> {
 }
 
 /// Draws where the settings found at the start would be according to their mean and drift.
-fn drift(record: &TuneRecord, trials: &[TuneTrial]) -> Option<Line> {
+fn drift(record: &TuneRecord, trials: &[TuneTrial], floor: f64) -> Option<Line> {
     let noise = record.noise?;
     let hour = |trial: &TuneTrial| trial.started_unix_ms as f64 / HOUR_MS;
     let found: Vec<(f64, f64)> = (trials.iter().filter(|trial| is_baseline(trial)))
@@ -97,7 +101,10 @@ fn drift(record: &TuneRecord, trials: &[TuneTrial]) -> Option<Line> {
     let mean = found.iter().map(|(_, value)| value).sum::<f64>() / count;
     let middle = found.iter().map(|(hour, _)| hour).sum::<f64>() / count;
     let per_hour = noise.drift_per_hour.unwrap_or(0.0);
-    let at = |trial: &TuneTrial| drawable(mean * (1.0 + per_hour * (hour(trial) - middle)));
+    let at = |trial: &TuneTrial| {
+        let value = mean * (1.0 + per_hour * (hour(trial) - middle));
+        drawable(value).filter(|value| *value >= floor)
+    };
     let values = trials.iter().map(at).collect();
     let line = Line::numbered(FOUND, "settings found at the start, with drift", values);
     Some(line.dashed(true))
@@ -116,19 +123,14 @@ fn presets(trials: &[TuneTrial]) -> impl Iterator<Item = Line> {
 /// Returns marks, a line of them for each look.
 fn runs(record: &TuneRecord, trials: &[TuneTrial], lowest: f64) -> Vec<Line> {
     let first_ms = trials.iter().map(|trial| trial.started_unix_ms).min();
-    let notes: Vec<String> = trials
-        .iter()
-        .map(|trial| note(record, trial, first_ms.unwrap_or(0)))
-        .collect();
     let looks: BTreeSet<(Shape, usize)> = trials.iter().map(look).collect();
     let line = |(shape, colour)| {
-        let of_look = |trial: &TuneTrial| look(trial) == (shape, colour);
-        let place = |trial: &TuneTrial| trial.value.and_then(drawable).unwrap_or(lowest);
-        let values = trials
-            .iter()
-            .map(|trial| of_look(trial).then(|| place(trial)));
-        let label = meaning(shape, colour);
-        Line::marked((shape, colour), label, values.collect(), notes.clone())
+        let marks = trials.iter().map(|trial| {
+            let value = trial.value.and_then(drawable).unwrap_or(lowest);
+            let is_marked = look(trial) == (shape, colour);
+            is_marked.then(|| (value, note(record, trial, first_ms.unwrap_or(0))))
+        });
+        Line::marked((shape, colour), meaning(shape, colour), marks)
     };
     looks.into_iter().map(line).collect()
 }

@@ -39,9 +39,11 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     if !places.iter().any(is_told) {
         return None;
     }
-    let notes: Vec<String> = places.iter().map(|place| place.note.clone()).collect();
     let marked = |look, label: &str, of: fn(&Place) -> Option<f64>| {
-        Line::marked(look, label, places.iter().map(of).collect(), notes.clone())
+        let marks = places
+            .iter()
+            .map(|place| Some((of(place)?, place.note.clone())));
+        Line::marked(look, label, marks)
     };
     let ratio = marked((Shape::Dot, 0), "ratio, with its 95 % interval", |place| {
         Some(place.ratio?.0)

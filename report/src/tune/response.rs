@@ -13,11 +13,17 @@ use crate::page::{Block, Figure};
 const POINTS_MAX: usize = 400;
 const GROUPS_MAX: usize = 40;
 const NAME_CHARS: usize = 12;
+/// Distance of a measured mark from its group's own, in groups.
+const ASIDE: f64 = 0.12;
 const READING: &str = "Expected with its 95 % interval, all other knobs as recommended; marks: settings that were run, \
     wherever their other knobs were.";
 
-/// Positions on the axis of values, each with the expectation there.
-type Places<'a> = Vec<(f64, Option<&'a SlicePoint>)>;
+/// What is drawn at one position of the axis of values. Several settings that were run may share one.
+struct Place<'a> {
+    at: f64,
+    expected: Option<&'a SlicePoint>,
+    measured: Option<&'a Measured>,
+}
 
 /// Returns the figure of slice number `index`; `None` if it has no points.
 pub(super) fn figure(record: &TuneRecord, index: usize, slice: &Slice) -> Option<Block> {
@@ -42,27 +48,18 @@ pub(super) fn figure(record: &TuneRecord, index: usize, slice: &Slice) -> Option
 }
 
 fn over_range(slice: &Slice, range: &[(f64, &SlicePoint)], logarithmic: bool) -> Option<LineChart> {
-    let mut places: Places<'_> = range
-        .iter()
-        .map(|(at, point)| (*at, Some(*point)))
-        .collect();
     let (low, high) = (range.first()?.0, range.last()?.0);
     let within = |at: &f64| (low..=high).contains(at);
     let measured = measured_at(slice, |value| value.number().filter(within));
-    let others = measured.iter().map(|(at, _)| (*at, None));
-    let new: Places<'_> = others
-        .filter(|(at, _)| places.iter().all(|(p, _)| p != at))
-        .collect();
-    places.extend(new);
-    places.sort_by(|a, b| a.0.total_cmp(&b.0));
-    places.dedup_by(|a, b| a.0 == b.0);
-    let scale = if logarithmic {
-        Scale::ValueLog
-    } else {
-        Scale::Value
-    };
+    let places = range.iter().map(|(at, point)| Place {
+        at: *at,
+        expected: Some(*point),
+        measured: None,
+    });
+    let mut places: Vec<Place<'_>> = places.chain(measured).collect();
+    places.sort_by(|a, b| a.at.total_cmp(&b.at));
     let suffix = if logarithmic { ", logarithmic" } else { "" };
-    let mut chart = chart(&places, &measured, scale, None)?;
+    let mut chart = chart(&places, Scale::value(logarithmic), None)?;
     chart.x_name = Some(visible(&format!("{}{suffix}", slice.knob)));
     Some(chart)
 }
@@ -70,37 +67,42 @@ fn over_range(slice: &Slice, range: &[(f64, &SlicePoint)], logarithmic: bool) ->
 /// Draws words and switches side by side.
 fn by_group(slice: &Slice, alone: &[&SlicePoint]) -> Option<LineChart> {
     let shown = &alone[..alone.len().min(GROUPS_MAX)];
-    let places: Places<'_> = shown
-        .iter()
-        .enumerate()
-        .map(|(index, point)| (index as f64, Some(*point)))
-        .collect();
-    let at = |value: &KnobValue| shown.iter().position(|point| point.at == *value);
-    let measured = measured_at(slice, |value| Some(at(value)? as f64));
-    let mut chart = chart(&places, &measured, Scale::Groups, Some(Shape::Dot))?;
+    let position = |value: &KnobValue| {
+        let group = shown.iter().position(|point| point.at == *value)?;
+        Some(group as f64 + ASIDE)
+    };
+    let measured = measured_at(slice, position);
+    let places = shown.iter().enumerate().map(|(group, point)| Place {
+        at: group as f64,
+        expected: Some(*point),
+        measured: None,
+    });
+    let mut places: Vec<Place<'_>> = places.chain(measured).collect();
+    places.sort_by(|a, b| a.at.total_cmp(&b.at));
+    let mut chart = chart(&places, Scale::Groups, Some(Shape::Dot))?;
     let name = |point: &&SlicePoint| visible(&shortened(&point.at.to_string(), NAME_CHARS));
     chart.groups = shown.iter().map(name).collect();
     Some(chart)
 }
 
-/// Returns what was run, by its position.
-fn measured_at(slice: &Slice, place: impl Fn(&KnobValue) -> Option<f64>) -> Vec<(f64, &Measured)> {
+/// Returns the settings that were run and have a position.
+fn measured_at<'a>(
+    slice: &'a Slice,
+    position: impl Fn(&KnobValue) -> Option<f64>,
+) -> impl Iterator<Item = Place<'a>> {
     let measured = slice.measured.iter().take(POINTS_MAX);
-    measured
-        .filter_map(|measured| Some((place(&measured.at)?, measured)))
-        .collect()
+    measured.filter_map(move |measured| {
+        Some(Place {
+            at: position(&measured.at)?,
+            expected: None,
+            measured: Some(measured),
+        })
+    })
 }
 
 /// Draws the chart; `shape` marks the expectations where a line would connect values with nothing in between.
-fn chart(
-    places: &Places<'_>,
-    measured: &[(f64, &Measured)],
-    x: Scale,
-    shape: Option<Shape>,
-) -> Option<LineChart> {
-    let value = |of: fn(&SlicePoint) -> f64| {
-        move |(_, point): &(f64, Option<&SlicePoint>)| drawable(of((*point)?))
-    };
+fn chart(places: &[Place<'_>], x: Scale, shape: Option<Shape>) -> Option<LineChart> {
+    let value = |of: fn(&SlicePoint) -> f64| move |place: &Place<'_>| drawable(of(place.expected?));
     let values: Vec<Option<f64>> = places.iter().map(value(|point| point.expected)).collect();
     let lowest = values.iter().flatten().copied().reduce(f64::min)?;
     let lows = places.iter().map(value(|point| point.low));
@@ -110,42 +112,26 @@ fn chart(
         shape,
         ..Line::numbered(0, "expected", values)
     };
-    let at = |x: f64, is_failed: bool| {
-        let mut here = measured.iter().filter(move |(at, _)| *at == x);
-        here.find(move |(_, measured)| measured.value.is_none() == is_failed)
-    };
-    let marks = |is_failed: bool| {
-        let value = move |(x, _): &(f64, _)| match at(*x, is_failed)?.1.value {
-            Some(value) => drawable(value),
-            None => Some(lowest),
-        };
-        let note = move |(x, _): &(f64, _)| match at(*x, is_failed) {
-            Some((
-                _,
-                Measured {
-                    at,
-                    value: Some(value),
-                },
-            )) => {
-                format!("{at}: measured {}", format_rate(*value))
-            }
-            Some((_, Measured { at, value: None })) => format!("{at}: failed"),
-            None => String::new(),
-        };
-        let values: Vec<Option<f64>> = places.iter().map(value).collect();
-        (values, places.iter().map(note).collect::<Vec<_>>())
-    };
+    let measured = places.iter().map(|place| {
+        let Measured { at, value } = place.measured?;
+        let value = (*value)?;
+        Some((
+            drawable(value)?,
+            format!("{at}: measured {}", format_rate(value)),
+        ))
+    });
+    let failed = places.iter().map(|place| {
+        let failed = place.measured.filter(|measured| measured.value.is_none())?;
+        Some((lowest, format!("{}: failed", failed.at)))
+    });
+    let marks = [
+        Line::marked((Shape::Plus, 6), "measured", measured),
+        Line::marked((Shape::Cross, 1), "failed", failed),
+    ];
+    let has_marks = |line: &Line| line.values.iter().any(Option::is_some);
     let mut lines = vec![expected];
-    for (is_failed, look, label) in [
-        (false, (Shape::Plus, 6), "measured"),
-        (true, (Shape::Cross, 1), "failed"),
-    ] {
-        let (values, notes) = marks(is_failed);
-        if values.iter().any(Option::is_some) {
-            lines.push(Line::marked(look, label, values, notes));
-        }
-    }
-    let xs = places.iter().map(|(at, _)| *at).collect();
+    lines.extend(marks.into_iter().filter(has_marks));
+    let xs = places.iter().map(|place| place.at).collect();
     Some(LineChart::new("", (x, Scale::Value), xs, lines))
 }
 

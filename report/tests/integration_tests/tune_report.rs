@@ -363,6 +363,57 @@ fn duels_importance_slices_and_pairs_are_drawn() {
     assert_eq!(page.matches("<summary>").count(), 1 + 3 + 1 + 1);
 }
 
+/// On a logarithmic axis zero would lie infinitely far below.
+#[test]
+fn a_band_stays_on_a_logarithmic_axis() {
+    let document = changed(|record| {
+        record.trials[0].value = Some(10.0);
+        for best in record
+            .trials
+            .iter_mut()
+            .filter_map(|trial| trial.best_so_far.as_mut())
+        {
+            best.low = -5.0;
+        }
+    });
+    let chart = chart(&html(&document), "lines", "tune-convergence");
+    assert_eq!(chart["y"], "value_log");
+    let band = line(&chart, "expected of the best so far")["intervals"]
+        .as_array()
+        .cloned();
+    let lows: Vec<f64> = band
+        .iter()
+        .flatten()
+        .filter_map(|ends| ends[0].as_f64())
+        .collect();
+    assert!(
+        lows.len() > 10 && lows.iter().all(|low| *low >= 10.0),
+        "{lows:?}"
+    );
+}
+
+#[test]
+fn each_setting_that_was_run_is_marked_and_carries_its_text_once() {
+    let document = changed(|record| {
+        let slice = &mut record.slices[0];
+        slice.measured.extend(slice.measured.clone());
+    });
+    let measured = document
+        .tune
+        .as_ref()
+        .map_or(&[][..], |record| &record.slices[0].measured);
+    let values = measured
+        .iter()
+        .filter(|measured| measured.value.is_some())
+        .count();
+    let page = html(&document);
+    let slice = chart(&page, "lines", "tune-slice-0");
+    assert_eq!(known(line(&slice, "measured")), values);
+    assert_eq!(known(line(&slice, "failed")), measured.len() - values);
+    let convergence = chart(&page, "lines", "tune-convergence").to_string();
+    assert_eq!(convergence.matches("run 12 (").count(), 1);
+}
+
 #[test]
 fn broken_figures_of_a_record_do_no_harm() {
     let document = changed(|record| {
