@@ -221,6 +221,24 @@ impl Server {
         &self.addresses
     }
 
+    /// Returns the same as `host:port`, with brackets around an IPv6 address.
+    pub(crate) fn seeds(&self) -> Vec<String> {
+        let addresses = self.addresses.iter();
+        addresses
+            .map(|(host, port)| match host.contains(':') {
+                true => format!("[{host}]:{port}"),
+                false => format!("{host}:{port}"),
+            })
+            .collect()
+    }
+
+    /// Returns whether the connection string means one server rather than a set or a cluster.
+    pub(crate) fn names_one_server(&self) -> bool {
+        let options = &self.connecting.options;
+        let means_set = options.repl_set_name.is_some() && options.direct_connection != Some(true);
+        self.addresses.len() == 1 && !means_set && !self.uri.starts_with("mongodb+srv://")
+    }
+
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -533,6 +551,27 @@ mod tests {
         let error = error.unwrap_err();
         assert!(matches!(error, ServerError::TimeOver { .. }), "{error}");
         assert!(error.to_string().contains("hello"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn one_server_or_its_whole_set_is_meant() {
+        for (uri, seeds, is_one) in [
+            ("mongodb://[::1]:7", vec!["[::1]:7"], true),
+            ("mongodb://a:1,b:2", vec!["a:1", "b:2"], false),
+            ("mongodb://a/?replicaSet=rs0", vec!["a:27017"], false),
+            (
+                "mongodb://a/?replicaSet=rs0&directConnection=true",
+                vec!["a:27017"],
+                true,
+            ),
+        ] {
+            let server = Server::unasked(uri).await.unwrap();
+            assert_eq!(
+                (server.seeds(), server.names_one_server()),
+                (seeds.into_iter().map(String::from).collect(), is_one),
+                "{uri}"
+            );
+        }
     }
 
     #[tokio::test]

@@ -21,6 +21,13 @@ pub(super) struct Fellow {
     pub(super) shard: Option<String>,
 }
 
+impl Fellow {
+    /// Returns a server outside any shard.
+    pub(super) fn named(name: String) -> Self {
+        Self { name, shard: None }
+    }
+}
+
 /// The contents of `replSetGetStatus`, by member name.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SetStatus {
@@ -65,10 +72,7 @@ impl Hello {
         let others = self.members().filter(|host| *host != me);
         others
             .filter(|_| self.has_company())
-            .map(|host| Fellow {
-                name: host.clone(),
-                shard: None,
-            })
+            .map(|host| Fellow::named(host.clone()))
             .collect()
     }
 }
@@ -182,6 +186,11 @@ impl SetStatus {
         let of_sync = |name| at(reply, &["initialSyncStatus", name]).and_then(number);
         status.initial_sync = of_sync("approxTotalBytesCopied").zip(of_sync("approxTotalDataSize"));
         status
+    }
+
+    /// Returns the names of all members, hidden ones among them.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.states.keys()
     }
 
     pub(super) fn state(&self, name: &str) -> Option<MemberState> {

@@ -8,7 +8,6 @@ use seekscope_run::{Deployment, MemberRecord, MemberState};
 
 use super::ExaminationOptions;
 use super::asking::Asker;
-use super::choice::address;
 use super::collections::Collections;
 use super::deployment::{Fellow, SetStatus, shards};
 use super::operations::Looks;
@@ -41,8 +40,7 @@ pub(super) struct Member {
 impl Member {
     /// Creates the examined server, through a direct connection.
     pub(super) fn examined(server: &Server, time: Duration) -> Self {
-        let first = server.addresses().first();
-        let name = first.map(|(host, port)| address(host, *port));
+        let name = server.seeds().into_iter().next();
         Self {
             record: MemberRecord {
                 name: name.unwrap_or_else(|| server.shown_uri()),

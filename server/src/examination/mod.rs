@@ -1,16 +1,16 @@
 //! Asks a server and the other members for what bears on the disk, without getting in their way.
 //!
-//! [`choose_member`] picks the one server that is examined; [`Examination::begin`] asks every question once,
+//! [`FoundDeployment`] is the servers that a connection string leads to, of which one or several are examined; [`Examination::begin`] asks every question once,
 //! [`Examination::look`] sees what is running, [`Examination::finish`] asks again for what is worth comparing.
 //! Only commands that read are sent, each with a time limit on both sides. Anything refused becomes a
 //! [`Limitation`] that names the least right that would grant it ([`rights`]), never an error. No document's
 //! value is kept.
 
 mod asking;
-mod choice;
 mod collections;
 mod deployment;
 pub mod diagnostic_files;
+mod discovery;
 mod filters;
 mod listing;
 mod member;
@@ -30,8 +30,8 @@ use crate::process::ProcFs;
 use crate::sampling::Sampler;
 use crate::server::Server;
 
-pub use choice::choose_member;
 pub use deployment::refuse_router;
+pub use discovery::{FoundDeployment, FoundMember, choose_member};
 pub use routed::Routed;
 pub(crate) use table_questions::TableQuestions;
 

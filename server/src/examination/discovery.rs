@@ -1,0 +1,317 @@
+//! Finds the servers that a connection string leads to: what each is, and which of them run on this host.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use seekscope_run::document::Limitation;
+use seekscope_run::{Deployment, MemberState};
+
+use super::asking::Asker;
+use super::deployment::{Fellow, SetStatus, shards};
+use crate::hello::{Hello, MEMBERS_MAX};
+use crate::process::ProcFs;
+use crate::server::{SELECTION_LIMIT, Server, ServerError};
+
+/// Time limit for each server to say what it is; all are asked at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The servers of a deployment.
+#[derive(Debug, Clone)]
+pub struct FoundDeployment {
+    pub kind: Deployment,
+    /// Whether the connection string means one server rather than its set.
+    pub is_one_server: bool,
+    /// The routers that the connection string leads to; empty unless it is a sharded cluster.
+    pub routers: Vec<FoundMember>,
+    /// The servers that keep data or vote, reached or not. Without configuration servers.
+    pub members: Vec<FoundMember>,
+    /// What could not be found out about the deployment as a whole.
+    pub missing: Vec<Limitation>,
+}
+
+/// One server of a deployment.
+#[derive(Debug, Clone)]
+pub struct FoundMember {
+    /// `host:port`, as its fellows or the connection string name it.
+    pub name: String,
+    /// The shard it belongs to; `None` outside a sharded cluster.
+    pub shard: Option<String>,
+    /// What it says of itself, or why it could not be asked.
+    pub hello: Result<Hello, String>,
+    /// A direct connection to it; `None` if its name is no address.
+    pub server: Option<Server>,
+    /// Its process, if that runs on this host and can be seen.
+    pub pid: Option<u32>,
+}
+
+impl FoundMember {
+    /// Asks the server what it is, and looks for its process.
+    async fn greet(given: &Server, fellow: Fellow, proc_fs: &ProcFs) -> Self {
+        let Fellow { name, shard } = fellow;
+        let mut found = Self {
+            name,
+            shard,
+            hello: Err(String::new()),
+            server: None,
+            pid: None,
+        };
+        match given.member(&found.name, SELECTION_LIMIT) {
+            Ok(server) => {
+                let hello = Hello::ask(&mut Asker::new(&server, None, PATIENCE)).await;
+                found.hello = hello.map_err(|why| why.to_string());
+                found.pid = server.local_process(proc_fs).await.ok();
+                found.server = Some(server);
+            }
+            Err(error) => found.hello = Err(error.to_string()),
+        }
+        found
+    }
+
+    /// Returns its state; that of one that did not answer is [`MemberState::Other`].
+    pub fn state(&self) -> MemberState {
+        let hello = self.hello.as_ref();
+        hello.map_or(MemberState::Other, |hello| hello.state)
+    }
+
+    /// Returns whether it answers and keeps data.
+    pub fn keeps_data(&self) -> bool {
+        let keeps_none = [MemberState::Router, MemberState::Arbiter];
+        self.hello.is_ok() && !keeps_none.contains(&self.state())
+    }
+
+    /// Returns the name of its replica set.
+    fn set(&self) -> Option<&str> {
+        self.hello.as_ref().ok()?.set.as_deref()
+    }
+
+    /// Returns the order in which members of one deployment are preferred for an examination, the lowest first:
+    /// on this host, where process and disks can be examined; then a secondary, which has the data and holds up
+    /// no writer.
+    fn preference(&self) -> (bool, u8) {
+        let state = match self.state() {
+            MemberState::Secondary => 0,
+            MemberState::Primary | MemberState::Standalone | MemberState::Router => 1,
+            MemberState::Other => 2,
+            MemberState::Arbiter => 3,
+        };
+        (self.pid.is_none(), state)
+    }
+}
+
+impl FoundDeployment {
+    /// Finds all servers of the deployment; takes at most some twenty seconds.
+    ///
+    /// A connection string with one address means that server alone, unless it names a replica set or the
+    /// server is a router.
+    ///
+    /// # Errors
+    /// Fails if the connection string is malformed, or none of the servers that it names answers.
+    pub async fn find(uri: &str, proc_fs: &ProcFs) -> Result<Self, ServerError> {
+        let given = Server::unasked(uri).await?;
+        let seeds = given.seeds();
+        if given.is_load_balanced() || seeds.is_empty() {
+            return Self::behind_balancer(uri, proc_fs).await;
+        }
+        let is_one_server = given.names_one_server();
+        if let ([name], true) = (seeds.as_slice(), is_one_server) {
+            given.member(name, SELECTION_LIMIT)?.ping().await?;
+        }
+        let seeds = seeds.into_iter().map(Fellow::named);
+        let seeds = greet(&given, seeds.collect(), proc_fs).await;
+        if !is_one_server && seeds.iter().all(|seed| seed.hello.is_err()) {
+            // This gives the reason why nobody answers.
+            given.ping().await?;
+        }
+        Ok(Self::of(&given, seeds, is_one_server, proc_fs).await)
+    }
+
+    async fn behind_balancer(uri: &str, proc_fs: &ProcFs) -> Result<Self, ServerError> {
+        let server = Server::connect(uri).await?;
+        let hello = Hello::ask(&mut Asker::new(&server, None, PATIENCE)).await;
+        let found = FoundMember {
+            name: server.shown_uri(),
+            shard: None,
+            hello: hello.map_err(|why| why.to_string()),
+            pid: server.local_process(proc_fs).await.ok(),
+            server: Some(server.clone()),
+        };
+        Ok(Self::of(&server, vec![found], true, proc_fs).await)
+    }
+
+    /// Finds the rest of the deployment from those that the connection string names.
+    async fn of(
+        given: &Server,
+        seeds: Vec<FoundMember>,
+        is_one_server: bool,
+        proc_fs: &ProcFs,
+    ) -> Self {
+        let (routers, members): (Vec<_>, Vec<_>) = seeds
+            .into_iter()
+            .partition(|seed| seed.state() == MemberState::Router);
+        let mut found = Self {
+            kind: Deployment::Standalone,
+            is_one_server: is_one_server && routers.is_empty(),
+            routers,
+            members,
+            missing: Vec::new(),
+        };
+        let router = found
+            .routers
+            .iter()
+            .find_map(|router| router.server.clone());
+        if let Some(router) = router {
+            found.kind = Deployment::Sharded;
+            let mut asker = Asker::new(&router, None, PATIENCE);
+            let members = shards(&mut asker).await;
+            found.missing = asker.missing;
+            found.members = greet(given, members, proc_fs).await;
+        } else if found.members.iter().any(|member| member.set().is_some()) {
+            found.kind = Deployment::ReplicaSet;
+        }
+        if !found.is_one_server {
+            found.add_fellows(given, proc_fs).await;
+        }
+        found
+    }
+
+    /// Adds the members that a connection string or a shard's host list need not name: those that the others
+    /// announce, and hidden ones, which only `replSetGetStatus` shows.
+    async fn add_fellows(&mut self, given: &Server, proc_fs: &ProcFs) {
+        let mut known: HashSet<String> = HashSet::new();
+        for member in &self.members {
+            known.insert(member.name.clone());
+            let own_name = member
+                .hello
+                .as_ref()
+                .ok()
+                .and_then(|hello| hello.me.clone());
+            known.extend(own_name);
+        }
+        let mut others = Vec::new();
+        for of_set in self.members.chunk_by(|a, b| a.shard == b.shard) {
+            let announced = of_set
+                .iter()
+                .filter_map(|member| member.hello.as_ref().ok());
+            let announced = announced.flat_map(|hello| hello.members().cloned());
+            let status = match of_set.iter().find(|m| m.set().is_some() && m.keeps_data()) {
+                Some(FoundMember {
+                    server: Some(server),
+                    ..
+                }) => SetStatus::ask(&mut Asker::new(server, None, PATIENCE)).await,
+                _ => SetStatus::default(),
+            };
+            let shard = of_set.first().and_then(|member| member.shard.clone());
+            let names = announced.chain(status.names().cloned());
+            for name in names.filter(|name| known.insert(name.clone())) {
+                let shard = shard.clone();
+                others.push(Fellow { name, shard });
+            }
+        }
+        let room = MEMBERS_MAX.saturating_sub(self.members.len());
+        others.truncate(room);
+        others.sort_unstable_by(|a, b| (&a.shard, &a.name).cmp(&(&b.shard, &b.name)));
+        self.members.extend(greet(given, others, proc_fs).await);
+        self.members.sort_by(|a, b| a.shard.cmp(&b.shard));
+    }
+
+    /// Returns the members that keep data and whose process is on this host.
+    pub fn on_this_host(&self) -> impl Iterator<Item = &FoundMember> {
+        let members = self.members.iter();
+        members.filter(|member| member.pid.is_some() && member.keeps_data())
+    }
+
+    /// Returns the server to ask where only one is asked: of a sharded cluster a router; else the named server,
+    /// or of several a member on this host rather than one elsewhere, and a secondary rather than a primary.
+    pub fn preferred(&self) -> Option<&Server> {
+        let all = match self.routers.is_empty() {
+            true => &self.members,
+            false => &self.routers,
+        };
+        // The one that was named has answered, even if it does not say what it is.
+        let answers = all
+            .iter()
+            .filter(|member| self.is_one_server || member.hello.is_ok());
+        answers
+            .min_by_key(|member| member.preference())?
+            .server
+            .as_ref()
+    }
+}
+
+/// Asks all of them at once.
+async fn greet(given: &Server, fellows: Vec<Fellow>, proc_fs: &ProcFs) -> Vec<FoundMember> {
+    let greeted = fellows.into_iter().take(MEMBERS_MAX);
+    let greeted = greeted.map(|fellow| FoundMember::greet(given, fellow, proc_fs));
+    join_all(greeted).await
+}
+
+/// Connects directly to the server that [`FoundDeployment::preferred`] names.
+///
+/// # Errors
+/// Fails if no server answers.
+pub async fn choose_member(uri: &str, proc_fs: &ProcFs) -> Result<Server, ServerError> {
+    let found = FoundDeployment::find(uri, proc_fs).await?;
+    match found.preferred() {
+        Some(server) => Ok(server.clone()),
+        None => Server::connect(uri).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(state: MemberState, pid: Option<u32>) -> FoundMember {
+        FoundMember {
+            name: "a:1".into(),
+            shard: None,
+            hello: Ok(Hello {
+                state,
+                ..Hello::default()
+            }),
+            server: None,
+            pid,
+        }
+    }
+
+    #[test]
+    fn here_before_elsewhere_and_secondaries_before_primaries() {
+        let (primary, secondary) = (MemberState::Primary, MemberState::Secondary);
+        let here = Some(7);
+        let best = |members: [FoundMember; 2]| {
+            let best = members.into_iter().min_by_key(FoundMember::preference);
+            let best = best.unwrap();
+            (best.state(), best.pid)
+        };
+        assert_eq!(
+            best([member(primary, None), member(secondary, None)]),
+            (secondary, None)
+        );
+        assert_eq!(
+            best([member(secondary, None), member(primary, here)]),
+            (primary, here)
+        );
+    }
+
+    #[test]
+    fn those_without_data_are_not_examined() {
+        let found = FoundDeployment {
+            kind: Deployment::ReplicaSet,
+            is_one_server: false,
+            routers: Vec::new(),
+            members: vec![
+                member(MemberState::Primary, Some(1)),
+                member(MemberState::Arbiter, Some(2)),
+                member(MemberState::Secondary, None),
+                FoundMember {
+                    hello: Err("it hangs".into()),
+                    ..member(MemberState::Secondary, Some(4))
+                },
+            ],
+            missing: Vec::new(),
+        };
+        let pids: Vec<_> = found.on_this_host().map(|member| member.pid).collect();
+        assert_eq!(pids, [Some(1)]);
+    }
+}
