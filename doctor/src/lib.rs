@@ -4,11 +4,13 @@
 //! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is judged as
 //! it would be where it was made. [`Evidence`] is what is known, and [`disk_opinion`] what that says of the
 //! disk; each file of `detectors` looks for one problem and reports nothing without evidence of it; `answers`
-//! are the tables behind the findings; [`rank`] puts the findings in order; [`thresholds`] says whether a
+//! are the tables behind the findings; [`rank`] puts the findings in order; [`deployment`] joins what was
+//! concluded of several members; [`thresholds`] says whether a
 //! user's limits were kept, and [`since`] whether an earlier run's predictions came true.
 
 pub mod answers;
 pub mod claims;
+pub mod deployment;
 pub mod detectors;
 pub mod evidence;
 mod namespaces;
@@ -26,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use answers::Answers;
 pub use detectors::key_order;
 pub use evidence::{Counters, Evidence};
+pub use namespaces::is_internal;
 pub use opinion::disk_opinion;
 pub use ranking::rank;
 

@@ -5,7 +5,7 @@ const INTERNAL: [&str; 3] = ["local.", "config.", "admin."];
 
 /// Returns true for collections that no application filled: a follower reads the whole oplog by design, and
 /// the oplog's file has room for what is written next.
-pub(crate) fn is_internal(namespace: &str) -> bool {
+pub fn is_internal(namespace: &str) -> bool {
     INTERNAL
         .iter()
         .any(|database| namespace.starts_with(database))

@@ -142,7 +142,9 @@ fn saved(finding: &Finding) -> Option<f64> {
     finding.saves_s_per_hour.filter(|s| s.is_finite())
 }
 
-fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
+/// Puts findings in order without sharing out what was waited, for those of different servers: each waits for
+/// its own disk.
+pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     let key = |finding: &Finding| {
         (
             is_noticeable(finding),

@@ -226,6 +226,11 @@ impl Recording {
         }
     }
 
+    /// Returns the counters recorded so far.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters::new(self.samples.clone())
+    }
+
     /// Records that all of shop.orders was being read in thirty samples of the running operations.
     pub(crate) fn scanning(&mut self) {
         self.examined().operations.push(OperationSeen {
@@ -250,7 +255,7 @@ impl Recording {
 
     /// Passes what was recorded to `look`, as detectors see it.
     pub(crate) fn examine<R>(&self, look: impl FnOnce(&Evidence<'_>, &Answers) -> R) -> R {
-        let counters = Counters::new(self.samples.clone());
+        let counters = self.counters();
         let trace = self.trace();
         let device_use = trace.as_ref().map(|trace| self.device_use(trace));
         let evidence = Evidence {

@@ -332,6 +332,10 @@ pub struct Finding {
     /// What it is about, if the same id can occur more than once: a collection, an index, a member.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subject: String,
+    /// The member that it was found on, `host:port`, if a whole deployment was examined; of several, the one that
+    /// has most to gain.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub member: String,
     pub title: String,
     /// Sentences of evidence, each with numbers recorded in the run.
     pub evidence: Vec<String>,
@@ -346,6 +350,16 @@ pub struct Finding {
     pub risk: String,
     /// The command that acts on it; empty if no single command does.
     pub command: String,
+}
+
+impl Finding {
+    /// Returns the title, with the member in front if it is one of several.
+    pub fn heading(&self) -> String {
+        match self.member.as_str() {
+            "" => self.title.clone(),
+            member => format!("{member}: {}", self.title),
+        }
+    }
 }
 
 /// The gain expected from acting on a finding.

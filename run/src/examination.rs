@@ -27,6 +27,9 @@ pub struct ExaminationRecord {
     pub set: Option<String>,
     /// The examined server first, then every other server that it knows, reached or not.
     pub members: Vec<MemberRecord>,
+    /// In an examination of a whole deployment: the run of each member that was examined on this host. Each is a
+    /// run of `doctor` of its own. Empty where one server was examined.
+    pub member_runs: Vec<MemberRun>,
     /// What the disk under the data can do, as known before the server was watched: measured, or typical values.
     pub disk: Option<DiskAbility>,
     /// What the disk can do for this server, concluded from the whole run: takes into account the limits of the
@@ -112,6 +115,51 @@ pub struct MemberRecord {
     pub operations: Vec<OperationSeen>,
     /// The server's start-up warnings, verbatim.
     pub warnings: Vec<String>,
+    /// What was found out on its host; `None` unless this is a member of a deployment that was examined as a whole,
+    /// and ran on a host where seekscope did.
+    pub on_host: Option<MemberOnHost>,
+}
+
+/// The run of one member in an examination of a whole deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct MemberRun {
+    /// The member's `host:port`.
+    pub member: String,
+    /// The shard it belongs to; `None` outside a sharded cluster.
+    pub shard: Option<String>,
+    /// Its folder in the folder of the deployment's run.
+    pub folder: String,
+}
+
+impl MemberRun {
+    /// Returns the name of the folder of the run with this number, from 1.
+    pub fn folder_of(number: usize) -> String {
+        format!("member-{number}")
+    }
+
+    /// Returns whether a name is that of such a folder, and thus leads nowhere else.
+    pub fn is_folder(name: &str) -> bool {
+        let number = name.strip_prefix("member-");
+        number.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    }
+}
+
+/// What an examination on a member's own host found out beyond what the member says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct MemberOnHost {
+    /// The folder of its own run, in the folder of the deployment's run.
+    pub run: String,
+    /// The overall result of the member's run in one sentence.
+    pub verdict: String,
+    /// What its disk can do for it, as concluded from its run.
+    pub disk: Option<DiskAbility>,
+    /// The order of the leaves of its collections, 0 (random) to 1 (a scan reads straight on): the scores of all
+    /// files that were read, weighted by the bytes of their leaves.
+    pub leaf_order: Option<f64>,
 }
 
 /// A setting and its value as text.
@@ -370,6 +418,11 @@ impl ExaminationRecord {
     /// Returns the examined server.
     pub fn examined(&self) -> Option<&MemberRecord> {
         self.members.first()
+    }
+
+    /// Returns whether a whole deployment was examined, each member in a run of its own.
+    pub fn is_of_deployment(&self) -> bool {
+        !self.member_runs.is_empty()
     }
 
     /// Returns how long the examination was meant to take.

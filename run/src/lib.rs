@@ -70,7 +70,8 @@ pub use error::RunError;
 pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
     ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
-    IndexFacts, MemberRecord, MemberState, NamedValue, OperationSeen, OplogFacts, WorkCompared,
+    IndexFacts, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue, OperationSeen,
+    OplogFacts, WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState};
 pub use file_totals::FileTotals;

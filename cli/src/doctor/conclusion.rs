@@ -3,19 +3,24 @@
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
+use seekscope_doctor::deployment::{self, ExaminedMember};
 use seekscope_doctor::{Answers, Counters, Diagnosis, Evidence, diagnose, disk_opinion};
 use seekscope_pattern::{DeviceUse, DeviceUseFinder, TraceAnalysis};
 use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
-use seekscope_run::{ExaminationRecord, IoEvent, LeafRecord, RunDirectory, RunDocument};
+use seekscope_run::{
+    COUNTERS_OF_MEMBER, ExaminationRecord, IoEvent, LeafRecord, Limitation, MemberRun,
+    RunDirectory, RunDocument,
+};
 use serde::Serialize;
 
 use super::judgement::Earlier;
 use super::scan_times;
 use crate::args::OutputArgs;
 use crate::ending;
+use crate::exit::{Usage, message_of};
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{Session, limit};
 use crate::trace::{TraceSummary, analyse, close_abandoned_phase};
 
 const READING: &str = "while reading the events of the run";
@@ -56,7 +61,12 @@ pub struct Conclusion {
 impl Conclusion {
     /// Reads the records, fills in findings and summary, saves them and writes `report.html`.
     pub fn derive(session: &mut Session, since: Option<&Earlier>) -> Result<Self> {
-        let conclusion = Self::of(&session.directory, &mut session.document)?;
+        let conclusion = match is_of_deployment(&session.document) {
+            true => Self::joined(&session.directory, &mut session.document, &mut |member| {
+                Self::derive(member, None)
+            })?,
+            false => Self::of(&session.directory, &mut session.document)?,
+        };
         if let Some(earlier) = since {
             let since = earlier.compare(&session.document, &conclusion.diagnosis);
             session.document.examination.get_or_insert_default().since = Some(since);
@@ -73,6 +83,11 @@ impl Conclusion {
 
     /// Draws conclusions without writing anything. Closes an abandoned phase in the document.
     pub fn of(directory: &RunDirectory, document: &mut RunDocument) -> Result<Self> {
+        if is_of_deployment(document) {
+            return Self::joined(directory, document, &mut |member| {
+                Self::of(&member.directory, &mut member.document)
+            });
+        }
         let trace = match document.phases.is_empty() {
             true => None,
             false => Some(analyse(directory)?),
@@ -110,11 +125,53 @@ impl Conclusion {
         })
     }
 
+    /// Draws conclusions about a deployment from the runs of its members, each concluded by `of_member`.
+    fn joined(
+        directory: &RunDirectory,
+        document: &mut RunDocument,
+        of_member: &mut dyn FnMut(&mut Session) -> Result<Self>,
+    ) -> Result<Self> {
+        let runs = document.examination.as_ref().map(|e| e.member_runs.clone());
+        let mut members = Vec::new();
+        for run in runs.unwrap_or_default() {
+            match open_member(directory, &run) {
+                Ok(mut session) => {
+                    let concluded = of_member(&mut session)?;
+                    let verdict = concluded.with_input(&session, |input| verdict(&input));
+                    members.push(ExaminedMember {
+                        run,
+                        document: session.document,
+                        counters: concluded.counters,
+                        diagnosis: concluded.diagnosis,
+                        verdict,
+                    });
+                }
+                Err(error) => limit(
+                    document,
+                    Limitation {
+                        what: format!("the run of {} is missing", run.member),
+                        why: message_of(&error),
+                        remedy: "copy the whole folder of the run".into(),
+                    },
+                ),
+            }
+        }
+        let mut counters = Counters::new(directory.counters()?);
+        let diagnosis = deployment::conclude(document, &mut counters, members);
+        Ok(Self {
+            trace: None,
+            counters,
+            diagnosis,
+        })
+    }
+
     /// Returns whether neither the server nor its host provided anything to draw conclusions from.
     pub fn is_blind(&self, document: &RunDocument) -> bool {
         let sources = self.counters.sources();
         let told = ["serverStatus", "process", "diskstats", "cgroup"];
-        let is_told = told.iter().any(|source| sources.contains(source));
+        let is_told = sources
+            .iter()
+            .any(|source| told.contains(source) || source.starts_with(COUNTERS_OF_MEMBER));
         self.trace.is_none() && document.layout.is_none() && !is_told
     }
 
@@ -167,6 +224,24 @@ impl Conclusion {
         let text = |width| Ok(self.with_input(session, |input| first_screen(&input, width)));
         ending::print(&session.directory, args, progress, json, text)
     }
+}
+
+fn is_of_deployment(document: &RunDocument) -> bool {
+    let examination = document.examination.as_ref();
+    examination.is_some_and(ExaminationRecord::is_of_deployment)
+}
+
+/// Opens the run of a member, which lies in the folder of the deployment's run and nowhere else.
+fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session> {
+    if !MemberRun::is_folder(&run.folder) {
+        let why = format!("{:?} is not the name of a member's folder", run.folder);
+        return Err(Usage(why).into());
+    }
+    let (directory, document) = RunDirectory::open(&directory.path().join(&run.folder))?;
+    if is_of_deployment(&document) {
+        return Err(Usage("it is the run of a deployment itself".into()).into());
+    }
+    Ok(Session::reopen(directory, document))
 }
 
 /// Finds who used the disk, in a second pass over the events.

@@ -200,9 +200,11 @@ impl<'a> Demo<'a> {
         let mut asked = Asked::new(&uri, args)?;
         asked.namespaces = VARIANTS.map(namespace).into_iter().collect::<Result<_>>()?;
         let builds = Some(self.builds(self.plans.clone(), disk));
+        let server = interruption.or(async { Ok(Server::connect(&asked.uri).await?) });
         examine_server(
             session,
             &asked,
+            server.await?,
             builds,
             environment,
             self.progress,

@@ -87,7 +87,7 @@ pub async fn run(
         None => Whom::Demo(&args.demo, &args.examine),
         Some(Target::Server(uri)) => {
             asked = Asked::new(uri, &args.examine)?.with_build(&args.build)?;
-            Whom::Server(&asked)
+            Whom::Deployment(&asked)
         }
         Some(Target::Recorded(path)) => return recorded::run(args, path, arguments).await,
     };

@@ -72,6 +72,16 @@ pub struct Answers {
 }
 
 impl Answers {
+    /// Answers only what concerns several members.
+    pub(crate) fn of_members(evidence: &Evidence<'_>) -> Self {
+        let members = members::members(evidence);
+        Self {
+            member_difference: members::difference(&members),
+            members,
+            ..Self::default()
+        }
+    }
+
     /// Answers every question for which there is evidence.
     pub fn of(evidence: &Evidence<'_>) -> Self {
         let members = members::members(evidence);

@@ -29,6 +29,11 @@ const GROUPS: &[&[Detector]] = &[
     members::DETECTORS,
 ];
 
+/// Returns the detectors of what sets one member apart from the others.
+pub(crate) fn of_members() -> impl Iterator<Item = &'static Detector> {
+    members::DETECTORS.iter()
+}
+
 /// Returns all detectors.
 pub fn all() -> impl Iterator<Item = &'static Detector> {
     GROUPS.iter().copied().flatten()

@@ -33,6 +33,16 @@ impl Counters {
         counters
     }
 
+    /// Adds a source, unless it is known already.
+    pub(crate) fn add(&mut self, source: String, series: HashMap<String, Series>) {
+        self.series.entry(source).or_insert(series);
+    }
+
+    /// Returns all series by source.
+    pub(crate) fn into_sources(self) -> impl Iterator<Item = (String, HashMap<String, Series>)> {
+        self.series.into_iter()
+    }
+
     /// Returns a series, if it was sampled at all. Names are those of the source: for `serverStatus` the path
     /// with dots ("wiredTiger.cache.bytes currently in the cache").
     pub fn get(&self, source: &str, name: &str) -> Option<&Series> {

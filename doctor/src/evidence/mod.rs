@@ -18,7 +18,7 @@ use seekscope_run::{
 };
 
 /// The source of the examined server's own counters.
-const COUNTERS: &str = "serverStatus";
+pub(crate) const COUNTERS: &str = "serverStatus";
 /// A sample or two may still follow a phase that was not ended early, ns.
 const OUTLAST_NS: u64 = 5_000_000_000;
 

@@ -317,6 +317,7 @@ fn document() -> RunDocument {
 fn findings() -> Vec<Finding> {
     vec![Finding {
         subject: String::new(),
+        member: String::new(),
         saves_s_per_hour: None,
         id: "layout.key-order-lost".into(),
         title: "The collection is stored out of order, so a scan jumps through the file".into(),

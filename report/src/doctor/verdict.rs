@@ -5,7 +5,7 @@ use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
-use seekscope_run::{Finding, Outcome};
+use seekscope_run::{ExaminationRecord, Finding, Outcome};
 
 use super::DoctorReportInput;
 use crate::layout::sentences::format_s;
@@ -13,6 +13,8 @@ use crate::numbers::{format_number, format_rate, format_share};
 
 /// Says that no other finding saves anything noticeable.
 const HEALTHY: &str = "disk.not-the-problem";
+/// Names the one factor in which a member is unlike the others.
+const DIFFERS: &str = "member.differs";
 /// Used share of the disk's capability from which on the disk limits the server.
 const BUSY: f64 = 0.8;
 /// Waiting for files, s per s, below which it is not mentioned: a hundredth of one thread's time.
@@ -47,8 +49,27 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
         return alone("Nothing can be concluded from this run.");
     }
     let findings = &input.diagnosis.findings;
+    let of_deployment = input
+        .examination()
+        .is_some_and(ExaminationRecord::is_of_deployment);
+    let differs = findings
+        .iter()
+        .find(|finding| of_deployment && finding.id == DIFFERS);
+    let differs = differs.map(|finding| format!("{}.", finding.title));
     if let Some(healthy) = findings.iter().find(|finding| finding.id == HEALTHY) {
-        return alone(&healthy.title);
+        return match differs {
+            None => alone(&healthy.title),
+            next => Verdict {
+                state: format!("{}.", healthy.title),
+                next,
+            },
+        };
+    }
+    if let Some(state) = differs {
+        return Verdict {
+            state,
+            next: next(findings),
+        };
     }
     match (state(input), next(findings)) {
         (Some(state), next) => Verdict {

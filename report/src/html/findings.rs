@@ -21,7 +21,7 @@ pub(crate) fn block(finding: &Finding) -> Markup {
     html! {
         article.finding data-finding=(finding.id) {
             div.told {
-                h3 { bdi { (finding.title) } }
+                h3 { bdi { (finding.heading()) } }
                 ul { @for sentence in &finding.evidence { li { bdi { (sentence) } } } }
                 (command(&finding.command))
             }

@@ -100,7 +100,11 @@ fn under(heading: &str, blocks: &[Block], width: u16) -> String {
 }
 
 fn finding_text(finding: &Finding, number: usize, width: u16) -> String {
-    let mut lines = vec![hanging(&format!("{number}. {}", finding.title), width, "")];
+    let mut lines = vec![hanging(
+        &format!("{number}. {}", finding.heading()),
+        width,
+        "",
+    )];
     if is_boilerplate(finding) {
         return lines.remove(0);
     }

@@ -320,6 +320,7 @@ fn read_top(reply: &Document) -> Top {
 
 #[cfg(test)]
 mod tests {
+    use super::super::OthersAsked;
     use super::*;
 
     fn namespace(text: &str) -> Namespace {
@@ -352,7 +353,7 @@ mod tests {
         let options = ExaminationOptions {
             collections: vec![namespace("sdu.named"), namespace("sdu.small")],
             collections_max: 4,
-            members: false,
+            others: OthersAsked::Nobody,
         };
         let names = |chosen: Vec<Namespace>| -> Vec<String> {
             chosen.iter().map(|n| n.collection().into()).collect()

@@ -60,6 +60,9 @@ impl FoundMember {
             Ok(server) => {
                 let hello = Hello::ask(&mut Asker::new(&server, None, PATIENCE)).await;
                 found.hello = hello.map_err(|why| why.to_string());
+                // The name by which its fellows know it, rather than one that was typed.
+                let own_name = found.hello.as_ref().ok().and_then(|hello| hello.me.clone());
+                found.name = own_name.unwrap_or(found.name);
                 found.pid = server.local_process(proc_fs).await.ok();
                 found.server = Some(server);
             }
@@ -179,15 +182,8 @@ impl FoundDeployment {
     /// announce, and hidden ones, which only `replSetGetStatus` shows.
     async fn add_fellows(&mut self, given: &Server, proc_fs: &ProcFs) {
         let mut known: HashSet<String> = HashSet::new();
-        for member in &self.members {
-            known.insert(member.name.clone());
-            let own_name = member
-                .hello
-                .as_ref()
-                .ok()
-                .and_then(|hello| hello.me.clone());
-            known.extend(own_name);
-        }
+        self.members
+            .retain(|member| known.insert(member.name.clone()));
         let mut others = Vec::new();
         for of_set in self.members.chunk_by(|a, b| a.shard == b.shard) {
             let announced = of_set

@@ -173,6 +173,10 @@ impl Member {
         if self.is_examined {
             self.looks.look(asker).await;
         }
+        if self.hello.is_router() {
+            // The members of its shards say what their collections are like.
+            return;
+        }
         self.collections
             .begin(asker, options, self.hello.state)
             .await;

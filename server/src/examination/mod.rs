@@ -55,8 +55,18 @@ pub struct ExaminationOptions {
     pub collections: Vec<Namespace>,
     /// The most collections that are asked for statistics.
     pub collections_max: usize,
-    /// Whether to ask the other members of the set or cluster too.
-    pub members: bool,
+    /// Which other servers to ask too.
+    pub others: OthersAsked,
+}
+
+/// Which servers are asked besides the examined one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OthersAsked {
+    Nobody,
+    /// Every member of its set, or of the shards behind a router.
+    All,
+    /// Those with these names: `host:port`.
+    Only(Vec<String>),
 }
 
 impl Default for ExaminationOptions {
@@ -64,7 +74,7 @@ impl Default for ExaminationOptions {
         Self {
             collections: Vec::new(),
             collections_max: 20,
-            members: true,
+            others: OthersAsked::All,
         }
     }
 }
@@ -93,12 +103,17 @@ impl Examination {
     /// most five.
     pub async fn begin(server: &Server, proc_fs: &ProcFs, options: &ExaminationOptions) -> Self {
         let mut examined = Member::examined(server, BEGIN_TIME);
-        let fellows = examined.introduce(options.members).await;
+        let mut fellows = examined
+            .introduce(options.others != OthersAsked::Nobody)
+            .await;
+        if let OthersAsked::Only(names) = &options.others {
+            fellows.retain(|fellow| names.contains(&fellow.name));
+        }
         examined.gather(proc_fs, options).await;
         let of_others = ExaminationOptions {
             collections: examined.namespaces(COLLECTIONS_OF_OTHERS),
             collections_max: COLLECTIONS_OF_OTHERS,
-            members: false,
+            others: OthersAsked::Nobody,
         };
         let status = examined.set_status();
         let others = fellows.iter().map(|fellow| async {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mongodb::IndexModel;
 use mongodb::bson::{Document, doc};
 use seekscope_run::{Deployment, MemberState};
-use seekscope_server::examination::{Examination, ExaminationOptions, choose_member};
+use seekscope_server::examination::{Examination, ExaminationOptions, OthersAsked, choose_member};
 use seekscope_server::{LocalServer, ProcFs, Sampler, Server};
 
 use crate::announcing_proxy;
@@ -189,7 +189,7 @@ async fn thousands_of_collections_cost_no_more_commands() {
     let options = ExaminationOptions {
         collections: vec!["many.c299".parse().unwrap(), "many.none".parse().unwrap()],
         collections_max: 5,
-        members: true,
+        others: OthersAsked::All,
     };
     let examination = Examination::begin(&server, &ProcFs::host(), &options).await;
     let done = examination.finish().await;

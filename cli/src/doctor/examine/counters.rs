@@ -6,20 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use futures_util::future::try_join_all;
 use seekscope_run::directory::CounterWriter;
-use seekscope_server::{ProcFs, Sampler};
-
-use super::subject::Subject;
+use seekscope_server::{ProcFs, Sampler, Server};
 
 /// One writer for all: rows of several writers would be interleaved.
 pub type SharedWriter = Arc<Mutex<CounterWriter>>;
 
 /// Samples until it fails: `serverStatus`, the process, the host and the disk under the data.
 pub async fn of_examined(
-    subject: &Subject,
+    server: &Server,
+    pid: Option<u32>,
     device: Option<&str>,
     writer: &SharedWriter,
 ) -> Result<Infallible> {
-    let sampler = Sampler::new(&subject.server, &ProcFs::host(), subject.pid, device);
+    let sampler = Sampler::new(server, &ProcFs::host(), pid, device);
     every_second(sampler, writer).await
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::{DeviceFacts, Disk, HostSettings, Limitation, MemberRecord};
-use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, ExaminationOptions};
+use seekscope_server::{ProcFs, Server};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
@@ -73,19 +73,14 @@ impl Gathering {
         let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
         let device = session.document.device.as_ref();
         let device = device.map(|device| device.counted_device().to_string());
-        let counted = counters::of_examined(subject, device.as_deref(), &writer);
+        let counted =
+            counters::of_examined(&subject.server, subject.pid, device.as_deref(), &writer);
         let moments = Moments::default();
         let questions = async {
             // The guard's baseline is taken before any queries.
             moments.calm.notified().await;
-            questions(
-                &mut self.examination,
-                asked,
-                subject,
-                &writer,
-                &moments.told,
-            )
-            .await
+            let server = &subject.server;
+            questions(&mut self.examination, asked, server, &writer, &moments.told).await
         };
         let observed = async {
             let watched = Watched {
@@ -113,15 +108,7 @@ impl Gathering {
         let mut commands = 0;
         match (self.examination.take(), self.complete) {
             (Some(examination), true) => {
-                let examined = examination.finish().await;
-                commands = examined.commands;
-                examined
-                    .limitations
-                    .into_iter()
-                    .for_each(|l| session.limit(l));
-                keep_members(session, examined.members);
-                let record = session.document.examination.get_or_insert_default();
-                record.deployment = examined.deployment;
+                commands = keep_answers(session, examination).await;
             }
             // After Ctrl-C, don't make the user wait for answers.
             (Some(examination), false) => {
@@ -165,24 +152,40 @@ fn note_host_settings(session: &mut Session, subject: &Subject) {
     }
 }
 
+/// Asks again for what is compared with the beginning, and records all answers. Returns the number of commands
+/// that were sent.
+pub async fn keep_answers(session: &mut Session, examination: Examination) -> u64 {
+    let examined = examination.finish().await;
+    for limitation in examined.limitations {
+        session.limit(limitation);
+    }
+    keep_members(session, examined.members);
+    session
+        .document
+        .examination
+        .get_or_insert_default()
+        .deployment = examined.deployment;
+    examined.commands
+}
+
 fn keep_members(session: &mut Session, members: Vec<MemberRecord>) {
     session.document.examination.get_or_insert_default().members = members;
 }
 
 /// Asks the server everything once, then watches its operations; counts of other members run in parallel.
-async fn questions(
+pub async fn questions(
     slot: &mut Option<Examination>,
     asked: &Asked,
-    subject: &Subject,
+    server: &Server,
     writer: &counters::SharedWriter,
     told: &Notify,
 ) -> Result<std::convert::Infallible> {
     let options = ExaminationOptions {
         collections: asked.namespaces.clone(),
-        members: !asked.args.no_members,
+        others: asked.others.clone(),
         ..ExaminationOptions::default()
     };
-    let examination = Examination::begin(&subject.server, &ProcFs::host(), &options).await;
+    let examination = Examination::begin(server, &ProcFs::host(), &options).await;
     let others = counters::of_others(examination.samplers_of_others(), writer);
     let examination = slot.insert(examination);
     told.notify_one();
@@ -245,7 +248,7 @@ impl Watched<'_> {
             self.guard.baseline(&subject.server, baseline).await;
             self.moments.calm.notify_one();
         }
-        *self.walk = LeafWalk::begin(self.session, subject, &asked.namespaces);
+        *self.walk = LeafWalk::begin(self.session, subject, asked);
         let traced = self.is_to_be_traced(asked, subject);
         let phase = match builds.as_deref() {
             Some(builds) => {

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::Result;
+use seekscope_doctor::is_internal;
 use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions};
 use seekscope_run::{
     DataState, DeviceModel, FileRecord, FileRole, LayoutMeasurement, Limitation, RunDirectory,
 };
-use seekscope_server::{FileMap, Namespace};
+use seekscope_server::FileMap;
 
+use super::Asked;
 use super::disk_ability::scan_disk;
 use super::subject::Subject;
 use crate::exit::message_of;
@@ -75,16 +77,18 @@ struct Work {
     wanted: Vec<String>,
     recorder: Recorder,
     directory: Arc<RunDirectory>,
+    /// Walks that go on at once and share the disk.
+    at_once: usize,
 }
 
 impl LeafWalk {
     /// Starts the walk; `None` if there is no data directory to read.
-    pub fn begin(session: &Session, subject: &Subject, wanted: &[Namespace]) -> Option<Self> {
+    pub fn begin(session: &Session, subject: &Subject, asked: &Asked) -> Option<Self> {
         let path = subject.data.clone()?;
         let host = session.document.host.as_ref();
         let work = Work {
             names: session.file_map.clone().unwrap_or_default(),
-            wanted: wanted.iter().map(ToString::to_string).collect(),
+            wanted: asked.namespaces.iter().map(ToString::to_string).collect(),
             recorder: Recorder {
                 disk: scan_disk(session)?,
                 memory_bytes: host.map_or(0, |host| host.memory_bytes),
@@ -92,6 +96,7 @@ impl LeafWalk {
                 since: None,
             },
             directory: Arc::clone(&session.directory),
+            at_once: asked.at_once,
             path,
         };
         let stop = Arc::new(AtomicBool::new(false));
@@ -195,7 +200,7 @@ impl Work {
             let path = directory.path().join(&table.file);
             let options = WalkOptions {
                 parallel_reads: PARALLEL_READS,
-                reads_per_s: Some(reads_per_s(&self.recorder.disk.model)),
+                reads_per_s: Some(self.reads_per_s()),
                 stop,
                 keep_pages: false,
             };
@@ -220,6 +225,10 @@ impl Work {
         Ok(())
     }
 
+    fn reads_per_s(&self) -> u64 {
+        (reads_per_s(&self.recorder.disk.model) / self.at_once.max(1) as u64).max(1)
+    }
+
     fn unread(&self, files: usize) -> Limitation {
         let what = match files {
             0 => "how the data files lie on the disk was not read".into(),
@@ -227,7 +236,7 @@ impl Work {
                 format!("how {files} of the largest files lie on the disk was not read to the end")
             }
         };
-        let rate = reads_per_s(&self.recorder.disk.model);
+        let rate = self.reads_per_s();
         Limitation {
             what,
             why: format!(
@@ -237,22 +246,23 @@ impl Work {
         }
     }
 
-    /// Returns the files that were asked for, followed by the largest collections and indexes.
+    /// Returns the files that were asked for, followed by the largest collections and indexes; those of the server's
+    /// own databases, such as the oplog, come last.
     fn chosen<'a>(&self, directory: &'a DataDirectory) -> Vec<&'a TableFile> {
-        let is_wanted = |table: &TableFile| {
+        let rank = |table: &TableFile| {
             let own = table.namespace.as_ref();
             let told = || self.names.classify(table.file.as_ref()).1;
-            let namespace = own.cloned().or_else(told);
-            namespace.is_some_and(|namespace| self.wanted.contains(&namespace))
+            let namespace = own.cloned().or_else(told).unwrap_or_default();
+            (self.wanted.contains(&namespace), !is_internal(&namespace))
         };
-        let mut tables: Vec<(bool, u64, &TableFile)> = directory
+        let mut tables: Vec<((bool, bool), u64, &TableFile)> = directory
             .tables()
             .iter()
             .filter(|table| holds_documents_or_keys(table))
-            .map(|table| (is_wanted(table), bytes_of(directory, table), table))
-            .filter(|(wanted, bytes, _)| *wanted || *bytes >= FILE_BYTES_MIN)
+            .map(|table| (rank(table), bytes_of(directory, table), table))
+            .filter(|((is_wanted, _), bytes, _)| *is_wanted || *bytes >= FILE_BYTES_MIN)
             .collect();
-        tables.sort_by_key(|(wanted, bytes, _)| std::cmp::Reverse((*wanted, *bytes)));
+        tables.sort_by_key(|(rank, bytes, _)| std::cmp::Reverse((*rank, *bytes)));
         tables.truncate(FILES_MAX);
         tables.into_iter().map(|(_, _, table)| table).collect()
     }

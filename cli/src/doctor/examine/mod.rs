@@ -10,6 +10,7 @@ mod builds;
 mod contract;
 mod cost;
 mod counters;
+mod deployment;
 mod disk_ability;
 mod gathering;
 mod guard;
@@ -21,7 +22,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use seekscope_run::{ExaminationRecord, HostFacts, Limitation};
-use seekscope_server::{Namespace, NamespaceError};
+use seekscope_server::examination::{FoundDeployment, OthersAsked, choose_member};
+use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, ServerError};
 use seekscope_workload::IndexKeys;
 
 use super::demo;
@@ -33,6 +35,7 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::{self, Session};
 pub use builds::Builds;
+use deployment::Whole;
 use gathering::Gathering;
 use subject::Subject;
 
@@ -44,6 +47,10 @@ pub struct Asked {
     pub namespaces: Vec<Namespace>,
     /// The index that may be built on the only collection named.
     pub build: Option<IndexKeys>,
+    /// Other members that are asked for what they say of themselves.
+    pub others: OthersAsked,
+    /// How many members are examined at once on this host.
+    pub at_once: usize,
 }
 
 impl Asked {
@@ -56,6 +63,11 @@ impl Asked {
             args: args.clone(),
             namespaces: namespaces.map_err(|e| Usage(e.to_string()))?,
             build: None,
+            others: match args.no_members {
+                true => OthersAsked::Nobody,
+                false => OthersAsked::All,
+            },
+            at_once: 1,
         })
     }
 
@@ -79,7 +91,10 @@ impl Asked {
 /// Which server is examined.
 #[derive(Debug)]
 pub enum Whom<'a> {
+    /// One server; of several that are named, the one that suits best.
     Server(&'a Asked),
+    /// The server that is named, or every member of the set or cluster that is named.
+    Deployment(&'a Asked),
     /// A private server with generated documents.
     Demo(&'a DemoArgs, &'a ExamineArgs),
 }
@@ -94,21 +109,25 @@ pub async fn examine(
     progress: Progress,
 ) -> Result<(Session, Result<()>)> {
     let interruption = Interruption::listen();
-    let mut session = Session::begin("doctor", arguments, out)?;
-    session.document.host = Some(HostFacts::read(Path::new("/")));
-    session.document.examination = Some(ExaminationRecord::default());
-    session.save()?;
+    let mut session = begin(arguments, out)?;
     let measured = match whom {
-        Whom::Server(asked) => {
-            examine_server(
-                &mut session,
-                asked,
-                None,
-                environment,
-                progress,
-                &interruption,
-            )
-            .await
+        Whom::Server(asked) => match interruption.or(choose(asked, progress)).await {
+            Ok(server) => {
+                examine_server(
+                    &mut session,
+                    asked,
+                    server,
+                    None,
+                    environment,
+                    progress,
+                    &interruption,
+                )
+                .await
+            }
+            Err(error) => Err(error),
+        },
+        Whom::Deployment(asked) => {
+            examine_all(&mut session, asked, environment, progress, &interruption).await
         }
         Whom::Demo(args, examine) => {
             demo::run(
@@ -127,11 +146,65 @@ pub async fn examine(
     Ok((session, measured))
 }
 
+/// Begins the run of an examination.
+fn begin(arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
+    let mut session = Session::begin("doctor", arguments, out)?;
+    session.document.host = Some(HostFacts::read(Path::new("/")));
+    session.document.examination = Some(ExaminationRecord::default());
+    session.save()?;
+    Ok(session)
+}
+
+/// Connects to the one server that is examined.
+async fn choose(asked: &Asked, progress: Progress) -> Result<Server> {
+    let _step = progress.step("connecting");
+    let server: Result<Server, ServerError> = match &asked.build {
+        // Indexes are built on the primary, which the driver finds.
+        Some(_) => Server::connect(&asked.uri).await,
+        None => choose_member(&asked.uri, &ProcFs::host()).await,
+    };
+    Ok(server?)
+}
+
+/// Examines every member that the connection string leads to, or the one that it names.
+async fn examine_all(
+    session: &mut Session,
+    asked: &Asked,
+    environment: &Environment,
+    progress: Progress,
+    interruption: &Interruption,
+) -> Result<()> {
+    let found = async {
+        let _step = progress.step("connecting");
+        Ok(FoundDeployment::find(&asked.uri, &ProcFs::host()).await?)
+    };
+    let found = interruption.or(found).await?;
+    if let Some(whole) = Whole::of(&found, asked) {
+        return deployment::examine(session, asked, &whole, environment, progress, interruption)
+            .await;
+    }
+    let server = match (&asked.build, found.preferred()) {
+        (None, Some(server)) => server.clone(),
+        _ => interruption.or(choose(asked, progress)).await?,
+    };
+    examine_server(
+        session,
+        asked,
+        server,
+        None,
+        environment,
+        progress,
+        interruption,
+    )
+    .await
+}
+
 /// Examines one server, at its own work or during index builds: those that were asked for, or `builds` on a
 /// private server.
 pub async fn examine_server(
     session: &mut Session,
     asked: &Asked,
+    server: Server,
     builds: Option<Builds>,
     environment: &Environment,
     progress: Progress,
@@ -140,9 +213,8 @@ pub async fn examine_server(
     let is_ours = builds.is_some();
     let examination = session.document.examination.get_or_insert_default();
     examination.asked_ns = u64::try_from(asked.args.duration.as_nanos()).unwrap_or(u64::MAX);
-    let subject = interruption
-        .or(Subject::find(session, asked, progress))
-        .await?;
+    let subject = Subject::find(session, asked, server);
+    let subject = interruption.or(subject).await?;
     if let Some(target) = &mut session.document.target {
         target.local = is_ours;
     }

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use seekscope_run::{DeviceFacts, Limitation};
-use seekscope_server::examination::{choose_member, refuse_router};
+use seekscope_server::examination::refuse_router;
 use seekscope_server::{ProcFs, Server};
 
 use super::Asked;
 use crate::file_names::FileNames;
 use crate::layout::seen_from_here;
 use crate::member_role::MemberRole;
-use crate::progress::Progress;
 use crate::session::Session;
 
 /// The server that is examined, its process and its data.
@@ -25,20 +24,13 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Connects, chooses the member, and records in the run what it says of itself.
-    pub async fn find(session: &mut Session, asked: &Asked, progress: Progress) -> Result<Self> {
-        let step = progress.step("connecting");
+    /// Records in the run what the server says of itself, and finds its process and data.
+    pub async fn find(session: &mut Session, asked: &Asked, server: Server) -> Result<Self> {
         let proc_fs = ProcFs::host();
-        let server = match &asked.build {
-            // Indexes are built on the primary, which the driver finds.
-            Some(_) => Server::connect(&asked.uri).await?,
-            None => choose_member(&asked.uri, &proc_fs).await?,
-        };
         refuse_router(&server).await?;
         let role = role(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();
         examination.set.clone_from(&role.set);
-        drop(step);
         let mut facts = server.facts(&proc_fs).await;
         if let Some(pid) = asked.args.pid {
             facts.target.pid = Some(pid);

@@ -1,5 +1,8 @@
 //! Finds the one factor in which a member differs from the others.
 //!
+//! A cause is told from its consequences by what members are given: their cache, and the order in which their
+//! files lie. Where one member differs in that and in what it measures, the former is named.
+//!
 //! The method is robust, because members are few: on a logarithmic scale, a member's distance from the median
 //! of the others in units of their spread (median absolute deviation, at least a fifth). Figures are raised
 //! by the amount that matters, so that nothing and next to nothing are alike. With two members there is no
@@ -27,28 +30,54 @@ pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberD
     let compared: Vec<&MemberAnswer> = members.iter().filter(|m| m.is_comparable()).collect();
     (compared.len() >= 2).then_some(())?;
     let candidates = compared.iter().flat_map(|member| {
-        FIGURES
-            .iter()
-            .filter_map(|figure| stands_out(member, &compared, figure))
+        let all = FIGURES.iter();
+        all.filter_map(|figure| stands_out(member, &compared, figure))
     });
-    candidates
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, difference)| difference)
+    let candidates: Vec<Candidate> = candidates.collect();
+    cause(&candidates)
         .or_else(|| version(&compared))
         .or_else(|| setting(&compared))
 }
 
-/// Returns the weighted distance, and the factor.
+/// A figure in which a member stands out.
+struct Candidate {
+    /// Weighted distance from the others, in units of their spread.
+    distance: f64,
+    kind: Kind,
+    difference: MemberDifference,
+}
+
+/// Returns the candidate that stands out most or, where the same member was given something else than the
+/// others, that: the rest follows from it.
+fn cause(candidates: &[Candidate]) -> Option<MemberDifference> {
+    let farthest = |among: &mut dyn Iterator<Item = &Candidate>| -> Option<MemberDifference> {
+        let found = among.max_by(|a, b| a.distance.total_cmp(&b.distance));
+        found.map(|candidate| candidate.difference.clone())
+    };
+    let first = farthest(&mut candidates.iter())?;
+    let mut given = candidates.iter().filter(|candidate| {
+        candidate.kind == Kind::Given && candidate.difference.member == first.member
+    });
+    farthest(&mut given).or(Some(first))
+}
+
+/// Returns the member as a candidate if it differs enough in this figure.
 fn stands_out(
     member: &MemberAnswer,
     compared: &[&MemberAnswer],
     figure: &Figure,
-) -> Option<(f64, MemberDifference)> {
+) -> Option<Candidate> {
     let value = value_of(member, figure)?;
-    let others = compared.iter().filter(|other| {
-        other.name != member.name && (figure.kind != Kind::Load || other.state == member.state)
-    });
+    // Primaries and secondaries have different work, and feel it differently.
+    let by_state = matches!(figure.kind, Kind::Load | Kind::Effect);
+    let others = compared
+        .iter()
+        .filter(|other| other.name != member.name && (!by_state || other.state == member.state));
     let others: Vec<f64> = others.filter_map(|other| value_of(other, figure)).collect();
+    if others.len() == 1 && compared.len() > 2 {
+        // Either of these two could be the odd one.
+        return None;
+    }
     let middle = seekscope_stats::median(&others)?;
     let log = |value: f64| (value.max(0.0) + figure.matters).ln();
     let distance = (log(value) - log(middle)).abs();
@@ -78,7 +107,11 @@ fn stands_out(
         value: number(value),
         others: number(middle),
     };
-    Some((weight * distance / spread, difference))
+    Some(Candidate {
+        distance: weight * distance / spread,
+        kind: figure.kind,
+        difference,
+    })
 }
 
 fn value_of(member: &MemberAnswer, figure: &Figure) -> Option<f64> {

@@ -7,6 +7,8 @@ use crate::Counters;
 /// What a difference in a figure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// What the member was given: it can only be a cause.
+    Given,
     /// A property of the member: the same work should give the same value on every member.
     Property,
     /// The work the member gets, which differs between primaries and secondaries by nature.
@@ -35,9 +37,12 @@ struct Member<'a> {
 const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
-pub(super) const FIGURES: [Figure; 13] = [
-    figure("cache, GiB", Kind::Property, 0.5, |m| {
+pub(super) const FIGURES: [Figure; 14] = [
+    figure("cache, GiB", Kind::Given, 0.1, |m| {
         Some(m.record.target.cache_bytes? as f64 / GIB)
+    }),
+    figure("avoidable seeks of a scan, %", Kind::Given, 10.0, |m| {
+        Some((1.0 - m.record.on_host.as_ref()?.leaf_order?) * 100.0)
     }),
     figure("page read from disk, ms", Kind::Property, 1.0, |m| {
         m.ms_per("application threads page read from disk to cache")
@@ -45,7 +50,7 @@ pub(super) const FIGURES: [Figure; 13] = [
     figure("page written to disk, ms", Kind::Property, 1.0, |m| {
         m.ms_per("application threads page write from cache to disk")
     }),
-    figure("journal sync, ms", Kind::Property, 2.0, journal_sync_ms),
+    figure("journal sync, ms", Kind::Effect, 2.0, journal_sync_ms),
     figure(
         "bytes on disk per byte of documents",
         Kind::Property,
@@ -63,7 +68,7 @@ pub(super) const FIGURES: [Figure; 13] = [
     }),
     figure(
         "dirty share of the cache, %",
-        Kind::Load,
+        Kind::Effect,
         3.0,
         dirty_percent,
     ),

@@ -23,6 +23,10 @@ pub struct MemberAnswer {
     pub state: MemberState,
     /// Why it could not be queried; null if it was.
     pub not_asked: Option<String>,
+    /// The folder of its own run; null unless it was examined as one of several members.
+    pub run: Option<String>,
+    /// The overall result of that run in one sentence.
+    pub verdict: Option<String>,
     pub version: String,
     /// (name with unit, value) in the same order for every member; the value is null if not known for this one.
     pub figures: Vec<(String, Option<f64>)>,
@@ -46,7 +50,8 @@ pub struct MemberDifference {
 const NOT_SET: &str = "not set";
 /// Settings that differ by nature: addresses, paths, files of this one process; also tickets, which the
 /// server itself varies from 7.0 on.
-const OWN_SETTINGS: [&str; 14] = [
+const OWN_SETTINGS: [&str; 15] = [
+    "diagnosticDataCollectionDirectoryPath",
     "storageEngineConcurrent",
     "wiredTigerConcurrent",
     "net.",
@@ -86,6 +91,11 @@ pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
                 shard: record.shard.clone(),
                 state: record.state,
                 not_asked: record.not_asked.clone(),
+                run: record.on_host.as_ref().map(|on_host| on_host.run.clone()),
+                verdict: record
+                    .on_host
+                    .as_ref()
+                    .map(|on_host| on_host.verdict.clone()),
                 version: record.target.version.clone(),
                 figures: figures::figures(record, evidence.counters, &source),
                 differing_settings: match is_compared(record) {

@@ -84,6 +84,7 @@ fn at_ceiling(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> 
         confidence: confidence(evidence),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
         command: command(evidence, ceiling),
+        ..Finding::default()
     })
 }
 
@@ -175,7 +176,8 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
         confidence: "medium".into(),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
         command: "grep -s . /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device".into(),
-    })
+..Finding::default()
+})
 }
 
 /// Returns the share of the waiting for reads that is not due to long checkpoints.

@@ -85,6 +85,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         risk: "A faster disk costs money; first see whether the work that fills it need be done."
             .into(),
         command: super::measure_disk(evidence),
+        ..Finding::default()
     })
 }
 

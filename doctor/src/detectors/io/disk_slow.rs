@@ -223,7 +223,8 @@ fn finding(
                or volume look the same from here."
             .into(),
         command: super::measure_disk(evidence),
-    })
+..Finding::default()
+})
 }
 
 #[cfg(test)]

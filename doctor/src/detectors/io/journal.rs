@@ -136,6 +136,7 @@ fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
         risk: "The journal on a disk of its own must be part of snapshots and backups of the data."
             .into(),
         command: super::measure_disk(evidence),
+        ..Finding::default()
     })
 }
 

@@ -10,6 +10,7 @@ use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan, RunDocument};
 use super::{Detector, confidence, saved_per_hour};
 use crate::answers::{IndexBuildAnswer, name_of};
 use crate::evidence::Scanning;
+use crate::namespaces::is_internal;
 use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Counters, Evidence};
 
@@ -27,6 +28,8 @@ const LEAVES_MIN: u64 = 100;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let files = evidence.layout_files().iter();
+    // Nobody scans or rewrites what the server keeps for itself, such as the oplog.
+    let files = files.filter(|file| !is_internal(file.namespace.as_deref().unwrap_or_default()));
     let found = files.filter_map(|file| judge(evidence, answers, file));
     found.collect()
 }

@@ -88,7 +88,8 @@ fn judge(evidence: &Evidence<'_>, user: &DeviceUser, inserts: &Inserts) -> Optio
                that is a hot spot."
             .into(),
         command: "seekscope bench schema".into(),
-    })
+..Finding::default()
+})
 }
 
 #[cfg(test)]

@@ -109,7 +109,8 @@ fn judge(
                    decays with updates and inserts."
                 .into(),
             command: "seekscope bench schema".into(),
-        }
+..Finding::default()
+}
     })
 }
 

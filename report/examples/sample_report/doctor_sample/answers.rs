@@ -355,6 +355,7 @@ fn members(name: &Naming<'_>) -> Vec<MemberAnswer> {
             "read-ahead".into(),
             if nth == 0 { "128 KiB" } else { "16 KiB" }.into(),
         )],
+        ..MemberAnswer::default()
     };
     vec![
         member(

@@ -129,6 +129,7 @@ pub(super) fn findings(name: &Naming<'_>) -> Vec<Finding> {
         confidence: name(made.confidence, nth + 3),
         risk: name(made.risk, nth),
         command: name(made.command, nth + 1),
+        ..Finding::default()
     })
     .collect()
 }

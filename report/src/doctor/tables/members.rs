@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use seekscope_doctor::answers::MemberAnswer;
+use seekscope_run::MemberRun;
 
 use super::super::DoctorReportInput;
 use crate::numbers::format_rate;
@@ -58,12 +59,16 @@ pub(in super::super) fn members(input: &DoctorReportInput<'_>) -> Option<Markup>
 
 fn heading(member: &MemberAnswer) -> Markup {
     html! {
-        bdi { (member.name) }
+        @match member.run.as_deref().filter(|run| MemberRun::is_folder(run)) {
+            Some(run) => a href={ (run) "/report.html" } { bdi { (member.name) } },
+            None => bdi { (member.name) },
+        }
         span.under {
             @if let Some(shard) = &member.shard { bdi { (shard) } ", " }
             (member.state.name())
             @if !member.version.is_empty() { ", " bdi { (member.version) } }
         }
+        @if let Some(verdict) = &member.verdict { span.under { bdi { (verdict) } } }
         @if let Some(why) = &member.not_asked { span.under.missing { "not asked: " bdi { (why) } } }
     }
 }

@@ -1,0 +1,379 @@
+//! Examines a whole deployment: each member on this host in a run of its own, all at once and on one clock; the
+//! other members and the router are asked for what they say of themselves.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result};
+use futures_util::future::join_all;
+use seekscope_run::{Deployment, Disk, Limitation, MemberRun, TargetFacts};
+use seekscope_server::Server;
+use seekscope_server::examination::{Examination, FoundDeployment, FoundMember, OthersAsked};
+use tokio::sync::Notify;
+
+use super::gathering::{keep_answers, questions};
+use super::{Asked, check, cost, counters, examine_server};
+use crate::doctor::measurement::{Measurement, observed};
+use crate::ending;
+use crate::environment::Environment;
+use crate::exit::{BrokenOff, Inconsistent, Interrupted, message_of};
+use crate::interruption::Interruption;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// The most members that are examined at once; further ones are only asked. Each has its own programs in the
+/// kernel.
+const EXAMINED_MAX: usize = 8;
+/// Members named in one limitation.
+const NAMED_MAX: usize = 6;
+
+/// The servers of a deployment, by what is done with them.
+#[derive(Debug)]
+pub struct Whole {
+    kind: Deployment,
+    router: Option<Server>,
+    /// How many shards there are.
+    shards: usize,
+    /// Examined here.
+    here: Vec<FoundMember>,
+    /// Only asked: names.
+    elsewhere: Vec<String>,
+    missing: Vec<Limitation>,
+}
+
+impl Whole {
+    /// Divides the members up; `None` if a single server is to be examined: it was named, or only one member of a
+    /// set is on this host.
+    pub fn of(found: &FoundDeployment, asked: &Asked) -> Option<Self> {
+        let names_one = asked.args.pid.is_some() || asked.args.dbpath.is_some();
+        if found.is_one_server || names_one || asked.build.is_some() {
+            return None;
+        }
+        // Several names may lead to one process, for instance through a proxy.
+        let mut pids = HashSet::new();
+        let here = found
+            .on_this_host()
+            .filter(|member| pids.insert(member.pid));
+        let here: Vec<FoundMember> = here.take(EXAMINED_MAX).cloned().collect();
+        let answers = found.members.iter().any(|member| member.hello.is_ok());
+        let is_worth_it = match found.kind {
+            Deployment::Sharded => answers,
+            _ => here.len() > 1,
+        };
+        is_worth_it.then(|| Self {
+            kind: found.kind,
+            shards: found.members.chunk_by(|a, b| a.shard == b.shard).count(),
+            router: found
+                .routers
+                .iter()
+                .find_map(|router| router.server.clone()),
+            elsewhere: {
+                let others = found.members.iter();
+                let others = others.filter(|m| here.iter().all(|own| own.name != m.name));
+                others.map(|member| member.name.clone()).collect()
+            },
+            here,
+            missing: found.missing.clone(),
+        })
+    }
+
+    /// Says what will be examined.
+    fn announcement(&self, uri: &str) -> String {
+        let names: Vec<&str> = self
+            .here
+            .iter()
+            .map(|member| member.name.as_str())
+            .collect();
+        let here = match names.as_slice() {
+            [] => "None of them is on this host.".into(),
+            [one] => format!("On this host is {one}, which is examined as follows."),
+            several => format!(
+                "On this host are {}, which are examined at once, each as follows.",
+                several.join(", ")
+            ),
+        };
+        let elsewhere = match self.elsewhere.len() {
+            0 => String::new(),
+            1 => format!(
+                " {} is only asked for its counters and settings.",
+                self.elsewhere[0]
+            ),
+            count => format!(" {count} others are only asked for their counters and settings."),
+        };
+        let count = self.here.len() + self.elsewhere.len();
+        let members = if count == 1 { "member" } else { "members" };
+        let what = match (self.kind, self.shards) {
+            (Deployment::Sharded, 1) => {
+                format!("The sharded cluster behind {uri} has one shard with")
+            }
+            (Deployment::Sharded, shards) => {
+                format!("The sharded cluster behind {uri} has {shards} shards with")
+            }
+            _ => format!("The replica set at {uri} has"),
+        };
+        format!("{what} {count} {members}. {here}{elsewhere}")
+    }
+
+    /// Returns the requests to the members on this host. Those elsewhere are asked by the first of a set; in a
+    /// cluster the router knows them.
+    fn requests(&self, asked: &Asked) -> Vec<Asked> {
+        let asks_others = self.router.is_none() && !asked.args.no_members;
+        let requests = (0..self.here.len()).map(|at| Asked {
+            uri: asked.uri.clone(),
+            args: asked.args.clone(),
+            namespaces: asked.namespaces.clone(),
+            build: None,
+            others: match at == 0 && asks_others {
+                true => OthersAsked::Only(self.elsewhere.clone()),
+                false => OthersAsked::Nobody,
+            },
+            at_once: self.here.len(),
+        });
+        requests.collect()
+    }
+}
+
+/// Examines all members and leaves the run of each in the folder of `session`'s run.
+pub async fn examine(
+    session: &mut Session,
+    asked: &Asked,
+    whole: &Whole,
+    environment: &Environment,
+    progress: Progress,
+    interruption: &Interruption,
+) -> Result<()> {
+    record(session, asked, whole)?;
+    let uri = session
+        .document
+        .target
+        .as_ref()
+        .map(|target| target.uri.clone());
+    progress.say(whole.announcement(&uri.unwrap_or_default()));
+    let requests = whole.requests(asked);
+    let mut sessions = begin_members(session, whole)?;
+    let seconds = asked.args.duration.as_secs_f64();
+    let phase = observed(
+        format!("its own work for {seconds} s"),
+        asked.namespaces.first(),
+        Disk::Plain,
+    );
+    let measurement = Measurement::begin(session, None, None, phase)?;
+    let mut examination = None;
+    let worked = {
+        let members = sessions
+            .iter_mut()
+            .zip(&requests)
+            .zip(&whole.here)
+            .enumerate();
+        let members = members.map(|(at, ((session, request), member))| {
+            // The first shows how far all of them are.
+            let progress = if at == 0 {
+                progress
+            } else {
+                Progress::new(true)
+            };
+            examine_member(
+                session,
+                request,
+                member,
+                environment,
+                progress,
+                interruption,
+            )
+        });
+        let members = async {
+            let worked = join_all(members).await;
+            if worked.is_empty() {
+                let over = async {
+                    tokio::time::sleep(asked.args.duration).await;
+                    Ok(())
+                };
+                interruption.or(over).await?;
+            }
+            Ok::<_, anyhow::Error>(worked)
+        };
+        let router = ask_router(session, asked, whole, &mut examination);
+        tokio::select! {
+            failed = router => match failed? {},
+            worked = members => worked,
+        }
+    };
+    drop(measurement);
+    session.close_phase()?;
+    let mut commands = 0;
+    match examination {
+        Some(examination) if interruption.signal().is_none() => {
+            commands = keep_answers(session, examination).await;
+        }
+        _ => {}
+    }
+    let ended = end_members(session, whole, sessions, worked?, progress);
+    let cost = cost::cost(&session.document, commands, None);
+    session.document.examination.get_or_insert_default().cost = Some(cost);
+    session.save()?;
+    interruption.check()?;
+    ended
+}
+
+/// Records what the deployment is.
+fn record(session: &mut Session, asked: &Asked, whole: &Whole) -> Result<()> {
+    let examination = session.document.examination.get_or_insert_default();
+    examination.deployment = whole.kind;
+    let sets = whole
+        .here
+        .iter()
+        .filter_map(|member| member.hello.as_ref().ok());
+    let set = sets.map(|hello| hello.set.clone()).next().flatten();
+    examination.set = set.filter(|_| whole.kind == Deployment::ReplicaSet);
+    session.document.target = Some(TargetFacts {
+        uri: seekscope_server::redact_uri(&asked.uri),
+        ..TargetFacts::default()
+    });
+    for limitation in &whole.missing {
+        session.limit(limitation.clone());
+    }
+    session.save()
+}
+
+fn begin_members(session: &Session, whole: &Whole) -> Result<Vec<Session>> {
+    let sessions = (1..=whole.here.len()).map(|number| {
+        let folder = session.directory.path().join(MemberRun::folder_of(number));
+        let arguments = session.document.arguments.clone();
+        super::begin(arguments, Some(&folder))
+    });
+    sessions.collect()
+}
+
+async fn examine_member(
+    session: &mut Session,
+    asked: &Asked,
+    member: &FoundMember,
+    environment: &Environment,
+    progress: Progress,
+    interruption: &Interruption,
+) -> Result<()> {
+    let server = member.server.clone();
+    let server = server.with_context(|| format!("{} cannot be connected to", member.name))?;
+    examine_server(
+        session,
+        asked,
+        server,
+        None,
+        environment,
+        progress,
+        interruption,
+    )
+    .await
+}
+
+/// Asks the router, and through it the members elsewhere; without one waits for ever.
+async fn ask_router(
+    session: &Session,
+    asked: &Asked,
+    whole: &Whole,
+    examination: &mut Option<Examination>,
+) -> Result<std::convert::Infallible> {
+    let Some(router) = &whole.router else {
+        return std::future::pending().await;
+    };
+    let asked = Asked {
+        uri: asked.uri.clone(),
+        args: asked.args.clone(),
+        namespaces: asked.namespaces.clone(),
+        build: None,
+        others: match asked.args.no_members {
+            true => OthersAsked::Nobody,
+            false => OthersAsked::Only(whole.elsewhere.clone()),
+        },
+        at_once: 1,
+    };
+    let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
+    let told = Notify::new();
+    tokio::select! {
+        failed = counters::of_examined(router, None, None, &writer) => failed,
+        failed = questions(examination, &asked, router, &writer, &told) => failed,
+    }
+}
+
+/// Ends the members' runs. A member that could not be examined does not keep the others from being shown; if
+/// there is none, its error is the command's.
+fn end_members(
+    session: &mut Session,
+    whole: &Whole,
+    sessions: Vec<Session>,
+    worked: Vec<Result<()>>,
+    progress: Progress,
+) -> Result<()> {
+    let mut errors = Vec::new();
+    let mut missing: BTreeMap<(String, String, String), Vec<&str>> = BTreeMap::new();
+    for (number, ((mut of_member, worked), member)) in
+        (1..).zip(sessions.into_iter().zip(worked).zip(&whole.here))
+    {
+        let worked = worked.and_then(|()| check(&of_member));
+        let worked = ending::close(&mut of_member, worked, progress);
+        for Limitation { what, why, remedy } in of_member.document.limitations.clone() {
+            let members = missing.entry((what, why, remedy)).or_default();
+            members.push(&member.name);
+        }
+        if !of_member.is_discarded() && !of_member.document.phases.is_empty() {
+            let examination = session.document.examination.get_or_insert_default();
+            examination.member_runs.push(MemberRun {
+                member: member.name.clone(),
+                shard: member.shard.clone(),
+                folder: MemberRun::folder_of(number),
+            });
+        }
+        if let Err(error) = worked {
+            errors.push((member.name.as_str(), error));
+        }
+    }
+    for ((what, why, remedy), members) in missing {
+        let what = format!("{} ({})", what, of_members(&members, whole.here.len()));
+        session.limit(Limitation { what, why, remedy });
+    }
+    let runs = session
+        .document
+        .examination
+        .as_ref()
+        .map_or(0, |e| e.member_runs.len());
+    for (member, error) in &errors {
+        session.limit(Limitation {
+            what: format!("{member} was not examined to the end"),
+            why: message_of(error),
+            remedy: String::new(),
+        });
+    }
+    session.save()?;
+    gravest(errors, runs)
+}
+
+fn of_members(members: &[&str], all: usize) -> String {
+    match members.len() {
+        count if count == all && count > 1 => "all members examined".into(),
+        count if count > NAMED_MAX => {
+            format!(
+                "{} and {} more",
+                members[..NAMED_MAX].join(", "),
+                count - NAMED_MAX
+            )
+        }
+        _ => members.join(", "),
+    }
+}
+
+/// Returns the error of the command: a measurement that contradicts itself before one that broke off; any other
+/// only if no member was examined.
+fn gravest(errors: Vec<(&str, anyhow::Error)>, runs: usize) -> Result<()> {
+    let named = |(member, error): (&str, anyhow::Error)| {
+        let text = format!("{member}: {}", message_of(&error));
+        match () {
+            () if error.is::<Inconsistent>() => Inconsistent(text).into(),
+            () if error.is::<Interrupted>() => error,
+            () if error.is::<BrokenOff>() || runs > 0 => BrokenOff(text).into(),
+            () => error.context(format!("cannot examine {member}")),
+        }
+    };
+    let rank = |error: &anyhow::Error| (!error.is::<Interrupted>(), !error.is::<Inconsistent>());
+    let first = errors.into_iter().min_by_key(|(_, error)| rank(error));
+    first.map(named).map_or(Ok(()), Err)
+}

@@ -1,0 +1,395 @@
+//! Draws conclusions about a whole deployment from the runs of its members.
+//!
+//! What is wrong with one member was concluded from its own run. Added here are what sets one member apart from
+//! the others, and the order of all findings together; the same finding on several members is told once.
+
+use std::collections::HashMap;
+
+use seekscope_run::{
+    COUNTERS_OF_MEMBER, Finding, LayoutFile, MemberOnHost, MemberRecord, MemberRun, RunDocument,
+};
+
+use crate::answers::Answers;
+use crate::evidence::{COUNTERS, Counters, Evidence};
+use crate::namespaces::is_internal;
+use crate::ranking::ordered;
+use crate::thresholds::NOTHING_WRONG;
+use crate::{Diagnosis, detectors};
+
+/// Members named in one sentence, so that it stays readable.
+const MEMBERS_NAMED: usize = 6;
+
+/// A member that was examined, and what was concluded from its run.
+#[derive(Debug)]
+pub struct ExaminedMember {
+    pub run: MemberRun,
+    pub document: RunDocument,
+    pub counters: Counters,
+    pub diagnosis: Diagnosis,
+    /// The overall result in one sentence.
+    pub verdict: String,
+}
+
+/// Enters all members into the record of the deployment's run, and draws the conclusions. `counters` are those
+/// of the deployment's run itself; those of the members are added.
+pub fn conclude(
+    document: &mut RunDocument,
+    counters: &mut Counters,
+    examined: Vec<ExaminedMember>,
+) -> Diagnosis {
+    let examination = document.examination.get_or_insert_default();
+    examination.members = all_members(&examination.members, &examined);
+    let mut diagnoses = Vec::new();
+    for member in examined {
+        let name = member
+            .record()
+            .map_or(member.run.member.clone(), |r| r.name.clone());
+        counters.add_member(&name, member.counters);
+        diagnoses.push((name, member.diagnosis));
+    }
+    let evidence = Evidence {
+        document,
+        trace: None,
+        device_use: None,
+        counters,
+    };
+    let answers = Answers::of_members(&evidence);
+    let of_members = detectors::of_members();
+    let mut findings: Vec<Finding> = of_members
+        .flat_map(|detector| (detector.detect)(&evidence, &answers))
+        .collect();
+    findings.extend(told_once(&diagnoses));
+    Diagnosis {
+        findings: all_is_well(ordered(findings), &diagnoses),
+        answers,
+    }
+}
+
+impl ExaminedMember {
+    fn record(&self) -> Option<&MemberRecord> {
+        self.document.examination.as_ref()?.examined()
+    }
+
+    /// Returns what the member says of itself, with what its run found out.
+    fn full_record(&self) -> Option<MemberRecord> {
+        let examination = self.document.examination.as_ref()?;
+        let disk = examination
+            .disk_opinion
+            .as_ref()
+            .or(examination.disk.as_ref());
+        Some(MemberRecord {
+            shard: self.run.shard.clone(),
+            on_host: Some(MemberOnHost {
+                run: self.run.folder.clone(),
+                verdict: self.verdict.clone(),
+                disk: disk.cloned(),
+                leaf_order: leaf_order(&self.document),
+            }),
+            ..self.record()?.clone()
+        })
+    }
+}
+
+/// Returns every member once: the examined ones as their own runs have them, then those that were only asked.
+fn all_members(of_deployment: &[MemberRecord], examined: &[ExaminedMember]) -> Vec<MemberRecord> {
+    let mut all: Vec<MemberRecord> = Vec::new();
+    let own = examined.iter().filter_map(ExaminedMember::full_record);
+    let others = examined.iter().filter_map(|member| {
+        let examination = member.document.examination.as_ref()?;
+        examination.members.get(1..)
+    });
+    // After an earlier conclusion, those of the deployment include the examined ones.
+    let known = of_deployment.iter().cloned();
+    for member in own.chain(others.flatten().cloned()).chain(known) {
+        if all.iter().all(|known| known.name != member.name) {
+            all.push(member);
+        }
+    }
+    all.sort_by(|a, b| a.shard.cmp(&b.shard));
+    all
+}
+
+/// Returns the score of all collections' leaves, weighted by their bytes; `None` if none was read.
+fn leaf_order(document: &RunDocument) -> Option<f64> {
+    let files = document.layout.as_ref()?.files.iter();
+    let of_user = |file: &&LayoutFile| {
+        let namespace = file.namespace.as_deref().unwrap_or_default();
+        file.index.is_none() && !is_internal(namespace)
+    };
+    let scores = files.filter(of_user).filter_map(|file| {
+        let order = file.order.as_ref()?;
+        Some((file.leaf_bytes as f64, order.score))
+    });
+    let (bytes, weighted) = scores
+        .filter(|(_, score)| score.is_finite())
+        .fold((0.0, 0.0), |(bytes, sum), (of_file, score)| {
+            (bytes + of_file, sum + of_file * score)
+        });
+    (bytes > 0.0).then(|| weighted / bytes)
+}
+
+/// Returns the members' findings, those of one kind and subject as one: of the member with most to gain, with
+/// the others named.
+fn told_once(diagnoses: &[(String, Diagnosis)]) -> Vec<Finding> {
+    let mut order: Vec<(&str, &str)> = Vec::new();
+    let mut alike: HashMap<(&str, &str), Vec<(&str, &Finding)>> = HashMap::new();
+    for (member, diagnosis) in diagnoses {
+        let illnesses = diagnosis.findings.iter().filter(|f| f.id != NOTHING_WRONG);
+        for finding in illnesses.filter(|finding| !finding.id.starts_with("member.")) {
+            let key = (finding.id.as_str(), finding.subject.as_str());
+            let group = alike.entry(key).or_default();
+            if group.is_empty() {
+                order.push(key);
+            }
+            group.push((member, finding));
+        }
+    }
+    let groups = order.iter().filter_map(|key| alike.get(key));
+    groups.filter_map(|group| told(group)).collect()
+}
+
+fn told(group: &[(&str, &Finding)]) -> Option<Finding> {
+    let saves = |finding: &Finding| finding.saves_s_per_hour.unwrap_or(0.0);
+    let first = group
+        .iter()
+        .rev()
+        .max_by(|a, b| saves(a.1).total_cmp(&saves(b.1)))?;
+    let mut finding = Finding {
+        member: first.0.into(),
+        ..first.1.clone()
+    };
+    let others: Vec<&(&str, &Finding)> = group.iter().filter(|one| one.0 != first.0).collect();
+    if !others.is_empty() {
+        let named = others.iter().take(MEMBERS_NAMED).map(|(member, of_it)| {
+            match of_it
+                .saves_s_per_hour
+                .filter(|s| s.is_finite() && *s >= 1.0)
+            {
+                Some(s) => format!("{member} (there it would save {s:.0} s per hour)"),
+                None => (*member).to_string(),
+            }
+        });
+        let named: Vec<String> = named.collect();
+        let more = match others.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let also = format!("The same was found on {}{more}.", named.join(", "));
+        finding.evidence.push(also);
+    }
+    Some(finding)
+}
+
+/// Puts first that nothing is wrong with the disks, if every member's own run says so of its disk.
+fn all_is_well(mut findings: Vec<Finding>, diagnoses: &[(String, Diagnosis)]) -> Vec<Finding> {
+    let acquittals = diagnoses.iter().filter_map(|(_, diagnosis)| {
+        let mut all = diagnosis.findings.iter();
+        all.find(|finding| finding.id == NOTHING_WRONG)
+    });
+    let acquittals: Vec<&Finding> = acquittals.collect();
+    if let [first, ..] = acquittals.as_slice()
+        && acquittals.len() == diagnoses.len()
+    {
+        let title = match acquittals.len() {
+            1 => first.title.clone(),
+            count => {
+                format!("Nothing is wrong with the disks of the {count} members that were examined")
+            }
+        };
+        let of_each = diagnoses.iter().zip(&acquittals);
+        findings.insert(
+            0,
+            Finding {
+                id: NOTHING_WRONG.into(),
+                title,
+                evidence: of_each
+                    .take(MEMBERS_NAMED)
+                    .map(|((member, _), acquittal)| format!("{member}: {}", acquittal.title))
+                    .collect(),
+                confidence: first.confidence.clone(),
+                risk: first.risk.clone(),
+                ..Finding::default()
+            },
+        );
+    }
+    findings
+}
+
+impl Counters {
+    /// Adds the counters of a member from its own run, as those of a member; keeps those that are known already.
+    fn add_member(&mut self, member: &str, counters: Counters) {
+        let own = format!("{COUNTERS_OF_MEMBER}{member}");
+        for (source, series) in counters.into_sources() {
+            let source = match source.as_str() {
+                COUNTERS => own.clone(),
+                other if other.starts_with(COUNTERS_OF_MEMBER) => source,
+                _ => continue,
+            };
+            self.add(source, series);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{NamedValue, ScanOrder};
+
+    use super::*;
+    use crate::testing::{GIB, Recording};
+
+    /// Returns a secondary whose pages take `read_us` to read, with leaves of this order.
+    fn member(number: usize, read_us: f64, score: f64) -> ExaminedMember {
+        let mut recording = Recording::new();
+        let record = recording.examined();
+        record.name = format!("db{number}:27017");
+        record.state = seekscope_run::MemberState::Secondary;
+        recording.layout(LayoutFile {
+            namespace: Some("shop.orders".into()),
+            leaf_bytes: GIB,
+            order: Some(ScanOrder {
+                score,
+                ..ScanOrder::default()
+            }),
+            ..LayoutFile::default()
+        });
+        let page = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.rising(&format!("{page} count"), 100.0);
+        recording.rising(&format!("{page} time (usecs)"), 100.0 * read_us);
+        ExaminedMember {
+            run: MemberRun {
+                member: format!("db{number}:27017"),
+                shard: None,
+                folder: format!("member-{number}"),
+            },
+            counters: recording.counters(),
+            diagnosis: Diagnosis::default(),
+            verdict: String::new(),
+            document: recording.document,
+        }
+    }
+
+    fn concluded(members: Vec<ExaminedMember>) -> Diagnosis {
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        conclude(&mut document, &mut Counters::default(), members)
+    }
+
+    fn factor(members: Vec<ExaminedMember>) -> Option<(String, String)> {
+        let difference = concluded(members).answers.member_difference?;
+        Some((difference.member, difference.factor))
+    }
+
+    #[test]
+    fn the_cause_is_named_rather_than_what_follows_from_it() {
+        assert_eq!(
+            factor((1..=3).map(|n| member(n, 800.0, 0.97)).collect()),
+            None
+        );
+        let slow_disk = vec![
+            member(1, 800.0, 0.97),
+            member(2, 9_000.0, 0.97),
+            member(3, 800.0, 0.97),
+        ];
+        let expected = (
+            "db2:27017".to_string(),
+            "page read from disk, ms".to_string(),
+        );
+        assert_eq!(factor(slow_disk), Some(expected));
+        // Reading at random takes longer, too.
+        let aged = vec![
+            member(1, 800.0, 0.97),
+            member(2, 800.0, 0.97),
+            member(3, 9_000.0, 0.2),
+        ];
+        let expected = (
+            "db3:27017".to_string(),
+            "avoidable seeks of a scan, %".to_string(),
+        );
+        assert_eq!(factor(aged), Some(expected));
+        let mut small = vec![
+            member(1, 800.0, 0.97),
+            member(2, 800.0, 0.97),
+            member(3, 4_000.0, 0.97),
+        ];
+        let record = small[2].document.examination.as_mut().unwrap();
+        record.members[0].target.cache_bytes = Some(GIB);
+        let expected = ("db3:27017".to_string(), "cache, GiB".to_string());
+        assert_eq!(factor(small), Some(expected));
+    }
+
+    #[test]
+    fn what_several_have_is_told_once() {
+        let finding = |saves_s: f64| Finding {
+            id: "cache.too-small".into(),
+            title: "The cache is too small".into(),
+            saves_s_per_hour: Some(saves_s),
+            ..Finding::default()
+        };
+        let mut members: Vec<ExaminedMember> = (1..=3).map(|n| member(n, 800.0, 0.97)).collect();
+        members[0].diagnosis.findings = vec![finding(40.0)];
+        members[2].diagnosis.findings = vec![finding(400.0)];
+        let findings = concluded(members).findings;
+        let [told] = findings.as_slice() else {
+            panic!("{findings:?}");
+        };
+        assert_eq!(told.heading(), "db3:27017: The cache is too small");
+        assert_eq!(
+            told.evidence,
+            ["The same was found on db1:27017 (there it would save 40 s per hour)."]
+        );
+    }
+
+    #[test]
+    fn nothing_is_wrong_only_if_every_run_says_so() {
+        let well = || Finding {
+            id: NOTHING_WRONG.into(),
+            title: "Nothing is wrong with the disk.".into(),
+            ..Finding::default()
+        };
+        let mut members: Vec<ExaminedMember> = (1..=2).map(|n| member(n, 800.0, 0.97)).collect();
+        members[0].diagnosis.findings = vec![well()];
+        assert_eq!(concluded(members).findings, []);
+        let mut members: Vec<ExaminedMember> = (1..=2).map(|n| member(n, 800.0, 0.97)).collect();
+        members
+            .iter_mut()
+            .for_each(|m| m.diagnosis.findings = vec![well()]);
+        let findings = concluded(members).findings;
+        assert!(findings[0].title.contains("2 members"), "{findings:?}");
+    }
+
+    #[test]
+    fn members_that_were_only_asked_are_kept_and_none_twice() {
+        let mut first = member(1, 800.0, 0.97);
+        let elsewhere = MemberRecord {
+            name: "db9:27017".into(),
+            options: vec![NamedValue {
+                name: "storage.directoryPerDB".into(),
+                value: "true".into(),
+            }],
+            ..MemberRecord::default()
+        };
+        first
+            .document
+            .examination
+            .as_mut()
+            .unwrap()
+            .members
+            .push(elsewhere);
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        let mut counters = Counters::default();
+        conclude(
+            &mut document,
+            &mut counters,
+            vec![first, member(2, 800.0, 0.97)],
+        );
+        // Concluding again from what was stored changes nothing.
+        let again = document.examination.clone();
+        let names = |document: &RunDocument| -> Vec<String> {
+            let members = &document.examination.as_ref().unwrap().members;
+            members.iter().map(|member| member.name.clone()).collect()
+        };
+        assert_eq!(names(&document), ["db1:27017", "db2:27017", "db9:27017"]);
+        let members = vec![member(1, 800.0, 0.97), member(2, 800.0, 0.97)];
+        conclude(&mut document, &mut Counters::default(), members);
+        assert_eq!(document.examination, again);
+    }
+}
