@@ -12,7 +12,8 @@ use super::{OutputArgs, share};
 ///
 /// TARGET is a connection string as mongosh takes it: watches that server for a while and says what
 /// costs time, how sure that is and what would help. Reads only; says first what it will read, never do,
-/// and cost. Of a replica set it examines the member on this host, else a secondary.
+/// and cost. If the string means a replica set or a sharded cluster, it examines every member on this host
+/// at once and asks the others; if at most one member of a set is here, that one or else a secondary.
 ///
 /// TARGET is a run, a bundle of `seekscope collect`, or a folder of a server's diagnostic files: says
 /// the same from those alone.

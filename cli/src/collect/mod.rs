@@ -14,6 +14,7 @@ mod stripping;
 
 pub use opening::{is_bundle, unpack};
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use crate::args::CollectArgs;
 use crate::doctor::{Asked, Conclusion, Target, Whom, examine};
 use crate::environment::Environment;
+use crate::exit::Usage;
 use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
@@ -96,9 +98,26 @@ pub async fn run(
         }
         Target::Recorded(path) => {
             let (directory, document) = RunDirectory::open(path)?;
+            refuse_deployment(path, &document)?;
             let run = (Arc::new(directory), document);
             collect(args, bundle, run, Interruption::listen(), progress).await
         }
+    }
+}
+
+/// Refuses the run of a whole deployment, whose records lie in the folders of its members.
+fn refuse_deployment(path: &Path, document: &RunDocument) -> Result<(), Usage> {
+    let runs = document.examination.iter().flat_map(|e| &e.member_runs);
+    let folders = runs.map(|run| path.join(&run.folder).display().to_string());
+    let folders: Vec<String> = folders.collect();
+    match folders.is_empty() {
+        true => Ok(()),
+        false => Err(Usage(format!(
+            "{} is the run of a whole deployment; collect the runs of its members, each into a bundle of its \
+             own: {}",
+            path.display(),
+            folders.join(", ")
+        ))),
     }
 }
 

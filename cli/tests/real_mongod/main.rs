@@ -63,3 +63,4 @@ mod schemas;
 mod support;
 mod trace;
 mod tune;
+mod whole;

@@ -159,12 +159,18 @@ fn journal_sync_ms(member: &Member<'_>) -> Option<f64> {
     )
 }
 
+/// Documents of this many bytes are needed for a ratio: a file grows in steps.
+const DOCUMENTS_MIN_BYTES: u64 = 64 << 20;
+/// A smaller ratio is no compression: the file has not seen a checkpoint since the documents came.
+const RATIO_MIN: f64 = 0.05;
+
 /// Returns the ratio for all collections that were asked about: holes and worse compression make it grow with
 /// age, which a recently synced member does not have.
 fn bytes_per_document_byte(collections: &[CollectionFacts]) -> Option<f64> {
     let sum = |bytes: fn(&CollectionFacts) -> u64| collections.iter().map(bytes).sum::<u64>();
     let documents = sum(|c| c.data_bytes);
-    (documents > 0).then(|| sum(|c| c.storage_bytes) as f64 / documents as f64)
+    let ratio = sum(|c| c.storage_bytes) as f64 / documents.max(1) as f64;
+    (documents >= DOCUMENTS_MIN_BYTES && ratio >= RATIO_MIN).then_some(ratio)
 }
 
 fn dirty_percent(member: &Member<'_>) -> Option<f64> {

@@ -109,3 +109,23 @@ fn settings_differ_where_figures_do_not() {
     recording.examination().members[1].not_asked = Some("refused".into());
     assert_ne!(found(&recording).unwrap().factor, "cache, GiB");
 }
+
+#[test]
+fn a_file_that_awaits_its_checkpoint_is_not_compared() {
+    let mut recording = set(&[ALIKE; 3]);
+    let sizes = [0.6, 0.001, 0.6].map(|ratio| (ratio * GIB as f64) as u64);
+    let collections = sizes.map(|storage_bytes| seekscope_run::CollectionFacts {
+        data_bytes: GIB,
+        storage_bytes,
+        ..Default::default()
+    });
+    let members = recording.examination().members.iter_mut();
+    for (member, collection) in members.zip(collections) {
+        member.collections = vec![collection];
+    }
+    assert_eq!(found(&recording), None);
+    let aged = &mut recording.examination().members[1].collections[0];
+    aged.storage_bytes = 2 * GIB;
+    let factor = found(&recording).unwrap().factor;
+    assert_eq!(factor, "bytes on disk per byte of documents");
+}

@@ -1,0 +1,217 @@
+//! `doctor` of a whole replica set or sharded cluster.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use seekscope_bench::deployment::{DeploymentOptions, Topology};
+use serde_json::Value;
+
+use crate::running::{own_with, shared};
+use crate::schemas::assert_valid;
+use crate::support::{
+    Bench, assert_fails, json, loaded_programs, machine, run_document, runtime, send, until, wait,
+};
+
+fn members(document: &Value) -> Vec<&Value> {
+    let members = document["examination"]["members"].as_array().unwrap();
+    members.iter().collect()
+}
+
+fn names(document: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
+    let wanted = members(document)
+        .into_iter()
+        .filter(|member| is_wanted(member));
+    let mut names: Vec<String> = wanted
+        .map(|member| member["name"].as_str().unwrap().to_string())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The runs of the members, each of which must account for every event of its own server.
+fn member_runs(run: &Path, count: usize) -> Vec<Value> {
+    let runs = (1..=count).map(|number| {
+        let run = run.join(format!("member-{number}"));
+        assert!(run.join("report.html").exists());
+        run_document(&run)
+    });
+    let runs: Vec<Value> = runs.collect();
+    for run in &runs {
+        let trace = &run["phases"][0]["trace"];
+        if !trace.is_null() {
+            let of = |name: &str| trace[name].as_u64().unwrap();
+            assert_eq!(of("seen"), of("written") + of("lost"), "{trace:#}");
+        }
+    }
+    runs
+}
+
+#[test]
+fn each_shard_of_a_cluster_is_examined_in_a_run_of_its_own() {
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    cluster.load("whole.orders", 1_000);
+    let _machine = machine();
+    let bench = Bench::new();
+    let mongos = cluster.member("mongos").uri();
+    let arguments = ["doctor", &mongos, "--for", "3s", "--out", "run"];
+    let document = json(&mut bench.seekscope(&arguments));
+    assert_valid("doctor", &document);
+    assert_eq!(document["examination"]["deployment"], "sharded");
+    assert_eq!(document["outcome"], "ok", "{:#}", document["limitations"]);
+    let examined = names(&document, |member| !member["on_host"].is_null());
+    let mut shards = ["shard-0", "shard-1"].map(|name| {
+        let port = cluster.member(name).port();
+        format!("127.0.0.1:{port}")
+    });
+    shards.sort();
+    assert_eq!(examined, shards);
+    assert_eq!(
+        names(&document, |member| member["state"] == "router").len(),
+        1
+    );
+
+    let runs = member_runs(&bench.path("run"), 2);
+    let mut pids: Vec<u64> = runs
+        .iter()
+        .map(|run| run["target"]["pid"].as_u64().unwrap())
+        .collect();
+    pids.sort_unstable();
+    let mut expected = ["shard-0", "shard-1"].map(|name| u64::from(cluster.member(name).pid()));
+    expected.sort_unstable();
+    assert_eq!(pids, expected);
+    let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
+    assert!(page.contains("member-1/report.html") && page.contains("member-2/report.html"));
+
+    // Concluding again from the records says the same, and each member's run stands alone.
+    let again = json(&mut bench.seekscope(&["doctor", "run"]));
+    assert_eq!(again["findings"], document["findings"]);
+    assert_eq!(
+        again["examination"]["members"],
+        document["examination"]["members"]
+    );
+    let one = json(&mut bench.seekscope(&["doctor", "run/member-1"]));
+    assert_eq!(one["outcome"], "ok");
+    let collect = ["collect", "run", "--out", "bundle.tar.zst"];
+    let refused = bench.seekscope(&collect).output().unwrap();
+    assert_fails(&refused, 2, &["member-1", "member-2"]);
+    assert!(!bench.path("bundle.tar.zst").exists());
+}
+
+#[test]
+fn of_a_set_secondaries_are_traced_and_its_primary_only_when_permitted() {
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    set.load("whole.orders", 1_000);
+    let _machine = machine();
+    let bench = Bench::new();
+    for (permission, traced) in [(&[][..], 2), (&["--trace-primary"][..], 3)] {
+        let out = format!("run-{traced}");
+        let mut arguments = vec!["doctor", set.uri(), "--for", "3s", "--out", &out];
+        arguments.extend(permission);
+        let document = json(&mut bench.seekscope(&arguments));
+        assert_eq!(document["examination"]["set"], "seekscope");
+        assert_eq!(
+            names(&document, |member| !member["on_host"].is_null()).len(),
+            3
+        );
+        let runs = member_runs(&bench.path(&out), 3);
+        let is_traced = |run: &&Value| !run["phases"][0]["trace"].is_null();
+        assert_eq!(runs.iter().filter(is_traced).count(), traced);
+        let limitations = document["limitations"].to_string();
+        assert_eq!(
+            limitations.contains("were not traced"),
+            traced == 2,
+            "{limitations}"
+        );
+    }
+}
+
+#[test]
+fn a_member_with_a_smaller_cache_is_named_and_no_other() {
+    let options = DeploymentOptions {
+        cache_bytes: 512 << 20,
+        ..DeploymentOptions::default()
+    };
+    let set = own_with(Topology::ReplicaSet { members: 3 }, &options);
+    set.load("whole.orders", 2_000);
+    let _machine = machine();
+    let bench = Bench::new();
+    let differs = |out: &str| {
+        let arguments = ["doctor", set.uri(), "--for", "4s", "--out", out];
+        let document = json(&mut bench.seekscope(&arguments));
+        document["summary"]["answers"]["member_difference"].clone()
+    };
+    assert_eq!(differs("alike"), Value::Null);
+    let secondary = set.member("member-1");
+    runtime().block_on(async {
+        let server = seekscope_server::Server::connect(&secondary.uri())
+            .await
+            .unwrap();
+        let smaller =
+            doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": "cache_size=200M" };
+        server.command("admin", smaller).await.unwrap();
+    });
+    let difference = differs("smaller");
+    assert_eq!(difference["factor"], "cache, GiB", "{difference:#}");
+    assert_eq!(
+        difference["member"],
+        format!("127.0.0.1:{}", secondary.port())
+    );
+}
+
+#[test]
+fn interrupted_it_keeps_what_every_member_has_and_leaves_nothing_in_the_kernel() {
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let _machine = machine();
+    let bench = Bench::new();
+    let before = loaded_programs();
+    let arguments = ["doctor", set.uri(), "--for", "300s", "--out", "run"];
+    let mut command = bench.seekscope(&arguments);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_watched = |number: usize| {
+        let record = bench.path(&format!("run/member-{number}/run.json"));
+        std::fs::read_to_string(record).is_ok_and(|text| text.contains("\"observed\""))
+    };
+    until(|| (1..=3).all(is_watched));
+    assert!(loaded_programs() > before);
+    send(&child, libc::SIGINT);
+    let status = wait(&mut child, Duration::from_secs(30));
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(run_document(&bench.path("run"))["outcome"], "partial");
+    for run in member_runs(&bench.path("run"), 3) {
+        assert_eq!(run["outcome"], "partial");
+    }
+    until(|| loaded_programs() == before);
+}
+
+/// The folder of a member's run comes from a file, and must not lead anywhere else.
+#[test]
+fn a_record_cannot_lead_out_of_its_folder() {
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    let _machine = machine();
+    let bench = Bench::new();
+    let mongos = cluster.member("mongos").uri();
+    json(&mut bench.seekscope(&["doctor", &mongos, "--for", "2s", "--out", "run"]));
+    let path = bench.path("run/run.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let hostile = text.replace("\"member-2\"", "\"../run/member-1\"");
+    assert_ne!(hostile, text);
+    std::fs::File::create(&path)
+        .unwrap()
+        .write_all(hostile.as_bytes())
+        .unwrap();
+    let document = json(&mut bench.seekscope(&["doctor", "run"]));
+    let limitations = document["limitations"].to_string();
+    assert!(limitations.contains("is missing"), "{limitations}");
+    let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
+    assert!(
+        !page.contains("href=\"../run"),
+        "a link leads out of the run"
+    );
+}
