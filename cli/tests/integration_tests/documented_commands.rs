@@ -11,7 +11,7 @@ use crate::support::{Bench, machine, stderr};
 use crate::top::Busy;
 
 /// Lines that hold the first text are not run here, for the reason beside it.
-const NOT_RUN: [(&str, &str); 21] = [
+const NOT_RUN: [(&str, &str); 23] = [
     (
         "--copy-of",
         "refuses files of a running database: replay.rs has others",
@@ -24,6 +24,14 @@ const NOT_RUN: [(&str, &str); 21] = [
     ("--unit mongod", "needs a service of systemd"),
     ("./load.sh", "runs a script of the reader's"),
     ("mongodump", "needs MongoDB's tools"),
+    (
+        "replicaSet=rs0",
+        "needs a replica set: real_mongod/whole.rs has one",
+    ),
+    (
+        "mongodb://mongos",
+        "needs a sharded cluster: real_mongod/whole.rs has one",
+    ),
     (
         "--ring",
         "goes on until a slow call: trace_record.rs runs it",

@@ -113,7 +113,7 @@ fn settings_differ_where_figures_do_not() {
 #[test]
 fn a_file_that_awaits_its_checkpoint_is_not_compared() {
     let mut recording = set(&[ALIKE; 3]);
-    let sizes = [0.6, 0.001, 0.6].map(|ratio| (ratio * GIB as f64) as u64);
+    let sizes = [GIB * 6 / 10, GIB / 1000, GIB * 6 / 10];
     let collections = sizes.map(|storage_bytes| seekscope_run::CollectionFacts {
         data_bytes: GIB,
         storage_bytes,
