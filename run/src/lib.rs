@@ -63,8 +63,8 @@ pub use disk_measurement::{
     OperationOutcome, ReadAdvice, StepGroup,
 };
 pub use document::{
-    CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase, ProcessIo,
-    RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
+    BLOCK_REQUESTS, CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase,
+    ProcessIo, RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
 };
 pub use error::RunError;
 pub use examination::{
