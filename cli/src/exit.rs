@@ -233,6 +233,9 @@ fn code_of_layout_error(error: &LayoutError) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -264,6 +267,187 @@ mod tests {
         };
         assert!(gone.to_string().contains("--resume"), "{gone}");
         assert_eq!(code_of_cause(&gone), Some(3));
+    }
+
+    fn assert_codes<const N: usize>(table: [(Box<dyn std::error::Error>, Option<u8>); N]) {
+        for (error, code) in table {
+            assert_eq!(code_of_cause(error.as_ref()), code, "{error:?}");
+        }
+    }
+
+    fn text() -> String {
+        "text".into()
+    }
+
+    fn io() -> std::io::Error {
+        std::io::Error::other("no")
+    }
+
+    #[test]
+    fn errors_of_the_command_line_have_their_codes() {
+        assert_codes([
+            (Box::new(BrokenOff(text())), None),
+            (Box::new(Interrupted("SIGINT")), Some(130)),
+            (Box::new(Usage(text())), Some(2)),
+            (Box::new(Elsewhere(text())), Some(3)),
+            (Box::new(NotPermitted(text())), Some(4)),
+            (Box::new(Inconsistent(text())), Some(5)),
+            (Box::new(NotRestored(text())), Some(5)),
+            (Box::new(ThresholdMissed(text())), Some(6)),
+            (
+                Box::new(CommandFailed(ExitStatus::from_raw(7 << 8))),
+                Some(7),
+            ),
+            (Box::new(CommandFailed(ExitStatus::from_raw(9))), Some(137)),
+        ]);
+    }
+
+    #[test]
+    fn errors_of_servers_and_benchmarks_have_their_codes() {
+        let failure = |kind| ClientError::Connect(Failure::of(kind, "Name", "text"));
+        let path = PathBuf::new;
+        assert_codes([
+            (Box::new(LocalServerError::Port { source: io() }), Some(3)),
+            (
+                Box::new(SlowDiskError::NotPermitted { path: path() }),
+                Some(4),
+            ),
+            (Box::new(SlowDiskError::NoController), None),
+            (Box::new(ClientError::Uri { text: text() }), Some(2)),
+            (Box::new(ClientError::Unreachable { text: text() }), Some(3)),
+            (Box::new(ClientError::Stopped), Some(130)),
+            (
+                Box::new(ClientError::System {
+                    what: "epoll",
+                    source: io(),
+                }),
+                None,
+            ),
+            (Box::new(failure(FailureKind::Client)), Some(1)),
+            (Box::new(failure(FailureKind::Unsupported)), Some(2)),
+            (Box::new(failure(FailureKind::Connection)), Some(3)),
+            (
+                Box::new(WorkloadError::Database {
+                    name: text(),
+                    why: text(),
+                }),
+                Some(3),
+            ),
+            (
+                Box::new(WorkloadError::Files {
+                    path: path(),
+                    source: io(),
+                }),
+                None,
+            ),
+            (Box::new(YcsbError::Escape { line: 1 }), Some(2)),
+            (Box::new(CqlError::Uri { why: text() }), Some(2)),
+            (
+                Box::new(CqlError::Keyspace {
+                    keyspace: text(),
+                    table: text(),
+                    why: text(),
+                }),
+                Some(3),
+            ),
+        ]);
+    }
+
+    #[test]
+    fn errors_of_files_and_disks_have_their_codes() {
+        let path = PathBuf::new;
+        assert_codes([
+            (Box::new(LayoutError::Missing { path: path() }), Some(2)),
+            (
+                Box::new(LayoutError::PermissionDenied {
+                    path: path(),
+                    owner_uid: None,
+                }),
+                Some(4),
+            ),
+            (Box::new(LayoutError::UnsafeName { name: text() }), Some(5)),
+            (Box::new(LayoutError::Vanished { path: path() }), None),
+            (Box::new(LayoutError::Interrupted), Some(130)),
+            (Box::new(DiskError::NotAFile(path())), Some(2)),
+            (
+                Box::new(DiskError::LiveDatabase {
+                    path: path(),
+                    lock: text(),
+                }),
+                Some(3),
+            ),
+            (Box::new(DiskError::ReadOnly(path())), Some(4)),
+            (Box::new(DiskError::Shrunk { offset: 1 }), None),
+            (Box::new(DiskError::Interrupted), Some(130)),
+            (Box::new(MongoperfError::NoThreads), Some(2)),
+            (Box::new(MongoperfError::NoInput), Some(1)),
+        ]);
+    }
+
+    #[test]
+    fn errors_of_changes_and_of_tracing_have_their_codes() {
+        let namespace = text;
+        let stopped = Box::new(ReorderError::Stopped);
+        assert_codes([
+            (
+                Box::new(ReorderError::NothingPending {
+                    namespace: namespace(),
+                }),
+                Some(3),
+            ),
+            (
+                Box::new(ReorderError::Aborted {
+                    namespace: namespace(),
+                    why: text(),
+                }),
+                Some(5),
+            ),
+            (
+                Box::new(ReorderError::SwapUnknown {
+                    namespace: namespace(),
+                    why: stopped,
+                }),
+                Some(130),
+            ),
+            (
+                Box::new(ReorderError::NoSpace {
+                    free_bytes: 1,
+                    needed_bytes: 2,
+                }),
+                None,
+            ),
+            (
+                Box::new(TraceError::NoPermission {
+                    what: text(),
+                    why: text(),
+                    remedy: text(),
+                }),
+                Some(4),
+            ),
+            (Box::new(TraceError::NoSuchProcess { pid: 1 }), None),
+            (
+                Box::new(ApplyError::DidNotComeBack {
+                    why: text(),
+                    put_back: true,
+                }),
+                Some(3),
+            ),
+            (Box::new(ApplyError::UnknownKnob(text())), None),
+            (
+                Box::new(LockError::Held {
+                    what: text(),
+                    pid: None,
+                }),
+                Some(3),
+            ),
+            (
+                Box::new(LockError::Io {
+                    path: PathBuf::new(),
+                    source: io(),
+                }),
+                None,
+            ),
+        ]);
     }
 
     #[test]
