@@ -1,13 +1,15 @@
 //! Exit codes, and the errors they stand for. They are part of the interface: never renumber them.
 
+use std::error::Error;
 use std::process::{ExitCode, ExitStatus};
 
 use seekscope_cassandra::CqlError;
-use seekscope_client::{ClientError, Failure, FailureKind};
+use seekscope_client::ClientError;
 use seekscope_disk::DiskError;
 use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
 use seekscope_reorder::ReorderError;
+use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
 use seekscope_settings::{ApplyError, LockError};
 use seekscope_trace::TraceError;
@@ -69,6 +71,33 @@ impl CommandFailed {
     }
 }
 
+impl Kinded for CommandFailed {
+    fn kind(&self) -> Option<ErrorKind> {
+        Some(ErrorKind::Code(self.code()))
+    }
+}
+
+/// States the kinds of the errors above.
+macro_rules! kinds {
+    ($($error:ident: $kind:ident,)*) => {
+        $(impl Kinded for $error {
+            fn kind(&self) -> Option<ErrorKind> {
+                Some(ErrorKind::$kind)
+            }
+        })*
+    };
+}
+
+kinds! {
+    Interrupted: Interrupted,
+    Usage: Usage,
+    Elsewhere: Target,
+    NotPermitted: NotPermitted,
+    ThresholdMissed: ThresholdMissed,
+    Inconsistent: Inconsistent,
+    NotRestored: Inconsistent,
+}
+
 /// Returns the message of an error with its causes, each mentioned once: many errors include the cause in their
 /// own text.
 pub fn message_of(error: &anyhow::Error) -> String {
@@ -89,152 +118,60 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(error.chain().find_map(code_of_cause).unwrap_or(1))
 }
 
-fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    if cause.is::<Usage>()
-        || cause.is::<YcsbError>()
-        || matches!(cause.downcast_ref(), Some(CqlError::Uri { .. }))
-    {
-        Some(2)
-    } else if let Some(error) = server_error(cause) {
-        Some(code_of_server_error(error))
-    } else if cause.is::<CqlError>()
-        || cause.is::<Elsewhere>()
-        || matches!(cause.downcast_ref(), Some(LockError::Held { .. }))
-        || matches!(
-            cause.downcast_ref(),
-            Some(ApplyError::Server(_) | ApplyError::DidNotComeBack { .. })
-        )
-        || cause.is::<LocalServerError>()
-        || cause.downcast_ref().is_some_and(is_refusal)
-    {
-        Some(3)
-    } else if cause.is::<NotPermitted>()
-        || matches!(cause.downcast_ref(), Some(TraceError::NoPermission { .. }))
-        || matches!(
-            cause.downcast_ref(),
-            Some(SlowDiskError::NotPermitted { .. })
-        )
-    {
-        Some(4)
-    } else if let Some(failed) = cause.downcast_ref::<CommandFailed>() {
-        Some(failed.code())
-    } else if cause.is::<Inconsistent>() || cause.is::<NotRestored>() {
-        Some(5)
-    } else if cause.is::<ThresholdMissed>() {
-        Some(6)
-    } else if let Some(error) = cause.downcast_ref::<MongoperfError>() {
-        Some(error.exit_code())
-    } else if let Some(error) = cause.downcast_ref::<DiskError>() {
-        code_of_disk_error(error)
-    } else if let Some(error) = cause.downcast_ref::<ClientError>() {
-        code_of_client_error(error)
-    } else if let Some(error) = cause.downcast_ref::<LayoutError>() {
-        code_of_layout_error(error)
-    } else if let Some(error) = cause.downcast_ref::<ReorderError>() {
-        code_of_reorder_error(error)
-    } else if cause.is::<Interrupted>() {
-        Some(130)
-    } else {
-        None
-    }
+fn code_of_cause(cause: &(dyn Error + 'static)) -> Option<u8> {
+    Some(match kind_of(cause)? {
+        ErrorKind::Failed => 1,
+        ErrorKind::Usage => 2,
+        ErrorKind::Target => 3,
+        ErrorKind::NotPermitted => 4,
+        ErrorKind::Inconsistent => 5,
+        ErrorKind::ThresholdMissed => 6,
+        ErrorKind::Interrupted => 130,
+        ErrorKind::Code(code) => code,
+    })
 }
 
-fn code_of_disk_error(error: &DiskError) -> Option<u8> {
-    match error {
-        DiskError::InvalidJob(_) | DiskError::NotADirectory(_) | DiskError::NotAFile(_) => Some(2),
-        DiskError::LiveDatabase { .. } => Some(3),
-        DiskError::NotPermitted { .. } | DiskError::ReadOnly(_) => Some(4),
-        DiskError::Interrupted => Some(130),
-        _ => None,
-    }
+/// Returns what a cause says of its kind. All types that say something are listed, as a `dyn Error` cannot be
+/// asked for another trait.
+fn kind_of(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
+    let types = [
+        of::<Usage>,
+        of::<Elsewhere>,
+        of::<NotPermitted>,
+        of::<Inconsistent>,
+        of::<NotRestored>,
+        of::<ThresholdMissed>,
+        of::<Interrupted>,
+        of::<CommandFailed>,
+        of::<ServerError>,
+        of::<LocalServerError>,
+        of::<SlowDiskError>,
+        of::<ClientError>,
+        of::<WorkloadError>,
+        of::<YcsbError>,
+        of::<CqlError>,
+        of::<LayoutError>,
+        of::<ReorderError>,
+        of::<DiskError>,
+        of::<MongoperfError>,
+        of::<TraceError>,
+        of::<ApplyError>,
+        of::<LockError>,
+    ];
+    types.into_iter().find_map(|kind_as| kind_as(cause))
 }
 
-/// Returns the server's error, even if another error wraps it.
-fn server_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a ServerError> {
-    match cause.downcast_ref() {
-        Some(WorkloadError::Server(error)) => Some(error),
-        _ => cause.downcast_ref(),
-    }
-}
-
-fn code_of_server_error(error: &ServerError) -> u8 {
-    match error {
-        // A privilege can be granted; a server that is away or a wrong login is another matter.
-        ServerError::NotAuthorised { .. } => 4,
-        ServerError::BadUri { .. } => 2,
-        _ => 3,
-    }
-}
-
-/// The server, or its data, does not allow the work.
-fn is_refusal(error: &WorkloadError) -> bool {
-    matches!(
-        error,
-        WorkloadError::ForeignDatabase { .. } | WorkloadError::Database { .. }
-    )
-}
-
-fn code_of_client_error(error: &ClientError) -> Option<u8> {
-    match error {
-        ClientError::Uri { .. } | ClientError::Job { .. } => Some(2),
-        ClientError::Unreachable { .. } | ClientError::Refused { .. } => Some(3),
-        ClientError::Connect(Failure { kind, .. }) => match kind {
-            FailureKind::Client => Some(1),
-            FailureKind::Unsupported => Some(2),
-            _ => Some(3),
-        },
-        ClientError::FileDescriptors { .. } => Some(4),
-        ClientError::Stopped => Some(130),
-        _ => None,
-    }
-}
-
-fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
-    match error {
-        ReorderError::Server(error) => Some(code_of_server_error(error)),
-        ReorderError::Refused { .. }
-        | ReorderError::Busy { .. }
-        | ReorderError::Unfinished { .. }
-        | ReorderError::NothingPending { .. }
-        | ReorderError::NoBetter { .. }
-        | ReorderError::ServerGone { .. } => Some(3),
-        // Differing sums, unexpected writes, a collection that others dropped.
-        ReorderError::Aborted { .. } | ReorderError::WrittenDuringSwap { .. } => Some(5),
-        ReorderError::Stopped => Some(130),
-        ReorderError::NotRolledBack { first: why, .. } | ReorderError::SwapUnknown { why, .. } => {
-            code_of_reorder_error(why)
-        }
-        _ => None,
-    }
-}
-
-fn code_of_layout_error(error: &LayoutError) -> Option<u8> {
-    match error {
-        LayoutError::NotADataDirectory { .. }
-        | LayoutError::Missing { .. }
-        | LayoutError::NotAFile { .. }
-        | LayoutError::NotInMetadata { .. }
-        | LayoutError::NoSuchTable { .. }
-        | LayoutError::View { .. } => Some(2),
-        // Encrypted, column store, tiered.
-        LayoutError::Config { .. } => Some(3),
-        LayoutError::PermissionDenied { .. } => Some(4),
-        LayoutError::Damaged { .. }
-        | LayoutError::Turtle { .. }
-        | LayoutError::Block { .. }
-        | LayoutError::ShortRead { .. }
-        | LayoutError::TooLong { .. }
-        | LayoutError::UnsafeName { .. }
-        | LayoutError::NothingRecovered { .. } => Some(5),
-        LayoutError::Interrupted => Some(130),
-        _ => None,
-    }
+/// Returns what the error says of its kind, if it is an `E`.
+fn of<E: Kinded + 'static>(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
+    cause.downcast_ref::<E>()?.kind()
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::path::PathBuf;
+
+    use seekscope_client::{Failure, FailureKind};
 
     use super::*;
 

@@ -17,6 +17,7 @@ pub mod directory;
 pub mod disk_measurement;
 pub mod document;
 pub mod error;
+pub mod error_kind;
 pub mod examination;
 pub mod file_record;
 pub mod file_totals;
@@ -67,6 +68,7 @@ pub use document::{
     ProcessIo, RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
 };
 pub use error::RunError;
+pub use error_kind::{ErrorKind, Kinded};
 pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
     ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
