@@ -1,6 +1,7 @@
 //! Defines errors outside measured requests.
 
 use seekscope_client::Failure;
+use seekscope_run::{ErrorKind, Kinded};
 
 /// The reason why something outside a measured request failed. Messages hold no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -47,5 +48,14 @@ impl CqlError {
                 other.to_string(),
             ),
         }
+    }
+}
+
+impl Kinded for CqlError {
+    fn kind(&self) -> Option<ErrorKind> {
+        Some(match self {
+            Self::Uri { .. } => ErrorKind::Usage,
+            _ => ErrorKind::Target,
+        })
     }
 }

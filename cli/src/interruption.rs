@@ -23,16 +23,11 @@ impl Interruption {
     /// Catches SIGINT, SIGTERM and SIGHUP from now on. Call this before creating anything that a signal would
     /// leave behind. If handlers cannot be installed, signals still end the process at once.
     pub fn listen() -> Self {
-        let caught = Caught::begin();
+        let mut caught = Caught::begin();
         let at_once = Arc::new(AtomicBool::new(false));
         let (sender, name) = watch::channel(None);
         let ends = Arc::clone(&at_once);
         tokio::spawn(async move {
-            let Some(mut caught) = caught else {
-                // Kept open for ever: a closed channel would look like a signal.
-                sender.send_replace(None);
-                return std::future::pending().await;
-            };
             loop {
                 let name = caught.next().await;
                 if ends.swap(true, Ordering::Relaxed) {
@@ -101,22 +96,27 @@ impl Interruption {
     }
 }
 
-/// The installed signal handlers.
-struct Caught([Signal; 3]);
+/// The installed signal handlers, unless they could not be installed.
+struct Caught(Option<[Signal; 3]>);
 
 impl Caught {
-    fn begin() -> Option<Self> {
+    fn begin() -> Self {
         let kinds = [
             SignalKind::interrupt(),
             SignalKind::terminate(),
             SignalKind::hangup(),
         ];
-        let [interrupt, terminate, hangup] = kinds.map(signal);
-        Some(Self([interrupt.ok()?, terminate.ok()?, hangup.ok()?]))
+        Self(match kinds.map(signal) {
+            [Ok(interrupt), Ok(terminate), Ok(hangup)] => Some([interrupt, terminate, hangup]),
+            _ => None,
+        })
     }
 
+    /// Waits for the next signal and returns its name; waits for ever without handlers.
     async fn next(&mut self) -> &'static str {
-        let [interrupt, terminate, hangup] = &mut self.0;
+        let Some([interrupt, terminate, hangup]) = &mut self.0 else {
+            return std::future::pending().await;
+        };
         tokio::select! {
             _ = interrupt.recv() => "SIGINT",
             _ = terminate.recv() => "SIGTERM",

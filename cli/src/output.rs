@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// What `--json` prints for a run that a command or `report` shows. Names are stable; fields may be added. null means
-/// unknown, which is not zero. Sizes are bytes; times have their unit in the name.
+/// unknown, or too few operations to say, which is not zero. Sizes are bytes; times have their unit in the name.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunOutput<'a, Summary> {
+pub struct RunOutput<'a, Summary, Subject = ServerSubject<'a>> {
     /// Name and version of this format.
     pub schema: String,
     pub command: &'a str,
@@ -21,8 +21,8 @@ pub struct RunOutput<'a, Summary> {
     /// Why the outcome is not ok, for people; for a benchmark, also which objective was missed.
     pub outcome_reason: Option<&'a str>,
     pub run_dir: &'a str,
-    /// The server; null if there was none to connect to.
-    pub target: Option<&'a TargetFacts>,
+    #[serde(flatten)]
+    pub subject: Subject,
     /// What could not be measured or must be kept in mind, why, and what remedies it.
     pub limitations: &'a [Limitation],
     /// The command's own figures.
@@ -30,55 +30,60 @@ pub struct RunOutput<'a, Summary> {
     pub findings: &'a [Finding],
 }
 
-impl<'a> RunOutput<'a, &'a Value> {
-    /// Makes the document of a run, with the summary saved in it. `schema` names a file of `docs/schema`.
-    pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str) -> Self {
-        Self {
-            schema: versioned(schema),
-            command: &run.command,
-            outcome: run.outcome,
-            outcome_reason: run.outcome_reason.as_deref(),
-            run_dir,
-            target: run.target.as_ref(),
-            limitations: &run.limitations,
-            summary: &run.summary,
-            findings: &run.findings,
-        }
-    }
+/// The output for a run that measured a disk, not a server.
+pub type DiskRunOutput<'a, Summary> = RunOutput<'a, Summary, DiskSubject<'a>>;
+
+/// What a run on a server says of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ServerSubject<'a> {
+    /// The server; null if there was none to connect to.
+    pub target: Option<&'a TargetFacts>,
 }
 
-/// What `--json` prints for a run that measured a disk, not a server. Names are stable; fields may be added. null means
-/// unknown, or too few operations to say, which is not zero. Sizes are bytes; times have their unit in the name.
+/// What a run on a disk says of it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct DiskRunOutput<'a, Summary> {
-    /// Name and version of this format.
-    pub schema: String,
-    pub command: &'a str,
-    pub outcome: Outcome,
-    /// Why the outcome is not ok, for people.
-    pub outcome_reason: Option<&'a str>,
-    pub run_dir: &'a str,
+pub struct DiskSubject<'a> {
     pub host: Option<&'a HostFacts>,
     /// The device under the file that was measured or played on.
     pub device: Option<&'a DeviceFacts>,
-    /// What could not be measured, why, and what would allow it.
-    pub limitations: &'a [Limitation],
-    /// The command's own figures.
-    pub summary: Summary,
-    pub findings: &'a [Finding],
 }
 
-impl<'a, Summary> DiskRunOutput<'a, Summary> {
-    /// Makes the document of a run. `schema` names a file of `docs/schema`.
-    pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str, summary: Summary) -> Self {
+impl<'a> From<&'a RunDocument> for ServerSubject<'a> {
+    fn from(run: &'a RunDocument) -> Self {
+        let target = run.target.as_ref();
+        Self { target }
+    }
+}
+
+impl<'a> From<&'a RunDocument> for DiskSubject<'a> {
+    fn from(run: &'a RunDocument) -> Self {
+        let (host, device) = (run.host.as_ref(), run.device.as_ref());
+        Self { host, device }
+    }
+}
+
+impl<'a> RunOutput<'a, &'a Value> {
+    /// Makes the document of a run, with the summary saved in it. `schema` names a file of `docs/schema`.
+    pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str) -> Self {
+        Self::with_summary(schema, run, run_dir, &run.summary)
+    }
+}
+
+impl<'a, Summary, Subject: From<&'a RunDocument>> RunOutput<'a, Summary, Subject> {
+    /// Makes the document of a run, with this summary. `schema` names a file of `docs/schema`.
+    pub fn with_summary(
+        schema: &str,
+        run: &'a RunDocument,
+        run_dir: &'a str,
+        summary: Summary,
+    ) -> Self {
         Self {
             schema: versioned(schema),
             command: &run.command,
             outcome: run.outcome,
             outcome_reason: run.outcome_reason.as_deref(),
             run_dir,
-            host: run.host.as_ref(),
-            device: run.device.as_ref(),
+            subject: run.into(),
             limitations: &run.limitations,
             summary,
             findings: &run.findings,

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::Failure;
+use seekscope_run::{ErrorKind, Kinded};
+
+use crate::{Failure, FailureKind};
 
 /// An error that ends the whole work, as opposed to a single request's failure.
 #[derive(Debug, thiserror::Error)]
@@ -35,4 +37,21 @@ pub enum ClientError {
     Connect(Failure),
     #[error("stopped before the work began")]
     Stopped,
+}
+
+impl Kinded for ClientError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Uri { .. } | Self::Job { .. } => Some(ErrorKind::Usage),
+            Self::Unreachable { .. } | Self::Refused { .. } => Some(ErrorKind::Target),
+            Self::Connect(Failure { kind, .. }) => Some(match kind {
+                FailureKind::Client => ErrorKind::Failed,
+                FailureKind::Unsupported => ErrorKind::Usage,
+                _ => ErrorKind::Target,
+            }),
+            Self::FileDescriptors { .. } => Some(ErrorKind::NotPermitted),
+            Self::Stopped => Some(ErrorKind::Interrupted),
+            Self::System { .. } => None,
+        }
+    }
 }

@@ -31,6 +31,6 @@ pub use engine::{ClientSpec, run};
 pub use error::ClientError;
 pub use job::{EndReason, Ended, FailureCount, Job, Retries, ScheduleKind};
 pub use reply::{Failure, FailureKind, Reply};
-pub use request::Request;
+pub use request::{READING_COMMANDS, Request};
 pub use second::{OperationSecond, Second};
 pub use wire::RawTarget;

@@ -1,6 +1,29 @@
 //! A request in MongoDB's terms, written into reused buffers.
 
 use crate::BsonWriter;
+use crate::wire::elements::Elements;
+
+/// Commands that add, change and remove no documents; any other may.
+pub const READING_COMMANDS: [&str; 18] = [
+    "ping",
+    "count",
+    "distinct",
+    "find",
+    "explain",
+    "collStats",
+    "collstats",
+    "dbStats",
+    "dbstats",
+    "serverStatus",
+    "listIndexes",
+    "listCollections",
+    "createIndexes",
+    "dropIndexes",
+    "hello",
+    "buildInfo",
+    "validate",
+    "currentOp",
+];
 
 /// One command, without what belongs to the connection (`$db`, `lsid`, `txnNumber`, `$clusterTime`, read and
 /// write concern), which clients add.
@@ -65,13 +88,45 @@ impl Request {
         self.statements.bytes()
     }
 
-    /// Returns whether a lost reply leaves it unknown what was written: of writes and of the end of a transaction.
-    /// Other commands may write too, but are not counted.
+    /// Returns whether a lost reply leaves it unknown what was written: of writes, of the end of a transaction, and
+    /// of commands unless they are known to read only.
     pub(crate) fn is_write(&self) -> bool {
         match self.verb {
             Verb::Insert | Verb::Update | Verb::Delete => true,
             Verb::Find | Verb::Aggregate => false,
-            Verb::Command => self.in_transaction == Transaction::End,
+            Verb::Command => {
+                let is_known = |name: &[u8]| READING_COMMANDS.iter().any(|n| n.as_bytes() == name);
+                self.in_transaction == Transaction::End
+                    || !self.command_name().is_some_and(is_known)
+            }
         }
+    }
+
+    /// Returns the name of the body's first element.
+    fn command_name(&self) -> Option<&[u8]> {
+        let first = Elements::of(self.body.bytes()).ok()?.next()?;
+        Some(first.ok()?.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_writes_unless_it_is_known_to_read() {
+        let mut request = Request {
+            verb: Verb::Command,
+            ..Request::default()
+        };
+        let mut is_write = |name: &str| {
+            request.body.clear();
+            request.body.begin().string(name, "orders").end();
+            request.is_write()
+        };
+        assert!(is_write("findAndModify") && is_write("bulkWrite") && is_write("unheardOf"));
+        assert!(!is_write("distinct") && !is_write("find") && !is_write("createIndexes"));
+        request.in_transaction = Transaction::End;
+        assert!(request.is_write());
     }
 }

@@ -4,7 +4,7 @@
 //! user has a `Connection` to that. Nothing here waits or keeps time: the engine calls when a socket is ready.
 
 pub(crate) mod connection;
-mod elements;
+pub(crate) mod elements;
 pub(crate) mod endpoint;
 mod greeting;
 mod message;

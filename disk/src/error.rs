@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use seekscope_run::units::format_bytes;
+use seekscope_run::{ErrorKind, Kinded};
 
 /// Why a measurement could not be made or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +91,20 @@ pub enum DiskError {
     Thread(io::Error),
     #[error("cannot get {} of memory: {source}; use a smaller --depth, --threads or --bs", format_bytes(*bytes))]
     Memory { bytes: u64, source: io::Error },
+}
+
+impl Kinded for DiskError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::InvalidJob(_) | Self::NotADirectory(_) | Self::NotAFile(_) => {
+                Some(ErrorKind::Usage)
+            }
+            Self::LiveDatabase { .. } => Some(ErrorKind::Target),
+            Self::NotPermitted { .. } | Self::ReadOnly(_) => Some(ErrorKind::NotPermitted),
+            Self::Interrupted => Some(ErrorKind::Interrupted),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the name for a full disk, if the error says that it is full.

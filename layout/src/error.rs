@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use seekscope_run::units::format_bytes;
+use seekscope_run::{ErrorKind, Kinded};
 use seekscope_wiredtiger::View;
 use seekscope_wiredtiger::block::{BlockError, BlockFault};
 use seekscope_wiredtiger::file_config::{FileConfigError, Refusal};
@@ -156,6 +157,31 @@ impl LayoutError {
             Self::NothingRecovered { source, .. } => *source == LoneError::Encrypted,
             Self::Damaged { source, .. } => source.is_encrypted(),
             _ => false,
+        }
+    }
+}
+
+impl Kinded for LayoutError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::NotADataDirectory { .. }
+            | Self::Missing { .. }
+            | Self::NotAFile { .. }
+            | Self::NotInMetadata { .. }
+            | Self::NoSuchTable { .. }
+            | Self::View { .. } => Some(ErrorKind::Usage),
+            // Encrypted, column store, tiered.
+            Self::Config { .. } => Some(ErrorKind::Target),
+            Self::PermissionDenied { .. } => Some(ErrorKind::NotPermitted),
+            Self::Damaged { .. }
+            | Self::Turtle { .. }
+            | Self::Block { .. }
+            | Self::ShortRead { .. }
+            | Self::TooLong { .. }
+            | Self::UnsafeName { .. }
+            | Self::NothingRecovered { .. } => Some(ErrorKind::Inconsistent),
+            Self::Interrupted => Some(ErrorKind::Interrupted),
+            _ => None,
         }
     }
 }

@@ -23,8 +23,8 @@ pub const WINDOW_BYTES: u64 = 128 * 1024;
 /// Returns the metrics of leaves in key order; `window_bytes` is the distance that read-ahead
 /// bridges.
 ///
-/// Deleted leaves are left out, as scans skip them. `None` with fewer than two others, or with more
-/// than 2³². Takes O(N log N) time and about 12 bytes of memory per leaf.
+/// Deleted leaves are left out, as scans skip them. `None` with fewer than two others, or with 2³²
+/// or more. Takes O(N log N) time and about 12 bytes of memory per leaf.
 pub fn scan_order(leaves: &[Leaf], window_bytes: u64) -> Option<ScanOrder> {
     let leaves = &*read_by_scans(leaves);
     if leaves.len() < 2 {

@@ -12,7 +12,7 @@ pub enum PrefetchError {
     Layout(#[from] LayoutError),
     #[error("{} cannot be read ahead: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{file} has more leaves than can be told apart (2^32)")]
+    #[error("{file} has too many leaves to be numbered (2^32 or more)")]
     TooManyLeaves { file: String },
     #[error("a reading thread cannot be started: {source}")]
     Thread { source: io::Error },

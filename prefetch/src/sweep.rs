@@ -116,7 +116,7 @@ pub struct Sweep {
 
 impl Sweep {
     /// Returns a sweep over leaves in key order, starting at the first leaf, with `memory_bytes`
-    /// for what is read ahead. `None` for more than 2³² leaves.
+    /// for what is read ahead. `None` for 2³² leaves or more.
     pub fn new(leaves: &[Leaf], memory_bytes: u64) -> Option<Self> {
         let place = |leaf: &Leaf| Place {
             offset: leaf.offset,

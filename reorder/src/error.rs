@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::ServerError;
 
 /// Why a collection was not reordered. In every case the original is complete, unless the text says
@@ -83,4 +84,23 @@ pub enum ReorderError {
          it removed by --rollback"
     )]
     WritersStillStopped { why: String },
+}
+
+impl Kinded for ReorderError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Server(error) => error.kind(),
+            Self::Refused { .. }
+            | Self::Busy { .. }
+            | Self::Unfinished { .. }
+            | Self::NothingPending { .. }
+            | Self::NoBetter { .. }
+            | Self::ServerGone { .. } => Some(ErrorKind::Target),
+            // Differing sums, unexpected writes, a collection that others dropped.
+            Self::Aborted { .. } | Self::WrittenDuringSwap { .. } => Some(ErrorKind::Inconsistent),
+            Self::Stopped => Some(ErrorKind::Interrupted),
+            Self::NotRolledBack { first: why, .. } | Self::SwapUnknown { why, .. } => why.kind(),
+            Self::NoSpace { .. } | Self::Spool { .. } | Self::WritersStillStopped { .. } => None,
+        }
+    }
 }

@@ -13,7 +13,7 @@ pub mod facts;
 mod html;
 pub mod layout;
 pub mod live;
-mod numbers;
+pub mod numbers;
 pub mod page;
 pub mod reorder;
 pub mod table;

@@ -25,7 +25,7 @@ pub(crate) fn format_number(value: f64) -> String {
 }
 
 /// Formats a rate without its unit: `28,213`, `415`, `0.52`.
-pub(crate) fn format_rate(per_s: f64) -> String {
+pub fn format_rate(per_s: f64) -> String {
     if per_s.is_finite() && per_s >= 999.5 {
         format_count(whole(per_s))
     } else {

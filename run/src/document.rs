@@ -193,6 +193,9 @@ impl TracerCost {
     }
 }
 
+/// The [`TraceCoverage::group`] of requests of disks.
+pub const BLOCK_REQUESTS: &str = "block requests";
+
 /// A kind of I/O, and whether the trace covers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCoverage {
@@ -253,6 +256,12 @@ const LOSS_MATTERS_SHARE: f64 = 0.01;
 const PROCESS_AT_WORK_SHARE: f64 = 0.01;
 
 impl TraceFacts {
+    /// Returns whether requests of disks were traced, even if none occurred.
+    pub fn covers_requests(&self) -> bool {
+        let mut groups = self.coverage.iter();
+        groups.any(|group| group.covered && group.group == BLOCK_REQUESTS)
+    }
+
     /// Returns whether every call that was seen is accounted for.
     pub fn adds_up(&self) -> bool {
         self.truncated || self.seen == self.written + self.lost + self.overwritten

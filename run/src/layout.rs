@@ -134,6 +134,11 @@ pub struct LayoutFile {
 }
 
 impl LayoutFile {
+    /// Returns whether the file was read; if not, its figures are unknown although they are 0 here.
+    pub fn was_walked(&self) -> bool {
+        !self.compressor.is_empty()
+    }
+
     /// Returns the seconds of a cold scan that order would save; 0 if nothing was predicted.
     pub fn scan_saved_s(&self) -> f64 {
         let scan = self.predicted_scan.as_ref();

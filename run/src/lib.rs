@@ -17,6 +17,7 @@ pub mod directory;
 pub mod disk_measurement;
 pub mod document;
 pub mod error;
+pub mod error_kind;
 pub mod examination;
 pub mod file_record;
 pub mod file_totals;
@@ -63,10 +64,11 @@ pub use disk_measurement::{
     OperationOutcome, ReadAdvice, StepGroup,
 };
 pub use document::{
-    CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase, ProcessIo,
-    RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
+    BLOCK_REQUESTS, CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase,
+    ProcessIo, RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
 };
 pub use error::RunError;
+pub use error_kind::{ErrorKind, Kinded};
 pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
     ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,

@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use seekscope_run::{ErrorKind, Kinded};
 
 use crate::binary::ServerKind;
 use crate::keeper::Keeper;
@@ -72,6 +73,12 @@ pub enum LocalServerError {
         limit: Duration,
         log: String,
     },
+}
+
+impl Kinded for LocalServerError {
+    fn kind(&self) -> Option<ErrorKind> {
+        Some(ErrorKind::Target)
+    }
 }
 
 impl LocalServer {

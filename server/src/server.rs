@@ -8,7 +8,7 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::{ClientOptions, ServerAddress};
 use mongodb::{Client, Database};
-use seekscope_run::{TargetFacts, document::Limitation};
+use seekscope_run::{Kinded, TargetFacts, document::Limitation};
 use tokio::time::timeout;
 
 use crate::driver_error::plain;
@@ -98,6 +98,17 @@ pub enum ServerError {
         command: String,
         why: String,
     },
+}
+
+impl Kinded for ServerError {
+    fn kind(&self) -> Option<seekscope_run::ErrorKind> {
+        Some(match self {
+            // A privilege can be granted; a server that is away or a wrong login is another matter.
+            Self::NotAuthorised { .. } => seekscope_run::ErrorKind::NotPermitted,
+            Self::BadUri { .. } => seekscope_run::ErrorKind::Usage,
+            _ => seekscope_run::ErrorKind::Target,
+        })
+    }
 }
 
 /// What a server says about itself, and what it would not say.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use seekscope_run::control_groups::Hierarchy;
-use seekscope_run::{DeviceFacts, Disk};
+use seekscope_run::{DeviceFacts, Disk, ErrorKind, Kinded};
 
 pub use crate::cgroup::CgroupTree;
 use crate::cgroup::{Controller, join_group};
@@ -84,6 +84,12 @@ pub enum SlowDiskError {
     Process { pid: u32, source: io::Error },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
+}
+
+impl Kinded for SlowDiskError {
+    fn kind(&self) -> Option<ErrorKind> {
+        matches!(self, Self::NotPermitted { .. }).then_some(ErrorKind::NotPermitted)
+    }
 }
 
 /// A group of processes for which one disk is slow. Dropping it makes the disk fast again, moves the processes

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use seekscope_run::{ErrorKind, Kinded};
 use sha2::{Digest, Sha256};
 
 /// Longest text that is read; more than a process number and a path is not ours.
@@ -26,6 +27,12 @@ pub enum LockError {
     Held { what: String, pid: Option<u32> },
     #[error("the lock {path} cannot be used: {source}")]
     Io { path: PathBuf, source: io::Error },
+}
+
+impl Kinded for LockError {
+    fn kind(&self) -> Option<ErrorKind> {
+        matches!(self, Self::Held { .. }).then_some(ErrorKind::Target)
+    }
 }
 
 fn by(pid: Option<u32>) -> String {

@@ -74,17 +74,16 @@ pub fn block_bootstrap(
     })
 }
 
-/// Returns the mean of a series; see [`block_bootstrap()`].
-pub fn block_bootstrap_mean(series: &[f64], seed: u64) -> Option<Estimate> {
-    block_bootstrap(series, seed, |indexes| {
-        Some(indexes.iter().map(|&i| series[i]).sum::<f64>() / indexes.len() as f64)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::simulation::{Noise, share_of};
+
+    fn mean(series: &[f64], seed: u64) -> Option<Estimate> {
+        block_bootstrap(series, seed, |indexes| {
+            Some(indexes.iter().map(|&i| series[i]).sum::<f64>() / indexes.len() as f64)
+        })
+    }
 
     #[test]
     fn intervals_hold_the_mean_as_often_as_they_say() {
@@ -96,7 +95,7 @@ mod tests {
         ] {
             let share = share_of(400, |seed| {
                 let series = Noise::series(seed, rho, n, 1000.0, 0.1);
-                let (low, high) = block_bootstrap_mean(&series, seed).unwrap().interval(0.05);
+                let (low, high) = mean(&series, seed).unwrap().interval(0.05);
                 low <= 1000.0 && 1000.0 <= high
             });
             assert!((at_least..0.995).contains(&share), "{rho} {n}: {share}");
@@ -129,7 +128,7 @@ mod tests {
     fn blocks_grow_with_the_correlation() {
         let block = |rho| block_length(500, rho);
         assert!(block(0.0) == 1 && block(0.5) > block(0.0) && block(0.9) > block(0.5));
-        assert!(block_bootstrap_mean(&[1.0; 9], 1).is_none());
+        assert!(mean(&[1.0; 9], 1).is_none());
         assert!(block_bootstrap(&[1.0; 20], 1, |_| None).is_none());
     }
 }

@@ -27,7 +27,7 @@ mod warm_up;
 
 pub use autocorrelation::lag1_correlation;
 pub use batch_means::batch_means;
-pub use block_bootstrap::{block_bootstrap, block_bootstrap_mean};
+pub use block_bootstrap::block_bootstrap;
 pub use comparison::{RatioComparison, holm, holm_adjusted};
 pub use estimate::Estimate;
 pub use normal::{normal_below, normal_density};

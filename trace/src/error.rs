@@ -2,6 +2,8 @@
 
 use std::io;
 
+use seekscope_run::{ErrorKind, Kinded};
+
 /// Any error reported by the receiver of events.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -75,5 +77,11 @@ impl TraceError {
     /// Returns whether granting a capability would help.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::NoPermission { .. })
+    }
+}
+
+impl Kinded for TraceError {
+    fn kind(&self) -> Option<ErrorKind> {
+        self.is_permission().then_some(ErrorKind::NotPermitted)
     }
 }

@@ -12,7 +12,7 @@ mod functions;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
-use seekscope_run::TraceCoverage;
+use seekscope_run::{BLOCK_REQUESTS, TraceCoverage};
 
 pub(crate) use attach::{attach, in_flight, programs, select};
 
@@ -51,7 +51,7 @@ impl Group {
             Self::Uring => "io_uring",
             Self::Aio => "libaio",
             Self::Faults => "faults of mapped files",
-            Self::Block => "block requests",
+            Self::Block => BLOCK_REQUESTS,
         }
     }
 

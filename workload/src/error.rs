@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::{
     LocalServerError, Namespace, PageCacheError, ServerError, SlowDiskError, WorkspaceError,
 };
@@ -55,4 +56,15 @@ pub enum WorkloadError {
     SlowDisk(#[from] SlowDiskError),
     #[error("{path}: {source}; the data of a private server must be ours to remove")]
     Files { path: PathBuf, source: io::Error },
+}
+
+impl Kinded for WorkloadError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Server(error) => error.kind(),
+            // The server, or its data, does not allow the work.
+            Self::ForeignDatabase { .. } | Self::Database { .. } => Some(ErrorKind::Target),
+            _ => None,
+        }
+    }
 }

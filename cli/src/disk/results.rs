@@ -70,7 +70,7 @@ impl Results {
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         let document = &session.document;
         let json = |run_dir: &str| {
-            let shown = DiskRunOutput::of("disk", document, run_dir, &document.summary);
+            let shown = DiskRunOutput::with_summary("disk", document, run_dir, &document.summary);
             output::print_json(&shown)
         };
         let text = |width| Ok(terminal(&self.input(session), width));

@@ -40,39 +40,39 @@ pub struct FileSummary<'a> {
     namespace: Option<&'a str>,
     /// The index's name; null for other files.
     index: Option<&'a str>,
-    /// Why there are no figures; null if there are.
+    /// Why there are no figures, or, for an empty file, none of leaves; null if there are.
     not_measured: Option<&'a str>,
-    /// Name of the checkpoint that was read.
-    checkpoint: &'a str,
-    /// When that checkpoint was taken, seconds since 1970; 0 if unknown.
-    checkpoint_time_s: u64,
+    /// Name of the checkpoint that was read; null for a single file without its directory.
+    checkpoint: Option<&'a str>,
+    /// When that checkpoint was taken, seconds since 1970; null if unknown.
+    checkpoint_time_s: Option<u64>,
     /// none, snappy, zlib, zstd, lz4 or what the metadata says.
-    compressor: &'a str,
-    file_bytes: u64,
+    compressor: Option<&'a str>,
+    file_bytes: Option<u64>,
     /// Number of leaves that a scan reads.
-    leaf_pages: u64,
-    leaf_bytes: u64,
-    internal_pages: u64,
-    internal_bytes: u64,
+    leaf_pages: Option<u64>,
+    leaf_bytes: Option<u64>,
+    internal_pages: Option<u64>,
+    internal_bytes: Option<u64>,
     /// Number of levels, leaves included: 1 for a tree that is a single leaf.
-    depth: u32,
+    depth: Option<u32>,
     /// Number of leaves removed by a truncation; scans skip them.
-    deleted_leaf_pages: u64,
+    deleted_leaf_pages: Option<u64>,
     /// Size of large keys and values outside the leaves; null if unknown.
     overflow_bytes: Option<u64>,
     /// Bytes free for reuse inside the file.
-    free_bytes: u64,
+    free_bytes: Option<u64>,
     /// Number of free ranges inside the file.
-    holes: u64,
-    largest_hole_bytes: u64,
+    holes: Option<u64>,
+    largest_hole_bytes: Option<u64>,
     /// Bytes held by older checkpoints; null if unknown.
     pinned_bytes: Option<u64>,
     /// Bytes read from the file to determine these figures.
-    bytes_read: u64,
+    bytes_read: Option<u64>,
     /// Number of reads for that.
-    reads: u64,
+    reads: Option<u64>,
     /// Number of walks that had to be started again because the server moved on.
-    restarts: u32,
+    restarts: Option<u32>,
     /// Share of the steps from leaf to leaf, in key order, without a gap; null with fewer than two leaves.
     #[schemars(range(min = 0, max = 1))]
     contiguous_share: Option<f64>,
@@ -144,30 +144,32 @@ impl<'a> FileSummary<'a> {
     /// Makes the summary of a record.
     pub fn of(file: &'a LayoutFile) -> Self {
         let order = file.order.as_ref();
+        let walked = file.was_walked();
+        let named = |name: &'a String| (!name.is_empty()).then_some(name.as_str());
         Self {
             file_id: file.file_id,
             file: &file.file,
             namespace: file.namespace.as_deref(),
             index: file.index.as_deref(),
             not_measured: file.not_measured.as_deref(),
-            checkpoint: &file.checkpoint,
-            checkpoint_time_s: file.checkpoint_time_s,
-            compressor: &file.compressor,
-            file_bytes: file.file_bytes,
-            leaf_pages: file.leaf_pages,
-            leaf_bytes: file.leaf_bytes,
-            internal_pages: file.internal_pages,
-            internal_bytes: file.internal_bytes,
-            depth: file.depth,
-            deleted_leaf_pages: file.deleted_leaf_pages,
+            checkpoint: named(&file.checkpoint),
+            checkpoint_time_s: (file.checkpoint_time_s > 0).then_some(file.checkpoint_time_s),
+            compressor: named(&file.compressor),
+            file_bytes: (walked || file.file_bytes > 0).then_some(file.file_bytes),
+            leaf_pages: walked.then_some(file.leaf_pages),
+            leaf_bytes: walked.then_some(file.leaf_bytes),
+            internal_pages: walked.then_some(file.internal_pages),
+            internal_bytes: walked.then_some(file.internal_bytes),
+            depth: walked.then_some(file.depth),
+            deleted_leaf_pages: walked.then_some(file.deleted_leaf_pages),
             overflow_bytes: file.overflow_bytes,
-            free_bytes: file.free_bytes,
-            holes: file.holes,
-            largest_hole_bytes: file.largest_hole_bytes,
+            free_bytes: walked.then_some(file.free_bytes),
+            holes: walked.then_some(file.holes),
+            largest_hole_bytes: walked.then_some(file.largest_hole_bytes),
             pinned_bytes: file.pinned_bytes,
-            bytes_read: file.bytes_read,
-            reads: file.reads,
-            restarts: file.restarts,
+            bytes_read: walked.then_some(file.bytes_read),
+            reads: walked.then_some(file.reads),
+            restarts: walked.then_some(file.restarts),
             contiguous_share: order.map(|o| o.contiguous_share),
             sequential_share: order.map(|o| o.sequential_share),
             backward_share: order.map(|o| o.backward_share),

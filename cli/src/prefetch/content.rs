@@ -112,12 +112,16 @@ pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
 }
 
 fn headline(record: &PrefetchRecord) -> String {
+    let reader = match record.pace {
+        PrefetchPace::Traced | PrefetchPace::Counted => "The scan",
+        PrefetchPace::Own => "Reading ahead",
+    };
     format!(
-        "Of {} ({}) {} of {} leaf pages were passed in {}.",
-        record.named,
-        record.file,
+        "{reader} passed {} of the {} leaf pages of {} ({}) in {}.",
         format_count(record.position),
         format_count(record.leaf_pages),
+        record.named,
+        record.file,
         format_ns(record.elapsed_ns)
     )
 }

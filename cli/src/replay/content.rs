@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use seekscope_disk::replay::{LatencyRatios, OperationComparison, RecordedCache, Side};
 use seekscope_report::facts::device_facts;
+use seekscope_report::numbers::format_rate;
 use seekscope_report::page::{self, Block, Data, OutcomeLine, Page, Section, latency_curves};
 use seekscope_report::table::{Cell, Table};
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -31,7 +32,7 @@ const SQL: &str = "SELECT operation, (t_ns - min(t_ns) OVER ()) / 1e9 AS second,
     (count - errors) * 1e9 / duration_ns AS per_s FROM 'intervals.parquet' ORDER BY t_ns;";
 
 /// Returns the content for a terminal.
-pub fn blocks(summary: &ReplaySummary) -> Vec<Block> {
+fn blocks(summary: &ReplaySummary) -> Vec<Block> {
     let mut blocks = vec![Block::Sentence(headline(summary))];
     blocks.push(Block::List(played(summary)));
     blocks.push(Block::Table(operations(summary)));
@@ -106,26 +107,32 @@ fn headline(summary: &ReplaySummary) -> String {
     let (recorded_ns, ns) = (outcome.recorded_elapsed_ns, outcome.elapsed_ns);
     let part = match summary.ended {
         EndKind::Complete => "",
-        _ => "part of ",
+        _ => " of a part of the recording",
     };
     format!(
-        "Playing {part}the recording took {}; when it was recorded it took {}, so {} times as long.",
+        "The replay{part} took {}, {} times as long as the recorded {}.",
         format_ns(ns),
-        format_ns(recorded_ns),
-        ratio(ns as f64 / recorded_ns as f64)
+        ratio(ns as f64 / recorded_ns as f64),
+        format_ns(recorded_ns)
     )
 }
 
 fn key_figures(summary: &ReplaySummary) -> Vec<(&'static str, String)> {
     let outcome = &summary.outcome;
     let mut figures = vec![
-        ("operations per second", format!("{:.0}", outcome.per_s)),
-        ("as recorded", format!("{:.0}", outcome.recorded_per_s)),
+        ("operations per second", format_rate(outcome.per_s)),
+        (
+            "operations per second when recorded",
+            format_rate(outcome.recorded_per_s),
+        ),
     ];
     let reads = &outcome.reads;
     if let (Some(replayed), Some(recorded)) = (&reads.replayed.latency, &reads.recorded.latency) {
         figures.push(("99 % of the reads within", format_ns(replayed.p99_ns)));
-        figures.push(("as recorded", format_ns(recorded.p99_ns)));
+        figures.push((
+            "99 % of the reads within, when recorded",
+            format_ns(recorded.p99_ns),
+        ));
     }
     figures
 }
@@ -279,8 +286,8 @@ fn totals(summary: &ReplaySummary) -> Table {
     ]);
     table.row([
         "operations per second".into(),
-        format!("{:.0}", outcome.recorded_per_s).into(),
-        format!("{:.0}", outcome.per_s).into(),
+        format_rate(outcome.recorded_per_s).into(),
+        format_rate(outcome.per_s).into(),
         ratio(outcome.per_s / outcome.recorded_per_s).into(),
     ]);
     if summary.pacing == "open" && summary.speed.is_some() {

@@ -197,7 +197,9 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     let page = content::page(document, &summary, &directory.latency_histograms()?);
     directory.save_report(&report(document, page))?;
     let json = |run_dir: &str| {
-        output::print_json(&DiskRunOutput::of("replay", document, run_dir, &summary))
+        output::print_json(&DiskRunOutput::with_summary(
+            "replay", document, run_dir, &summary,
+        ))
     };
     let text = |width| Ok(content::text(document, &summary, width));
     ending::print(directory, args, progress, json, text)

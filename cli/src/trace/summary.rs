@@ -6,7 +6,7 @@ use seekscope_pattern::{
     CacheCounts, Direction, DirectionTrace, DiskTrace, FileTrace, PatternKind, QueueDepth,
     RoleTrace, SyncCalls, ThreadRole, TraceAnalysis,
 };
-use seekscope_run::{CountedRequests, PathState, Phase, TraceCoverage};
+use seekscope_run::{CountedRequests, PathState, Phase, TraceCoverage, TraceFacts};
 use serde::Serialize;
 
 use crate::latency::LatencyUs;
@@ -174,7 +174,7 @@ impl<'a> TraceSummary<'a> {
         let trace = phase.and_then(|phase| phase.trace.as_ref());
         // Without a trailer these are unknown, which is not zero.
         let counted = trace.filter(|trace| !trace.truncated);
-        let requests = !analysis.disks.is_empty();
+        let requests = !analysis.disks.is_empty() || trace.is_some_and(TraceFacts::covers_requests);
         let files = analysis.files.iter();
         Self {
             duration_s: seconds(analysis.ended_ns.saturating_sub(analysis.started_ns)),
@@ -223,10 +223,12 @@ impl QueueDepthSummary {
 }
 
 impl<'a> FileSummary<'a> {
-    /// Makes the summary of a file. Without `requests` in the trace, nothing is known of disks.
+    /// Makes the summary of a file. Unless `requests` were traced, nothing is known of disks.
     fn of(file: &'a FileTrace, requests: bool) -> Self {
         let pattern = file.reads.pattern.as_ref().or(file.writes.pattern.as_ref());
         let outcome = &file.latency_by_outcome;
+        // The analysis does not know whether requests that it did not see would have been traced.
+        let none_of_disks = (requests && file.reads.transfers.bytes > 0).then_some(0.0);
         Self {
             path: &file.file.path,
             path_state: file.file.path_state,
@@ -256,7 +258,7 @@ impl<'a> FileSummary<'a> {
             device_read_bytes: file.read_bytes_by_source.device_read_bytes,
             disk_read_bytes: requests.then_some(file.device.reads.bytes),
             disk_write_bytes: requests.then_some(file.device.writes.bytes),
-            read_amplification: file.device.read_amplification,
+            read_amplification: file.device.read_amplification.or(none_of_disks),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Announces the plan before the first run: which knobs are searched, which are not though they could be, and
-//! what to know about the former. The record has all of it, even for a quiet session.
+//! Announces before the first run which knobs could be searched and are not, and what to know about those that
+//! are. The record has all of it, even for a quiet session.
 
 use std::collections::BTreeMap;
 
 use super::knobs::Choice;
 use crate::progress::Progress;
 
-/// Prints the plan.
+/// Prints what is left out, and the cautions.
 pub fn tell(progress: Progress, choice: &Choice) {
     for line in lines(choice) {
         progress.say(line);

@@ -286,6 +286,9 @@ fn a_damaged_file_is_named_and_the_others_are_measured() {
             .unwrap()
             .contains("damaged")
     );
+    for unknown in ["leaf_pages", "free_bytes", "checkpoint", "compressor"] {
+        assert_eq!(found[&name][unknown], Value::Null, "{unknown}");
+    }
     let measured = found
         .values()
         .filter(|file| file["leaf_pages"].as_u64() > Some(0));

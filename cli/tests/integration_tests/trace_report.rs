@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use seekscope_run::{
-    CacheState, Disk, FileRecord, FileRole, IoEvent, IoFlags, IoOp, Outcome, PathState, Phase,
-    RunDirectory, RunDocument, ThreadRecord, TraceCoverage, TraceFacts,
+    BLOCK_REQUESTS, CacheState, Disk, FileRecord, FileRole, IoEvent, IoFlags, IoOp, Outcome,
+    PathState, Phase, RunDirectory, RunDocument, ThreadRecord, TraceCoverage, TraceFacts,
 };
 use seekscope_stats::SplitMix64;
 use serde_json::Value;
@@ -201,6 +201,29 @@ fn a_loss_too_small_to_matter_is_a_limitation_and_no_alarm() {
     let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
     let limitations = page.split_once("id=\"limitations\"").unwrap().1;
     assert!(limitations.contains("3 of 603"), "{limitations}");
+}
+
+#[test]
+fn requests_that_were_traced_and_did_not_occur_are_zero() {
+    let bench = Bench::new();
+    make_run(&bench.path("run"), false, 0);
+    let record = bench.path("run/run.json");
+    let mut document: Value =
+        serde_json::from_str(&std::fs::read_to_string(&record).unwrap()).unwrap();
+    document["phases"][0]["trace"]["coverage"][0] = serde_json::to_value(TraceCoverage {
+        group: BLOCK_REQUESTS.into(),
+        covered: true,
+        how: "tp_btf block_rq_issue and block_rq_complete".into(),
+    })
+    .unwrap();
+    std::fs::write(&record, document.to_string()).unwrap();
+    let json: Value = serde_json::from_str(&report(&bench, &["--json"])).unwrap();
+    let file = &json["summary"]["files"][0];
+    assert_eq!(
+        (&file["disk_read_bytes"], &file["disk_write_bytes"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(file["read_amplification"], 0.0);
 }
 
 /// Records of earlier versions ended at 4.29 s and said so in a flag.

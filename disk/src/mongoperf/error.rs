@@ -2,6 +2,8 @@
 
 use std::io;
 
+use seekscope_run::{ErrorKind, Kinded};
+
 use super::input::InputError;
 use super::options::OptionsError;
 use crate::DiskError;
@@ -67,6 +69,12 @@ impl MongoperfError {
             | Self::Disk { .. }
             | Self::Output(_) => 1,
         }
+    }
+}
+
+impl Kinded for MongoperfError {
+    fn kind(&self) -> Option<ErrorKind> {
+        Some(ErrorKind::Code(self.exit_code()))
     }
 }
 

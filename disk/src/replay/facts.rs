@@ -15,7 +15,7 @@ pub struct Skipped {
     pub syncs: u64,
     /// Calls at an unknown offset.
     pub unknown_offset: u64,
-    /// Calls that moved no bytes: reads at the end of the file.
+    /// Reads and writes that moved no bytes, such as reads at the end of the file.
     pub empty: u64,
     /// Calls longer than 64 MiB.
     pub too_long: u64,

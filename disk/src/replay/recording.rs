@@ -65,7 +65,7 @@ pub struct Regions {
 
 impl Regions {
     /// Lays out files, given with their sizes in bytes, in this order. If a file occurs twice the
-    /// first counts; files beyond 65,535 are ignored.
+    /// first counts; files beyond 65,536 are ignored.
     pub fn lay_out(files: impl IntoIterator<Item = (u32, u64)>) -> Self {
         let mut regions = Self::default();
         for (file_id, bytes) in files {

@@ -3,7 +3,7 @@
 use seekscope_wiredtiger::tree::Leaf;
 
 /// Returns places in key order by ascending offset; leaves at the same offset stay in key order.
-/// `None` beyond 2³² leaves.
+/// `None` for 2³² leaves or more.
 pub(crate) fn by_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
     let count = u32::try_from(leaves.len()).ok()?;
     if let Some(order) = by_packed_offset(leaves) {

@@ -78,8 +78,8 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
     };
     let figure = Figure::new(
         "Duels: fresh runs in pairs, in random order",
-        "In the direction of the goal: an interval wholly above 1 is a gain. The interval knows how often the duel \
-         was looked at.",
+        "In the direction of the goal: an interval wholly above 1 is a gain. The interval accounts for how \
+         often the duel was looked at.",
     );
     Some(figure.lines(chart))
 }

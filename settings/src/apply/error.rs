@@ -1,5 +1,6 @@
 //! Defines why a setting was not applied.
 
+use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::ServerError;
 
 use crate::host_files::HostFileError;
@@ -40,4 +41,10 @@ pub enum ApplyError {
     DidNotComeBack { why: String, put_back: bool },
     #[error(transparent)]
     Originals(#[from] OriginalsError),
+}
+
+impl Kinded for ApplyError {
+    fn kind(&self) -> Option<ErrorKind> {
+        matches!(self, Self::Server(_) | Self::DidNotComeBack { .. }).then_some(ErrorKind::Target)
+    }
 }

@@ -42,7 +42,7 @@ impl Session {
         (self.run_time().unwrap_or_default()).saturating_mul(runs)
     }
 
-    /// Returns whether the budget allows no search at all; not known before the second run.
+    /// Returns why the session stops, if the budget allows no search at all; not known before the second run.
     pub(super) fn budget_too_small(&self, elapsed: Duration) -> Option<Stopped> {
         let (budget, run) = self.plan.budget.zip(self.run_time())?;
         if self.trials.len() < 2 {

@@ -1,5 +1,7 @@
 //! Defines errors of a YCSB configuration.
 
+use seekscope_run::{ErrorKind, Kinded};
+
 use crate::generators::length::HistogramError;
 
 /// Why a workload cannot be created.
@@ -26,5 +28,11 @@ impl YcsbError {
             value: value.to_string(),
             why: why.into(),
         }
+    }
+}
+
+impl Kinded for YcsbError {
+    fn kind(&self) -> Option<ErrorKind> {
+        Some(ErrorKind::Usage)
     }
 }

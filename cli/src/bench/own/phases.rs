@@ -162,7 +162,8 @@ impl Phases<'_> {
     }
 }
 
-/// Returns the role's rate of transactions without its warm-up.
+/// Returns the role's rate of transactions without its warm-up. If none succeeded after that, as where the phase
+/// was shorter than the warm-up, returns the rate of those begun in its whole time.
 fn rate(step: &BenchStep, ended: &Ended) -> f64 {
     if step.throughput_per_s > 0.0 {
         return step.throughput_per_s;

@@ -1,6 +1,7 @@
 //! Shows the disks, and the files as seen from them. Calls and requests are never added up.
 
 use seekscope_pattern::{BytesByPurpose, BytesBySource, DirectionTrace, DiskTrace, FileTrace};
+use seekscope_run::TraceFacts;
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
@@ -123,7 +124,8 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
             || file.device.reads.calls > 0
             || file.device.writes.calls > 0
     };
-    let requests = !input.analysis.disks.is_empty();
+    let requests =
+        !input.analysis.disks.is_empty() || input.trace().is_some_and(TraceFacts::covers_requests);
     for file in input.analysis.files.iter().filter(read).take(rows) {
         table.row(file_and_disk_row(file, requests));
     }
@@ -140,7 +142,7 @@ fn from_cache(source: &BytesBySource) -> Cell {
     }
 }
 
-/// Returns a file's row. Without requests in the trace nothing is known of them, which is not zero.
+/// Returns a file's row. Unless `requests` were traced nothing is known of them, which is not zero.
 fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
     let source = &file.read_bytes_by_source;
     let of_requests = |bytes: u64| Cell::or(requests.then(|| format_bytes(bytes)), "not traced");

@@ -2,28 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use seekscope_client::READING_COMMANDS;
+
 use crate::own::language::{Action, WorkloadFile};
 
 use super::role::actions;
 use super::step::collection_of;
-
-/// Commands that change nothing.
-const READING_COMMANDS: [&str; 14] = [
-    "ping",
-    "count",
-    "explain",
-    "collStats",
-    "collstats",
-    "dbStats",
-    "dbstats",
-    "serverStatus",
-    "listIndexes",
-    "listCollections",
-    "hello",
-    "buildInfo",
-    "validate",
-    "currentOp",
-];
 
 /// The changes that a workload makes, by field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,10 +47,9 @@ impl Changes {
                     toml::Value::Table(table) => table.keys().next().cloned().unwrap_or_default(),
                     other => other.to_string(),
                 };
-                let reads = READING_COMMANDS.iter().any(|name| {
-                    text.trim_start_matches(['{', '\'', '"', ' ', '\\', '\n'])
-                        .starts_with(name)
-                });
+                let text = text.trim_start_matches(['{', '\'', '"', ' ', '\\', '\n']);
+                let name = text.split(|c: char| !c.is_ascii_alphanumeric()).next();
+                let reads = name.is_some_and(|name| READING_COMMANDS.contains(&name));
                 self.any_document |= !reads;
             }
             Action::Aggregate(aggregate) => {
