@@ -57,6 +57,17 @@ pub enum Deployment {
     Sharded,
 }
 
+impl Deployment {
+    /// Returns the name shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone server",
+            Self::ReplicaSet => "replica set",
+            Self::Sharded => "sharded cluster",
+        }
+    }
+}
+
 /// The role of a member in its set or cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]

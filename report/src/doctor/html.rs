@@ -1,6 +1,6 @@
 //! Renders an examination as one HTML file.
 
-use seekscope_run::{Finding, RunError};
+use seekscope_run::{ExaminationRecord, Finding, RunError};
 
 use super::sections::sections;
 use super::{DoctorReportInput, charts, index_builds, tables, tracks, verdict};
@@ -28,6 +28,14 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     let mut blocks = vec![findings(input)];
     blocks.extend(index_builds::section(input, figures.builds));
     blocks.push(Block::Contents);
+    let of_deployment = input
+        .examination()
+        .is_some_and(ExaminationRecord::is_of_deployment);
+    let mut members = members(input);
+    if of_deployment {
+        // They are what such a page is about.
+        blocks.extend(members.take());
+    }
     blocks.extend(time_tracks(groups));
     blocks.extend(
         figures
@@ -36,7 +44,7 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     );
     blocks.extend(charts::layout_section(input, figures.leaves).or_nothing());
     blocks.extend(sections(input));
-    blocks.extend(members(input));
+    blocks.extend(members);
     blocks.extend(since(input));
     blocks.extend(further(input));
     let verdict = verdict::of(input);
@@ -66,6 +74,16 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
 
 /// Returns who was examined.
 fn about(input: &DoctorReportInput<'_>) -> Vec<String> {
+    if let Some(examination) = input.examination().filter(|e| e.is_of_deployment()) {
+        return vec![
+            examination.deployment.name().into(),
+            format!(
+                "{} members examined on their host",
+                examination.member_runs.len()
+            ),
+            format!("{} servers in all", examination.members.len()),
+        ];
+    }
     let member = input
         .examination()
         .and_then(|examination| examination.examined());

@@ -119,15 +119,12 @@ impl Whole {
     fn requests(&self, asked: &Asked) -> Vec<Asked> {
         let asks_others = self.router.is_none() && !asked.args.no_members;
         let requests = (0..self.here.len()).map(|at| Asked {
-            uri: asked.uri.clone(),
-            args: asked.args.clone(),
-            namespaces: asked.namespaces.clone(),
-            build: None,
             others: match at == 0 && asks_others {
                 true => OthersAsked::Only(self.elsewhere.clone()),
                 false => OthersAsked::Nobody,
             },
             at_once: self.here.len(),
+            ..asked.clone()
         });
         requests.collect()
     }
@@ -277,15 +274,11 @@ async fn ask_router(
         return std::future::pending().await;
     };
     let asked = Asked {
-        uri: asked.uri.clone(),
-        args: asked.args.clone(),
-        namespaces: asked.namespaces.clone(),
-        build: None,
         others: match asked.args.no_members {
             true => OthersAsked::Nobody,
             false => OthersAsked::Only(whole.elsewhere.clone()),
         },
-        at_once: 1,
+        ..asked.clone()
     };
     let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
     let told = Notify::new();

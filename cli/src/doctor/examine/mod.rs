@@ -40,7 +40,7 @@ use gathering::Gathering;
 use subject::Subject;
 
 /// A request to examine a server, checked before anything is touched.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Asked {
     pub uri: String,
     pub args: ExamineArgs,
