@@ -72,7 +72,7 @@ pub use examination::{
     ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
     IndexFacts, MemberRecord, MemberState, NamedValue, OperationSeen, OplogFacts, WorkCompared,
 };
-pub use file_record::{FileRecord, FileRole, PathState};
+pub use file_record::{FileRecord, FileRole, PathState, labelled};
 pub use file_totals::FileTotals;
 pub use host::HostFacts;
 pub use interval::Interval;

@@ -11,7 +11,7 @@ use crate::support::{Bench, machine, stderr};
 use crate::top::Busy;
 
 /// Lines that hold the first text are not run here, for the reason beside it.
-const NOT_RUN: [(&str, &str); 21] = [
+const NOT_RUN: [(&str, &str); 22] = [
     (
         "--copy-of",
         "refuses files of a running database: replay.rs has others",
@@ -19,6 +19,10 @@ const NOT_RUN: [(&str, &str); 21] = [
     (
         "--file /data",
         "refuses files of a running database: replay.rs has others",
+    ),
+    (
+        "mongodb://mongos1/",
+        "needs a sharded cluster: real_mongod/members.rs has one",
     ),
     ("--live", "draws on a terminal: top.rs runs it on one"),
     ("--unit mongod", "needs a service of systemd"),

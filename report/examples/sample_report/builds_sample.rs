@@ -342,6 +342,7 @@ fn files() -> Vec<FileRecord> {
         size_bytes: 0,
         role,
         namespace: namespace.map(String::from),
+        member: None,
     };
     vec![
         file(
