@@ -1,6 +1,7 @@
-//! `trace` of a replica set and of a sharded cluster: all members on this host at once.
+//! `trace` and `top` of a replica set and of a sharded cluster: all members on this host at once.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
 
 use mongodb::bson::doc;
@@ -130,4 +131,100 @@ fn a_trace_of_a_set_has_the_files_of_each_member() {
     let pids: BTreeMap<&str, u32> = hosts.iter().copied().zip(pids).collect();
     assert_calls_are_of(&bench, &document, &pids);
     assert_eq!(document["limitations"], serde_json::json!([]));
+}
+
+/// The pictures of `top` while documents are loaded.
+fn pictures(bench: &Bench, running: &Running, namespace: &str, more: &[&str]) -> Vec<Value> {
+    let mut top = bench.seekscope(&["top", running.uri(), "--json", "--count", "8"]);
+    top.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = top.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = String::new();
+    // The first says that counting has begun.
+    out.read_line(&mut lines).unwrap();
+    running.load(namespace, DOCUMENTS);
+    running.reset_page_cache();
+    out.read_to_string(&mut lines).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let pictures: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(pictures.len(), 8);
+    pictures.iter().for_each(|one| assert_valid("top", one));
+    pictures
+}
+
+fn labels(picture: &Value) -> Vec<&str> {
+    let members = picture["members"].as_array().unwrap().iter();
+    members
+        .map(|member| member["member"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_picture_of_a_cluster_has_a_line_per_member_and_files_of_each() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    shard(&cluster, "members", "watched");
+    let pictures = pictures(&bench, &cluster, "members.watched", &[]);
+    let last = pictures.last().unwrap();
+    assert_eq!(labels(last), SHARDS);
+    for member in last["members"].as_array().unwrap() {
+        assert_eq!(member["is_here"], true);
+        assert!(member["cache"]["used_share"].as_f64().unwrap() > 0.0);
+        assert!(member["process"]["memory_bytes"].as_f64().unwrap() > 0.0);
+    }
+    assert!(last["cache"]["used_share"].is_null(), "{last}");
+    let files = pictures
+        .iter()
+        .flat_map(|one| one["files"].as_array().unwrap());
+    for shard in SHARDS {
+        let data = cluster.member(shard).data_directory().to_str().unwrap();
+        let mut of_shard = files.clone().filter(|file| file["member"] == shard);
+        let is_below = |file: &Value| file["path"].as_str().unwrap().starts_with(data);
+        assert!(of_shard.clone().all(is_below), "{shard}");
+        assert!(
+            of_shard.any(|file| file["namespace"] == "members.watched"),
+            "{shard}: {last:#}"
+        );
+    }
+    let text = bench.seekscope(&["top", cluster.uri(), "--once"]).output();
+    let text = String::from_utf8(text.unwrap().stdout).unwrap();
+    println!("{text}");
+    for shard in SHARDS {
+        assert!(
+            text.lines().any(|line| line.starts_with(shard)),
+            "{shard} in\n{text}"
+        );
+    }
+}
+
+#[test]
+fn the_primary_of_a_set_is_watched_and_traced_only_if_asked() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let spared = pictures(&bench, &set, "members.spared", &[]);
+    let last = spared.last().unwrap();
+    assert_eq!(labels(last).len(), 3);
+    let limitations = last["limitations"].as_array().unwrap();
+    let [limitation] = limitations.as_slice() else {
+        panic!("{limitations:#?}")
+    };
+    let what = limitation["what"].as_str().unwrap();
+    let (primary, _) = what.split_once(": files, patterns").unwrap();
+    let traced = |pictures: &[Value], member: &str| {
+        let files = pictures
+            .iter()
+            .flat_map(|one| one["files"].as_array().unwrap());
+        files.filter(|file| file["member"] == member).count() > 0
+    };
+    for member in labels(last) {
+        assert_eq!(traced(&spared, member), member != primary, "{member}");
+    }
+    let all = pictures(&bench, &set, "members.all", &["--trace-primary"]);
+    assert!(traced(&all, primary));
 }
