@@ -11,6 +11,7 @@ use seekscope_run::{
 use seekscope_server::FileMap;
 
 use crate::exit::Usage;
+use crate::member_files::MemberFiles;
 
 /// Beginning of the limitation that makes a run incomplete.
 pub const TRACE_BROKE_OFF: &str = "the trace broke off in";
@@ -22,6 +23,8 @@ pub struct Session {
     pub document: RunDocument,
     /// Which file is which, once the server has reported it.
     pub file_map: Option<FileMap>,
+    /// The same where several members are looked at; empty otherwise.
+    pub members: MemberFiles,
     /// Files examined without a trace; they are added to those of the trace at the end.
     pub more_files: Vec<FileRecord>,
     /// The current phase. Kept here because an interrupted phase must outlive the future that was measuring it.
@@ -114,6 +117,7 @@ impl Session {
             directory: Arc::new(directory),
             document,
             file_map: None,
+            members: MemberFiles::default(),
             more_files: Vec::new(),
             open_phase: Arc::default(),
             is_discarded: false,
@@ -239,14 +243,24 @@ impl Session {
         !(is_known || is_measured || has_benched || has_tuned)
     }
 
-    /// Adds roles and namespaces to the files of the run.
+    /// Returns what adds role, namespace and member to a file, as far as they are known now.
+    pub fn naming(&self) -> impl Fn(&mut FileRecord) + Send + use<> {
+        let (map, members) = (self.file_map.clone(), self.members.clone());
+        move |file| match &map {
+            None => members.name(file),
+            Some(map) => name_file(map, file),
+        }
+    }
+
+    /// Adds roles, namespaces and members to the files of the run.
     fn name_files(&self) -> Result<()> {
-        if self.file_map.is_none() && self.more_files.is_empty() {
+        let is_named = self.file_map.is_some() || !self.members.is_empty();
+        if !is_named && self.more_files.is_empty() {
             return Ok(());
         }
         let mut files = self.directory.files()?;
-        if let Some(map) = &self.file_map {
-            files.iter_mut().for_each(|file| name_file(map, file));
+        if is_named {
+            files.iter_mut().for_each(self.naming());
         }
         files.extend(self.more_files.iter().cloned());
         if !files.is_empty() {

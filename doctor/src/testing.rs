@@ -153,6 +153,7 @@ impl Recording {
             size_bytes: 10 * GIB,
             role,
             namespace: namespace.map(String::from),
+            member: None,
         });
         file_id
     }

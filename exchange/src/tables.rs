@@ -84,6 +84,7 @@ impl Tables {
                     size_bytes: 0,
                     role: FileRole::Other,
                     namespace: None,
+                    member: None,
                 })?;
                 self.files.insert(path.into(), file_id);
                 file_id

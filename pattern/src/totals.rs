@@ -193,6 +193,7 @@ mod tests {
             size_bytes: 1,
             role: FileRole::Other,
             namespace: None,
+            member: None,
         };
         let files = [file(1, "/small"), file(2, "/big"), file(3, "/unused")];
         let rows = [

@@ -163,6 +163,23 @@ pub struct ProcessIo {
     pub cpu_ns: u64,
 }
 
+impl ProcessIo {
+    /// Returns the sums of both processes.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let sum = |of: fn(&Self) -> u64| of(self).saturating_add(of(other));
+        Self {
+            read_calls: sum(|io| io.read_calls),
+            write_calls: sum(|io| io.write_calls),
+            read_call_bytes: sum(|io| io.read_call_bytes),
+            write_call_bytes: sum(|io| io.write_call_bytes),
+            device_read_bytes: sum(|io| io.device_read_bytes),
+            device_write_bytes: sum(|io| io.device_write_bytes),
+            cpu_ns: sum(|io| io.cpu_ns),
+        }
+    }
+}
+
 /// The cost of the tracer itself.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct TracerCost {

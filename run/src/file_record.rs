@@ -91,6 +91,9 @@ pub struct FileRecord {
     pub role: FileRole,
     /// `database.collection`, or `database.collection/index`, if known.
     pub namespace: Option<String>,
+    /// The member of a replica set or sharded cluster that it belongs to, where several were traced: the shard's name,
+    /// `host:port`, or `shard@host:port`.
+    pub member: Option<String>,
 }
 
 impl FileRecord {
@@ -100,5 +103,61 @@ impl FileRecord {
             PathState::Unresolved => &self.path,
             _ => self.path.rsplit('/').next().unwrap_or(&self.path),
         }
+    }
+
+    /// Returns [`Self::name`] with the member in front, where there are several: `shard0/WiredTigerLog.0000000001`.
+    pub fn labelled_name(&self) -> String {
+        labelled(self.member.as_deref(), self.name())
+    }
+
+    /// Returns the namespace with the member in front, where there are several: `shard0/shop.orders`.
+    pub fn labelled_namespace(&self) -> Option<String> {
+        let namespace = self.namespace.as_deref()?;
+        Some(labelled(self.member.as_deref(), namespace))
+    }
+}
+
+/// Returns `name` with the member that it is of in front, if one is named.
+pub fn labelled(member: Option<&str>, name: &str) -> String {
+    match member {
+        Some(member) => format!("{member}/{name}"),
+        None => name.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_member_stands_in_front_of_what_it_holds() {
+        let alone = FileRecord {
+            file_id: 1,
+            path: "/data/collection-7.wt".into(),
+            path_state: PathState::Known,
+            device_major: 0,
+            device_minor: 0,
+            inode: 1,
+            size_bytes: 0,
+            role: FileRole::Collection,
+            namespace: Some("shop.orders".into()),
+            member: None,
+        };
+        assert_eq!(alone.labelled_namespace().as_deref(), Some("shop.orders"));
+        assert_eq!(alone.labelled_name(), "collection-7.wt");
+        let of_shard = FileRecord {
+            member: Some("shard0".into()),
+            ..alone.clone()
+        };
+        assert_eq!(
+            of_shard.labelled_namespace().as_deref(),
+            Some("shard0/shop.orders")
+        );
+        assert_eq!(of_shard.labelled_name(), "shard0/collection-7.wt");
+        let nameless = FileRecord {
+            namespace: None,
+            ..of_shard
+        };
+        assert_eq!(nameless.labelled_namespace(), None);
     }
 }

@@ -75,7 +75,7 @@ pub use examination::{
     IndexFacts, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue, OperationSeen,
     OplogFacts, WorkCompared,
 };
-pub use file_record::{FileRecord, FileRole, PathState};
+pub use file_record::{FileRecord, FileRole, PathState, labelled};
 pub use file_totals::FileTotals;
 pub use host::HostFacts;
 pub use interval::Interval;

@@ -403,6 +403,7 @@ impl FileTable {
             size_bytes: file.size_bytes,
             role: FileRole::Other,
             namespace: None,
+            member: None,
         }
     }
 }

@@ -127,6 +127,7 @@ fn file_record() -> FileRecord {
         size_bytes: 0,
         role: FileRole::Other,
         namespace: None,
+        member: None,
     }
 }
 

@@ -12,15 +12,16 @@ use seekscope_run::units::parse_duration;
 /// them, how each is read, how long calls take and what the page cache had; above them operations,
 /// WiredTiger's cache, checkpoints and the disk. Reads only, and leaves nothing behind. Without the right
 /// to trace it shows the counters of the server and of /proc, and says what is missing. Where there is no
-/// terminal it prints text.
+/// terminal it prints text. Of a replica set or a cluster (mongos) it shows all members on this host at once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope top mongodb://localhost:27017/
   seekscope top --pid $(pgrep -x mongod) --sort bytes
-  seekscope top mongodb://localhost:27017/ --json --count 60 > top.jsonl")]
+  seekscope top mongodb://localhost:27017/ --json --count 60 > top.jsonl
+  seekscope top mongodb://mongos1/")]
 pub struct TopArgs {
-    /// Connection string of the server
+    /// Connection string of the server, of a replica set or of a cluster
     #[arg(value_name = "URI", required_unless_present = "pid")]
     pub uri: Option<String>,
     /// The server's process id, where there is no login, or where it cannot be found by its port

@@ -20,7 +20,8 @@ use super::{ExportArgs, ImportArgs, OutputArgs};
     after_help = "\
 Examples:
   seekscope trace -p $(pgrep -x mongod) --for 60s
-  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live"
+  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live
+  seekscope trace --target mongodb://mongos1/ --for 60s"
 )]
 pub struct TraceArgs {
     #[command(subcommand)]
@@ -71,7 +72,8 @@ pub struct WhoArgs {
     /// The processes of a control group: a folder below /sys/fs/cgroup, or its path from there
     #[arg(long, value_name = "PATH", group = "who")]
     pub cgroup: Option<PathBuf>,
-    /// The server behind a connection string, on this host; its files get their collections' names
+    /// The server behind a connection string, on this host; its files get their collections' names. Of a replica set
+    /// or a cluster (mongos), all members on this host at once: shard0/shop.orders
     #[arg(long, value_name = "URI", group = "who")]
     pub target: Option<String>,
 }

@@ -109,6 +109,13 @@ pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
     if let Some(target) = &document.target {
         names.uri(&target.uri);
         target.dbpath.iter().for_each(|path| names.path(path));
+        for shard in &target.shards {
+            let name = shard
+                .split_once(" (")
+                .map_or(shard.as_str(), |(name, _)| name);
+            names.add(name);
+            names.addresses(shard);
+        }
     }
     names.arguments(&document.arguments);
     if let Some(device) = &document.device {
@@ -129,6 +136,7 @@ pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
     for file in files {
         names.path(&file.path);
         file.namespace.iter().for_each(|n| names.joined(n));
+        file.member.iter().for_each(|label| names.label(label));
     }
     for limitation in &document.limitations {
         let texts = [&limitation.what, &limitation.why, &limitation.remedy];
@@ -281,6 +289,17 @@ impl Names {
                 self.add(first);
             }
         }
+    }
+
+    /// Adds shard and host of a member's label: `shard0`, `host:port` or `shard0@host:port`.
+    fn label(&mut self, label: &str) {
+        let (shard, host) = match label.rsplit_once('@') {
+            Some((shard, host)) => (Some(shard), Some(host)),
+            None if label.contains(':') => (None, Some(label)),
+            None => (Some(label), None),
+        };
+        shard.into_iter().for_each(|shard| self.add(shard));
+        host.into_iter().for_each(|host| self.host(host));
     }
 
     /// Adds the names in a connection string, which holds no credentials.

@@ -138,8 +138,11 @@ impl Redaction {
 
     pub fn file(&self, file: &mut FileRecord) {
         file.path = self.text(&file.path);
-        if let Some(namespace) = &mut file.namespace {
-            *namespace = self.text(namespace);
+        for name in [&mut file.namespace, &mut file.member]
+            .into_iter()
+            .flatten()
+        {
+            *name = self.text(name);
         }
     }
 

@@ -341,6 +341,7 @@ pub fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
         inode: metadata.as_ref().map_or(0, MetadataExt::ino),
         size_bytes: file.file_bytes,
         namespace,
+        member: None,
     }
 }
 

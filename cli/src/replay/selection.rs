@@ -209,7 +209,10 @@ fn find_file(name: &str, ids: &[u32], records: &[FileRecord]) -> Result<Vec<u32>
         found = same(&|record| record.name() == name);
     }
     if found.is_empty() {
-        found = same(&|record| record.namespace.as_deref() == Some(name));
+        found = same(&|record| {
+            let labelled = record.labelled_namespace();
+            record.namespace.as_deref() == Some(name) || labelled.as_deref() == Some(name)
+        });
     }
     if found.is_empty() {
         return match name.parse::<u32>() {
@@ -232,7 +235,7 @@ fn not_found(name: &str, ids: &[u32], records: &[FileRecord]) -> anyhow::Error {
         .map(|id| {
             let path = played(*id, None, records).path;
             let record = records.iter().find(|record| record.file_id == *id);
-            match record.and_then(|record| record.namespace.as_deref()) {
+            match record.and_then(FileRecord::labelled_namespace) {
                 Some(namespace) => format!("{namespace} ({path})"),
                 None => path,
             }
@@ -261,6 +264,7 @@ mod tests {
             size_bytes: 0,
             role: FileRole::Other,
             namespace: None,
+            member: None,
         }
     }
 

@@ -1,11 +1,12 @@
 //! `seekscope top`: shows who is using the disk, until the reader has seen enough.
 //!
-//! `watch` finds the server and counts, `names` maps files to collections, `screen` and `printing` show the
+//! `subject` finds the server or the members on this host, `watch` counts, `names` maps files to collections, `screen` and `printing` show the
 //! results.
 
 mod names;
 mod printing;
 mod screen;
+mod subject;
 mod watch;
 
 use std::io::IsTerminal;
@@ -26,6 +27,8 @@ use watch::Watch;
 
 /// How often to look for a server that has gone.
 const LOOK_FOR_IT: Duration = Duration::from_secs(5);
+/// How long one of several members may take to come back.
+const MEMBER_BACK_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 pub async fn run(args: &TopArgs) -> Result<()> {
@@ -58,7 +61,7 @@ async fn show(args: &TopArgs) -> Result<()> {
     while !terminal.has_ended() {
         ticks.tick().await;
         frame.put(watch.frame().await);
-        if !watch.is_alive() {
+        if watch.has_lost_one() {
             watch = find_again(args, watch, &frame, &terminal).await?;
         }
     }
@@ -96,7 +99,8 @@ fn gone(watch: &Watch) -> Elsewhere {
     Elsewhere(format!("{} has ended", watch.subject()))
 }
 
-/// Waits for a server to come back as another process after a restart, and starts over.
+/// Waits for a server to come back as another process after a restart, and starts over. Of several members, those that
+/// are left are watched alone if it does not come back in time.
 async fn find_again(
     args: &TopArgs,
     ended: Watch,
@@ -106,13 +110,18 @@ async fn find_again(
     if args.pid.is_some() {
         return Err(gone(&ended).into());
     }
-    let subject = format!("{} HAS ENDED, looking for it again", ended.subject());
+    let subject = format!("{} HAS ENDED, looking for it again", ended.lost());
+    let before = ended.processes();
     drop(ended);
     frame.change(|frame: &mut TopFrame| frame.subject = subject);
+    let since = Instant::now();
     loop {
         tokio::time::sleep(LOOK_FOR_IT).await;
         match Watch::begin(args).await {
-            Ok(watch) => return Ok(watch),
+            Ok(watch) if watch.processes() >= before || since.elapsed() >= MEMBER_BACK_LIMIT => {
+                return Ok(watch);
+            }
+            Ok(_) => {}
             Err(error) if terminal.has_ended() => return Err(error),
             Err(_) => {}
         }

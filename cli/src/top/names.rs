@@ -1,13 +1,16 @@
 //! Maps files to collections and indexes for a long-running view, while collections come and go.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use seekscope_run::{FileRecord, FileRole, Limitation};
-use seekscope_server::{FileMap, Server};
+use seekscope_server::FileMap;
 
+use super::subject::Subject;
 use crate::file_names::FileNames;
+use crate::layout::seen_from_here;
+use crate::member_files::MemberFiles;
 use crate::session::name_file;
 
 /// Minimum time between queries for new collections.
@@ -19,30 +22,44 @@ pub struct KnownNames(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     map: FileMap,
+    /// The names where several members are watched; empty otherwise.
+    members: MemberFiles,
     /// A table was seen whose name is unknown.
     is_lacking: bool,
     asked: Option<Instant>,
 }
 
 impl KnownNames {
-    /// Gives a file its role and namespace.
+    /// Gives a file its role, namespace and member.
     pub fn name(&self, file: &mut FileRecord) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        name_file(&known.map, file);
+        match known.members.is_empty() {
+            true => name_file(&known.map, file),
+            false => known.members.name(file),
+        }
         let is_table = matches!(file.role, FileRole::Collection | FileRole::Index);
         known.is_lacking |= is_table && file.namespace.is_none();
     }
 
-    /// Queries the names. Returns a limitation if some are missing.
-    pub async fn ask(&self, server: Option<&Server>, dbpath: Option<&Path>) -> Option<Limitation> {
-        let names = FileNames::find(server, dbpath, &[]).await;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Known {
-            map: names.map,
-            is_lacking: false,
-            asked: Some(Instant::now()),
-        };
-        names.limitation
+    /// Queries the names of all of them. Returns limitations if some are missing.
+    pub async fn ask<'a>(&self, subjects: impl Iterator<Item = &'a Subject>) -> Vec<Limitation> {
+        let (mut found, mut limitations) = (Known::default(), Vec::new());
+        for subject in subjects {
+            let names =
+                FileNames::find(subject.server.as_ref(), data(subject).as_deref(), &[]).await;
+            let limitation = names.limitation.into_iter();
+            limitations.extend(limitation.map(|l| subject.limitation(l)));
+            match (&subject.label, subject.pid) {
+                (Some(label), Some(pid)) => {
+                    let data = subject.dbpath.as_deref();
+                    found.members.add(label, pid, data, names.map);
+                }
+                _ => found.map = names.map,
+            }
+        }
+        found.asked = Some(Instant::now());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        limitations
     }
 
     /// Returns whether to query again because there are tables without names.
@@ -50,4 +67,11 @@ impl KnownNames {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.is_lacking && known.asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN)
     }
+}
+
+/// Returns the data directory as accessible to this process, as far as that is known.
+fn data(subject: &Subject) -> Option<PathBuf> {
+    let dbpath = subject.dbpath.as_ref()?;
+    let seen = subject.pid.and_then(|pid| seen_from_here(pid, dbpath).ok());
+    Some(seen.unwrap_or_else(|| dbpath.clone()))
 }

@@ -1,96 +1,58 @@
-//! Watches the server, its process, its files and its disk, as far as possible.
+//! Watches the servers, their processes, files and disks, as far as possible.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
+use futures_util::future::join_all;
 use seekscope_report::live::LiveWindow;
-use seekscope_report::live::top::TopFrame;
-use seekscope_report::live::vitals::VitalsWindow;
-use seekscope_run::{DeviceFacts, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns};
-use seekscope_server::examination::{choose_member, refuse_router};
+use seekscope_report::live::top::{MemberVitals, TopFrame};
+use seekscope_report::live::vitals::{Vitals, VitalsWindow};
+use seekscope_run::{
+    CounterSample, DeviceFacts, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns,
+};
 use seekscope_server::process::ProcessIdentity;
-use seekscope_server::tcp_listener::is_this_host;
-use seekscope_server::{ProcFs, Sampler, Server, ServerFacts};
+use seekscope_server::{ProcFs, Sampler};
 use seekscope_trace::{
-    EventSink, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
+    EventSink, Followed, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
 };
 
 use super::names::KnownNames;
+use super::subject::{Subject, Subjects};
 use crate::args::TopArgs;
-use crate::exit::Usage;
-use crate::member_role::MemberRole;
+use crate::local_members::OtherMember;
 use crate::trace::{SharedWindow, Tee, lock};
+
+/// Members on other hosts that are asked for their counters.
+const OTHERS_MAX: usize = 12;
+const NO_FILES: &str = "files, patterns and latencies are not shown";
 
 /// Everything that is watched. Dropping it removes the programs from the kernel.
 pub struct Watch {
     subject: String,
-    server: Option<Server>,
-    process: Option<ProcessIdentity>,
-    dbpath: Option<PathBuf>,
-    disk: Option<String>,
-    sampler: Sampler,
-    vitals: VitalsWindow,
+    here: Vec<Watched>,
+    elsewhere: Vec<Other>,
     names: KnownNames,
     trace: Option<Trace>,
     limitations: Vec<Limitation>,
     started_ns: u64,
 }
 
-/// The server or process that was named.
-struct Subject {
-    name: String,
-    server: Option<Server>,
-    pid: Option<u32>,
-    dbpath: Option<PathBuf>,
-    missing: Vec<Limitation>,
+/// A server or process that is watched.
+struct Watched {
+    subject: Subject,
+    process: Option<ProcessIdentity>,
+    disk: Option<String>,
+    sampler: Sampler,
+    vitals: VitalsWindow,
 }
 
-impl Subject {
-    async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
-        match (&args.uri, args.pid) {
-            (Some(uri), pid) => {
-                let server = choose_member(uri, proc_fs).await?;
-                refuse_router(&server).await?;
-                Self::of_server(server, pid, proc_fs).await
-            }
-            (None, Some(pid)) => {
-                let name = proc_fs.exe_name(pid).unwrap_or_default();
-                Ok(Self {
-                    name: format!("process {pid} {name}"),
-                    server: None,
-                    pid: Some(pid),
-                    dbpath: proc_fs.dbpath(pid),
-                    missing: Vec::new(),
-                })
-            }
-            (None, None) => Err(Usage("name a server or a --pid".into()).into()),
-        }
-    }
-
-    /// Examines a server. A process that was named is trusted.
-    async fn of_server(server: Server, pid: Option<u32>, proc_fs: &ProcFs) -> Result<Self> {
-        let ServerFacts {
-            target,
-            mut missing,
-        } = server.facts(proc_fs).await;
-        // The path of a server on another host means nothing here.
-        let is_here = |(host, _): &(String, u16)| is_this_host(host);
-        let here = target.pid.is_some() || server.addresses().iter().any(is_here);
-        let mut dbpath = target.dbpath.filter(|_| here).map(PathBuf::from);
-        if let Some(pid) = pid {
-            dbpath = proc_fs.dbpath(pid).or(dbpath);
-            missing.retain(|m| !m.what.contains("process is not known"));
-        }
-        Ok(Self {
-            name: format!("{} {} at {}", target.product, target.version, target.uri),
-            server: Some(server),
-            pid: pid.or(target.pid),
-            dbpath,
-            missing,
-        })
-    }
+/// A member on another host.
+struct Other {
+    label: String,
+    sampler: Sampler,
+    vitals: VitalsWindow,
 }
 
 /// The recording, and the window that it feeds.
@@ -99,14 +61,8 @@ struct Trace {
     recording: Recording,
 }
 
-impl Watch {
-    /// Finds the server and starts counting. What is not permitted is left out and listed.
-    ///
-    /// # Errors
-    /// No server answers, or there is no such process.
-    pub async fn begin(args: &TopArgs) -> Result<Self> {
-        let proc_fs = ProcFs::host();
-        let subject = Subject::find(args, &proc_fs).await?;
+impl Watched {
+    fn begin(subject: Subject, proc_fs: &ProcFs) -> Result<Self, TraceError> {
         let identity = |pid| {
             let identity = proc_fs.identity(pid);
             identity.map_err(|_| TraceError::NoSuchProcess { pid })
@@ -119,20 +75,67 @@ impl Watch {
             .unwrap_or_default();
         let number = device.disk_device.as_deref();
         let sampler = match &subject.server {
-            Some(server) => Sampler::new(server, &proc_fs, subject.pid, number),
-            None => Sampler::of_host(&proc_fs, subject.pid, number),
+            Some(server) => Sampler::new(server, proc_fs, subject.pid, number),
+            None => Sampler::of_host(proc_fs, subject.pid, number),
         };
-        let mut watch = Self {
-            subject: subject.name,
-            server: subject.server,
+        Ok(Self {
+            subject,
             process,
-            dbpath: subject.dbpath,
             disk: device.disk,
             sampler,
             vitals: VitalsWindow::default(),
+        })
+    }
+
+    /// Returns whether the process has ended; false if it is unknown, as on another host.
+    fn has_ended(&self) -> bool {
+        let process = self.process.as_ref();
+        process.is_some_and(|process| !ProcFs::host().is_alive(process))
+    }
+
+    /// Returns the state, if this is one of several members.
+    fn as_member(&self, now_ns: u64) -> Option<MemberVitals> {
+        Some(MemberVitals {
+            label: self.subject.label.clone()?,
+            is_here: true,
+            disk: self.disk.clone(),
+            vitals: self.vitals.vitals(now_ns),
+        })
+    }
+}
+
+impl Other {
+    fn of(member: &OtherMember) -> Option<Self> {
+        Some(Self {
+            label: member.label.clone(),
+            sampler: Sampler::of_status(member.server.as_ref()?),
+            vitals: VitalsWindow::default(),
+        })
+    }
+}
+
+impl Watch {
+    /// Finds the servers and starts counting. What is not permitted is left out and listed.
+    ///
+    /// # Errors
+    /// No server answers, or there is no such process.
+    pub async fn begin(args: &TopArgs) -> Result<Self> {
+        let proc_fs = ProcFs::host();
+        let subjects = Subjects::find(args, &proc_fs).await?;
+        let here = subjects.here.into_iter();
+        let here = here.map(|subject| Watched::begin(subject, &proc_fs));
+        let mut watch = Self {
+            subject: subjects.name,
+            here: here.collect::<Result<_, _>>()?,
+            elsewhere: subjects
+                .others
+                .iter()
+                .filter_map(Other::of)
+                .take(OTHERS_MAX)
+                .collect(),
             names: KnownNames::default(),
             trace: None,
-            limitations: subject.missing,
+            limitations: subjects.missing,
             started_ns: monotonic_ns(),
         };
         watch.begin_trace(args).await;
@@ -143,41 +146,61 @@ impl Watch {
         &self.subject
     }
 
-    /// Returns whether the process is alive; true if it is unknown, as on another host.
+    /// Returns how many processes are watched.
+    pub fn processes(&self) -> usize {
+        self.here.iter().filter(|one| one.process.is_some()).count()
+    }
+
+    /// Returns whether anything is left to be watched.
     pub fn is_alive(&self) -> bool {
-        let process = self.process.as_ref();
-        process.is_none_or(|process| ProcFs::host().is_alive(process))
+        !self.here.iter().all(Watched::has_ended)
+    }
+
+    /// Returns whether the process, or one of several, has ended.
+    pub fn has_lost_one(&self) -> bool {
+        self.here.iter().any(Watched::has_ended)
+    }
+
+    /// Returns the names of those whose processes have ended.
+    pub fn lost(&self) -> String {
+        let ended = self.here.iter().filter(|one| one.has_ended());
+        let names: Vec<&str> = ended.map(|one| one.subject.name.as_str()).collect();
+        names.join(", ")
     }
 
     async fn begin_trace(&mut self, args: &TopArgs) {
         match self.try_trace(args).await {
-            Ok(trace) => self.trace = Some(trace),
+            Ok(trace) => self.trace = trace,
             Err((why, remedy)) => self.limitations.push(Limitation {
-                what: "files, patterns and latencies are not shown".into(),
+                what: NO_FILES.into(),
                 why,
                 remedy,
             }),
         }
     }
 
-    /// Starts the trace; `Err` holds the reason why not and the remedy.
-    async fn try_trace(&mut self, args: &TopArgs) -> Result<Trace, (String, String)> {
+    /// Starts the trace; `Err` holds the reason why not and the remedy. `None` if all are spared.
+    async fn try_trace(&mut self, args: &TopArgs) -> Result<Option<Trace>, (String, String)> {
         if args.no_trace {
             return Err(("--no-trace".into(), String::new()));
         }
-        let Some(process) = &self.process else {
+        if self.processes() == 0 {
             let remedy = "Run seekscope on the server's host, or name the process with --pid";
             return Err((
                 "the server's process is not seen from here".into(),
                 remedy.into(),
             ));
-        };
-        if !args.trace_primary && self.must_be_spared().await {
-            let remedy = "Watch a secondary, or permit it with --trace-primary";
-            let why = "it is the primary of a replica set, or does not say that it is none";
-            return Err((why.into(), remedy.into()));
         }
-        let mut options = TraceOptions::new(process.pid);
+        let pids = self.traced_pids(args).await;
+        let followed = match pids.as_slice() {
+            [] => return Ok(None),
+            [pid] => Followed::Process(*pid),
+            _ => Followed::Processes {
+                pids,
+                children: false,
+            },
+        };
+        let mut options = TraceOptions::of(followed);
         options.kinds = vec![IoKind::Read, IoKind::Write, IoKind::Sync];
         options.groups = vec![Group::Calls, Group::Uring, Group::Aio, Group::Faults];
         let source = LiveSource::attach(&options).map_err(|error| match error {
@@ -199,32 +222,47 @@ impl Watch {
         let names = self.names.clone();
         let name = Box::new(move |file: &mut FileRecord| names.name(file));
         let sink = Tee::new(Discard, Arc::clone(&window), name);
-        Ok(Trace {
+        Ok(Some(Trace {
             window,
             recording: Recording::start(Box::new(source), Box::new(sink)),
-        })
+        }))
+    }
+
+    /// Returns the processes that may be traced, and lists the others.
+    async fn traced_pids(&mut self, args: &TopArgs) -> Vec<u32> {
+        let mut pids = Vec::new();
+        for watched in &self.here {
+            let Some(process) = &watched.process else {
+                continue;
+            };
+            if !args.trace_primary && watched.subject.must_be_spared().await {
+                let limitation = Limitation {
+                    what: NO_FILES.into(),
+                    why: "it is the primary of a replica set, or does not say that it is none"
+                        .into(),
+                    remedy: "Watch a secondary, or permit it with --trace-primary".into(),
+                };
+                self.limitations
+                    .push(watched.subject.limitation(limitation));
+                continue;
+            }
+            pids.push(process.pid);
+        }
+        pids
     }
 
     async fn ask_names(&mut self) {
-        let dbpath = self.dbpath.as_deref();
-        let limitation = self.names.ask(self.server.as_ref(), dbpath).await;
-        if let Some(limitation) = limitation.filter(|l| !self.limitations.contains(l)) {
-            self.limitations.push(limitation);
+        let subjects = self.here.iter().map(|watched| &watched.subject);
+        for limitation in self.names.ask(subjects).await {
+            if !self.limitations.contains(&limitation) {
+                self.limitations.push(limitation);
+            }
         }
-    }
-
-    /// Returns whether this is a primary with other members, which could be watched instead.
-    async fn must_be_spared(&self) -> bool {
-        let Some(server) = &self.server else {
-            return false;
-        };
-        let role = MemberRole::ask(server).await;
-        role.unwrap_or_default().others_may_depend_on_it()
     }
 
     /// Counts again and returns the current state.
     pub async fn frame(&mut self) -> TopFrame {
-        self.vitals.push(self.sampler.sample().await);
+        self.sample().await;
         self.end_failed_trace();
         if self.names.want_asking() {
             self.ask_names().await;
@@ -235,15 +273,68 @@ impl Watch {
         let now_ns = monotonic_ns();
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let trace = self.trace.as_ref();
+        let (disk, vitals) = self.common(now_ns);
         TopFrame {
             subject: self.subject.clone(),
             unix_ms: u64::try_from(unix.unwrap_or(Duration::ZERO).as_millis()).unwrap_or(0),
             elapsed_s: now_ns.saturating_sub(self.started_ns) as f64 / 1e9,
-            disk: self.disk.clone(),
-            vitals: self.vitals.vitals(now_ns),
+            disk,
+            vitals,
+            members: self.members(now_ns),
             files: trace.map(|trace| lock(&trace.window).snapshot(now_ns, None)),
             limitations: self.limitations.clone(),
         }
+    }
+
+    /// Reads all counters at once, so that a server that is slow to answer delays no other.
+    async fn sample(&mut self) {
+        let here = self
+            .here
+            .iter_mut()
+            .map(|one| (&mut one.sampler, &mut one.vitals));
+        let others = self.elsewhere.iter_mut();
+        let others = others.map(|one| (&mut one.sampler, &mut one.vitals));
+        let samples = here.chain(others).map(|(sampler, vitals)| async {
+            let samples: Vec<CounterSample> = sampler.sample().await;
+            vitals.push(samples);
+        });
+        join_all(samples).await;
+    }
+
+    /// Returns the disk and the state of the one that is watched; of several members what they have in common.
+    fn common(&self, now_ns: u64) -> (Option<String>, Vitals) {
+        let Some(first) = self.here.first() else {
+            return (None, Vitals::default());
+        };
+        let vitals = first.vitals.vitals(now_ns);
+        if first.subject.label.is_none() {
+            return (first.disk.clone(), vitals);
+        }
+        let is_shared = self.here.iter().all(|one| one.disk == first.disk);
+        let host = Vitals {
+            own_cpus: vitals.own_cpus,
+            own_memory_bytes: vitals.own_memory_bytes,
+            io_pressure: vitals.io_pressure,
+            ..Vitals::default()
+        };
+        match is_shared {
+            true => {
+                let disk = vitals.disk;
+                (first.disk.clone(), Vitals { disk, ..host })
+            }
+            false => (None, host),
+        }
+    }
+
+    fn members(&self, now_ns: u64) -> Vec<MemberVitals> {
+        let here = self.here.iter().filter_map(|one| one.as_member(now_ns));
+        let others = self.elsewhere.iter().map(|one| MemberVitals {
+            label: one.label.clone(),
+            is_here: false,
+            disk: None,
+            vitals: one.vitals.vitals(now_ns),
+        });
+        here.chain(others).collect()
     }
 
     /// Reports a trace that broke off; the counters go on.

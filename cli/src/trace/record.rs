@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::{
-    CacheState, Disk, FileRecord, HostFacts, Limitation, Phase, TraceFacts, monotonic_ns,
+    CacheState, Disk, HostFacts, Limitation, Phase, ProcessIo, TraceFacts, monotonic_ns,
 };
 use seekscope_server::ProcFs;
 use seekscope_server::process::io_between;
@@ -24,7 +24,7 @@ use crate::exit::{BrokenOff, Inconsistent, Interrupted};
 use crate::interruption::Interruption;
 use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
-use crate::session::{Session, name_file};
+use crate::session::Session;
 
 /// How soon the end of the processes or of the time is noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -81,9 +81,7 @@ async fn record(
     let source = LiveSource::attach(&options)?;
     progress.say(announcement(args, &traced, &source));
     note_uncovered(session, args, &source);
-    let before = traced
-        .only_process()
-        .and_then(|pid| ProcFs::host().io(pid).ok());
+    let before = counters(&traced);
     let mut phase = phase_of(&traced);
     session.open_phase(&phase)?;
     let (ended, facts) = if args.mode.aggregate {
@@ -92,11 +90,8 @@ async fn record(
         follow(args, session, interruption, &mut traced, source, progress).await?
     };
     phase.ended_ns = monotonic_ns();
-    let after = traced
-        .only_process()
-        .and_then(|pid| ProcFs::host().io(pid).ok());
     phase.process_io = before
-        .zip(after)
+        .zip(counters(&traced))
         .map(|(before, after)| io_between(&before, &after));
     phase.trace = Some(facts.with_share_of(phase.process_io, phase.duration_ns()));
     session.document.phases = vec![phase];
@@ -109,6 +104,13 @@ async fn record(
         }
     }
     Ok(ended)
+}
+
+/// Returns the sums of the kernel's counters of the processes; `None` if there are none of all that is followed.
+fn counters(traced: &Traced) -> Option<ProcessIo> {
+    let all = traced.counted().into_iter();
+    let all = all.map(|pid| ProcFs::host().io(pid).ok());
+    all.reduce(|sum, one| Some(sum?.plus(&one?)))?
 }
 
 fn phase_of(traced: &Traced) -> Phase {
@@ -182,9 +184,8 @@ async fn follow(
     let mut view = None;
     if args.mode.live {
         let window = new_window();
-        let map = session.file_map.clone().unwrap_or_default();
-        let name = Box::new(move |file: &mut FileRecord| name_file(&map, file));
-        sink = Box::new(Tee::new(sink, Arc::clone(&window), name));
+        let name = session.naming();
+        sink = Box::new(Tee::new(sink, Arc::clone(&window), Box::new(name)));
         view = Some(LiveTerminal::start(TraceView::new(window))?);
     }
     let recording = Recording::start(Box::new(source), sink);

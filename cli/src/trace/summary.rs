@@ -80,6 +80,10 @@ struct FileSummary<'a> {
     role: &'static str,
     /// `database.collection`, or `database.collection/index`.
     namespace: Option<&'a str>,
+    /// The member that the file belongs to, where several were traced: the shard's name, `host:port` or
+    /// `shard@host:port`. Absent of a single server's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<&'a str>,
     reads: u64,
     read_bytes: u64,
     writes: u64,
@@ -234,6 +238,7 @@ impl<'a> FileSummary<'a> {
             path_state: file.file.path_state,
             role: file.file.role.name(),
             namespace: file.file.namespace.as_deref(),
+            member: file.file.member.as_deref(),
             reads: file.reads.transfers.calls,
             read_bytes: file.reads.transfers.bytes,
             writes: file.writes.transfers.calls,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use seekscope_run::DeviceFacts;
+use seekscope_run::{DeviceFacts, TargetFacts};
 use seekscope_server::examination::refuse_router;
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::{ProcFs, Server, redact_uri};
@@ -15,6 +15,7 @@ use crate::args::WhoArgs;
 use crate::exit::Usage;
 use crate::file_names::FileNames;
 use crate::layout::seen_from_here;
+use crate::local_members::{LocalMembers, limitation_of};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -32,11 +33,13 @@ pub struct Traced {
     pub processes: Vec<ProcessIdentity>,
     /// The command that was started for the trace, stopped until [`StartedCommand::go_on`].
     pub command: Option<StartedCommand>,
-    named_by: Option<NamedBy>,
+    named_by: Vec<NamedBy>,
 }
 
-/// The server that knows which file is which collection.
+/// A server that knows which of its files is which collection.
 struct NamedBy {
+    /// The member's label, where there are several.
+    label: Option<String>,
     server: Server,
     data: Option<PathBuf>,
 }
@@ -99,7 +102,7 @@ impl Traced {
             name,
             processes: Vec::new(),
             command: None,
-            named_by: None,
+            named_by: Vec::new(),
         }
     }
 
@@ -113,15 +116,18 @@ impl Traced {
             followed,
             name,
             command: None,
-            named_by: None,
+            named_by: Vec::new(),
         })
     }
 
     /// Queries the names at the end too, as collections may be created during a trace.
     pub async fn learn_names(&self, session: &mut Session) {
-        if let Some(named_by) = &self.named_by {
+        for named_by in &self.named_by {
             let newer = named_by.names().await.map;
-            session.file_map.get_or_insert_default().update(newer);
+            match &named_by.label {
+                Some(label) => session.members.update(label, newer),
+                None => session.file_map.get_or_insert_default().update(newer),
+            }
         }
     }
 
@@ -136,11 +142,15 @@ impl Traced {
         }
     }
 
-    /// Returns the process whose counters accompany the trace, if there is exactly one.
-    pub fn only_process(&self) -> Option<u32> {
-        match self.followed {
-            Followed::Process(pid) => Some(pid),
-            _ => None,
+    /// Returns the processes whose counters accompany the trace: all that are followed, unless there may be others.
+    pub fn counted(&self) -> Vec<u32> {
+        match &self.followed {
+            Followed::Process(pid) => vec![*pid],
+            Followed::Processes {
+                pids,
+                children: false,
+            } => pids.clone(),
+            _ => Vec::new(),
         }
     }
 }
@@ -152,8 +162,11 @@ fn process_name(pid: u32) -> String {
     }
 }
 
-/// Returns the process behind a connection string.
+/// Returns the process behind a connection string, or those of the members on this host.
 async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
+    if let Some(local) = LocalMembers::find(uri, &ProcFs::host()).await? {
+        return members(&local, session).await;
+    }
     let server = Server::connect(uri).await?;
     refuse_router(&server).await?;
     let facts = server.facts(&ProcFs::host()).await;
@@ -174,10 +187,13 @@ async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     if let Some(dbpath) = &facts.target.dbpath {
         session.document.device = DeviceFacts::of_path(Path::new("/"), Path::new(dbpath)).ok();
     }
-    let dbpath = facts.target.dbpath.as_ref().map(PathBuf::from);
+    let data = data_of(&facts.target, pid);
     session.document.target = Some(facts.target);
-    let data = dbpath.and_then(|path| seen_from_here(pid, &path).ok());
-    let named_by = NamedBy { server, data };
+    let named_by = NamedBy {
+        label: None,
+        server,
+        data,
+    };
     let names = named_by.names().await;
     // Roles are known from the files' names in any case.
     session.file_map = Some(names.map);
@@ -185,9 +201,67 @@ async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     let name = format!("the server {} ({})", redact_uri(uri), process_name(pid));
     let traced = Traced::of_processes(Followed::Process(pid), &[pid], name)?;
     Ok(Traced {
-        named_by: Some(named_by),
+        named_by: vec![named_by],
         ..traced
     })
+}
+
+/// Returns the processes of the members on this host, and records what they are and whose files are where.
+async fn members(local: &LocalMembers, session: &mut Session) -> Result<Traced> {
+    let proc_fs = ProcFs::host();
+    let (mut targets, mut named_by) = (Vec::new(), Vec::new());
+    for member in &local.members {
+        let facts = member.server.facts(&proc_fs).await;
+        let label = member.label.as_deref();
+        let missing = facts.missing.into_iter();
+        missing.for_each(|m| session.limit(limitation_of(label, m)));
+        let of_member = NamedBy {
+            label: member.label.clone(),
+            server: member.server.clone(),
+            data: data_of(&facts.target, member.pid),
+        };
+        let names = of_member.names().await;
+        let limitation = names.limitation.into_iter();
+        limitation.for_each(|l| session.limit(limitation_of(label, l)));
+        let data = facts.target.dbpath.as_deref().map(Path::new);
+        match label {
+            Some(label) => session.members.add(label, member.pid, data, names.map),
+            None => session.file_map = Some(names.map),
+        }
+        targets.push(facts.target);
+        named_by.push(of_member);
+    }
+    session.document.device = common_device(&targets);
+    session.document.target = Some(local.target(&proc_fs, &targets).await);
+    let unknown = local.missing.iter().cloned();
+    let unknown = unknown.chain(local.elsewhere("traced"));
+    unknown.for_each(|limitation| session.limit(limitation));
+    let pids: Vec<u32> = local.members.iter().map(|member| member.pid).collect();
+    let followed = match pids.as_slice() {
+        [pid] => Followed::Process(*pid),
+        _ => Followed::Processes {
+            pids: pids.clone(),
+            children: false,
+        },
+    };
+    let traced = Traced::of_processes(followed, &pids, local.subject())?;
+    Ok(Traced { named_by, ..traced })
+}
+
+/// Returns the server's data directory as accessible to this process.
+fn data_of(target: &TargetFacts, pid: u32) -> Option<PathBuf> {
+    let dbpath = target.dbpath.as_ref().map(PathBuf::from)?;
+    seen_from_here(pid, &dbpath).ok()
+}
+
+/// Returns the disk below the data of all of them; `None` if there are several.
+fn common_device(targets: &[TargetFacts]) -> Option<DeviceFacts> {
+    let paths = targets.iter().map(|target| target.dbpath.as_deref());
+    let devices = paths.map(|path| DeviceFacts::of_path(Path::new("/"), Path::new(path?)).ok());
+    let devices: Vec<DeviceFacts> = devices.collect::<Option<_>>()?;
+    let first = devices.first()?;
+    let is_same = |device: &DeviceFacts| device.disk_device == first.disk_device;
+    devices.iter().all(is_same).then(|| first.clone())
 }
 
 /// Returns a group's folder, given the folder itself or its path below the mount point.

@@ -117,6 +117,7 @@ fn file(file_id: u32, host: &str) -> FileRecord {
         size_bytes: 0,
         role: FileRole::Collection,
         namespace: None,
+        member: None,
     }
 }
 

@@ -20,6 +20,10 @@ const NOT_RUN: [(&str, &str); 23] = [
         "--file /data",
         "refuses files of a running database: replay.rs has others",
     ),
+    (
+        "mongodb://mongos1/",
+        "needs a sharded cluster: members.rs and whole.rs of real_mongod have one",
+    ),
     ("--live", "draws on a terminal: top.rs runs it on one"),
     ("--unit mongod", "needs a service of systemd"),
     ("./load.sh", "runs a script of the reader's"),
@@ -27,10 +31,6 @@ const NOT_RUN: [(&str, &str); 23] = [
     (
         "replicaSet=rs0",
         "needs a replica set: real_mongod/whole.rs has one",
-    ),
-    (
-        "mongodb://mongos",
-        "needs a sharded cluster: real_mongod/whole.rs has one",
     ),
     (
         "--ring",

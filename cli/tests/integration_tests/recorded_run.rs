@@ -47,6 +47,7 @@ pub fn write_run(folder: &Path, files: &[(u32, &str, u64)], events: &[IoEvent]) 
             size_bytes: *size_bytes,
             role: FileRole::Collection,
             namespace: None,
+            member: None,
         };
         writer.file(&record).unwrap();
     }

@@ -87,6 +87,7 @@ fn make_run(folder: &Path, killed: bool, lost: u64) {
             size_bytes: 0,
             role: FileRole::Collection,
             namespace: None,
+            member: None,
         };
         writer.file(&file).unwrap();
     }

@@ -51,6 +51,7 @@ mod errors;
 mod file_names;
 mod findings;
 mod layout;
+mod members;
 mod prefetch;
 mod reorder;
 mod role;

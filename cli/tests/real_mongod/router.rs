@@ -17,8 +17,6 @@ fn commands_about_files_and_disks_name_the_members_of_its_shards() {
     });
     for arguments in [
         vec!["collect", &mongos, "--for", "2s", "--out", "bundle.tar.zst"],
-        vec!["trace", "--target", &mongos, "--for", "1s"],
-        vec!["top", &mongos, "--once"],
         vec!["layout", &mongos],
         vec!["prefetch", &mongos, "router.orders"],
     ] {

@@ -71,6 +71,7 @@ pub fn file(file_id: u32, path: &str) -> FileRecord {
         size_bytes: 0,
         role: seekscope_run::FileRole::Other,
         namespace: None,
+        member: None,
     }
 }
 

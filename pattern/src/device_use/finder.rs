@@ -209,6 +209,7 @@ mod tests {
             size_bytes: 0,
             role,
             namespace: None,
+            member: None,
         }
     }
 

@@ -266,5 +266,6 @@ fn nameless(file_id: u32) -> FileRecord {
         size_bytes: 0,
         role: FileRole::Other,
         namespace: None,
+        member: None,
     }
 }

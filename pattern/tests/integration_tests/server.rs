@@ -52,6 +52,7 @@ fn file(file_id: u32, path: &str, role: FileRole) -> FileRecord {
         size_bytes: 0,
         role,
         namespace: None,
+        member: None,
     }
 }
 

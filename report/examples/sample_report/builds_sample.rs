@@ -343,6 +343,7 @@ fn files() -> Vec<FileRecord> {
         size_bytes: 0,
         role,
         namespace: namespace.map(String::from),
+        member: None,
     };
     vec![
         file(

@@ -216,6 +216,7 @@ fn files() -> Vec<FileRecord> {
         size_bytes: 0,
         role,
         namespace: namespace.map(String::from),
+        member: None,
     };
     let mut files = vec![
         file(

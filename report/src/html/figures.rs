@@ -62,11 +62,15 @@ struct PointBlock {
 
 /// Returns role, namespace and name, short enough for a menu.
 pub(crate) fn menu_label(file: &FileRecord) -> String {
-    let namespace = file.namespace.as_deref().unwrap_or_default();
+    let namespace = file.labelled_namespace();
+    let name = match namespace {
+        Some(_) => file.name().to_string(),
+        None => file.labelled_name(),
+    };
     visible(&format!(
         "{} {} {}",
         file.role.name(),
-        shortened(namespace, MENU_NAME_CHARS),
-        shortened(file.name(), MENU_NAME_CHARS)
+        shortened(&namespace.unwrap_or_default(), MENU_NAME_CHARS),
+        shortened(&name, MENU_NAME_CHARS)
     ))
 }

@@ -49,14 +49,14 @@ impl LiveSnapshot {
 }
 
 impl FileLine {
-    /// Returns namespace and file name, or what is known.
+    /// Returns namespace and file name, of several members' files with the member in front, or what is known.
     pub(super) fn name(&self) -> String {
         let Some(record) = &self.record else {
             return format!("file {}", self.file_id);
         };
-        match &record.namespace {
+        match record.labelled_namespace() {
             Some(namespace) => format!("{namespace} ({})", record.name()),
-            None => record.name().to_string(),
+            None => record.labelled_name(),
         }
     }
 

@@ -37,6 +37,7 @@ fn record(file_id: u32, path: &str) -> FileRecord {
         size_bytes: 0,
         role: FileRole::Collection,
         namespace: None,
+        member: None,
     }
 }
 

@@ -7,16 +7,16 @@ use crate::escape::shortened;
 
 const SENTENCE_NAME_CHARS: usize = 80;
 
-/// Returns namespace and name; marks a file that was deleted.
+/// Returns namespace and name, of several members' files with the member in front; marks a file that was deleted.
 pub(super) fn file_name(file: &FileRecord) -> String {
     let deleted = match file.path_state {
         PathState::Deleted => ", deleted",
         _ => "",
     };
-    match &file.namespace {
+    match file.labelled_namespace() {
         Some(namespace) => format!("{namespace} ({}{deleted})", file.name()),
-        None if deleted.is_empty() => file.name().to_string(),
-        None => format!("{} (deleted)", file.name()),
+        None if deleted.is_empty() => file.labelled_name(),
+        None => format!("{} (deleted)", file.labelled_name()),
     }
 }
 

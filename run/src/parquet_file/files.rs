@@ -42,6 +42,12 @@ fn columns() -> Vec<Column> {
             |r| r.namespace.as_deref().map(ByteArray::from),
             |r, v| r.namespace = Some(v),
         ),
+        Column::optional_text(
+            "member",
+            |r| r.member.as_deref().map(ByteArray::from),
+            |r, v| r.member = Some(v),
+        )
+        .missing_in_older_files(),
     ]
 }
 
@@ -62,6 +68,7 @@ pub(crate) fn read_files(path: &Path) -> Result<Vec<FileRecord>> {
         size_bytes: 0,
         role: FileRole::Other,
         namespace: None,
+        member: None,
     };
     read_table(path, &columns(), &blank)
 }

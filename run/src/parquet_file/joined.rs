@@ -1,5 +1,5 @@
 //! Events with the names they refer to in one table, for users who want a single file. The columns are those of
-//! `io.parquet`, followed by `path`, `role`, `namespace` and `thread`.
+//! `io.parquet`, followed by `path`, `role`, `namespace`, `thread` and `member`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ struct FileNames {
     path: ByteArray,
     role: ByteArray,
     namespace: Option<ByteArray>,
+    member: Option<ByteArray>,
 }
 
 fn columns(files: &[FileRecord], threads: &[ThreadRecord]) -> Vec<Column> {
@@ -32,6 +33,7 @@ fn columns(files: &[FileRecord], threads: &[ThreadRecord]) -> Vec<Column> {
         path: ByteArray::from(file.path.as_str()),
         role: ByteArray::from(file.role.name()),
         namespace: file.namespace.as_deref().map(ByteArray::from),
+        member: file.member.as_deref().map(ByteArray::from),
     };
     let files: HashMap<u32, FileNames> = files.iter().map(|f| (f.file_id, names(f))).collect();
     let files = Arc::new(files);
@@ -52,6 +54,7 @@ fn columns(files: &[FileRecord], threads: &[ThreadRecord]) -> Vec<Column> {
         of_file("role", |f| Some(f.role.clone())),
         of_file("namespace", |f| f.namespace.clone()),
         Column::optional_text("thread", move |e| threads.get(&e.tid).cloned(), |_, _| ()),
+        of_file("member", |f| f.member.clone()),
     ]
 }
 

@@ -120,6 +120,7 @@ pub fn files() -> Vec<FileRecord> {
         size_bytes: 1 << 42,
         role: FileRole::Collection,
         namespace: namespace.map(Into::into),
+        member: None,
     };
     let unresolved = record(1, "inode 17 on 254:0", None);
     vec![

@@ -53,6 +53,14 @@ impl Sampler {
         }
     }
 
+    /// Creates a sampler for a server on another host, of which only `serverStatus` is asked.
+    pub fn of_status(server: &Server) -> Self {
+        Self {
+            host: None,
+            status: Some(ServerStatus::new(server, server_status::SOURCE.into())),
+        }
+    }
+
     /// Creates a sampler for another member of the deployment: `serverStatus` alone, under a source that names
     /// it ([`COUNTERS_OF_MEMBER`]).
     pub fn of_member(name: &str, server: &Server) -> Self {

@@ -63,16 +63,19 @@ impl CaptionSource<'_> {
 
     fn place(&self) -> String {
         let record = &self.file.file;
-        let name = shortened(record.name(), NAME_CHARS);
-        match &record.namespace {
-            Some(namespace) => {
-                format!(
-                    "{name} ({}), {}",
-                    shortened(namespace, NAME_CHARS),
-                    self.disk()
-                )
-            }
-            None => format!("{name} ({}), {}", record.role.name(), self.disk()),
+        match record.labelled_namespace() {
+            Some(namespace) => format!(
+                "{} ({}), {}",
+                shortened(record.name(), NAME_CHARS),
+                shortened(&namespace, NAME_CHARS),
+                self.disk()
+            ),
+            None => format!(
+                "{} ({}), {}",
+                shortened(&record.labelled_name(), NAME_CHARS),
+                record.role.name(),
+                self.disk()
+            ),
         }
     }
 

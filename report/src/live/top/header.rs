@@ -7,19 +7,23 @@ use seekscope_run::units::{format_bytes, format_count, format_ns};
 use super::super::counts::Rates;
 use super::super::draw::{EMPHASIS, hit_share};
 use super::super::vitals::{CheckpointVitals, DiskVitals, Operations, Vitals};
-use super::{TopControls, TopFrame};
+use super::{TopControls, TopFrame, members};
 use crate::escape::visible;
 use crate::numbers::{format_mb, format_number, format_rate, format_share, whole};
 
-const UNKNOWN: &str = "-";
+pub(super) const UNKNOWN: &str = "-";
 /// Seconds without an answer from the server after which that is mentioned.
-const SILENT_S: f64 = 2.5;
+pub(super) const SILENT_S: f64 = 2.5;
 /// Number of kinds of operations that are named; the rest is in the sum.
 const KINDS_SHOWN: usize = 4;
 
 pub(super) fn lines(shown: &TopFrame, controls: &TopControls) -> Vec<Line<'static>> {
-    let vitals = &shown.vitals;
     let mut lines = vec![title(shown, controls)];
+    let is_one = shown.members.is_empty();
+    if !is_one {
+        lines.extend(members::lines(&shown.members));
+    }
+    let vitals = &shown.vitals;
     let mut add = |name: &str, text: String| {
         let name = Span::styled(format!("{name:<7}"), EMPHASIS);
         lines.push(Line::from(vec![name, Span::raw(text)]));
@@ -30,14 +34,34 @@ pub(super) fn lines(shown: &TopFrame, controls: &TopControls) -> Vec<Line<'stati
         add("cache", cache(vitals));
         add("", checkpoint(&vitals.checkpoint));
     }
-    add("disk", requests(shown.disk.as_deref(), &vitals.disk));
-    add("", load(vitals));
-    add("server", process(vitals));
+    for (name, disk) in disks(shown) {
+        add("disk", requests(name, disk));
+        add("", load(disk, vitals));
+    }
+    if is_one {
+        add("server", process(vitals));
+    }
     if let Some(files) = &shown.files {
         add("files", totals(&files.total));
     }
     add("self", own(shown));
     lines
+}
+
+/// Returns the disks under the data of all members on this host, each once, with their counters.
+fn disks(shown: &TopFrame) -> Vec<(Option<&str>, &DiskVitals)> {
+    let here = shown.members.iter().filter(|member| member.is_here);
+    let mut disks: Vec<(Option<&str>, &DiskVitals)> = Vec::new();
+    for member in here {
+        let name = member.disk.as_deref();
+        if disks.iter().all(|(known, _)| *known != name) {
+            disks.push((name, &member.vitals.disk));
+        }
+    }
+    match disks.is_empty() {
+        true => vec![(shown.disk.as_deref(), &shown.vitals.disk)],
+        false => disks,
+    }
 }
 
 fn title(shown: &TopFrame, controls: &TopControls) -> Line<'static> {
@@ -51,19 +75,19 @@ fn title(shown: &TopFrame, controls: &TopControls) -> Line<'static> {
     ])
 }
 
-fn rate(value: Option<f64>) -> String {
+pub(super) fn rate(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), format_rate)
 }
 
-fn mb(value: Option<f64>) -> String {
+pub(super) fn mb(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), format_mb)
 }
 
-fn share(value: Option<f64>) -> String {
+pub(super) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), format_share)
 }
 
-fn ms(value: Option<f64>) -> String {
+pub(super) fn ms(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.into(), |ms| format_ns(whole(ms * 1e6)))
 }
 
@@ -148,11 +172,11 @@ fn requests(name: Option<&str>, disk: &DiskVitals) -> String {
     )
 }
 
-fn load(vitals: &Vitals) -> String {
-    let depth = vitals.disk.queue_depth;
+fn load(disk: &DiskVitals, vitals: &Vitals) -> String {
+    let depth = disk.queue_depth;
     format!(
         "busy {}, queue depth {}; some task waited for I/O {} of the time",
-        share(vitals.disk.busy_share),
+        share(disk.busy_share),
         depth.map_or_else(|| UNKNOWN.into(), format_number),
         share(vitals.io_pressure),
     )

@@ -10,7 +10,7 @@ use super::super::snapshot::FileLine;
 use super::super::vitals::{
     CacheVitals, CheckpointVitals, DiskVitals, Operations, ProcessVitals, Vitals,
 };
-use super::{Order, TopControls, TopFrame, body};
+use super::{MemberVitals, Order, TopControls, TopFrame, body};
 
 const SCHEMA: &str = "seekscope/top/1";
 
@@ -25,6 +25,10 @@ pub struct TopOutput<'a> {
     elapsed_s: f64,
     /// What is watched, for people.
     subject: &'a str,
+    /// Where several members of a set or cluster are watched, each of them; absent otherwise. What concerns one member
+    /// (`operations`, `cache`, `checkpoint`, `process`) is then null outside, and `disk` if their data lies on several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<Vec<MemberShown<'a>>>,
     operations: OperationsShown<'a>,
     disk: DiskShown<'a>,
     cache: &'a CacheVitals,
@@ -39,6 +43,21 @@ pub struct TopOutput<'a> {
     /// In the requested order; null if nothing is traced.
     files: Option<Vec<FileShown<'a>>>,
     limitations: &'a [Limitation],
+}
+
+/// One of several members.
+#[derive(Debug, Serialize, JsonSchema)]
+struct MemberShown<'a> {
+    /// The name of its shard, `host:port`, or `shard@host:port`: as in `files`.
+    member: &'a str,
+    /// Whether its process runs on this host; of others only their own counters are known.
+    is_here: bool,
+    operations: OperationsShown<'a>,
+    /// The disk under its data.
+    disk: DiskShown<'a>,
+    cache: &'a CacheVitals,
+    checkpoint: &'a CheckpointVitals,
+    process: &'a ProcessVitals,
 }
 
 /// The clients' load.
@@ -89,6 +108,9 @@ struct FileShown<'a> {
     role: &'static str,
     /// `database.collection`, or `database.collection/index`.
     namespace: Option<&'a str>,
+    /// The member that the file belongs to, where several are watched; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<&'a str>,
     /// Time that threads spent in calls on the file, per second of the clock.
     waited_s_per_s: f64,
     reads_per_s: f64,
@@ -138,6 +160,8 @@ impl<'a> TopOutput<'a> {
             unix_ms: shown.unix_ms,
             elapsed_s: shown.elapsed_s,
             subject: &shown.subject,
+            members: (!shown.members.is_empty())
+                .then(|| shown.members.iter().map(MemberShown::of).collect()),
             operations: OperationsShown::of(operations),
             disk: DiskShown {
                 vitals: disk,
@@ -154,6 +178,24 @@ impl<'a> TopOutput<'a> {
             trace,
             files,
             limitations: &shown.limitations,
+        }
+    }
+}
+
+impl<'a> MemberShown<'a> {
+    fn of(member: &'a MemberVitals) -> Self {
+        let vitals = &member.vitals;
+        Self {
+            member: &member.label,
+            is_here: member.is_here,
+            operations: OperationsShown::of(&vitals.operations),
+            disk: DiskShown {
+                vitals: &vitals.disk,
+                name: member.disk.as_deref(),
+            },
+            cache: &vitals.cache,
+            checkpoint: &vitals.checkpoint,
+            process: &vitals.process,
         }
     }
 }
@@ -179,6 +221,7 @@ impl<'a> FileShown<'a> {
             path: record.map(|record| record.path.as_str()),
             role: line.role(),
             namespace: record.and_then(|record| record.namespace.as_deref()),
+            member: record.and_then(|record| record.member.as_deref()),
             waited_s_per_s: line.rates.in_flight,
             reads_per_s: line.rates.reads,
             writes_per_s: line.rates.writes,

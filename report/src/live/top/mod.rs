@@ -7,6 +7,7 @@ mod body;
 mod controls;
 mod header;
 mod json;
+mod members;
 #[cfg(test)]
 mod tests;
 
@@ -36,10 +37,24 @@ pub struct TopFrame {
     /// The disk under the data, e.g. "nvme0n1".
     pub disk: Option<String>,
     pub vitals: Vitals,
+    /// The members of a set or cluster, where several are watched: `vitals` then holds what concerns the host alone.
+    pub members: Vec<MemberVitals>,
     /// Files of the trace; `None` if there is none.
     pub files: Option<LiveSnapshot>,
     /// What cannot be shown, why, and how to enable it.
     pub limitations: Vec<Limitation>,
+}
+
+/// The state of one of several members.
+#[derive(Debug, Clone)]
+pub struct MemberVitals {
+    /// What stands in front of its files' names.
+    pub label: String,
+    /// Whether its process runs on this host; of others only their own counters are known.
+    pub is_here: bool,
+    /// The disk under its data.
+    pub disk: Option<String>,
+    pub vitals: Vitals,
 }
 
 impl TopFrame {

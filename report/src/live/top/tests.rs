@@ -57,6 +57,7 @@ fn frame() -> TopFrame {
         elapsed_s: 10.0,
         disk: Some("vda".into()),
         vitals: vitals(),
+        members: Vec::new(),
         files: Some(window().snapshot(START_NS + 10 * SECOND_NS, None)),
         limitations: Vec::new(),
     }
@@ -173,6 +174,71 @@ fn programs_get_the_same_figures() {
     assert_eq!(json["files"][0]["pattern"], "random");
     assert_eq!(json["trace"]["lost"], 0);
     assert_eq!(json["checkpoint"]["running"], true);
+}
+
+/// Two members on one disk, and one elsewhere that answered 3 s ago.
+fn several() -> TopFrame {
+    let member = |label: &str, is_here| MemberVitals {
+        label: label.into(),
+        is_here,
+        disk: is_here.then(|| "vda".into()),
+        vitals: vitals(),
+    };
+    TopFrame {
+        vitals: Vitals {
+            disk: vitals().disk,
+            ..Vitals::default()
+        },
+        members: vec![
+            member("shard0", true),
+            member("shard\u{1b}1", true),
+            member("shard1@b:1", false),
+        ],
+        ..frame()
+    }
+}
+
+#[test]
+fn several_members_have_a_line_each() {
+    let text = plain_text(&several(), Order::Waited, 100, 20);
+    let line = |of: &str| {
+        let line = text.lines().find(|line| line.starts_with(of));
+        line.unwrap_or_else(|| panic!("{of} in\n{text}"))
+    };
+    for part in ["SILENT", "200 µs", "80.0 %", "4.1 %", "1.50", "for 3 s"] {
+        assert!(line("shard0").contains(part), "{part} in\n{text}");
+    }
+    line("shard\\u{1b}1");
+    line("shard1@b:1 (elsewhere)");
+    let heads: Vec<&str> = text.lines().filter(|l| l.starts_with("disk ")).collect();
+    assert_eq!(heads.len(), 1, "they share a disk:\n{text}");
+    assert!(!text.contains("server "), "{text}");
+    let narrow = screen(&several(), &TopControls::default(), Glyphs::Ascii, (80, 24));
+    assert!(
+        narrow.contains("dirty") && narrow.contains("wait ms/s"),
+        "{narrow}"
+    );
+    let many = TopFrame {
+        members: vec![several().members[0].clone(); 11],
+        ..several()
+    };
+    let many = plain_text(&many, Order::Waited, 100, 20);
+    assert!(many.contains("and 3 more members"), "{many}");
+}
+
+#[test]
+fn programs_get_each_member_and_no_sum() {
+    let json = json(&several(), Order::Calls, 1);
+    let members = json["members"].as_array().unwrap();
+    assert_eq!(members.len(), 3);
+    assert_eq!(members[0]["member"], "shard0");
+    assert_eq!(members[0]["cache"]["used_share"], 0.8);
+    assert_eq!(members[0]["disk"]["name"], "vda");
+    assert_eq!(members[2]["is_here"], false);
+    assert!(json["cache"]["used_share"].is_null(), "{json}");
+    let one = self::json(&frame(), Order::Calls, 1);
+    assert_eq!(one.get("members"), None);
+    assert_eq!(one["files"][0].get("member"), None);
 }
 
 #[test]

@@ -1,0 +1,349 @@
+//! Finds the members of a replica set or sharded cluster that run on this host, for commands that look at all of them
+//! at once.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+use seekscope_run::{Deployment, Limitation, TargetFacts};
+use seekscope_server::examination::{FoundDeployment, FoundMember};
+use seekscope_server::{ProcFs, Server, ServerError, redact_uri};
+
+use crate::exit::Elsewhere;
+
+/// The number of members named in a message, so that it stays readable.
+const NAMED_MAX: usize = 12;
+
+/// The members of a deployment that are on this host, and what is known of the others.
+#[derive(Debug)]
+pub struct LocalMembers {
+    /// The connection string without credentials.
+    pub uri: String,
+    pub members: Vec<LocalMember>,
+    /// Members on other hosts, or that did not answer.
+    pub others: Vec<OtherMember>,
+    /// What could not be found out about the deployment as a whole.
+    pub missing: Vec<Limitation>,
+    router: Option<Server>,
+    /// Each shard with its members, e.g. `shard0 (db1:27018, db2:27018)`.
+    shards: Vec<String>,
+}
+
+/// A member on this host.
+#[derive(Debug, Clone)]
+pub struct LocalMember {
+    /// What stands in front of its files' names: the name of its shard, `host:port`, or `shard@host:port` if several
+    /// members of a shard are here. `None` for the only one here of a set, whose files need no telling apart.
+    pub label: Option<String>,
+    /// `host:port`.
+    pub name: String,
+    /// A direct connection to it.
+    pub server: Server,
+    pub pid: u32,
+}
+
+/// A member that is not seen on this host.
+#[derive(Debug, Clone)]
+pub struct OtherMember {
+    /// `host:port`, of a cluster `shard@host:port`.
+    pub label: String,
+    /// `host:port (shard)`.
+    name: String,
+    /// A direct connection to it, if it answers.
+    pub server: Option<Server>,
+}
+
+impl LocalMember {
+    /// Returns its label, or its name where it needs none.
+    pub fn shown(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// Returns the limitation of a server with its label in front, as others may have the same.
+pub fn limitation_of(label: Option<&str>, limitation: Limitation) -> Limitation {
+    match label {
+        Some(label) => Limitation {
+            what: format!("{label}: {}", limitation.what),
+            ..limitation
+        },
+        None => limitation,
+    }
+}
+
+impl LocalMembers {
+    /// Finds the members on this host. `None` if the connection string means one server, or a set of which no member
+    /// is here.
+    ///
+    /// # Errors
+    /// Nobody answers, or it is a sharded cluster of which no member is here.
+    pub async fn find(uri: &str, proc_fs: &ProcFs) -> Result<Option<Self>> {
+        let found = match FoundDeployment::find(uri, proc_fs).await {
+            Ok(found) => found,
+            // The one that did not answer is what was named, not a connection of ours to it.
+            Err(ServerError::Unreachable { why, remedy, .. }) => {
+                let uri = redact_uri(uri);
+                return Err(ServerError::Unreachable { uri, why, remedy }.into());
+            }
+            // The caller, who connects to a single server, meets the same error.
+            Err(_) => return Ok(None),
+        };
+        if found.is_one_server {
+            return Ok(None);
+        }
+        let all = Self::of(&found, uri);
+        let is_cluster = found.kind == Deployment::Sharded;
+        if all.members.is_empty() && is_cluster {
+            return Err(all.nobody_here().into());
+        }
+        let is_set_of_one = found.members.len() == 1 && !is_cluster;
+        Ok((!all.members.is_empty() && !is_set_of_one).then_some(all))
+    }
+
+    fn of(found: &FoundDeployment, uri: &str) -> Self {
+        // A member may be known by several names.
+        let mut pids = HashSet::new();
+        let here: Vec<&FoundMember> = found
+            .on_this_host()
+            .filter(|member| member.pid.is_some_and(|pid| pids.insert(pid)))
+            .collect();
+        let labels = labels(&here);
+        let members = here.iter().zip(labels);
+        let others = found.members.iter().filter(|member| {
+            let is_here = member.pid.is_some_and(|pid| pids.contains(&pid));
+            !is_here && (member.keeps_data() || member.hello.is_err())
+        });
+        Self {
+            uri: redact_uri(uri),
+            members: members
+                .filter_map(|(member, label)| LocalMember::of(member, label))
+                .collect(),
+            others: others.map(OtherMember::of).collect(),
+            missing: found.missing.clone(),
+            router: found
+                .routers
+                .iter()
+                .find_map(|router| router.server.clone()),
+            shards: shards(&found.members),
+        }
+    }
+
+    /// Returns the error for a cluster without a member on this host.
+    fn nobody_here(&self) -> Elsewhere {
+        let remedy = match self.others.is_empty() {
+            true => "name a member of one of its shards there (sh.status() in mongosh lists them)"
+                .into(),
+            false => format!(
+                "run seekscope as root, or as the servers' user, on the hosts of {}",
+                named(&self.others)
+            ),
+        };
+        Elsewhere(format!(
+            "{} is a mongos, which keeps no data, and no member of its shards is seen on this host; {remedy}",
+            self.uri
+        ))
+    }
+
+    /// Returns the limitation that names members on other hosts; `done` is what was not done with them.
+    pub fn elsewhere(&self, done: &str) -> Option<Limitation> {
+        (!self.others.is_empty()).then(|| Limitation {
+            what: format!("not {done}: {}", named(&self.others)),
+            why: "their processes are not seen on this host".into(),
+            remedy: "run seekscope on their hosts".into(),
+        })
+    }
+
+    /// Describes them for people: "the members shard0 and shard1 of mongodb://…".
+    pub fn subject(&self) -> String {
+        let labels: Vec<&str> = self.members.iter().map(LocalMember::shown).collect();
+        match labels.as_slice() {
+            [only] => format!("the member {only} of {}", self.uri),
+            _ => format!(
+                "{} members of {} on this host ({})",
+                labels.len(),
+                self.uri,
+                labels.join(", ")
+            ),
+        }
+    }
+
+    /// Returns what a run records of the server that was named: of a cluster its router; of a set the one member, or
+    /// what all of them have in common.
+    pub async fn target(&self, proc_fs: &ProcFs, of_members: &[TargetFacts]) -> TargetFacts {
+        let first = of_members.first().cloned().unwrap_or_default();
+        match (&self.router, of_members) {
+            (Some(router), _) => {
+                let router = router.facts(proc_fs).await.target;
+                TargetFacts {
+                    uri: self.uri.clone(),
+                    dbpath: None,
+                    cache_bytes: None,
+                    shards: self.shards.clone(),
+                    ..router
+                }
+            }
+            (None, [_]) => first,
+            (None, _) => TargetFacts {
+                uri: self.uri.clone(),
+                pid: None,
+                dbpath: None,
+                cache_bytes: None,
+                ..first
+            },
+        }
+    }
+}
+
+impl LocalMember {
+    fn of(found: &FoundMember, label: Option<String>) -> Option<Self> {
+        Some(Self {
+            label,
+            name: own_name(found),
+            server: found.server.clone()?,
+            pid: found.pid?,
+        })
+    }
+}
+
+impl OtherMember {
+    fn of(found: &FoundMember) -> Self {
+        let name = own_name(found);
+        let (label, name) = match &found.shard {
+            Some(shard) => (format!("{shard}@{name}"), format!("{name} ({shard})")),
+            None => (name.clone(), name),
+        };
+        let answers = found.hello.is_ok();
+        Self {
+            label,
+            name,
+            server: found.server.clone().filter(|_| answers),
+        }
+    }
+}
+
+/// Returns the name that its fellows know it by, whatever the connection string calls it.
+fn own_name(member: &FoundMember) -> String {
+    let hello = member.hello.as_ref().ok();
+    let me = hello.and_then(|hello| hello.me.clone());
+    me.unwrap_or_else(|| member.name.clone())
+}
+
+fn shards(members: &[FoundMember]) -> Vec<String> {
+    let of_shard = members.chunk_by(|a, b| a.shard == b.shard);
+    of_shard
+        .filter_map(|of_shard| {
+            let shard = of_shard.first()?.shard.as_ref()?;
+            let names: Vec<String> = of_shard.iter().map(own_name).collect();
+            Some(format!("{shard} ({})", names.join(", ")))
+        })
+        .collect()
+}
+
+/// Returns the label of each of the members on this host.
+fn labels(here: &[&FoundMember]) -> Vec<Option<String>> {
+    let label = |member: &&FoundMember| match &member.shard {
+        Some(shard) => {
+            let of_shard = here.iter().filter(|other| other.shard == member.shard);
+            Some(match of_shard.count() {
+                1 => shard.clone(),
+                _ => format!("{shard}@{}", own_name(member)),
+            })
+        }
+        None => (here.len() > 1).then(|| own_name(member)),
+    };
+    here.iter().map(label).collect()
+}
+
+fn named(members: &[OtherMember]) -> String {
+    let shown = members.iter().take(NAMED_MAX);
+    let shown: Vec<&str> = shown.map(|member| member.name.as_str()).collect();
+    let mut text = shown.join(", ");
+    if members.len() > NAMED_MAX {
+        text.push_str(&format!(" and {} more", members.len() - NAMED_MAX));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::MemberState;
+    use seekscope_server::Hello;
+
+    use super::*;
+
+    fn member(shard: Option<&str>, name: &str, pid: Option<u32>) -> FoundMember {
+        FoundMember {
+            name: name.into(),
+            shard: shard.map(String::from),
+            hello: Ok(Hello {
+                state: MemberState::Secondary,
+                ..Hello::default()
+            }),
+            server: None,
+            pid,
+        }
+    }
+
+    fn labels_of(members: &[FoundMember]) -> Vec<Option<String>> {
+        labels(&members.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn labels_are_short_and_tell_all_apart() {
+        let told = |text: &str| Some(text.to_string());
+        let cluster = [
+            member(Some("shard0"), "a:1", Some(1)),
+            member(Some("shard1"), "a:2", Some(2)),
+            member(Some("shard1"), "a:3", Some(3)),
+        ];
+        assert_eq!(
+            labels_of(&cluster),
+            [told("shard0"), told("shard1@a:2"), told("shard1@a:3")]
+        );
+        assert_eq!(labels_of(&cluster[..1]), [told("shard0")]);
+        let set = [member(None, "a:1", Some(1)), member(None, "a:2", Some(2))];
+        assert_eq!(labels_of(&set), [told("a:1"), told("a:2")]);
+        assert_eq!(labels_of(&set[..1]), [None], "nobody to be told apart from");
+    }
+
+    fn cluster(members: Vec<FoundMember>) -> LocalMembers {
+        let found = FoundDeployment {
+            kind: Deployment::Sharded,
+            is_one_server: false,
+            routers: Vec::new(),
+            members,
+            missing: Vec::new(),
+        };
+        LocalMembers::of(&found, "mongodb://user:secret@mongos/")
+    }
+
+    #[test]
+    fn those_elsewhere_are_named_with_their_shard_and_where_to_go() {
+        let dead = FoundMember {
+            hello: Err("it hangs".into()),
+            ..member(Some("s1"), "c:3", None)
+        };
+        let arbiter = FoundMember {
+            hello: Ok(Hello {
+                state: MemberState::Arbiter,
+                ..Hello::default()
+            }),
+            ..member(Some("s1"), "d:4", None)
+        };
+        let all = cluster(vec![member(Some("s0"), "b:2", None), dead, arbiter]);
+        let limitation = all.elsewhere("traced").unwrap();
+        assert_eq!(limitation.what, "not traced: b:2 (s0), c:3 (s1)");
+        let error = all.nobody_here().to_string();
+        assert!(error.contains("a mongos, which keeps no data"), "{error}");
+        assert!(
+            error.contains("b:2 (s0)") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn many_members_are_counted() {
+        let many = (0..15).map(|n| OtherMember::of(&member(None, &format!("h:{n}"), None)));
+        let text = named(&many.collect::<Vec<_>>());
+        assert!(text.ends_with("h:11 and 3 more"), "{text}");
+    }
+}

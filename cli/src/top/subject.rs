@@ -1,0 +1,137 @@
+//! Finds the servers or the process that is watched.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use seekscope_run::Limitation;
+use seekscope_server::examination::{choose_member, refuse_router};
+use seekscope_server::tcp_listener::is_this_host;
+use seekscope_server::{ProcFs, Server, ServerFacts};
+
+use crate::args::TopArgs;
+use crate::exit::Usage;
+use crate::local_members::{LocalMembers, OtherMember, limitation_of};
+use crate::member_role::MemberRole;
+
+/// A server or process that is watched.
+pub struct Subject {
+    /// What stands in front of its files, where several are watched.
+    pub label: Option<String>,
+    pub name: String,
+    pub server: Option<Server>,
+    pub pid: Option<u32>,
+    pub dbpath: Option<PathBuf>,
+    pub missing: Vec<Limitation>,
+}
+
+/// All that is watched.
+pub struct Subjects {
+    /// Description for people.
+    pub name: String,
+    pub here: Vec<Subject>,
+    /// Members on other hosts, whose own counters are shown.
+    pub others: Vec<OtherMember>,
+    pub missing: Vec<Limitation>,
+}
+
+impl Subjects {
+    /// Finds what the command line names.
+    pub async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
+        if let (Some(uri), None) = (&args.uri, args.pid)
+            && let Some(local) = LocalMembers::find(uri, proc_fs).await?
+            && local.members.iter().any(|member| member.label.is_some())
+        {
+            return Ok(Self::of_members(local, proc_fs).await);
+        }
+        let mut only = Subject::find(args, proc_fs).await?;
+        Ok(Self {
+            name: only.name.clone(),
+            others: Vec::new(),
+            missing: std::mem::take(&mut only.missing),
+            here: vec![only],
+        })
+    }
+
+    async fn of_members(local: LocalMembers, proc_fs: &ProcFs) -> Self {
+        let mut missing = local.missing.clone();
+        missing.extend(local.elsewhere("shown with their processes, disks and files"));
+        let mut here = Vec::new();
+        for member in &local.members {
+            let server = member.server.clone();
+            let mut subject = Subject::of_server(server, Some(member.pid), proc_fs).await;
+            subject.label.clone_from(&member.label);
+            subject.name = member.shown().into();
+            let lacking = std::mem::take(&mut subject.missing).into_iter();
+            missing.extend(lacking.map(|limitation| subject.limitation(limitation)));
+            here.push(subject);
+        }
+        Self {
+            name: local.subject(),
+            here,
+            others: local.others,
+            missing,
+        }
+    }
+}
+
+impl Subject {
+    async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
+        match (&args.uri, args.pid) {
+            (Some(uri), pid) => {
+                let server = choose_member(uri, proc_fs).await?;
+                refuse_router(&server).await?;
+                Ok(Self::of_server(server, pid, proc_fs).await)
+            }
+            (None, Some(pid)) => {
+                let name = proc_fs.exe_name(pid).unwrap_or_default();
+                Ok(Self {
+                    label: None,
+                    name: format!("process {pid} {name}"),
+                    server: None,
+                    pid: Some(pid),
+                    dbpath: proc_fs.dbpath(pid),
+                    missing: Vec::new(),
+                })
+            }
+            (None, None) => Err(Usage("name a server or a --pid".into()).into()),
+        }
+    }
+
+    /// Examines a server. A process that was named is trusted.
+    async fn of_server(server: Server, pid: Option<u32>, proc_fs: &ProcFs) -> Self {
+        let ServerFacts {
+            target,
+            mut missing,
+        } = server.facts(proc_fs).await;
+        // The path of a server on another host means nothing here.
+        let is_here = |(host, _): &(String, u16)| is_this_host(host);
+        let here = target.pid.is_some() || server.addresses().iter().any(is_here);
+        let mut dbpath = target.dbpath.filter(|_| here).map(PathBuf::from);
+        if let Some(pid) = pid {
+            dbpath = proc_fs.dbpath(pid).or(dbpath);
+            missing.retain(|m| !m.what.contains("process is not known"));
+        }
+        Self {
+            label: None,
+            name: format!("{} {} at {}", target.product, target.version, target.uri),
+            server: Some(server),
+            pid: pid.or(target.pid),
+            dbpath,
+            missing,
+        }
+    }
+
+    /// Returns the limitation with the label in front, if there is one.
+    pub fn limitation(&self, limitation: Limitation) -> Limitation {
+        limitation_of(self.label.as_deref(), limitation)
+    }
+
+    /// Returns whether this is a primary with other members, which could be watched instead.
+    pub async fn must_be_spared(&self) -> bool {
+        let Some(server) = &self.server else {
+            return false;
+        };
+        let role = MemberRole::ask(server).await;
+        role.unwrap_or_default().others_may_depend_on_it()
+    }
+}

@@ -1,0 +1,230 @@
+//! `trace` and `top` of a replica set and of a sharded cluster: all members on this host at once.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Output, Stdio};
+
+use mongodb::bson::doc;
+use seekscope_bench::deployment::Topology;
+use seekscope_run::{IoLayer, RunDirectory};
+use serde_json::Value;
+
+use crate::running::{Running, shared};
+use crate::schemas::assert_valid;
+use crate::support::{Bench, machine, stderr, until};
+
+const DOCUMENTS: u64 = 2_000;
+const SHARDS: [&str; 2] = ["shard-0", "shard-1"];
+
+/// Creates a collection whose documents are on both shards.
+fn shard(cluster: &Running, database: &str, collection: &str) {
+    cluster.command("admin", doc! { "enableSharding": database });
+    let namespace = format!("{database}.{collection}");
+    let key = doc! { "_id": "hashed" };
+    cluster.command("admin", doc! { "shardCollection": namespace, "key": key });
+}
+
+/// Traces while documents are loaded and checkpoints written.
+fn traced(bench: &Bench, running: &Running, namespace: &str) -> Value {
+    let uri = running.uri();
+    let mut trace = bench.seekscope(&[
+        "trace", "--target", uri, "--for", "8s", "--out", "run", "--json",
+    ]);
+    trace.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = trace.spawn().unwrap();
+    until(|| bench.path("run").join("io.spool").exists());
+    running.load(namespace, DOCUMENTS);
+    running.reset_page_cache();
+    let output = child.wait_with_output().unwrap();
+    document_of(&output)
+}
+
+fn document_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The files of that collection itself, by member.
+fn files_of<'a>(document: &'a Value, namespace: &str) -> BTreeMap<&'a str, &'a Value> {
+    let files = document["summary"]["files"].as_array().unwrap().iter();
+    let files = files.filter(|file| file["namespace"] == namespace);
+    files
+        .map(|file| (file["member"].as_str().unwrap(), file))
+        .collect()
+}
+
+/// Every call on a member's file is one of that member's process, and each is in the summary.
+fn assert_calls_are_of(bench: &Bench, document: &Value, pids: &BTreeMap<&str, u32>) {
+    let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
+    let files = directory.files().unwrap();
+    let owner: BTreeMap<u32, &str> = files
+        .iter()
+        .filter_map(|file| Some((file.file_id, file.member.as_deref()?)))
+        .collect();
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    let each = |event: &seekscope_run::IoEvent| {
+        if let (Some(member), false) = (
+            owner.get(&event.file_id),
+            event.op.layer() == IoLayer::Device,
+        ) {
+            assert_eq!(pids[member], event.pid, "{event:?} of {member}");
+            *calls.entry(member).or_default() += 1;
+        }
+    };
+    directory.for_each_event(each).unwrap();
+    for member in pids.keys() {
+        let of_member = document["summary"]["files"].as_array().unwrap().iter();
+        let of_member = of_member.filter(|file| file["member"] == *member);
+        let told: u64 = of_member
+            .flat_map(|file| ["reads", "writes", "syncs"].map(|kind| file[kind].as_u64().unwrap()))
+            .sum();
+        println!("{member}: {told} calls");
+        assert!(told > 0, "nothing of {member}");
+        assert_eq!(calls.get(member), Some(&told), "{member}");
+    }
+    let trace = &document["summary"];
+    let count = |name: &str| trace[name].as_u64().unwrap();
+    assert_eq!(count("seen"), count("written") + count("lost"), "{trace}");
+}
+
+#[test]
+fn a_trace_of_a_cluster_has_the_files_of_each_shard() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    shard(&cluster, "members", "traced");
+    let document = traced(&bench, &cluster, "members.traced");
+    assert_valid("trace", &document);
+    let files = files_of(&document, "members.traced");
+    assert_eq!(files.keys().copied().collect::<Vec<_>>(), SHARDS);
+    let mut pids = BTreeMap::new();
+    for shard in SHARDS {
+        let process = cluster.member(shard);
+        pids.insert(shard, process.pid());
+        let path = files[shard]["path"].as_str().unwrap();
+        let data = process.data_directory().to_str().unwrap();
+        assert!(path.starts_with(data), "{path} of {shard}");
+        assert!(files[shard]["writes"].as_u64().unwrap() > 0, "{shard}");
+    }
+    assert_calls_are_of(&bench, &document, &pids);
+    let shown = std::fs::read_to_string(bench.path("run").join("report.html")).unwrap();
+    for shard in SHARDS {
+        let name = format!("{shard}/members.traced");
+        assert!(shown.contains(&name), "no {name} on the page");
+    }
+}
+
+#[test]
+fn a_trace_of_a_set_has_the_files_of_each_member() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let document = traced(&bench, &set, "members.of_set");
+    let names = set.members();
+    let uris: Vec<String> = names.iter().map(|name| set.member(name).uri()).collect();
+    let hosts: Vec<&str> = uris
+        .iter()
+        .map(|uri| uri.split_once("://").unwrap().1)
+        .map(|rest| rest.split(['/', '?']).next().unwrap())
+        .collect();
+    let pids = names.iter().map(|name| set.member(name).pid());
+    let pids: BTreeMap<&str, u32> = hosts.iter().copied().zip(pids).collect();
+    assert_calls_are_of(&bench, &document, &pids);
+    assert_eq!(document["limitations"], serde_json::json!([]));
+}
+
+/// The pictures of `top` while documents are loaded.
+fn pictures(bench: &Bench, running: &Running, namespace: &str, more: &[&str]) -> Vec<Value> {
+    let mut top = bench.seekscope(&["top", running.uri(), "--json", "--count", "8"]);
+    top.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = top.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = String::new();
+    // The first says that counting has begun.
+    out.read_line(&mut lines).unwrap();
+    running.load(namespace, DOCUMENTS);
+    running.reset_page_cache();
+    out.read_to_string(&mut lines).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let pictures: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(pictures.len(), 8);
+    pictures.iter().for_each(|one| assert_valid("top", one));
+    pictures
+}
+
+fn labels(picture: &Value) -> Vec<&str> {
+    let members = picture["members"].as_array().unwrap().iter();
+    members
+        .map(|member| member["member"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_picture_of_a_cluster_has_a_line_per_member_and_files_of_each() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    shard(&cluster, "members", "watched");
+    let pictures = pictures(&bench, &cluster, "members.watched", &[]);
+    let last = pictures.last().unwrap();
+    assert_eq!(labels(last), SHARDS);
+    for member in last["members"].as_array().unwrap() {
+        assert_eq!(member["is_here"], true);
+        assert!(member["cache"]["used_share"].as_f64().unwrap() > 0.0);
+        assert!(member["process"]["memory_bytes"].as_f64().unwrap() > 0.0);
+    }
+    assert!(last["cache"]["used_share"].is_null(), "{last}");
+    let files = pictures
+        .iter()
+        .flat_map(|one| one["files"].as_array().unwrap());
+    for shard in SHARDS {
+        let data = cluster.member(shard).data_directory().to_str().unwrap();
+        let mut of_shard = files.clone().filter(|file| file["member"] == shard);
+        let is_below = |file: &Value| file["path"].as_str().unwrap().starts_with(data);
+        assert!(of_shard.clone().all(is_below), "{shard}");
+        assert!(
+            of_shard.any(|file| file["namespace"] == "members.watched"),
+            "{shard}: {last:#}"
+        );
+    }
+    let text = bench.seekscope(&["top", cluster.uri(), "--once"]).output();
+    let text = String::from_utf8(text.unwrap().stdout).unwrap();
+    println!("{text}");
+    for shard in SHARDS {
+        assert!(
+            text.lines().any(|line| line.starts_with(shard)),
+            "{shard} in\n{text}"
+        );
+    }
+}
+
+#[test]
+fn the_primary_of_a_set_is_watched_and_traced_only_if_asked() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let spared = pictures(&bench, &set, "members.spared", &[]);
+    let last = spared.last().unwrap();
+    assert_eq!(labels(last).len(), 3);
+    let limitations = last["limitations"].as_array().unwrap();
+    let [limitation] = limitations.as_slice() else {
+        panic!("{limitations:#?}")
+    };
+    let what = limitation["what"].as_str().unwrap();
+    let (primary, _) = what.split_once(": files, patterns").unwrap();
+    let traced = |pictures: &[Value], member: &str| {
+        let files = pictures
+            .iter()
+            .flat_map(|one| one["files"].as_array().unwrap());
+        files.filter(|file| file["member"] == member).count() > 0
+    };
+    for member in labels(last) {
+        assert_eq!(traced(&spared, member), member != primary, "{member}");
+    }
+    let all = pictures(&bench, &set, "members.all", &["--trace-primary"]);
+    assert!(traced(&all, primary));
+}
