@@ -253,14 +253,14 @@ static __always_inline int on_requeue(struct request *rq)
 		record->facts |= BLOCK_GIVEN_BACK;
 	if (!tracing || !own_requests_only)
 		return 0;
-	int disk = place_of_disk(disk_of_request(rq));
-	if (disk < 0)
-		return 0;
 	describe_request(rq, &other);
 	if (other.op == OP_NONE)
 		return 0;
 	bool wanted = is_to_be_recorded(rq, &other);
-	count_request(disk, &other, rq->__data_len, wanted, -1);
+	/* Last, or the verifier follows all that comes after it once for each place. */
+	int disk = place_of_disk(disk_of_request(rq));
+	if (disk >= 0)
+		count_request(disk, &other, rq->__data_len, wanted, -1);
 	return 0;
 }
 

@@ -358,7 +358,7 @@ impl EventSource for LiveSource {
         // A wake-up costs a tenth of a millisecond on a virtual machine, so there are fewer on an
         // idle server. If it wakes up with a flood, the ring signals when it is half full.
         self.ring
-            .wait(DRAIN_INTERVAL * (1 << self.idle_drains.min(3)));
+            .wait(DRAIN_INTERVAL * (1 << self.idle_drains.min(2)));
     }
 }
 

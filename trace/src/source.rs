@@ -93,4 +93,4 @@ pub trait EventSource: Send {
 
 /// How often events are collected. Rarely enough that an idle server costs nothing noticeable; a
 /// busy one is bridged by the ring, which wakes the reader early when it is half full.
-pub const DRAIN_INTERVAL: std::time::Duration = std::time::Duration::from_millis(40);
+pub const DRAIN_INTERVAL: std::time::Duration = std::time::Duration::from_millis(80);

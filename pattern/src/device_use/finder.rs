@@ -7,6 +7,7 @@ use seekscope_run::{CacheOutcome, FileRole, IoEvent, IoFlags, IoKind, IoLayer};
 
 use super::slots::Slots;
 use super::{Checkpoint, DeviceUse, FileUse, PAUSE_NS};
+use crate::trace::hash::NumberMap;
 use crate::trace::sketch::Sketch;
 use crate::{ThreadRole, TraceAnalysis};
 
@@ -20,8 +21,8 @@ const CHECKPOINT_FILES_MAX: usize = 65_536;
 /// Takes the events of a trace in the order in which a run keeps them, which is that of completion.
 /// Memory is bounded by the number of files that the first pass kept separate.
 pub struct DeviceUseFinder {
-    roles: HashMap<u32, ThreadRole>,
-    files: HashMap<u32, FileRole>,
+    roles: NumberMap<u32, ThreadRole>,
+    files: NumberMap<u32, FileRole>,
     users: HashMap<(u32, ThreadRole, bool), User>,
     checkpoints: Vec<Checkpoint>,
     /// Files written by the present checkpoint.

@@ -10,7 +10,7 @@ mod disk_counter;
 mod distinct;
 mod file;
 mod frequent;
-mod hash;
+pub(crate) mod hash;
 mod latency;
 pub(crate) mod options;
 mod reorder;
