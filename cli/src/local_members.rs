@@ -23,9 +23,9 @@ pub struct LocalMembers {
     pub others: Vec<OtherMember>,
     /// What could not be found out about the deployment as a whole.
     pub missing: Vec<Limitation>,
-    router: Option<Server>,
+    pub router: Option<Server>,
     /// Each shard with its members, e.g. `shard0 (db1:27018, db2:27018)`.
-    shards: Vec<String>,
+    pub shards: Vec<String>,
 }
 
 /// A member on this host.
@@ -36,6 +36,8 @@ pub struct LocalMember {
     pub label: Option<String>,
     /// `host:port`.
     pub name: String,
+    /// The shard it belongs to; `None` outside a sharded cluster.
+    pub shard: Option<String>,
     /// A direct connection to it.
     pub server: Server,
     pub pid: u32,
@@ -99,7 +101,8 @@ impl LocalMembers {
         Ok((!all.members.is_empty() && !is_set_of_one).then_some(all))
     }
 
-    fn of(found: &FoundDeployment, uri: &str) -> Self {
+    /// Divides the members up by whether they are on this host.
+    pub fn of(found: &FoundDeployment, uri: &str) -> Self {
         // A member may be known by several names.
         let mut pids = HashSet::new();
         let here: Vec<&FoundMember> = found
@@ -197,7 +200,8 @@ impl LocalMember {
     fn of(found: &FoundMember, label: Option<String>) -> Option<Self> {
         Some(Self {
             label,
-            name: own_name(found),
+            name: found.name.clone(),
+            shard: found.shard.clone(),
             server: found.server.clone()?,
             pid: found.pid?,
         })
@@ -206,7 +210,7 @@ impl LocalMember {
 
 impl OtherMember {
     fn of(found: &FoundMember) -> Self {
-        let name = own_name(found);
+        let name = found.name.clone();
         let (label, name) = match &found.shard {
             Some(shard) => (format!("{shard}@{name}"), format!("{name} ({shard})")),
             None => (name.clone(), name),
@@ -220,19 +224,12 @@ impl OtherMember {
     }
 }
 
-/// Returns the name that its fellows know it by, whatever the connection string calls it.
-fn own_name(member: &FoundMember) -> String {
-    let hello = member.hello.as_ref().ok();
-    let me = hello.and_then(|hello| hello.me.clone());
-    me.unwrap_or_else(|| member.name.clone())
-}
-
 fn shards(members: &[FoundMember]) -> Vec<String> {
     let of_shard = members.chunk_by(|a, b| a.shard == b.shard);
     of_shard
         .filter_map(|of_shard| {
             let shard = of_shard.first()?.shard.as_ref()?;
-            let names: Vec<String> = of_shard.iter().map(own_name).collect();
+            let names: Vec<String> = of_shard.iter().map(|member| member.name.clone()).collect();
             Some(format!("{shard} ({})", names.join(", ")))
         })
         .collect()
@@ -245,10 +242,10 @@ fn labels(here: &[&FoundMember]) -> Vec<Option<String>> {
             let of_shard = here.iter().filter(|other| other.shard == member.shard);
             Some(match of_shard.count() {
                 1 => shard.clone(),
-                _ => format!("{shard}@{}", own_name(member)),
+                _ => format!("{shard}@{}", member.name),
             })
         }
-        None => (here.len() > 1).then(|| own_name(member)),
+        None => (here.len() > 1).then(|| member.name.clone()),
     };
     here.iter().map(label).collect()
 }

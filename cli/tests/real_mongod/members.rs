@@ -78,7 +78,6 @@ fn assert_calls_are_of(bench: &Bench, document: &Value, pids: &BTreeMap<&str, u3
         let told: u64 = of_member
             .flat_map(|file| ["reads", "writes", "syncs"].map(|kind| file[kind].as_u64().unwrap()))
             .sum();
-        println!("{member}: {told} calls");
         assert!(told > 0, "nothing of {member}");
         assert_eq!(calls.get(member), Some(&told), "{member}");
     }

@@ -1,14 +1,14 @@
 //! Examines a whole deployment: each member on this host in a run of its own, all at once and on one clock; the
 //! other members and the router are asked for what they say of themselves.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use futures_util::future::join_all;
 use seekscope_run::{Deployment, Disk, Limitation, MemberRun, TargetFacts};
-use seekscope_server::Server;
-use seekscope_server::examination::{Examination, FoundDeployment, FoundMember, OthersAsked};
+use seekscope_server::ProcFs;
+use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
 use tokio::sync::Notify;
 
 use super::gathering::{keep_answers, questions};
@@ -18,6 +18,7 @@ use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Inconsistent, Interrupted, message_of};
 use crate::interruption::Interruption;
+use crate::local_members::{LocalMember, LocalMembers};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -30,15 +31,10 @@ const NAMED_MAX: usize = 6;
 /// The servers of a deployment, by what is done with them.
 #[derive(Debug)]
 pub struct Whole {
-    kind: Deployment,
-    router: Option<Server>,
-    /// How many shards there are.
-    shards: usize,
-    /// Examined here.
-    here: Vec<FoundMember>,
-    /// Only asked: names.
-    elsewhere: Vec<String>,
-    missing: Vec<Limitation>,
+    /// The members on this host are examined, as far as there are not too many.
+    local: LocalMembers,
+    /// Names of those that are only asked.
+    asked: Vec<String>,
 }
 
 impl Whole {
@@ -49,41 +45,26 @@ impl Whole {
         if found.is_one_server || names_one || asked.build.is_some() {
             return None;
         }
-        // Several names may lead to one process, for instance through a proxy.
-        let mut pids = HashSet::new();
-        let here = found
-            .on_this_host()
-            .filter(|member| pids.insert(member.pid));
-        let here: Vec<FoundMember> = here.take(EXAMINED_MAX).cloned().collect();
-        let answers = found.members.iter().any(|member| member.hello.is_ok());
-        let is_worth_it = match found.kind {
-            Deployment::Sharded => answers,
-            _ => here.len() > 1,
+        let mut local = LocalMembers::of(found, &asked.uri);
+        local.members.truncate(EXAMINED_MAX);
+        let is_worth_it = match local.router {
+            Some(_) => found.members.iter().any(|member| member.hello.is_ok()),
+            None => local.members.len() > 1,
         };
-        is_worth_it.then(|| Self {
-            kind: found.kind,
-            shards: found.members.chunk_by(|a, b| a.shard == b.shard).count(),
-            router: found
-                .routers
-                .iter()
-                .find_map(|router| router.server.clone()),
-            elsewhere: {
-                let others = found.members.iter();
-                let others = others.filter(|m| here.iter().all(|own| own.name != m.name));
-                others.map(|member| member.name.clone()).collect()
-            },
-            here,
-            missing: found.missing.clone(),
+        let is_here = |name: &str| local.members.iter().any(|member| member.name == name);
+        let others = found.members.iter().map(|member| &member.name);
+        let others = others.filter(|name| !is_here(name)).cloned().collect();
+        is_worth_it.then_some(Self {
+            local,
+            asked: others,
         })
     }
 
     /// Says what will be examined.
-    fn announcement(&self, uri: &str) -> String {
-        let names: Vec<&str> = self
-            .here
-            .iter()
-            .map(|member| member.name.as_str())
-            .collect();
+    fn announcement(&self) -> String {
+        let uri = &self.local.uri;
+        let here = self.local.members.iter();
+        let names: Vec<&str> = here.map(|member| member.name.as_str()).collect();
         let here = match names.as_slice() {
             [] => "None of them is on this host.".into(),
             [one] => format!("On this host is {one}, which is examined as follows."),
@@ -92,38 +73,37 @@ impl Whole {
                 several.join(", ")
             ),
         };
-        let elsewhere = match self.elsewhere.len() {
-            0 => String::new(),
-            1 => format!(
-                " {} is only asked for its counters and settings.",
-                self.elsewhere[0]
+        let asked = match self.asked.as_slice() {
+            [] => String::new(),
+            [one] => format!(" {one} is only asked for its counters and settings."),
+            several => format!(
+                " {} others are only asked for their counters and settings.",
+                several.len()
             ),
-            count => format!(" {count} others are only asked for their counters and settings."),
         };
-        let count = self.here.len() + self.elsewhere.len();
-        let members = if count == 1 { "member" } else { "members" };
-        let what = match (self.kind, self.shards) {
-            (Deployment::Sharded, 1) => {
-                format!("The sharded cluster behind {uri} has one shard with")
-            }
-            (Deployment::Sharded, shards) => {
+        let what = match (&self.local.router, self.local.shards.len()) {
+            (None, _) => format!("The replica set at {uri} has"),
+            (Some(_), 1) => format!("The sharded cluster behind {uri} has one shard with"),
+            (Some(_), shards) => {
                 format!("The sharded cluster behind {uri} has {shards} shards with")
             }
-            _ => format!("The replica set at {uri} has"),
         };
-        format!("{what} {count} {members}. {here}{elsewhere}")
+        let count = names.len() + self.asked.len();
+        let members = if count == 1 { "member" } else { "members" };
+        format!("{what} {count} {members}. {here}{asked}")
     }
 
     /// Returns the requests to the members on this host. Those elsewhere are asked by the first of a set; in a
     /// cluster the router knows them.
     fn requests(&self, asked: &Asked) -> Vec<Asked> {
-        let asks_others = self.router.is_none() && !asked.args.no_members;
-        let requests = (0..self.here.len()).map(|at| Asked {
+        let asks_others = self.local.router.is_none() && !asked.args.no_members;
+        let count = self.local.members.len();
+        let requests = (0..count).map(|at| Asked {
             others: match at == 0 && asks_others {
-                true => OthersAsked::Only(self.elsewhere.clone()),
+                true => OthersAsked::Only(self.asked.clone()),
                 false => OthersAsked::Nobody,
             },
-            at_once: self.here.len(),
+            at_once: count,
             ..asked.clone()
         });
         requests.collect()
@@ -139,13 +119,8 @@ pub async fn examine(
     progress: Progress,
     interruption: &Interruption,
 ) -> Result<()> {
-    record(session, asked, whole)?;
-    let uri = session
-        .document
-        .target
-        .as_ref()
-        .map(|target| target.uri.clone());
-    progress.say(whole.announcement(&uri.unwrap_or_default()));
+    record(session, whole).await?;
+    progress.say(whole.announcement());
     let requests = whole.requests(asked);
     let mut sessions = begin_members(session, whole)?;
     let seconds = asked.args.duration.as_secs_f64();
@@ -160,7 +135,7 @@ pub async fn examine(
         let members = sessions
             .iter_mut()
             .zip(&requests)
-            .zip(&whole.here)
+            .zip(&whole.local.members)
             .enumerate();
         let members = members.map(|(at, ((session, request), member))| {
             // The first shows how far all of them are.
@@ -213,27 +188,25 @@ pub async fn examine(
 }
 
 /// Records what the deployment is.
-fn record(session: &mut Session, asked: &Asked, whole: &Whole) -> Result<()> {
-    let examination = session.document.examination.get_or_insert_default();
-    examination.deployment = whole.kind;
-    let sets = whole
-        .here
-        .iter()
-        .filter_map(|member| member.hello.as_ref().ok());
-    let set = sets.map(|hello| hello.set.clone()).next().flatten();
-    examination.set = set.filter(|_| whole.kind == Deployment::ReplicaSet);
+async fn record(session: &mut Session, whole: &Whole) -> Result<()> {
+    let target = whole.local.target(&ProcFs::host(), &[]).await;
     session.document.target = Some(TargetFacts {
-        uri: seekscope_server::redact_uri(&asked.uri),
-        ..TargetFacts::default()
+        uri: whole.local.uri.clone(),
+        ..target
     });
-    for limitation in &whole.missing {
+    let examination = session.document.examination.get_or_insert_default();
+    examination.deployment = match whole.local.router {
+        Some(_) => Deployment::Sharded,
+        None => Deployment::ReplicaSet,
+    };
+    for limitation in &whole.local.missing {
         session.limit(limitation.clone());
     }
     session.save()
 }
 
 fn begin_members(session: &Session, whole: &Whole) -> Result<Vec<Session>> {
-    let sessions = (1..=whole.here.len()).map(|number| {
+    let sessions = (1..=whole.local.members.len()).map(|number| {
         let folder = session.directory.path().join(MemberRun::folder_of(number));
         let arguments = session.document.arguments.clone();
         super::begin(arguments, Some(&folder))
@@ -244,17 +217,15 @@ fn begin_members(session: &Session, whole: &Whole) -> Result<Vec<Session>> {
 async fn examine_member(
     session: &mut Session,
     asked: &Asked,
-    member: &FoundMember,
+    member: &LocalMember,
     environment: &Environment,
     progress: Progress,
     interruption: &Interruption,
 ) -> Result<()> {
-    let server = member.server.clone();
-    let server = server.with_context(|| format!("{} cannot be connected to", member.name))?;
     examine_server(
         session,
         asked,
-        server,
+        member.server.clone(),
         None,
         environment,
         progress,
@@ -270,13 +241,13 @@ async fn ask_router(
     whole: &Whole,
     examination: &mut Option<Examination>,
 ) -> Result<std::convert::Infallible> {
-    let Some(router) = &whole.router else {
+    let Some(router) = &whole.local.router else {
         return std::future::pending().await;
     };
     let asked = Asked {
         others: match asked.args.no_members {
             true => OthersAsked::Nobody,
-            false => OthersAsked::Only(whole.elsewhere.clone()),
+            false => OthersAsked::Only(whole.asked.clone()),
         },
         ..asked.clone()
     };
@@ -300,7 +271,7 @@ fn end_members(
     let mut errors = Vec::new();
     let mut missing: BTreeMap<(String, String, String), Vec<&str>> = BTreeMap::new();
     for (number, ((mut of_member, worked), member)) in
-        (1..).zip(sessions.into_iter().zip(worked).zip(&whole.here))
+        (1..).zip(sessions.into_iter().zip(worked).zip(&whole.local.members))
     {
         let worked = worked.and_then(|()| check(&of_member));
         let worked = ending::close(&mut of_member, worked, progress);
@@ -310,6 +281,10 @@ fn end_members(
         }
         if !of_member.is_discarded() && !of_member.document.phases.is_empty() {
             let examination = session.document.examination.get_or_insert_default();
+            if whole.local.router.is_none() {
+                let own = of_member.document.examination.as_ref();
+                examination.set = own.and_then(|own| own.set.clone());
+            }
             examination.member_runs.push(MemberRun {
                 member: member.name.clone(),
                 shard: member.shard.clone(),
@@ -321,7 +296,11 @@ fn end_members(
         }
     }
     for ((what, why, remedy), members) in missing {
-        let what = format!("{} ({})", what, of_members(&members, whole.here.len()));
+        let what = format!(
+            "{} ({})",
+            what,
+            of_members(&members, whole.local.members.len())
+        );
         session.limit(Limitation { what, why, remedy });
     }
     let runs = session
@@ -329,7 +308,8 @@ fn end_members(
         .examination
         .as_ref()
         .map_or(0, |e| e.member_runs.len());
-    for (member, error) in &errors {
+    let not_asked_for = |(_, error): &&(&str, anyhow::Error)| !error.is::<Interrupted>();
+    for (member, error) in errors.iter().filter(not_asked_for) {
         session.limit(Limitation {
             what: format!("{member} was not examined to the end"),
             why: message_of(error),
