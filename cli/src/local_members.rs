@@ -36,6 +36,8 @@ pub struct LocalMember {
     pub label: Option<String>,
     /// `host:port`.
     pub name: String,
+    /// The shard it belongs to.
+    pub shard: Option<String>,
     /// A direct connection to it.
     pub server: Server,
     pub pid: u32,
@@ -198,6 +200,7 @@ impl LocalMember {
         Some(Self {
             label,
             name: own_name(found),
+            shard: found.shard.clone(),
             server: found.server.clone()?,
             pid: found.pid?,
         })
