@@ -63,10 +63,25 @@ pub struct LayoutMeasurement {
     pub disk_measured: bool,
     /// What was named within the directory, e.g. "shop.orders"; if empty, all of it was examined.
     pub named: Vec<String>,
+    /// Of a replica set or a sharded cluster the members whose data was read, `path` is then its connection string;
+    /// otherwise empty.
+    pub members: Vec<LayoutMember>,
     /// Sorted by what order would save, largest first.
     pub files: Vec<LayoutFile>,
     /// From `--watch`: one entry per file and checkpoint, in time order.
     pub history: Vec<LayoutMoment>,
+}
+
+/// A member whose data was read, where there may be several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct LayoutMember {
+    /// What stands in front of its files' names: the name of its shard, `host:port`, or `shard@host:port`.
+    pub member: String,
+    /// The shard it belongs to; null for members of a replica set that is no shard.
+    pub shard: Option<String>,
+    /// Its data directory.
+    pub path: String,
 }
 
 /// One file of the database.
@@ -75,6 +90,8 @@ pub struct LayoutMeasurement {
 pub struct LayoutFile {
     /// Also the id of its leaves in `layout.parquet`.
     pub file_id: u32,
+    /// The member that it belongs to, where there may be several; see [`LayoutMember`].
+    pub member: Option<String>,
     /// Relative to the data directory, e.g. "shop/collection-7-12.wt".
     pub file: String,
     /// `database.collection` if known; the table's name if there is no catalogue.

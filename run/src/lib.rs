@@ -89,8 +89,8 @@ pub use latency_log::{
 };
 pub use latency_log_reader::{LatencyInterval, LatencyIntervals};
 pub use layout::{
-    DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, LeafRecord, NameSource,
-    OrderDecay, PredictedScan, ScanOrder,
+    DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMember, LayoutMoment,
+    LeafRecord, NameSource, OrderDecay, PredictedScan, ScanOrder,
 };
 pub use parquet_file::JoinedParquetWriter;
 pub use prefetch::{PrefetchGain, PrefetchPace, PrefetchRecord};

@@ -17,9 +17,11 @@ use super::OutputArgs;
 #[command(after_help = "\
 Examples:
   seekscope layout /var/lib/mongodb
-  seekscope layout mongodb://localhost:27017/ shop.orders --watch --for 1h")]
+  seekscope layout mongodb://localhost:27017/ shop.orders --watch --for 1h
+  seekscope layout mongodb://mongos1/ shop.orders")]
 pub struct LayoutArgs {
-    /// Data directory, one of its .wt files, or the connection string of a server on this host
+    /// Data directory, one of its .wt files, or the connection string of a server on this host; of a replica set or a
+    /// cluster (mongos), all members on this host: shard0/shop.orders
     #[arg(value_name = "WHERE", default_value = ".")]
     pub place: String,
     /// What of it, in detail: DB.COLL, DB.COLL/INDEX, a file's name or an ident [default: all, at a

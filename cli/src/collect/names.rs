@@ -125,7 +125,14 @@ pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
         names.phase(phase);
     }
     if let Some(layout) = &document.layout {
-        names.path(&layout.path);
+        match layout.members.is_empty() {
+            true => names.path(&layout.path),
+            false => names.uri(&layout.path),
+        }
+        for member in &layout.members {
+            names.label(&member.member);
+            names.path(&member.path);
+        }
         layout.named.iter().for_each(|n| names.joined(n));
         for file in &layout.files {
             names.path(&file.file);

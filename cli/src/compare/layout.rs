@@ -73,10 +73,11 @@ fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<
 }
 
 /// Returns the key by which files are matched: members of a replica set use different file names.
-fn key(file: &LayoutFile) -> (&str, Option<&str>) {
+fn key(file: &LayoutFile) -> (Option<&str>, &str, Option<&str>) {
+    let member = file.member.as_deref();
     match &file.namespace {
-        Some(namespace) => (namespace, file.index.as_deref()),
-        None => (&file.file, None),
+        Some(namespace) => (member, namespace, file.index.as_deref()),
+        None => (member, &file.file, None),
     }
 }
 

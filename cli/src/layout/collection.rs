@@ -54,6 +54,7 @@ impl CollectionLayout {
             disk_measured: recorder.disk.measured,
             named: vec![namespace.to_string()],
             files,
+            members: Vec::new(),
             history: Vec::new(),
         };
         Ok(Self { layout })

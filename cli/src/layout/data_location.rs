@@ -6,13 +6,15 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use seekscope_layout::{DataDirectory, LayoutError};
-use seekscope_run::{Limitation, TargetFacts};
+use seekscope_run::{LayoutMember, Limitation, TargetFacts};
 use seekscope_server::examination::refuse_router;
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
+use super::is_interruption;
 use crate::args::LayoutArgs;
-use crate::exit::{Elsewhere, NotPermitted, Usage};
+use crate::exit::{Elsewhere, NotPermitted, Usage, message_of};
 use crate::file_names::FileNames;
+use crate::local_members::{LocalMembers, limitation_of};
 use crate::progress::Progress;
 
 /// A path, and what a server said of it if one was asked.
@@ -29,7 +31,7 @@ impl DataLocation {
     /// Finds the data: asks the server for its data directory if `place` is a connection string, else takes it
     /// as a path.
     pub async fn find(place: &str, pid: Option<u32>, progress: Progress) -> Result<Self> {
-        if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
+        if !is_uri(place) {
             return match pid {
                 Some(_) => {
                     Err(Usage("--pid belongs to the connection string of a server".into()).into())
@@ -63,6 +65,87 @@ impl DataLocation {
             names: names.map,
             limitations: names.limitation.into_iter().collect(),
         })
+    }
+}
+
+fn is_uri(place: &str) -> bool {
+    place.starts_with("mongodb://") || place.starts_with("mongodb+srv://")
+}
+
+/// The data that is meant: that of one server, or of all members of a set or cluster on this host.
+pub struct DataLocations {
+    /// The label of each member beside its data; `None` for one server.
+    pub parts: Vec<(Option<LocalLabel>, DataLocation)>,
+    /// The connection string of the set or cluster, without credentials.
+    pub uri: Option<String>,
+    pub target: Option<TargetFacts>,
+    pub limitations: Vec<Limitation>,
+}
+
+/// How a member's files are told from those of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalLabel {
+    pub label: String,
+    pub shard: Option<String>,
+}
+
+impl DataLocations {
+    /// Finds the data. Of a replica set or a cluster it is that of all members on this host.
+    pub async fn find(place: &str, pid: Option<u32>, progress: Progress) -> Result<Self> {
+        if is_uri(place)
+            && pid.is_none()
+            && let Some(local) = LocalMembers::find(place, &ProcFs::host()).await?
+        {
+            let _step = progress.step("asking the members");
+            return Self::of_members(local).await;
+        }
+        let mut only = DataLocation::find(place, pid, progress).await?;
+        Ok(Self {
+            uri: None,
+            target: only.target.take(),
+            limitations: std::mem::take(&mut only.limitations),
+            parts: vec![(None, only)],
+        })
+    }
+
+    /// Finds the data of each. What cannot be read is a limitation, and an error if it is all of it.
+    async fn of_members(local: LocalMembers) -> Result<Self> {
+        let mut limitations = local.missing.clone();
+        limitations.extend(local.elsewhere("examined"));
+        let (mut parts, mut targets, mut failure) = (Vec::new(), Vec::new(), None);
+        for member in &local.members {
+            let label = member.label.as_deref();
+            match DataLocation::of_server(&member.server, Some(member.pid)).await {
+                Ok(mut found) => {
+                    let lacking = std::mem::take(&mut found.limitations).into_iter();
+                    limitations.extend(lacking.map(|l| limitation_of(label, l)));
+                    targets.extend(found.target.take());
+                    let label = member.label.clone().map(|label| LocalLabel {
+                        label,
+                        shard: member.shard.clone(),
+                    });
+                    parts.push((label, found));
+                }
+                Err(error) => {
+                    let limitation = Limitation {
+                        what: "its data was not read".into(),
+                        why: message_of(&error),
+                        remedy: String::new(),
+                    };
+                    limitations.push(limitation_of(label, limitation));
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        match failure {
+            Some(error) if parts.is_empty() => Err(error),
+            _ => Ok(Self {
+                target: Some(local.target(&ProcFs::host(), &targets).await),
+                uri: Some(local.uri),
+                parts,
+                limitations,
+            }),
+        }
     }
 }
 
@@ -129,14 +212,96 @@ pub enum OpenData {
     Lone(PathBuf),
 }
 
+/// All that was opened.
+pub struct OpenedData {
+    /// Each member beside its data; `None` for one server. At least one.
+    pub parts: Vec<(Option<LayoutMember>, OpenData)>,
+    /// The connection string of the set or cluster, without credentials.
+    pub uri: Option<String>,
+    /// What was asked for, as it was typed.
+    pub named: Vec<String>,
+}
+
+impl OpenedData {
+    /// Opens all directories. What was named need not be on every member, but on one.
+    pub fn open(args: &LayoutArgs, all: &DataLocations, stop: &AtomicBool) -> Result<Self> {
+        let (mut parts, mut failure) = (Vec::new(), None);
+        for (label, location) in &all.parts {
+            let Some(label) = label else {
+                let data = OpenData::open(args, &args.names, location, stop)?;
+                parts.push((None, data));
+                continue;
+            };
+            let names = names_for(&label.label, &args.names, all);
+            if names.is_empty() && !args.names.is_empty() {
+                continue;
+            }
+            match OpenData::open(args, &names, location, stop) {
+                Ok(data) => {
+                    let member = LayoutMember {
+                        member: label.label.clone(),
+                        shard: label.shard.clone(),
+                        path: data.path().display().to_string(),
+                    };
+                    parts.push((Some(member), data));
+                }
+                Err(error) if is_interruption(&error) => return Err(error),
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let named = match parts.as_slice() {
+            [(None, OpenData::Directory { named, .. })] => named.clone(),
+            _ => args.names.clone(),
+        };
+        match failure {
+            Some(error) if parts.is_empty() => Err(error),
+            _ => Ok(Self {
+                parts,
+                uri: all.uri.clone(),
+                named,
+            }),
+        }
+    }
+
+    /// Returns the first directory, or the lone file.
+    pub fn path(&self) -> &Path {
+        let first = self.parts.first();
+        first.map_or(Path::new("."), |(_, data)| data.path())
+    }
+}
+
+/// Returns the names that are meant of a member: those without a label, and those with its own.
+fn names_for(label: &str, names: &[String], all: &DataLocations) -> Vec<String> {
+    let labels = all.parts.iter().filter_map(|(label, _)| label.as_ref());
+    let labels: Vec<&str> = labels.map(|one| one.label.as_str()).collect();
+    let meant = names.iter().filter_map(|name| {
+        let labelled = labels.iter().find_map(|label| {
+            let own = name.strip_prefix(label)?.strip_prefix('/')?;
+            Some((*label, own))
+        });
+        match labelled {
+            None => Some(name.clone()),
+            Some((of, own)) => (of == label).then(|| own.to_string()),
+        }
+    });
+    meant.collect()
+}
+
 impl OpenData {
-    /// Opens a directory, or the directory of a file.
-    pub fn open(args: &LayoutArgs, location: &DataLocation, stop: &AtomicBool) -> Result<Self> {
+    /// Opens a directory, or the directory of a file; of that, what `names` says.
+    fn open(
+        args: &LayoutArgs,
+        names: &[String],
+        location: &DataLocation,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
         let path = &location.path;
         if args.lone {
             return Ok(Self::Lone(path.clone()));
         }
-        let mut named = args.names.clone();
+        let mut named = names.to_vec();
         let directory = if path.is_file() {
             let Some((directory, file)) = DataDirectory::containing(path, stop)? else {
                 return Ok(Self::Lone(path.clone()));
@@ -183,4 +348,36 @@ pub fn find_file(
             view.map_or(error, |view| LayoutError::View { view })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_in_front_of_a_name_means_that_member_alone() {
+        let part = |label: &str| {
+            let label = LocalLabel {
+                label: label.into(),
+                shard: None,
+            };
+            (Some(label), DataLocation::default())
+        };
+        let all = DataLocations {
+            parts: vec![part("s0"), part("s1@a:1")],
+            uri: None,
+            target: None,
+            limitations: Vec::new(),
+        };
+        let names = ["shop.orders/by_n", "s0/shop.orders", "s1@a:1/x.wt"].map(String::from);
+        assert_eq!(
+            names_for("s0", &names, &all),
+            ["shop.orders/by_n", "shop.orders"]
+        );
+        assert_eq!(
+            names_for("s1@a:1", &names, &all),
+            ["shop.orders/by_n", "x.wt"]
+        );
+        assert!(names_for("s0", &names[2..], &all).is_empty());
+    }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use seekscope_layout::walk_lone;
 use seekscope_wiredtiger::Leaf;
 
-use super::data_location::{DataLocation, OpenData};
+use super::data_location::{DataLocations, OpenData, OpenedData};
 use super::measurement::walk_options;
 use crate::args::LayoutArgs;
 use crate::exit::Usage;
@@ -18,10 +18,14 @@ const LINES: usize = 10_000;
 
 /// Prints `[offset, length]` of each leaf in key order, as the tree lists them, including leaves that a
 /// truncation deleted.
-pub fn print(args: &LayoutArgs, location: &DataLocation, stop: &AtomicBool) -> Result<()> {
+pub fn print(args: &LayoutArgs, location: &DataLocations, stop: &AtomicBool) -> Result<()> {
     let options = walk_options(args, stop, false);
-    let tree = match OpenData::open(args, location, stop)? {
-        OpenData::Lone(path) => walk_lone(&path, &options)?.tree,
+    let opened = OpenedData::open(args, location, stop)?;
+    let Some((_, data)) = opened.parts.first() else {
+        return Ok(());
+    };
+    let tree = match data {
+        OpenData::Lone(path) => walk_lone(path, &options)?.tree,
         OpenData::Directory {
             directory, wanted, ..
         } => {

@@ -18,7 +18,7 @@ use seekscope_run::{
 use seekscope_server::FileMap;
 use seekscope_wiredtiger::Leaf;
 
-use super::data_location::OpenData;
+use super::data_location::{OpenData, OpenedData};
 use super::is_interruption;
 use super::record::Recorder;
 use super::scan_disk::ScanDisk;
@@ -26,6 +26,7 @@ use super::since::Since;
 use super::watch;
 use crate::args::LayoutArgs;
 use crate::exit::message_of;
+use crate::local_members::limitation_of;
 use crate::progress::Progress;
 use crate::session::{Session, limit};
 
@@ -52,14 +53,23 @@ pub struct Measurement<'a> {
     pub progress: Progress,
     pub stop: &'a AtomicBool,
     pub recorder: Recorder,
-    data: OpenData,
+    data: OpenedData,
+}
+
+/// A file to be walked.
+struct Chosen<'d> {
+    /// The label of its member, where there may be several.
+    member: Option<&'d str>,
+    directory: &'d DataDirectory,
+    names: &'d FileMap,
+    table: &'d TableFile,
 }
 
 impl<'a> Measurement<'a> {
     /// Prepares the measurement; nothing is read yet.
     pub fn new(
         args: &'a LayoutArgs,
-        data: OpenData,
+        data: OpenedData,
         disk: ScanDisk,
         since: Option<Since>,
         memory_bytes: u64,
@@ -83,35 +93,73 @@ impl<'a> Measurement<'a> {
     /// Stores the records in the session, as far as it gets. The first file that could not be read is the
     /// error; the others are measured all the same.
     pub fn run(self, session: &mut Session) -> Result<()> {
-        match &self.data {
-            OpenData::Lone(path) => self.lone(path, session),
-            OpenData::Directory {
-                directory,
-                wanted,
-                named,
-                names,
-            } => {
-                session.document.layout = Some(LayoutMeasurement {
-                    named: named.clone(),
-                    ..self.about(directory.path(), directory.state)
-                });
-                describe(&mut session.document, directory);
-                let tables: Vec<&TableFile> = match wanted.as_slice() {
-                    [] => directory.tables().iter().collect(),
-                    some => some
-                        .iter()
-                        .map(|f| directory.find(f))
-                        .collect::<Result<_, _>>()?,
-                };
-                let (leaves, outcome) = self.tables(session, directory, &tables, names);
-                let goes_on = !outcome.as_ref().is_err_and(is_interruption);
-                if self.args.decay.watch && goes_on {
-                    let files = tables.iter().map(|t| t.file.clone()).collect();
-                    watch::follow(&self, session, self.data.path(), files, leaves)?;
-                }
-                outcome
+        if let [(_, OpenData::Lone(path))] = self.data.parts.as_slice() {
+            return self.lone(path, session);
+        }
+        session.document.layout = Some(self.about_directories());
+        for (member, data) in &self.data.parts {
+            if let OpenData::Directory { directory, .. } = data {
+                let label = member.as_ref().map(|member| member.member.as_str());
+                describe(&mut session.document, label, directory);
             }
         }
+        let tables = self.chosen()?;
+        let (leaves, outcome) = self.tables(session, &tables);
+        let goes_on = !outcome.as_ref().is_err_and(is_interruption);
+        if self.args.decay.watch && goes_on {
+            let files = tables.iter().map(|t| t.table.file.clone()).collect();
+            watch::follow(&self, session, self.data.path(), files, leaves)?;
+        }
+        outcome
+    }
+
+    /// Returns the files that are meant, of all directories.
+    fn chosen(&self) -> Result<Vec<Chosen<'_>>> {
+        let mut chosen = Vec::new();
+        for (member, data) in &self.data.parts {
+            let OpenData::Directory {
+                directory,
+                wanted,
+                names,
+                ..
+            } = data
+            else {
+                continue;
+            };
+            let tables: Vec<&TableFile> = match wanted.as_slice() {
+                [] => directory.tables().iter().collect(),
+                some => some
+                    .iter()
+                    .map(|f| directory.find(f))
+                    .collect::<Result<_, _>>()?,
+            };
+            chosen.extend(tables.into_iter().map(|table| Chosen {
+                member: member.as_ref().map(|member| member.member.as_str()),
+                directory,
+                names,
+                table,
+            }));
+        }
+        Ok(chosen)
+    }
+
+    /// Returns what is known of the directory, or of those of all members, before anything is read.
+    fn about_directories(&self) -> LayoutMeasurement {
+        let members = self.data.parts.iter();
+        let members = members.filter_map(|(member, _)| member.clone());
+        let state = match self.data.parts.first() {
+            Some((_, OpenData::Directory { directory, .. })) => directory.state,
+            _ => DataState::Live,
+        };
+        let mut about = LayoutMeasurement {
+            named: self.data.named.clone(),
+            members: members.collect(),
+            ..self.about(self.data.path(), state)
+        };
+        if let Some(uri) = self.data.uri.as_ref().filter(|_| !about.members.is_empty()) {
+            about.path.clone_from(uri);
+        }
+        about
     }
 
     fn about(&self, path: &Path, state: DataState) -> LayoutMeasurement {
@@ -160,12 +208,10 @@ impl<'a> Measurement<'a> {
     fn tables(
         &self,
         session: &mut Session,
-        directory: &DataDirectory,
-        tables: &[&TableFile],
-        names: &FileMap,
+        tables: &[Chosen<'_>],
     ) -> (HashMap<u32, WalkedFile>, Result<()>) {
         let mut kept = HashMap::new();
-        let outcome = self.each_table(session, directory, tables, names, &mut kept);
+        let outcome = self.each_table(session, tables, &mut kept);
         let document = &mut session.document;
         let layout = document.layout.get_or_insert_default();
         layout.files.sort_by(|a, b| {
@@ -178,9 +224,7 @@ impl<'a> Measurement<'a> {
     fn each_table(
         &self,
         session: &mut Session,
-        directory: &DataDirectory,
-        tables: &[&TableFile],
-        names: &FileMap,
+        tables: &[Chosen<'_>],
         kept: &mut HashMap<u32, WalkedFile>,
     ) -> Result<()> {
         let step = self.progress.counted("reading trees", tables.len() as u64);
@@ -189,9 +233,13 @@ impl<'a> Measurement<'a> {
         let mut records = Vec::new();
         let mut failure = None;
         let mut saved = Instant::now();
-        for (file_id, table) in (1u32..).zip(tables) {
+        for (file_id, chosen) in (1u32..).zip(tables) {
+            let Chosen {
+                directory, table, ..
+            } = chosen;
             step.at(u64::from(file_id - 1));
-            let mut file = named_file(file_id, table, directory, names);
+            let mut file = named_file(file_id, table, directory, chosen.names);
+            file.member = chosen.member.map(String::from);
             let path = directory.path().join(&table.file);
             match directory.walk(table, &options) {
                 Ok(walked) => {
@@ -227,28 +275,41 @@ impl<'a> Measurement<'a> {
     }
 
     fn is_named(&self) -> bool {
-        match &self.data {
+        self.data.parts.iter().any(|(_, data)| match data {
             OpenData::Directory { wanted, .. } => !wanted.is_empty(),
             OpenData::Lone(_) => true,
-        }
+        })
     }
 }
 
-/// Records what the directory says of itself.
-fn describe(document: &mut RunDocument, directory: &DataDirectory) {
+/// Records what a directory says of itself. Of several members' directories, what they have in common.
+fn describe(document: &mut RunDocument, label: Option<&str>, directory: &DataDirectory) {
     for error in &directory.unreadable_names {
         let limitation = Limitation {
             what: "names or counts of collections are missing".into(),
             why: error.to_string(),
             remedy: "name the server's connection string instead of its directory".into(),
         };
-        limit(document, limitation);
+        limit(document, limitation_of(label, limitation));
     }
     let layout = document.layout.get_or_insert_default();
-    layout.names = directory.names;
-    layout
-        .wiredtiger_version
-        .clone_from(&directory.wiredtiger_version);
+    let is_first = layout
+        .members
+        .first()
+        .is_none_or(|first| Some(first.member.as_str()) == label);
+    if is_first {
+        layout.names = directory.names;
+        layout
+            .wiredtiger_version
+            .clone_from(&directory.wiredtiger_version);
+        return;
+    }
+    if directory.names != NameSource::Catalogue {
+        layout.names = directory.names;
+    }
+    if layout.wiredtiger_version != directory.wiredtiger_version {
+        layout.wiredtiger_version = None;
+    }
 }
 
 /// Returns the error in words for a table of files.
@@ -341,7 +402,7 @@ pub fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
         inode: metadata.as_ref().map_or(0, MetadataExt::ino),
         size_bytes: file.file_bytes,
         namespace,
-        member: None,
+        member: file.member.clone(),
     }
 }
 

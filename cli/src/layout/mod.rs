@@ -27,16 +27,16 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use seekscope_layout::LayoutError;
-use seekscope_run::HostFacts;
+use seekscope_run::{DeviceFacts, HostFacts, LayoutMember, Limitation};
 
 use crate::args::{LayoutArgs, OutputArgs, SurveyArgs};
 use crate::environment::Environment;
-use crate::exit::{BrokenOff, Interrupted};
+use crate::exit::{BrokenOff, Interrupted, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{disk, ending};
-use data_location::OpenData;
+use data_location::{DataLocations, OpenedData};
 use measurement::Measurement;
 use results::Results;
 use since::Since;
@@ -54,7 +54,8 @@ pub async fn run(
     }
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
-    let location = DataLocation::find(&args.place, args.pid, progress).await?;
+    let location = DataLocations::find(&args.place, args.pid, progress).await?;
+    check_members(&args, &location)?;
     if args.leaves {
         let (printed, signal) = interruption
             .cancelling(move |stop| leaf_list::print(&args, &location, stop))
@@ -84,12 +85,12 @@ fn is_interruption(error: &anyhow::Error) -> bool {
 /// Measures once the location is known; nothing is created before the data could be opened.
 fn measure(
     args: &LayoutArgs,
-    location: DataLocation,
+    location: DataLocations,
     arguments: Vec<String>,
     progress: Progress,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let data = OpenData::open(args, &location, stop)?;
+    let data = OpenedData::open(args, &location, stop)?;
     let disk = ScanDisk::choose(&args.disk, data.path())?;
     let since = args.decay.since.as_deref().map(Since::load).transpose()?;
     let mut session = Session::begin("layout", arguments, args.out.as_deref())?;
@@ -99,6 +100,10 @@ fn measure(
     session.document.device = disk.device.clone();
     session.document.target = location.target;
     session.document.limitations = location.limitations;
+    session
+        .document
+        .limitations
+        .extend(other_disks(args, &data, &disk));
     session.save()?;
     let measurement = Measurement::new(args, data, disk, since, memory_bytes, progress, stop);
     let measured = measurement.run(&mut session);
@@ -113,6 +118,45 @@ fn measure(
         true => show(session, &args.output, progress),
         false => Ok(()),
     })
+}
+
+/// Refuses what is of one server where there are several members.
+fn check_members(args: &LayoutArgs, location: &DataLocations) -> Result<()> {
+    let option = match (args.leaves, args.decay.watch) {
+        _ if location.parts.len() == 1 => return Ok(()),
+        (true, _) => "--leaves",
+        (_, true) => "--watch",
+        _ => return Ok(()),
+    };
+    let labels = location
+        .parts
+        .iter()
+        .filter_map(|(label, _)| label.as_ref());
+    let labels: Vec<&str> = labels.map(|label| label.label.as_str()).collect();
+    Err(Usage(format!(
+        "{option} is of one server, and several members are on this host: name the address or the data directory of one \
+         ({})",
+        labels.join(", ")
+    ))
+    .into())
+}
+
+/// Returns a limitation for each member whose data is on another disk than the one that scans are predicted for.
+fn other_disks(args: &LayoutArgs, data: &OpenedData, disk: &ScanDisk) -> Vec<Limitation> {
+    let is_named = args.disk.disk_run.is_some() || args.disk.typical.is_some();
+    let number = |facts: &DeviceFacts| facts.disk_device.clone();
+    let predicted = disk.device.as_ref().and_then(number);
+    let others = data.parts.iter().filter(|(_, data)| {
+        let device = DeviceFacts::of_path(Path::new("/"), data.path()).ok();
+        !is_named && device.as_ref().and_then(number) != predicted
+    });
+    let limitation = |member: &LayoutMember| Limitation {
+        what: format!("{}: times are not those of its own disk", member.member),
+        why: "its data is on another disk than that of the first member".into(),
+        remedy: "name its data directory alone".into(),
+    };
+    let others = others.filter_map(|(member, _)| member.as_ref());
+    others.map(limitation).collect()
 }
 
 /// Reason if some files could not be read, but others were.

@@ -63,7 +63,7 @@ impl Recorder {
                 from_update_rate(order.contiguous_share, file.leaf_pages, updates, basis)
             });
         }
-        let former = self.since.as_ref()?.file(&file.file)?;
+        let former = self.since.as_ref()?.file(file)?;
         let elapsed_s = file.checkpoint_time_s.saturating_sub(former.time_s) as f64;
         let changes = LeafChanges::between(former.leaves, leaves);
         from_snapshots(order.contiguous_share, &changes, elapsed_s)

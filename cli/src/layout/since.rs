@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{LayoutMeasurement, RunDirectory, RunDocument};
+use seekscope_run::{LayoutFile, LayoutMeasurement, RunDirectory, RunDocument};
 use seekscope_wiredtiger::{Leaf, LeafKind};
 
 use crate::exit::Usage;
@@ -36,10 +36,11 @@ impl Since {
         })
     }
 
-    /// Returns the earlier run's file of that name.
-    pub fn file(&self, file: &str) -> Option<FormerFile<'_>> {
+    /// Returns the earlier run's file of that name, of the same member.
+    pub fn file(&self, file: &LayoutFile) -> Option<FormerFile<'_>> {
         let layout = self.document.layout.as_ref()?;
-        let former = layout.files.iter().find(|f| f.file == file)?;
+        let is_same = |f: &&LayoutFile| f.file == file.file && f.member == file.member;
+        let former = layout.files.iter().find(is_same)?;
         if former.not_measured.is_some() {
             return None;
         }

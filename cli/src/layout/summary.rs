@@ -3,8 +3,8 @@
 
 use schemars::JsonSchema;
 use seekscope_run::{
-    DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, NameSource, OrderDecay,
-    ScanOrder,
+    DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMember, LayoutMoment,
+    NameSource, OrderDecay, ScanOrder,
 };
 use serde::Serialize;
 
@@ -23,6 +23,10 @@ pub struct LayoutSummary<'a> {
     disk_measured: bool,
     /// What was named within the directory, e.g. shop.orders; if empty, all of it was examined.
     named: &'a [String],
+    /// Of a replica set or a sharded cluster the members whose data was read, `path` is then its connection string;
+    /// absent otherwise.
+    #[serde(skip_serializing_if = "<[LayoutMember]>::is_empty")]
+    members: &'a [LayoutMember],
     /// Sorted by the time that order would save a scan, largest first.
     files: Vec<FileSummary<'a>>,
     /// With `--watch`: one entry per file and checkpoint.
@@ -34,6 +38,9 @@ pub struct LayoutSummary<'a> {
 pub struct FileSummary<'a> {
     /// Also the id of its leaves in `layout.parquet`.
     file_id: u32,
+    /// The member that it belongs to; absent where there is one server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<&'a str>,
     /// Path relative to the data directory.
     file: &'a str,
     /// `database.collection`; without a MongoDB catalogue, the name of the table or the collections in it.
@@ -134,6 +141,7 @@ impl<'a> LayoutSummary<'a> {
             predicted_for: &layout.predicted_for,
             disk_measured: layout.disk_measured,
             named: &layout.named,
+            members: &layout.members,
             files: layout.files.iter().map(FileSummary::of).collect(),
             history: &layout.history,
         }
@@ -148,6 +156,7 @@ impl<'a> FileSummary<'a> {
         let named = |name: &'a String| (!name.is_empty()).then_some(name.as_str());
         Self {
             file_id: file.file_id,
+            member: file.member.as_deref(),
             file: &file.file,
             namespace: file.namespace.as_deref(),
             index: file.index.as_deref(),

@@ -1,4 +1,4 @@
-//! `trace` and `top` of a replica set and of a sharded cluster: all members on this host at once.
+//! `trace`, `top` and `layout` of a replica set and of a sharded cluster: all members on this host at once.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::running::{Running, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, machine, stderr, until};
+use crate::support::{Bench, assert_fails, machine, stderr, until};
 
 const DOCUMENTS: u64 = 2_000;
 const SHARDS: [&str; 2] = ["shard-0", "shard-1"];
@@ -226,4 +226,94 @@ fn the_primary_of_a_set_is_watched_and_traced_only_if_asked() {
     }
     let all = pictures(&bench, &set, "members.all", &["--trace-primary"]);
     assert!(traced(&all, primary));
+}
+
+/// The collection's own file of each member, in the order of `labels`.
+fn rows<'a>(document: &'a Value, namespace: &str, labels: &[&str]) -> Vec<&'a Value> {
+    let files = files_of_kind(document, namespace);
+    assert_eq!(files.keys().copied().collect::<Vec<_>>(), labels);
+    files.into_values().collect()
+}
+
+fn files_of_kind<'a>(document: &'a Value, namespace: &str) -> BTreeMap<&'a str, &'a Value> {
+    let files = document["summary"]["files"].as_array().unwrap().iter();
+    let own = files.filter(|file| file["namespace"] == namespace && file["index"].is_null());
+    own.map(|file| (file["member"].as_str().unwrap(), file))
+        .collect()
+}
+
+#[test]
+fn the_layout_of_a_sharded_collection_has_a_row_per_shard() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    shard(&cluster, "members", "laid_out");
+    cluster.load("members.laid_out", DOCUMENTS);
+    cluster.load("members.of_one_shard", 100);
+    cluster.reset_page_cache();
+    let uri = cluster.uri();
+    let layout = |out: &str, names: &[&str]| {
+        let mut command = bench.seekscope(&["layout", uri, "--out", out, "--json"]);
+        let output = command.args(names).output().unwrap();
+        document_of(&output)
+    };
+    let document = layout("named", &["members.laid_out"]);
+    assert_valid("layout", &document);
+    assert_eq!(document["limitations"], serde_json::json!([]));
+    let files = rows(&document, "members.laid_out", &SHARDS);
+    let documents: u64 = files.iter().map(|f| f["documents"].as_u64().unwrap()).sum();
+    assert_eq!(documents, DOCUMENTS, "both shards together have all");
+    let told = document["summary"]["members"].as_array().unwrap();
+    for (file, (member, shard)) in files.iter().zip(told.iter().zip(SHARDS)) {
+        let data = cluster.member(shard).data_directory();
+        assert_eq!(member["path"], data.to_str().unwrap());
+        let name = file["file"].as_str().unwrap();
+        let on_disk = std::fs::metadata(data.join(name)).unwrap().len();
+        assert_eq!(file["file_bytes"], on_disk, "{name} of {shard}");
+        assert!(file["leaf_pages"].as_u64().unwrap() > 10, "{file:#}");
+    }
+    // A label in front means one shard; without names it is all that all have.
+    let one = layout("one", &["shard-1/members.laid_out"]);
+    rows(&one, "members.laid_out", &["shard-1"]);
+    let all = layout("all", &[]);
+    rows(&all, "members.laid_out", &SHARDS);
+    assert_eq!(files_of_kind(&all, "members.of_one_shard").len(), 1);
+    rows(&all, "local.oplog.rs", &SHARDS);
+    let shown = bench.seekscope(&["report", "named"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    println!("{shown}");
+    for words in [
+        "shard-0/members.laid_out",
+        "shard-1/members.laid_out",
+        "cannot be told",
+    ] {
+        assert!(shown.contains(words), "{words} in\n{shown}");
+    }
+    let nowhere = bench
+        .seekscope(&["layout", uri, "members.nowhere"])
+        .output();
+    assert_fails(&nowhere.unwrap(), 2, &["members.nowhere"]);
+    let watched = bench.seekscope(&["layout", uri, "--watch"]).output();
+    assert_fails(
+        &watched.unwrap(),
+        2,
+        &["--watch is of one server", "shard-1"],
+    );
+}
+
+#[test]
+fn the_layout_of_a_set_has_a_row_per_member() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    set.load("members.laid_out", DOCUMENTS);
+    set.reset_page_cache();
+    let mut command = bench.seekscope(&["layout", set.uri(), "--out", "run", "--json"]);
+    let document = document_of(&command.output().unwrap());
+    assert_eq!(document["summary"]["members"].as_array().unwrap().len(), 3);
+    let oplogs = files_of_kind(&document, "local.oplog.rs");
+    assert_eq!(oplogs.len(), 3, "{:?}", oplogs.keys());
+    let shown = bench.seekscope(&["report", "run"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(!shown.contains("migrated chunks"), "{shown}");
 }

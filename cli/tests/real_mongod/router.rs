@@ -17,7 +17,6 @@ fn commands_about_files_and_disks_name_the_members_of_its_shards() {
     });
     for arguments in [
         vec!["collect", &mongos, "--for", "2s", "--out", "bundle.tar.zst"],
-        vec!["layout", &mongos],
         vec!["prefetch", &mongos, "router.orders"],
     ] {
         let output = bench.seekscope(&arguments).output().unwrap();

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use seekscope_run::units::format_bytes;
-use seekscope_run::{CollectionFacts, LayoutFile};
+use seekscope_run::{CollectionFacts, LayoutFile, labelled};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -70,11 +70,12 @@ impl SpaceAnswer {
 
 /// Returns the name used in answers and findings.
 pub(crate) fn name_of(file: &LayoutFile) -> String {
-    match (&file.namespace, &file.index) {
+    let name = match (&file.namespace, &file.index) {
         (Some(namespace), Some(index)) => format!("{namespace}/{index}"),
         (Some(namespace), None) => namespace.clone(),
         (None, _) => file.file.clone(),
-    }
+    };
+    labelled(file.member.as_deref(), &name)
 }
 
 fn of_walked(file: &LayoutFile) -> SpaceAnswer {

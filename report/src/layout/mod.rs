@@ -15,7 +15,9 @@ mod terminal;
 
 use std::collections::HashMap;
 
-use seekscope_run::{DataState, LayoutFile, LayoutMeasurement, LeafRecord, RunDocument, RunError};
+use seekscope_run::{
+    DataState, LayoutFile, LayoutMeasurement, LeafRecord, RunDocument, RunError, labelled,
+};
 
 use crate::escape::visible;
 
@@ -55,14 +57,18 @@ pub fn detailed(measurement: &LayoutMeasurement) -> impl Iterator<Item = &Layout
     files.filter(|file| file.not_measured.is_none())
 }
 
-/// Returns `shop.orders`, `shop.orders/customer_1`, or the file's name where there is no namespace. Control
-/// characters are made visible.
+/// Returns `shop.orders`, `shop.orders/customer_1`, or the file's name where there is no namespace, with the member in
+/// front where there may be several. Control characters are made visible.
 pub fn file_name(file: &LayoutFile) -> String {
-    visible(&match (&file.namespace, &file.index) {
+    visible(&labelled(file.member.as_deref(), &own_name(file)))
+}
+
+fn own_name(file: &LayoutFile) -> String {
+    match (&file.namespace, &file.index) {
         (Some(namespace), Some(index)) => format!("{namespace}/{index}"),
         (Some(namespace), None) => namespace.clone(),
         (None, _) => file.file.clone(),
-    })
+    }
 }
 
 /// Returns the share of the file that is free for reuse.

@@ -196,6 +196,9 @@ pub(super) fn format_mean_bytes(bytes: f64) -> String {
 
 /// Says what the directory is, and how it was found.
 pub fn about_directory(measurement: &LayoutMeasurement) -> String {
+    if !measurement.members.is_empty() {
+        return about_members(measurement);
+    }
     let path = visible(&measurement.path);
     let version = measurement.wiredtiger_version.as_deref().map(visible);
     let version = version.map_or(String::new(), |v| format!(", WiredTiger {v}"));
@@ -212,6 +215,23 @@ pub fn about_directory(measurement: &LayoutMeasurement) -> String {
         }
     }
 }
+
+fn about_members(measurement: &LayoutMeasurement) -> String {
+    let members = measurement.members.iter();
+    let members = members.map(|m| format!("{} in {}", visible(&m.member), visible(&m.path)));
+    let version = measurement.wiredtiger_version.as_deref().map(visible);
+    let version = version.map_or(String::new(), |v| format!(", WiredTiger {v}"));
+    format!(
+        "{}{version}, on this host {}; each file is seen as of its newest checkpoint.",
+        visible(&measurement.path),
+        members.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Says what cannot be told of shards: chunks that migrate leave no trace of their own in inner pages.
+const MIGRATIONS: &str = "How much of the disorder is due to migrated chunks, and how much to updates, cannot be told \
+    from this: a document that migrates gets a new record id at the end, as one that is inserted, and the inner pages of \
+    a collection hold neither shard keys nor the time at which a leaf was written.";
 
 /// Returns what must be known about the names and the disk, and what to do next; a sentence each.
 pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
@@ -233,6 +253,9 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         NameSource::TableNames => hints.push(table_names_hint(measurement)),
     }
     hints.push(disk_hint(measurement));
+    if measurement.members.iter().any(|m| m.shard.is_some()) {
+        hints.push(MIGRATIONS.into());
+    }
     if measurement.named.is_empty() && measurement.state != DataState::LoneFile {
         let file = measurement.files.iter().find(|f| f.leaf_pages > 0);
         let name = file.map(|f| match &f.namespace {
@@ -279,6 +302,8 @@ pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::LayoutMember;
+
     use super::*;
 
     fn file(now_s: f64, ordered_s: f64, score: f64) -> LayoutFile {
@@ -350,6 +375,51 @@ mod tests {
         assert_eq!(word(0.609), "partly out of order");
         assert_eq!(word(0.015), "in random order");
         assert_eq!(word(f64::NAN), "in random order");
+    }
+
+    fn of_members(shard: Option<&str>) -> LayoutMeasurement {
+        let member = |member: &str, path: &str| LayoutMember {
+            member: member.into(),
+            shard: shard.map(String::from),
+            path: path.into(),
+        };
+        LayoutMeasurement {
+            path: "mongodb://mongos/".into(),
+            state: DataState::Live,
+            names: NameSource::Catalogue,
+            members: vec![member("s0", "/data/a"), member("s1", "/data/b\u{1b}")],
+            files: vec![LayoutFile {
+                member: Some("s0".into()),
+                ..file(31.0, 2.0, 0.001)
+            }],
+            named: vec!["shop.orders".into()],
+            ..LayoutMeasurement::default()
+        }
+    }
+
+    #[test]
+    fn members_are_named_and_their_files_told_apart() {
+        let about = about_directory(&of_members(None));
+        assert!(
+            about.contains("s0 in /data/a, s1 in /data/b\\u{1b};"),
+            "{about}"
+        );
+        let headline = headline(&of_members(None)).unwrap();
+        assert!(
+            headline.starts_with("s0/shop.orders is stored"),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn only_of_shards_something_is_said_of_migrations() {
+        let said = |shard| {
+            hints(&of_members(shard))
+                .join(" ")
+                .contains("migrated chunks")
+        };
+        assert!(said(Some("s0")));
+        assert!(!said(None));
     }
 
     #[test]

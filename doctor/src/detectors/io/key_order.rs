@@ -162,8 +162,11 @@ fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<
 
 fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
     let uri = shell_quoted(evidence.uri());
+    // What a router shows may be sharded, which `reorder` refuses.
+    let is_routed = evidence.document.target.as_ref();
+    let is_routed = is_routed.is_some_and(|target| !target.shards.is_empty());
     match (&file.namespace, &file.index) {
-        (Some(namespace), None) => {
+        (Some(namespace), None) if !is_routed => {
             format!("seekscope reorder {uri} {}", shell_quoted(namespace))
         }
         // An index is put in order by rebuilding it, which `compact` does not do.
