@@ -56,10 +56,15 @@ print(json.dumps({
         u64::MAX - 1,
         1u64 << 42,
         "collection",
-        first.namespace
+        first.namespace,
+        "shard0@db1:27018"
     ]);
     assert_eq!(read["files"][0], expected);
-    assert_eq!(read["files"][1][8], serde_json::Value::Null);
+    let second = &read["files"][1];
+    assert_eq!(
+        (&second[8], &second[9]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
 }
 
 #[test]

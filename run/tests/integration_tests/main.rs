@@ -120,7 +120,7 @@ pub fn files() -> Vec<FileRecord> {
         size_bytes: 1 << 42,
         role: FileRole::Collection,
         namespace: namespace.map(Into::into),
-        member: None,
+        member: namespace.map(|_| "shard0@db1:27018".into()),
     };
     let unresolved = record(1, "inode 17 on 254:0", None);
     vec![

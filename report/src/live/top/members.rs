@@ -1,14 +1,12 @@
 //! Draws a line per member, where several are watched.
 
 use ratatui::text::{Line, Span};
-use seekscope_run::units::format_ns;
 
 use super::super::draw::EMPHASIS;
 use super::super::vitals::{CheckpointVitals, Operations, Vitals};
 use super::MemberVitals;
 use super::header::{SILENT_S, UNKNOWN, mb, ms, rate, share};
 use crate::escape::{shortened, visible};
-use crate::numbers::whole;
 
 /// Members that have a line; the others leave room for files.
 const MEMBERS_SHOWN: usize = 8;
@@ -73,7 +71,7 @@ fn operations(operations: &Operations) -> String {
 
 fn checkpoint(checkpoint: &CheckpointVitals) -> String {
     match (checkpoint.running, checkpoint.running_s) {
-        (Some(true), Some(seconds)) => format!("for {}", format_ns(whole(seconds * 1e9))),
+        (Some(true), Some(seconds)) => format!("for {seconds:.0} s"),
         (Some(_), _) => "none".into(),
         (None, _) => UNKNOWN.into(),
     }
