@@ -122,10 +122,7 @@ impl LocalMembers {
                 .collect(),
             others: others.map(OtherMember::of).collect(),
             missing: found.missing.clone(),
-            router: found
-                .routers
-                .iter()
-                .find_map(|router| router.server.clone()),
+            router: found.router().cloned(),
             shards: shards(&found.members),
         }
     }

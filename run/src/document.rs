@@ -458,6 +458,12 @@ pub struct RunDocument {
 }
 
 impl RunDocument {
+    /// Returns whether this is the examination of a whole deployment, each member of which has a run of its own.
+    pub fn is_of_deployment(&self) -> bool {
+        let examination = self.examination.as_ref();
+        examination.is_some_and(|examination| !examination.member_runs.is_empty())
+    }
+
     /// Returns a document for a run that starts now. Its outcome is `partial` until the end is written.
     pub fn begin(command: &str, arguments: Vec<String>) -> Self {
         Self {

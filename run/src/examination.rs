@@ -431,11 +431,6 @@ impl ExaminationRecord {
         self.members.first()
     }
 
-    /// Returns whether a whole deployment was examined, each member in a run of its own.
-    pub fn is_of_deployment(&self) -> bool {
-        !self.member_runs.is_empty()
-    }
-
     /// Returns how long the examination was meant to take.
     pub fn asked(&self) -> Duration {
         Duration::from_nanos(self.asked_ns)

@@ -61,12 +61,8 @@ pub struct Conclusion {
 impl Conclusion {
     /// Reads the records, fills in findings and summary, saves them and writes `report.html`.
     pub fn derive(session: &mut Session, since: Option<&Earlier>) -> Result<Self> {
-        let conclusion = match is_of_deployment(&session.document) {
-            true => Self::joined(&session.directory, &mut session.document, &mut |member| {
-                Self::derive(member, None)
-            })?,
-            false => Self::of(&session.directory, &mut session.document)?,
-        };
+        let of_member = &mut |member: &mut Session| Self::derive(member, None);
+        let conclusion = Self::conclude(&session.directory, &mut session.document, of_member)?;
         if let Some(earlier) = since {
             let since = earlier.compare(&session.document, &conclusion.diagnosis);
             session.document.examination.get_or_insert_default().since = Some(since);
@@ -83,11 +79,25 @@ impl Conclusion {
 
     /// Draws conclusions without writing anything. Closes an abandoned phase in the document.
     pub fn of(directory: &RunDirectory, document: &mut RunDocument) -> Result<Self> {
-        if is_of_deployment(document) {
-            return Self::joined(directory, document, &mut |member| {
-                Self::of(&member.directory, &mut member.document)
-            });
+        let of_member =
+            &mut |member: &mut Session| Self::of(&member.directory, &mut member.document);
+        Self::conclude(directory, document, of_member)
+    }
+
+    /// Draws the conclusions; of a deployment, `of_member` draws those of each member's run.
+    fn conclude(
+        directory: &RunDirectory,
+        document: &mut RunDocument,
+        of_member: &mut dyn FnMut(&mut Session) -> Result<Self>,
+    ) -> Result<Self> {
+        match document.is_of_deployment() {
+            true => Self::joined(directory, document, of_member),
+            false => Self::of_server(directory, document),
         }
+    }
+
+    /// Draws the conclusions from the run of one server.
+    fn of_server(directory: &RunDirectory, document: &mut RunDocument) -> Result<Self> {
         let trace = match document.phases.is_empty() {
             true => None,
             false => Some(analyse(directory)?),
@@ -226,11 +236,6 @@ impl Conclusion {
     }
 }
 
-fn is_of_deployment(document: &RunDocument) -> bool {
-    let examination = document.examination.as_ref();
-    examination.is_some_and(ExaminationRecord::is_of_deployment)
-}
-
 /// Opens the run of a member, which lies in the folder of the deployment's run and nowhere else.
 fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session> {
     if !MemberRun::is_folder(&run.folder) {
@@ -238,7 +243,7 @@ fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session> {
         return Err(Usage(why).into());
     }
     let (directory, document) = RunDirectory::open(&directory.path().join(&run.folder))?;
-    if is_of_deployment(&document) {
+    if document.is_of_deployment() {
         return Err(Usage("it is the run of a deployment itself".into()).into());
     }
     Ok(Session::reopen(directory, document))

@@ -1,7 +1,7 @@
 //! `seekscope top`: shows who is using the disk, until the reader has seen enough.
 //!
-//! `subject` finds the server or the members on this host, `watch` counts, `names` maps files to collections, `screen` and `printing` show the
-//! results.
+//! `subject` finds the server or the members on this host, `watch` counts, `names` maps files to collections,
+//! `screen` and `printing` show the results.
 
 mod names;
 mod printing;

@@ -1,6 +1,6 @@
 //! Renders an examination as one HTML file.
 
-use seekscope_run::{ExaminationRecord, Finding, RunError};
+use seekscope_run::{Finding, RunError};
 
 use super::sections::sections;
 use super::{DoctorReportInput, charts, index_builds, tables, tracks, verdict};
@@ -28,11 +28,8 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     let mut blocks = vec![findings(input)];
     blocks.extend(index_builds::section(input, figures.builds));
     blocks.push(Block::Contents);
-    let of_deployment = input
-        .examination()
-        .is_some_and(ExaminationRecord::is_of_deployment);
     let mut members = members(input);
-    if of_deployment {
+    if document.is_of_deployment() {
         // They are what such a page is about.
         blocks.extend(members.take());
     }
@@ -74,7 +71,8 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
 
 /// Returns who was examined.
 fn about(input: &DoctorReportInput<'_>) -> Vec<String> {
-    if let Some(examination) = input.examination().filter(|e| e.is_of_deployment()) {
+    let of_deployment = input.document.is_of_deployment();
+    if let Some(examination) = input.examination().filter(|_| of_deployment) {
         return vec![
             examination.deployment.name().into(),
             format!(

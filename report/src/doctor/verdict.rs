@@ -5,7 +5,7 @@ use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
-use seekscope_run::{ExaminationRecord, Finding, Outcome};
+use seekscope_run::{Finding, Outcome};
 
 use super::DoctorReportInput;
 use crate::layout::sentences::format_s;
@@ -49,9 +49,7 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
         return alone("Nothing can be concluded from this run.");
     }
     let findings = &input.diagnosis.findings;
-    let of_deployment = input
-        .examination()
-        .is_some_and(ExaminationRecord::is_of_deployment);
+    let of_deployment = input.document.is_of_deployment();
     let differs = findings
         .iter()
         .find(|finding| of_deployment && finding.id == DIFFERS);

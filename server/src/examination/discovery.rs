@@ -159,13 +159,9 @@ impl FoundDeployment {
             members,
             missing: Vec::new(),
         };
-        let router = found
-            .routers
-            .iter()
-            .find_map(|router| router.server.clone());
-        if let Some(router) = router {
+        if let Some(router) = found.router() {
+            let mut asker = Asker::new(router, None, PATIENCE);
             found.kind = Deployment::Sharded;
-            let mut asker = Asker::new(&router, None, PATIENCE);
             let members = shards(&mut asker).await;
             found.missing = asker.missing;
             found.members = greet(given, members, proc_fs).await;
@@ -211,6 +207,13 @@ impl FoundDeployment {
         self.members.sort_by(|a, b| a.shard.cmp(&b.shard));
     }
 
+    /// Returns a router; `None` unless it is a sharded cluster.
+    pub fn router(&self) -> Option<&Server> {
+        self.routers
+            .iter()
+            .find_map(|router| router.server.as_ref())
+    }
+
     /// Returns the members that keep data and whose process is on this host.
     pub fn on_this_host(&self) -> impl Iterator<Item = &FoundMember> {
         let members = self.members.iter();
@@ -219,7 +222,10 @@ impl FoundDeployment {
 
     /// Returns the server to ask where only one is asked: of a sharded cluster a router; else the named server,
     /// or of several a member on this host rather than one elsewhere, and a secondary rather than a primary.
-    pub fn preferred(&self) -> Option<&Server> {
+    ///
+    /// # Errors
+    /// Fails if none of them answers; `uri` is the connection string that led here.
+    pub async fn preferred(&self, uri: &str) -> Result<Server, ServerError> {
         let all = match self.routers.is_empty() {
             true => &self.members,
             false => &self.routers,
@@ -228,10 +234,11 @@ impl FoundDeployment {
         let answers = all
             .iter()
             .filter(|member| self.is_one_server || member.hello.is_ok());
-        answers
-            .min_by_key(|member| member.preference())?
-            .server
-            .as_ref()
+        let best = answers.min_by_key(|member| member.preference());
+        match best.and_then(|member| member.server.clone()) {
+            Some(server) => Ok(server),
+            None => Server::connect(uri).await,
+        }
     }
 }
 
@@ -248,10 +255,7 @@ async fn greet(given: &Server, fellows: Vec<Fellow>, proc_fs: &ProcFs) -> Vec<Fo
 /// Fails if no server answers.
 pub async fn choose_member(uri: &str, proc_fs: &ProcFs) -> Result<Server, ServerError> {
     let found = FoundDeployment::find(uri, proc_fs).await?;
-    match found.preferred() {
-        Some(server) => Ok(server.clone()),
-        None => Server::connect(uri).await,
-    }
+    found.preferred(uri).await
 }
 
 #[cfg(test)]

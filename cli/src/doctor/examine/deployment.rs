@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use futures_util::future::join_all;
-use seekscope_run::{Deployment, Disk, Limitation, MemberRun, TargetFacts};
+use seekscope_run::{Deployment, Limitation, MemberRun};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
 use tokio::sync::Notify;
 
 use super::gathering::{keep_answers, questions};
 use super::{Asked, check, cost, counters, examine_server};
-use crate::doctor::measurement::{Measurement, observed};
+use crate::doctor::measurement::Measurement;
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Inconsistent, Interrupted, message_of};
@@ -33,8 +33,10 @@ const NAMED_MAX: usize = 6;
 pub struct Whole {
     /// The members on this host are examined, as far as there are not too many.
     local: LocalMembers,
-    /// Names of those that are only asked.
+    /// Names of those that are only asked; empty if no others are to be asked.
     asked: Vec<String>,
+    /// How many members there are.
+    members: usize,
 }
 
 impl Whole {
@@ -53,10 +55,11 @@ impl Whole {
         };
         let is_here = |name: &str| local.members.iter().any(|member| member.name == name);
         let others = found.members.iter().map(|member| &member.name);
-        let others = others.filter(|name| !is_here(name)).cloned().collect();
+        let others = others.filter(|name| asked.others != OthersAsked::Nobody && !is_here(name));
         is_worth_it.then_some(Self {
+            asked: others.cloned().collect(),
+            members: found.members.len(),
             local,
-            asked: others,
         })
     }
 
@@ -88,7 +91,7 @@ impl Whole {
                 format!("The sharded cluster behind {uri} has {shards} shards with")
             }
         };
-        let count = names.len() + self.asked.len();
+        let count = self.members;
         let members = if count == 1 { "member" } else { "members" };
         format!("{what} {count} {members}. {here}{asked}")
     }
@@ -96,17 +99,20 @@ impl Whole {
     /// Returns the requests to the members on this host. Those elsewhere are asked by the first of a set; in a
     /// cluster the router knows them.
     fn requests(&self, asked: &Asked) -> Vec<Asked> {
-        let asks_others = self.local.router.is_none() && !asked.args.no_members;
         let count = self.local.members.len();
         let requests = (0..count).map(|at| Asked {
-            others: match at == 0 && asks_others {
-                true => OthersAsked::Only(self.asked.clone()),
+            others: match at == 0 && self.local.router.is_none() {
+                true => self.others(),
                 false => OthersAsked::Nobody,
             },
             at_once: count,
             ..asked.clone()
         });
         requests.collect()
+    }
+
+    fn others(&self) -> OthersAsked {
+        OthersAsked::Only(self.asked.clone())
     }
 }
 
@@ -119,17 +125,11 @@ pub async fn examine(
     progress: Progress,
     interruption: &Interruption,
 ) -> Result<()> {
-    record(session, whole).await?;
+    record(session, asked, whole).await?;
     progress.say(whole.announcement());
     let requests = whole.requests(asked);
     let mut sessions = begin_members(session, whole)?;
-    let seconds = asked.args.duration.as_secs_f64();
-    let phase = observed(
-        format!("its own work for {seconds} s"),
-        asked.namespaces.first(),
-        Disk::Plain,
-    );
-    let measurement = Measurement::begin(session, None, None, phase)?;
+    let measurement = Measurement::begin(session, None, None, asked.own_work())?;
     let mut examination = None;
     let worked = {
         let members = sessions
@@ -188,13 +188,11 @@ pub async fn examine(
 }
 
 /// Records what the deployment is.
-async fn record(session: &mut Session, whole: &Whole) -> Result<()> {
+async fn record(session: &mut Session, asked: &Asked, whole: &Whole) -> Result<()> {
     let target = whole.local.target(&ProcFs::host(), &[]).await;
-    session.document.target = Some(TargetFacts {
-        uri: whole.local.uri.clone(),
-        ..target
-    });
+    session.document.target = Some(target);
     let examination = session.document.examination.get_or_insert_default();
+    examination.asked_ns = asked.asked_ns();
     examination.deployment = match whole.local.router {
         Some(_) => Deployment::Sharded,
         None => Deployment::ReplicaSet,
@@ -245,10 +243,7 @@ async fn ask_router(
         return std::future::pending().await;
     };
     let asked = Asked {
-        others: match asked.args.no_members {
-            true => OthersAsked::Nobody,
-            false => OthersAsked::Only(whole.asked.clone()),
-        },
+        others: whole.others(),
         ..asked.clone()
     };
     let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
@@ -334,19 +329,22 @@ fn of_members(members: &[&str], all: usize) -> String {
     }
 }
 
-/// Returns the error of the command: a measurement that contradicts itself before one that broke off; any other
-/// only if no member was examined.
+/// Returns the error of the command: an interruption or a measurement that contradicts itself first; any but these
+/// and one that broke off only if no member was examined.
 fn gravest(errors: Vec<(&str, anyhow::Error)>, runs: usize) -> Result<()> {
-    let named = |(member, error): (&str, anyhow::Error)| {
-        let text = format!("{member}: {}", message_of(&error));
-        match () {
-            () if error.is::<Inconsistent>() => Inconsistent(text).into(),
-            () if error.is::<Interrupted>() => error,
-            () if error.is::<BrokenOff>() || runs > 0 => BrokenOff(text).into(),
-            () => error.context(format!("cannot examine {member}")),
-        }
-    };
     let rank = |error: &anyhow::Error| (!error.is::<Interrupted>(), !error.is::<Inconsistent>());
-    let first = errors.into_iter().min_by_key(|(_, error)| rank(error));
-    first.map(named).map_or(Ok(()), Err)
+    let Some((member, error)) = errors.into_iter().min_by_key(|(_, error)| rank(error)) else {
+        return Ok(());
+    };
+    if error.is::<Interrupted>() {
+        return Err(error);
+    }
+    let text = format!("{member}: {}", message_of(&error));
+    if error.is::<Inconsistent>() {
+        return Err(Inconsistent(text).into());
+    }
+    if error.is::<BrokenOff>() || runs > 0 {
+        return Err(BrokenOff(text).into());
+    }
+    Err(error.context(format!("cannot examine {member}")))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::{DeviceFacts, Disk, HostSettings, Limitation, MemberRecord};
+use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord};
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use seekscope_server::{ProcFs, Server};
 use tokio::sync::Notify;
@@ -255,11 +255,7 @@ impl Watched<'_> {
                 let (activity, namespace) = builds.activity();
                 observed(activity, namespace, builds.disk())
             }
-            None => {
-                let seconds = asked.args.duration.as_secs_f64();
-                let activity = format!("its own work for {seconds} s");
-                observed(activity, asked.namespaces.first(), Disk::Plain)
-            }
+            None => asked.own_work(),
         };
         let pid = subject.pid;
         let process = pid.and_then(|pid| ProcFs::host().identity(pid).ok());

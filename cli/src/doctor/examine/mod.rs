@@ -21,12 +21,13 @@ mod subject;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{ExaminationRecord, HostFacts, Limitation};
-use seekscope_server::examination::{FoundDeployment, OthersAsked, choose_member};
-use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, ServerError};
+use seekscope_run::{Disk, ExaminationRecord, HostFacts, Limitation, Phase};
+use seekscope_server::examination::{FoundDeployment, OthersAsked};
+use seekscope_server::{Namespace, NamespaceError, ProcFs, Server};
 use seekscope_workload::IndexKeys;
 
 use super::demo;
+use super::measurement::observed;
 use crate::args::{BuildArgs, DemoArgs, ExamineArgs};
 use crate::ending;
 use crate::environment::Environment;
@@ -71,6 +72,18 @@ impl Asked {
         })
     }
 
+    /// Returns how long to watch, ns.
+    fn asked_ns(&self) -> u64 {
+        u64::try_from(self.args.duration.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the phase in which servers are watched at their own work.
+    fn own_work(&self) -> Phase {
+        let seconds = self.args.duration.as_secs_f64();
+        let activity = format!("its own work for {seconds} s");
+        observed(activity, self.namespaces.first(), Disk::Plain)
+    }
+
     /// Adds a permitted index build.
     pub fn with_build(mut self, args: &BuildArgs) -> Result<Self, Usage> {
         let Some(index) = &args.index else {
@@ -111,23 +124,17 @@ pub async fn examine(
     let interruption = Interruption::listen();
     let mut session = begin(arguments, out)?;
     let measured = match whom {
-        Whom::Server(asked) => match interruption.or(choose(asked, progress)).await {
-            Ok(server) => {
-                examine_server(
-                    &mut session,
-                    asked,
-                    server,
-                    None,
-                    environment,
-                    progress,
-                    &interruption,
-                )
-                .await
-            }
-            Err(error) => Err(error),
-        },
-        Whom::Deployment(asked) => {
-            examine_all(&mut session, asked, environment, progress, &interruption).await
+        Whom::Server(asked) | Whom::Deployment(asked) => {
+            let may_be_whole = matches!(whom, Whom::Deployment(_));
+            examine_named(
+                &mut session,
+                asked,
+                may_be_whole,
+                environment,
+                progress,
+                &interruption,
+            )
+            .await
         }
         Whom::Demo(args, examine) => {
             demo::run(
@@ -155,48 +162,55 @@ fn begin(arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
     Ok(session)
 }
 
-/// Connects to the one server that is examined.
-async fn choose(asked: &Asked, progress: Progress) -> Result<Server> {
-    let _step = progress.step("connecting");
-    let server: Result<Server, ServerError> = match &asked.build {
-        // Indexes are built on the primary, which the driver finds.
-        Some(_) => Server::connect(&asked.uri).await,
-        None => choose_member(&asked.uri, &ProcFs::host()).await,
-    };
-    Ok(server?)
+/// What a connection string leads to.
+enum Chosen {
+    One(Server),
+    Whole(Whole),
 }
 
-/// Examines every member that the connection string leads to, or the one that it names.
-async fn examine_all(
+/// Connects to the server that is examined, or finds the members of the deployment, if it may be a whole one.
+async fn choose(asked: &Asked, may_be_whole: bool, progress: Progress) -> Result<Chosen> {
+    let _step = progress.step("connecting");
+    if asked.build.is_some() {
+        // Indexes are built on the primary, which the driver finds.
+        return Ok(Chosen::One(Server::connect(&asked.uri).await?));
+    }
+    let found = FoundDeployment::find(&asked.uri, &ProcFs::host()).await?;
+    if may_be_whole && let Some(whole) = Whole::of(&found, asked) {
+        return Ok(Chosen::Whole(whole));
+    }
+    Ok(Chosen::One(found.preferred(&asked.uri).await?))
+}
+
+/// Examines the server that the connection string names or, if it may be a whole deployment, every member here.
+async fn examine_named(
     session: &mut Session,
     asked: &Asked,
+    may_be_whole: bool,
     environment: &Environment,
     progress: Progress,
     interruption: &Interruption,
 ) -> Result<()> {
-    let found = async {
-        let _step = progress.step("connecting");
-        Ok(FoundDeployment::find(&asked.uri, &ProcFs::host()).await?)
-    };
-    let found = interruption.or(found).await?;
-    if let Some(whole) = Whole::of(&found, asked) {
-        return deployment::examine(session, asked, &whole, environment, progress, interruption)
-            .await;
+    match interruption
+        .or(choose(asked, may_be_whole, progress))
+        .await?
+    {
+        Chosen::Whole(whole) => {
+            deployment::examine(session, asked, &whole, environment, progress, interruption).await
+        }
+        Chosen::One(server) => {
+            examine_server(
+                session,
+                asked,
+                server,
+                None,
+                environment,
+                progress,
+                interruption,
+            )
+            .await
+        }
     }
-    let server = match (&asked.build, found.preferred()) {
-        (None, Some(server)) => server.clone(),
-        _ => interruption.or(choose(asked, progress)).await?,
-    };
-    examine_server(
-        session,
-        asked,
-        server,
-        None,
-        environment,
-        progress,
-        interruption,
-    )
-    .await
 }
 
 /// Examines one server, at its own work or during index builds: those that were asked for, or `builds` on a
@@ -212,7 +226,7 @@ pub async fn examine_server(
 ) -> Result<()> {
     let is_ours = builds.is_some();
     let examination = session.document.examination.get_or_insert_default();
-    examination.asked_ns = u64::try_from(asked.args.duration.as_nanos()).unwrap_or(u64::MAX);
+    examination.asked_ns = asked.asked_ns();
     let subject = Subject::find(session, asked, server);
     let subject = interruption.or(subject).await?;
     if let Some(target) = &mut session.document.target {
