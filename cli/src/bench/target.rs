@@ -90,15 +90,16 @@ impl Target {
             ..known.target
         };
         let mut missing = known.missing;
-        let routed = Routed::find(&server).await;
+        let routed = Routed::find(&server, &uri, &ProcFs::host()).await?;
         facts.pid = match &routed {
             // A router's own usage is not the cost of the work.
             Some(_) => None,
             None => pid.or(facts.pid),
         };
         if let Some(routed) = &routed {
-            facts.shards.clone_from(&routed.shards);
-            missing.push(shards_do_the_work(&facts, !routed.primaries.is_empty()));
+            facts.shards = routed.shards.iter().map(ToString::to_string).collect();
+            let is_counted = routed.primaries().next().is_some();
+            missing.push(shards_do_the_work(&facts, is_counted));
             missing.extend(routed.missing.clone());
         }
         Ok(Self {
@@ -150,8 +151,8 @@ impl Target {
         match (&self.peer, &self.routed) {
             (Peer::MongoDb(server), Some(routed)) => {
                 let router = Sampler::of_member("router", server);
-                let primaries = routed.primaries.iter();
-                let shards = primaries.map(|(name, server)| Sampler::of_member(name, server));
+                let primaries = routed.primaries();
+                let shards = primaries.map(|one| Sampler::of_member(&one.name, &one.server));
                 [of_host(), router].into_iter().chain(shards).collect()
             }
             (Peer::MongoDb(server), None) => {

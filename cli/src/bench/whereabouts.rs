@@ -19,8 +19,11 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub async fn is_elsewhere(server: &Server, routed: Option<&Routed>) -> bool {
     let mut hosts: Vec<String> = server.addresses().iter().map(|a| a.0.clone()).collect();
     let members = match routed {
-        Some(routed) if routed.members.is_empty() => return false,
-        Some(routed) => routed.members.clone(),
+        Some(routed) if routed.shards.is_empty() => return false,
+        Some(routed) => {
+            let members = routed.shards.iter().flat_map(|shard| &shard.members);
+            members.cloned().collect()
+        }
         None => match server.hello().await {
             Ok(hello) => hello.data_members,
             Err(_) => return false,

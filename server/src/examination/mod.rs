@@ -32,7 +32,7 @@ use crate::server::Server;
 
 pub use deployment::refuse_router;
 pub use discovery::{FoundDeployment, FoundMember, choose_member};
-pub use routed::Routed;
+pub use routed::{Routed, RoutedShard, ShardPrimary};
 pub(crate) use table_questions::TableQuestions;
 
 use std::time::Duration;
