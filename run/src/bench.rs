@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LatencySummary, Limitation, latency_of_any};
+use crate::{
+    BenchIndexBuild, BenchSharding, IndexedFile, LatencySummary, Limitation, StepShards,
+    latency_of_any,
+};
 
 /// How operations are started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
@@ -67,10 +70,14 @@ pub struct BenchMeasurement {
     pub client_number: Option<(u32, u32)>,
     /// Run directories that a merged run was made of.
     pub merged_from: Vec<String>,
+    /// How the collections were sharded, if that was asked for.
+    pub sharding: Option<BenchSharding>,
     pub steps: Vec<BenchStep>,
     /// Load against latency, if a maximum was searched for.
     pub saturation: Option<Saturation>,
     pub index_builds: Vec<BenchIndexBuild>,
+    /// The files that index builds read, with `--shard` and `--vs`.
+    pub indexed_files: Vec<IndexedFile>,
     /// One for each shape of a schema lab.
     pub shapes: Vec<SchemaShape>,
     /// What the lab's published forerunners found, beside what it found.
@@ -150,6 +157,8 @@ pub struct BenchStep {
     pub storage_before: Option<StorageFacts>,
     pub storage_after: Option<StorageFacts>,
     pub verification: Option<Verification>,
+    /// What each shard did; `None` unless the server is a router.
+    pub shards: Option<StepShards>,
 }
 
 /// Whether a stretch of time was steady.
@@ -334,39 +343,6 @@ pub struct LoadPoint {
     pub missed: Vec<String>,
     /// Why it is unknown whether the server met the objective.
     pub untold: Option<String>,
-}
-
-/// One index built on existing data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
-#[serde(default)]
-pub struct BenchIndexBuild {
-    /// e.g. "int", "text", "2dsphere (GeoJSON)".
-    pub kind: String,
-    pub keys: String,
-    pub repetition: u32,
-    pub documents: u64,
-    /// Start of the build, CLOCK_MONOTONIC ns.
-    pub started_ns: u64,
-    pub elapsed_ns: u64,
-    /// Keys in the index divided by the build's time, per second.
-    pub keys_per_s: f64,
-    /// Size of the index after a checkpoint has written all of it to its file, bytes; `None` if there was no
-    /// checkpoint.
-    pub index_bytes: Option<u64>,
-    /// Highest resident memory of the server during the build, bytes.
-    pub server_rss_bytes: Option<u64>,
-    /// Largest size of temporary files seen in the data directory, bytes.
-    pub temp_bytes: Option<u64>,
-    /// Bytes that the server read during the build.
-    pub read_bytes: Option<u64>,
-    /// Bytes that the server wrote during the build.
-    pub write_bytes: Option<u64>,
-    /// p99 response time of the other load before, during and after the build, ns.
-    pub foreground_p99_ns: Option<[u64; 3]>,
-    /// Whether a count by the new index agreed with the collection's.
-    pub verified: Option<bool>,
-    /// Why the build failed, or why this server cannot do it.
-    pub failure: Option<String>,
 }
 
 /// The results for one way of storing the same samples.

@@ -7,6 +7,8 @@
 //! Read [`document`] first (what `run.json` says), then [`io_event`] (one row per read or write).
 
 pub mod bench;
+mod bench_index;
+mod bench_shards;
 pub mod clock;
 pub mod control_groups;
 mod counted_requests;
@@ -47,9 +49,12 @@ pub mod tune;
 pub mod units;
 
 pub use bench::{
-    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint,
-    OperationResult, RateVerdict, Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts,
-    Verification,
+    Arrivals, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint, OperationResult,
+    RateVerdict, Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
+};
+pub use bench_index::{BenchIndexBuild, BuildReads, IndexedFile};
+pub use bench_shards::{
+    BenchSharding, RouterCost, ShardFigures, ShardKind, ShardShare, ShardedCollection, StepShards,
 };
 pub use clock::{ClockOffset, monotonic_ns};
 pub use counted_requests::{CountedRequests, RequestCause};

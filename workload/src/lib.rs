@@ -16,6 +16,7 @@ pub mod ownership;
 pub mod quiescence;
 pub mod schema;
 pub mod sdu;
+pub mod sharding;
 pub mod sysbench;
 pub mod update;
 pub mod verification;
@@ -28,7 +29,7 @@ pub use ownership::{DEFAULT_DATABASE, DataSet, OwnedDatabase};
 pub use quiescence::{NoCheckpoint, checkpoint, quiesce};
 pub use sdu::{Sdu, SduOptions};
 pub use update::{UpdateOptions, UpdateReport, update};
-pub use verification::{ExpectedData, VerificationOptions, verify};
+pub use verification::{ExpectedData, VerificationOptions, count_documents, verify};
 
 /// Receives the number of documents done so far; called from the polling thread, so it must be quick.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Send + Sync);

@@ -7,7 +7,7 @@
 //!
 //! An empty collection may have been prepared for a load, e.g. sharded. It is used as it is. Only what
 //! entries list and seekscope created is ever dropped; a collection that was prepared, or is sharded by now,
-//! is emptied instead, because dropping it would undo what its owner decided.
+//! is emptied instead, because dropping it would undo what its owner decided. What seekscope sharded itself it drops.
 
 use std::collections::BTreeMap;
 
@@ -48,6 +48,9 @@ pub struct DataSet {
     /// Those of them that existed, empty, before the first load: they are emptied and never dropped.
     #[serde(default)]
     pub prepared: Vec<String>,
+    /// Those of them that seekscope creates sharded: they are dropped like any other of its own.
+    #[serde(default)]
+    pub sharded: Vec<String>,
     /// What determines its documents: the edition of the workload, and every setting that changes them.
     pub edition: String,
     pub settings: BTreeMap<String, String>,
@@ -74,6 +77,7 @@ impl DataSet {
             name: name.into(),
             collections,
             prepared: Vec::new(),
+            sharded: Vec::new(),
             edition: edition.into(),
             settings: BTreeMap::new(),
             records,
@@ -205,6 +209,30 @@ impl OwnedDatabase {
         self.change(name, doc! { "$set": { "loaded": true } }).await
     }
 
+    /// Records that collections of a data set will be created sharded. Call this before they are.
+    pub async fn set_sharded(
+        &mut self,
+        name: &str,
+        collections: &[String],
+    ) -> Result<(), WorkloadError> {
+        let change = doc! { "$set": { "sharded": collections.to_vec() } };
+        self.change(name, change).await
+    }
+
+    /// Returns whether a collection exists and would be there, emptied, after its data set was dropped.
+    pub async fn stays(&self, collection: &str) -> Result<bool, WorkloadError> {
+        let exists = self
+            .collection_names()
+            .await?
+            .iter()
+            .any(|c| c == collection);
+        let listed = |data_set: &&DataSet| data_set.collections.iter().any(|c| c == collection);
+        match self.data_sets.iter().find(listed) {
+            Some(data_set) if exists => self.must_stay(data_set, collection).await,
+            _ => Ok(exists),
+        }
+    }
+
     /// Records how far inserts have got. Several clients may do so; the highest number holds.
     pub async fn advance(&mut self, name: &str, next_insert: u64) -> Result<(), WorkloadError> {
         let next_insert = i64::try_from(next_insert).unwrap_or(i64::MAX);
@@ -234,8 +262,7 @@ impl OwnedDatabase {
         let database = self.server.database(&self.name);
         let existing = self.collection_names().await?;
         for collection in data_set.collections.iter().filter(|c| existing.contains(c)) {
-            let must_stay =
-                data_set.prepared.contains(collection) || self.is_sharded(collection).await?;
+            let must_stay = self.must_stay(&data_set, collection).await?;
             let collection = database.collection_with_options(collection, acknowledged());
             let collection: Collection<Document> = collection;
             if must_stay {
@@ -313,6 +340,15 @@ impl OwnedDatabase {
     async fn first_of(&self, command: Document) -> Result<Option<Document>, WorkloadError> {
         let reply = self.server.command(&self.name, command).await?;
         Ok(first_batch(&reply).next().cloned())
+    }
+
+    /// Was it there before us, or did somebody else shard it?
+    async fn must_stay(&self, data_set: &DataSet, collection: &str) -> Result<bool, WorkloadError> {
+        if data_set.prepared.iter().any(|c| c == collection) {
+            return Ok(true);
+        }
+        let is_ours = data_set.sharded.iter().any(|c| c == collection);
+        Ok(!is_ours && self.is_sharded(collection).await?)
     }
 
     /// Is it sharded? Only a mongos reports this.

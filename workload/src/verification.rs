@@ -12,7 +12,7 @@ use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::options::{CollectionOptions, ReadPreference, SelectionCriteria};
 use seekscope_run::Verification;
-use seekscope_server::Server;
+use seekscope_server::{Namespace, Server};
 use seekscope_stats::SplitMix64;
 
 use crate::WorkloadError;
@@ -84,6 +84,12 @@ fn primary(server: &Server, database: &str, collection: &str) -> Collection<RawD
     server
         .database(database)
         .collection_with_options(collection, options)
+}
+
+/// Counts the documents of a collection exactly; see [`count_exactly`].
+pub async fn count_documents(server: &Server, namespace: &Namespace) -> Result<u64, WorkloadError> {
+    let collection = primary(server, namespace.database(), namespace.collection());
+    count_exactly(server, &collection).await
 }
 
 /// Counts by a scan of the `_id` index: the count that servers keep may be wrong after a crash, and includes

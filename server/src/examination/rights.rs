@@ -167,6 +167,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("count", "find"),
 ];
 
+/// The action alone, on the database, is enough to shard a collection by a hash.
+const SHARDING: &str = "clusterManager, or a role with the action enableSharding on the database";
+
 /// Built-in roles that allow commands which an examination does not use.
 const ROLES: &[(&str, &str)] = &[
     ("insert", "readWrite on the database"),
@@ -181,6 +184,10 @@ const ROLES: &[(&str, &str)] = &[
     ("fsync", "hostManager"),
     ("setParameter", "hostManager"),
     ("shardingState", "clusterMonitor"),
+    ("enableSharding", SHARDING),
+    ("shardCollection", SHARDING),
+    ("split", "clusterManager"),
+    ("moveChunk", "clusterManager"),
 ];
 
 fn of_command(command: &str) -> Option<&'static Right> {

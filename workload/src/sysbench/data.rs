@@ -3,7 +3,9 @@
 
 use seekscope_client::BsonWriter;
 
-use crate::generators::JavaRandom;
+use super::settings::SysbenchSettings;
+use crate::generators::{JavaRandom, stream_seed};
+use crate::sharding::LoadedCollection;
 
 /// Characters of `c` and of `pad`: groups of eleven digits, joined by dashes.
 pub const C_CHARS: usize = 119;
@@ -51,6 +53,21 @@ pub fn document(id: Id, documents: i32, random: &mut JavaRandom, out: &mut BsonW
     fill(out.ascii("c", C_CHARS), random);
     fill(out.ascii("pad", PAD_CHARS), random);
     out.end();
+}
+
+/// Returns the collections that a load fills. Their documents come from one stream each; for any record there is one
+/// with its `_id` and numbers of the same distribution.
+pub fn loaded(settings: &SysbenchSettings) -> Vec<LoadedCollection<'static>> {
+    let documents = i32::try_from(settings.documents).unwrap_or(i32::MAX);
+    let one = |number: u32| {
+        let write = move |record: u64, out: &mut BsonWriter| {
+            let id = i64::try_from(record).unwrap_or(i64::MAX).saturating_add(1);
+            let seed = stream_seed(&[u64::from(number), record]).cast_signed();
+            document(Id::Loaded(id), documents, &mut JavaRandom::new(seed), out);
+        };
+        LoadedCollection::written(&collection_name(number), settings.loaded().into(), write)
+    };
+    (1..=settings.collections).map(one).collect()
 }
 
 /// Type of the `_id`; see [`document`].

@@ -12,6 +12,7 @@ use crate::generators::java::hash_map_order;
 use crate::generators::{
     ByteOrder, Compressible, LengthDistribution, fnv1a_64_abs, integrity, printable, stream_seed,
 };
+use crate::sharding::LoadedCollection;
 
 /// Prefix of every key.
 const KEY_PREFIX: &str = "user";
@@ -39,6 +40,16 @@ pub struct CheckBuffers {
     key: String,
     value: Vec<u8>,
     seen: Vec<bool>,
+}
+
+/// Returns the collection that a load with these settings fills.
+pub fn loaded(settings: &YcsbSettings) -> LoadedCollection<'static> {
+    let (rows, first) = (Rows::new(settings), settings.insert_start);
+    LoadedCollection::written(&settings.table, settings.load_count, move |record, out| {
+        let (record, mut key) = (first + record, String::new());
+        rows.key(record, &mut key);
+        rows.document(record, &key, out);
+    })
 }
 
 impl Rows {

@@ -16,6 +16,7 @@ use super::step::{Steps, collection_of};
 use crate::own::error::{Fault, OwnError};
 use crate::own::language::{self, Action, Arrivals, RateShare, Source, When, WorkloadFile};
 use crate::own::values::{Context, Shape};
+use crate::sharding::LoadedCollection;
 
 /// Settings of a run in addition to a workload's text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +63,12 @@ pub struct CollectionPlan {
 }
 
 impl CollectionPlan {
+    /// Returns what loading inserts, over all processes.
+    pub fn loaded(&self) -> LoadedCollection<'_> {
+        let write = |record, writer: &mut BsonWriter| self.write_document(record, writer);
+        LoadedCollection::written(&self.name, self.records(), write)
+    }
+
     /// Returns how many records loading inserts, over all processes.
     pub fn records(&self) -> u64 {
         self.records.loaded

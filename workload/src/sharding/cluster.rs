@@ -1,0 +1,188 @@
+//! Asks a router how collections are sharded and where their chunks and documents are. All questions only read.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, Document, doc};
+use seekscope_server::{Namespace, Server, ServerError, first_batch};
+
+/// The database in which a cluster keeps its own records.
+const CONFIG: &str = "config";
+
+/// A sharded collection, as the cluster has recorded it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sharded {
+    /// The pattern of its shard key.
+    pub key: Document,
+    /// Chunks belong to the collection's name before MongoDB 5.0 and to this since.
+    uuid: Option<Bson>,
+}
+
+/// A range of the shard key that lies on one shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chunk {
+    /// The values of the key's fields at which it begins.
+    pub min: Document,
+    pub shard: String,
+}
+
+/// Returns how a collection is sharded; `None` if it is not, or does not exist.
+pub async fn sharded(
+    server: &Server,
+    namespace: &Namespace,
+) -> Result<Option<Sharded>, ServerError> {
+    // Before MongoDB 5.0 entries of dropped collections stay; since 8.0 some that are not sharded have one.
+    let filter = doc! {
+        "_id": namespace.to_string(),
+        "dropped": { "$ne": true },
+        "unsplittable": { "$ne": true },
+    };
+    let command = doc! { "find": "collections", "filter": filter, "limit": 1 };
+    let reply = server.command_in_time(CONFIG, command).await?;
+    let found = first_batch(&reply).next().and_then(|entry| {
+        Some(Sharded {
+            key: entry.get_document("key").ok()?.clone(),
+            uuid: entry.get("uuid").cloned(),
+        })
+    });
+    Ok(found)
+}
+
+/// Returns whether two patterns of a shard key mean the same: shells send `1.0` for `1`.
+pub fn is_same_key(a: &Document, b: &Document) -> bool {
+    let number = |value: &Bson| {
+        let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
+        value.as_f64().or_else(|| whole.map(|n| n as f64))
+    };
+    let is_same = |a: &Bson, b: &Bson| a == b || (number(a).is_some() && number(a) == number(b));
+    let mut pairs = a.iter().zip(b);
+    a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && is_same(a.1, b.1))
+}
+
+/// Returns the chunks in the order of their keys.
+pub(super) async fn chunks(
+    server: &Server,
+    namespace: &Namespace,
+    sharded: &Sharded,
+) -> Result<Vec<Chunk>, ServerError> {
+    let command = doc! {
+        "find": "chunks", "filter": of_collection(namespace, sharded), "sort": { "min": 1 },
+        "projection": { "min": 1, "shard": 1 }, "batchSize": 100_000, "singleBatch": true,
+    };
+    let reply = server.command_in_time(CONFIG, command).await?;
+    let chunk = |entry: &Document| {
+        Some(Chunk {
+            min: entry.get_document("min").ok()?.clone(),
+            shard: entry.get_str("shard").ok()?.into(),
+        })
+    };
+    Ok(first_batch(&reply).filter_map(chunk).collect())
+}
+
+/// Returns the number of chunks by shard.
+pub async fn chunks_by_shard(
+    server: &Server,
+    namespace: &Namespace,
+    sharded: &Sharded,
+) -> Result<BTreeMap<String, u64>, ServerError> {
+    let pipeline = [
+        doc! { "$match": of_collection(namespace, sharded) },
+        doc! { "$group": { "_id": "$shard", "count": { "$sum": 1_i64 } } },
+    ];
+    let command = doc! { "aggregate": "chunks", "pipeline": pipeline.to_vec(), "cursor": {} };
+    let reply = server.command_in_time(CONFIG, command).await?;
+    Ok(counts(&reply, "_id"))
+}
+
+fn of_collection(namespace: &Namespace, sharded: &Sharded) -> Document {
+    let by_name = doc! { "ns": namespace.to_string() };
+    match &sharded.uuid {
+        Some(uuid) => doc! { "$or": [by_name, { "uuid": uuid.clone() }] },
+        None => by_name,
+    }
+}
+
+/// Returns the number of documents by shard, as each shard counts them: copies that moves of chunks have left are
+/// included. A shard without the collection is not listed.
+pub async fn documents_by_shard(
+    server: &Server,
+    namespace: &Namespace,
+) -> Result<BTreeMap<String, u64>, ServerError> {
+    let stage = doc! { "$collStats": { "count": {} } };
+    let command = doc! { "aggregate": namespace.collection(), "pipeline": [stage], "cursor": {} };
+    let reply = server
+        .command_in_time(namespace.database(), command)
+        .await?;
+    Ok(counts(&reply, "shard"))
+}
+
+/// Returns whether the balancer is on.
+pub async fn balancer_on(server: &Server) -> Result<Option<bool>, ServerError> {
+    let reply = server
+        .command_in_time("admin", doc! { "balancerStatus": 1 })
+        .await?;
+    Ok(reply.get_str("mode").ok().map(|mode| mode == "full"))
+}
+
+/// Returns how many chunks of these collections were ever moved, as far back as the cluster's log reaches.
+pub async fn moves(
+    server: &Server,
+    database: &str,
+    collections: &[String],
+) -> Result<Option<u64>, ServerError> {
+    let names: Vec<String> = collections
+        .iter()
+        .map(|collection| format!("{database}.{collection}"))
+        .collect();
+    let query = doc! { "what": "moveChunk.commit", "ns": { "$in": names } };
+    let command = doc! { "count": "changelog", "query": query };
+    let reply = server.command_in_time(CONFIG, command).await?;
+    Ok(reply.get("n").and_then(count))
+}
+
+/// Returns the field `count` of each document by its field `name`.
+fn counts(reply: &Document, name: &str) -> BTreeMap<String, u64> {
+    let pair = |entry: &Document| {
+        let name = entry.get_str(name).ok()?;
+        Some((name.to_string(), entry.get("count").and_then(count)?))
+    };
+    first_batch(reply).filter_map(pair).collect()
+}
+
+fn count(value: &Bson) -> Option<u64> {
+    let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
+    whole.and_then(|n| u64::try_from(n).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_shells_and_ours_are_the_same() {
+        let same = |a, b| is_same_key(&a, &b);
+        assert!(same(doc! { "a": 1 }, doc! { "a": 1.0 }));
+        assert!(same(doc! { "a": "hashed" }, doc! { "a": "hashed" }));
+        for other in [
+            doc! { "a": "hashed" },
+            doc! { "b": 1 },
+            doc! { "a": 1, "b": 1 },
+            doc! { "a": -1 },
+            doc! {},
+        ] {
+            assert!(!same(doc! { "a": 1 }, other.clone()), "{other}");
+        }
+    }
+
+    #[test]
+    fn hostile_replies_are_survived() {
+        let entries = vec![
+            Bson::from(doc! { "shard": "s1", "count": 5 }),
+            Bson::from(doc! { "shard": 7, "count": 5 }),
+            Bson::from(doc! { "shard": "s2", "count": -5 }),
+            Bson::from("x"),
+        ];
+        let reply = doc! { "cursor": { "firstBatch": entries } };
+        assert_eq!(counts(&reply, "shard"), BTreeMap::from([("s1".into(), 5)]));
+        assert!(counts(&doc! { "cursor": 1 }, "shard").is_empty());
+    }
+}
