@@ -9,6 +9,7 @@ use super::bench_common::{BenchTargetArgs, KeepArgs, SendArgs, VersusArgs};
 use super::bench_index::IndexArgs;
 use super::bench_own::{PrintArgs, RunArgs, SampleArgs};
 use super::bench_schema::SchemaArgs;
+use super::bench_shard::ShardArgs;
 use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
@@ -59,6 +60,7 @@ pub enum BenchVerb {
 #[command(after_help = "\
 Examples:
   seekscope bench ycsb --workload all --vs-config block_compressor=none,lz4,zlib
+  seekscope bench ycsb mongodb://mongos1/ --workload a --shard hashed --pre-split 64 --drop
   seekscope bench ycsb mongodb://db1/ -P workloads/workloada -p recordcount=1000000 --ycsb-output")]
 pub struct YcsbArgs {
     #[command(flatten)]
@@ -97,6 +99,8 @@ pub struct YcsbArgs {
     pub ycsb_output: bool,
     #[command(flatten)]
     pub keep: KeepArgs,
+    #[command(flatten)]
+    pub sharding: ShardArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -172,6 +176,8 @@ pub struct SysbenchArgs {
     pub versus: VersusArgs,
     #[command(flatten)]
     pub keep: KeepArgs,
+    #[command(flatten)]
+    pub sharding: ShardArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

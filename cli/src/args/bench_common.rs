@@ -24,8 +24,8 @@ pub struct BenchTargetArgs {
     /// refused. An empty collection, such as one that was sharded beforehand, is taken as it is
     #[arg(long, value_name = "NAME", default_value = "seekscope_bench")]
     pub database: String,
-    /// Drop the data at the end, and the database if nothing else is left in it; what was there before
-    /// or is sharded is emptied [default: keep it, so that further runs need no load]
+    /// Drop the data at the end, also after Ctrl-C, and the database if nothing else is left in it; what was
+    /// there before, or was sharded by others, is emptied [default: keep it, so that further runs need no load]
     #[arg(long, conflicts_with = "keep")]
     pub drop: bool,
     /// Keep the database at the end; of a local server, its data directory

@@ -6,21 +6,33 @@ use clap::{Args, ValueEnum};
 use seekscope_run::units::parse_duration;
 
 use super::bench_common::{BenchTargetArgs, ClientName, KeepArgs};
+use super::bench_shard::ShardArgs;
 use super::bench_values::parse_rate;
 
 /// Build indexes of several kinds on existing data, alone or beside other load
 ///
 /// Loads documents, waits until the server is quiet, then builds and drops each index in turn. A kind that
-/// the server refuses is shown with its reason. To see the reads and writes of the builds, run
-/// `seekscope trace record --pid PID` beside it.
+/// the server refuses is shown with its reason. With --shard or --vs, each server with data on this host has its
+/// reads traced while it builds alone (needs root), and the order of its file is read beforehand. To see the reads and
+/// writes of other builds, run `seekscope trace record --pid PID` beside it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope bench index --docs 1000000 --memory-mb 100 --repeats 5
-  seekscope bench index mongodb://db1/ --kinds int,text --foreground 500/s")]
+  seekscope bench index mongodb://db1/ --kinds int,text --foreground 500/s
+  seekscope bench index mongodb://mongos1/ --shard hashed --vs mongodb://db1/ --data sdu --kinds int --repeats 5")]
 pub struct IndexArgs {
     #[command(flatten)]
     pub target: BenchTargetArgs,
+    /// A second server: both get the same documents, and each index is built on both in turn (first, second, second,
+    /// first, …)
+    #[arg(
+        long,
+        value_name = "URI2",
+        requires = "uri",
+        conflicts_with = "foreground"
+    )]
+    pub vs: Option<String>,
     /// Documents
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub docs: u64,
@@ -55,6 +67,8 @@ pub struct IndexArgs {
     pub seed: u64,
     #[command(flatten)]
     pub keep: KeepArgs,
+    #[command(flatten)]
+    pub sharding: ShardArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

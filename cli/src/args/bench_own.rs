@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::bench_common::{ClientName, KeepArgs, WarmUpName, parse_warm_up};
+use super::bench_shard::ShardArgs;
 use super::bench_values::parse_clients;
 use super::{BenchTargetArgs, OutputArgs};
 
@@ -44,6 +45,8 @@ pub struct RunArgs {
     pub clients: Option<(u32, u32)>,
     #[command(flatten)]
     pub keep: KeepArgs,
+    #[command(flatten)]
+    pub sharding: ShardArgs,
 }
 
 /// Print a workload that comes with seekscope, or their names

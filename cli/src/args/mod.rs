@@ -5,6 +5,7 @@ mod bench_common;
 mod bench_index;
 mod bench_own;
 mod bench_schema;
+mod bench_shard;
 mod bench_values;
 mod collect;
 mod disk;
@@ -33,6 +34,7 @@ pub use bench_common::{BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusAr
 pub use bench_index::{IndexArgs, IndexDataName};
 pub use bench_own::{PrintArgs, RunArgs, SampleArgs};
 pub use bench_schema::{BUCKET_SAMPLES, SchemaArgs};
+pub use bench_shard::{ShardArgs, ShardName};
 #[cfg(test)]
 pub use bench_values::parse_slo;
 pub use bench_values::{ArrivalsName, Slo, StartAt};

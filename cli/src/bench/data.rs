@@ -5,17 +5,23 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use seekscope_client::EndReason;
+use seekscope_run::Limitation;
 use seekscope_run::units::format_count;
+use seekscope_server::Namespace;
 use seekscope_workload::ownership::DataSet;
-use seekscope_workload::{ExpectedData, VerificationOptions};
+use seekscope_workload::{ExpectedData, VerificationOptions, count_documents};
+use tokio::time::timeout;
 
 use super::owned::Owned;
 use super::stage::{Stage, StepDone};
 use super::target::Target;
-use crate::exit::Usage;
+use crate::args::BenchTargetArgs;
+use crate::exit::{Interrupted, Usage, message_of};
 
 /// Documents read back from each collection.
 const SAMPLES: u64 = 1000;
+/// Time for dropping data after a signal; a second one ends the wait.
+const DROP_LIMIT: Duration = Duration::from_secs(30);
 const BARRIER_POLL: Duration = Duration::from_millis(200);
 
 /// Prepares for a load: drops an earlier data set of that name, or empties its collections where they must
@@ -117,6 +123,53 @@ pub async fn drop_data(target: &Target, database: &str, name: &str) -> Result<()
     owned.drop_data_set(name).await
 }
 
+/// Drops the data set of each server if the command line says so: after work that went well, and after a signal.
+/// Returns the work's result.
+pub async fn drop_at_end(
+    stage: &mut Stage,
+    targets: &[Target],
+    args: &BenchTargetArgs,
+    name: &str,
+    worked: Result<()>,
+) -> Result<()> {
+    let is_interrupted = worked
+        .as_ref()
+        .is_err_and(|error| error.is::<Interrupted>());
+    if !args.drop || (worked.is_err() && !is_interrupted) {
+        return worked;
+    }
+    // The data of a private server go with it.
+    let foreign = targets
+        .iter()
+        .filter(|target| !target.facts.local || !is_interrupted);
+    for target in foreign {
+        let dropping = drop_data(target, &args.database, name);
+        if !is_interrupted {
+            stage.asking(dropping).await?;
+            continue;
+        }
+        let _step = stage.progress.step("dropping the data");
+        let dropped = timeout(DROP_LIMIT, dropping).await;
+        let why = match dropped {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => message_of(&error),
+            Err(_) => format!("it took longer than {} s", DROP_LIMIT.as_secs()),
+        };
+        let not_dropped = Limitation {
+            what: format!("the data in {} were not dropped", args.database),
+            why,
+            remedy: "the next load, or a run with --drop, drops them".into(),
+        };
+        // Nothing else says so if there is nothing to report yet.
+        stage.progress.say(format!(
+            "{}: {}; {}",
+            not_dropped.what, not_dropped.why, not_dropped.remedy
+        ));
+        stage.limit(not_dropped);
+    }
+    worked
+}
+
 /// Counts and reads back the documents that a step left, and puts the result into its record.
 pub async fn verify_step(
     stage: &mut Stage,
@@ -178,8 +231,19 @@ pub async fn await_documents(
     stage.asking(waiting).await
 }
 
-/// Returns the server's count of documents.
-pub async fn count(target: &Target, database: &str, collection: &str) -> Result<u64> {
+/// Returns the number of documents, by the server's own count. Through a router that may include copies which moves of
+/// chunks have left: if it is not the expected one, the documents are counted one by one.
+pub async fn count(
+    target: &Target,
+    database: &str,
+    collection: &str,
+    expected: u64,
+) -> Result<u64> {
     let owned = Owned::open(target, database).await?;
-    owned.count(collection).await
+    let counted = owned.count(collection).await?;
+    if counted == expected || target.routed().is_none() {
+        return Ok(counted);
+    }
+    let namespace = Namespace::new(database, collection)?;
+    Ok(count_documents(target.server()?, &namespace).await?)
 }

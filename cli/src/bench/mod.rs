@@ -18,6 +18,7 @@ mod schema;
 mod search;
 mod sending;
 mod setting;
+mod sharding;
 mod stage;
 mod step_progress;
 mod step_recorder;

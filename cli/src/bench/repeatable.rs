@@ -12,7 +12,7 @@ use super::rounds::Stretch;
 use super::stage::{Stage, StepDone};
 use super::target::Target;
 use super::{own, sysbench, ycsb};
-use crate::args::{BenchTargetArgs, RunArgs, SendArgs, SysbenchArgs, YcsbArgs};
+use crate::args::{BenchTargetArgs, RunArgs, SendArgs, ShardArgs, SysbenchArgs, YcsbArgs};
 use crate::exit::Usage;
 
 /// A workload that can be run again and again on the same data.
@@ -76,11 +76,16 @@ impl Repeatable {
 
     /// Refuses options that name the server or how often to run: these are not up to the workload.
     fn check(&self) -> Result<()> {
-        let (target, send): (&BenchTargetArgs, Option<&SendArgs>) = match self {
-            Self::Ycsb(args) => (&args.target, Some(&args.send)),
-            Self::Sysbench(args) => (&args.target, Some(&args.send)),
-            Self::Own(args) => (&args.target, None),
+        let (target, send, sharding): (&BenchTargetArgs, Option<&SendArgs>, &ShardArgs) = match self
+        {
+            Self::Ycsb(args) => (&args.target, Some(&args.send), &args.sharding),
+            Self::Sysbench(args) => (&args.target, Some(&args.send), &args.sharding),
+            Self::Own(args) => (&args.target, None, &args.sharding),
         };
+        if sharding.shard.is_some() {
+            let why = "--shard is for `bench`: shard the collection of a workload beforehand, empty; it is taken as it is";
+            return Err(Usage(why.into()).into());
+        }
         let has_local = !target.server_setting.is_empty() || target.cache.is_some();
         let many = send.is_some_and(|send| send.find_max || send.clients.is_some());
         if target.uri.is_some() || has_local || many {
@@ -211,6 +216,7 @@ mod tests {
             ("ycsb:a", "mongodb://db/"),
             ("ycsb:a,b", ""),
             ("ycsb:a", "--cache 1G"),
+            ("ycsb:a", "--shard hashed"),
             ("ycsb:a", "--find-max --slo p99=1ms"),
             ("sysbench", "--nonsense"),
             ("no/such/file.toml", ""),

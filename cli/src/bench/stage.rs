@@ -7,6 +7,7 @@
 //! stage.end(worked, &ending)
 //! ```
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +15,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload};
-use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, Limitation, RunDocument};
+use seekscope_run::{
+    Arrivals, BenchMeasurement, BenchStep, CounterSample, HostFacts, Limitation, RunDocument,
+};
 use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinSet;
 
 use super::abandonment::Abandonment;
 use super::client_choice::{Chosen, choose};
 use super::ending::server_gone;
+use super::sharding::{ShardCounters, ShardWatch};
 use super::step_progress::{bar, show};
 use super::step_recorder::StepRecorder;
 use super::step_summary::{self, Around};
@@ -192,9 +196,14 @@ impl Stage {
         }
         let before = async { Ok(Around::before(target, first, self.is_shared()).await) };
         let before = self.asking(before).await?;
-        let sampling = self.start_sampling(target)?;
+        let mut watch = self.watch_shards(target, &plans).await?;
+        let counters = watch.as_ref().map(ShardWatch::counters);
+        let sampling = self.start_sampling(target, counters)?;
         let (recorders, ended) = self.work(&chosen, &plans, recorders).await?;
         drop(sampling);
+        if let Some(watch) = &mut watch {
+            self.end_watch(watch, target).await;
+        }
         let after = self.after(target, first).await;
         for limitation in [&before, &after].map(|around| around.limitation.clone()) {
             limitation.into_iter().for_each(|told| self.limit(told));
@@ -215,14 +224,12 @@ impl Stage {
                 continue;
             };
             let around = (&before, &after);
-            all.push(Some(self.conclude(
-                target,
-                &chosen,
-                &at_once.plan,
-                recorder,
-                ended,
-                around,
-            )?));
+            let plan = &at_once.plan;
+            let done = self.conclude(target, &chosen, plan, recorder, ended, around)?;
+            if let Some(watch) = &watch {
+                self.note_shards(watch, done.index)?;
+            }
+            all.push(Some(done));
         }
         self.interruption.check()?;
         self.abandonment.check()?;
@@ -239,6 +246,36 @@ impl Stage {
             return Err(server_gone(&name, gone));
         }
         Ok(all)
+    }
+
+    /// Begins to observe the shards behind a router; `None` for other servers.
+    async fn watch_shards(&self, target: &Target, plans: &[AtOnce]) -> Result<Option<ShardWatch>> {
+        let all = plans.iter().flat_map(|at_once| &at_once.plan.collections);
+        let collections: BTreeSet<String> = all.cloned().collect();
+        let database = plans.first().map_or("", |at_once| &at_once.plan.database);
+        let watch = ShardWatch::begin(target, database, collections.into_iter().collect());
+        self.asking(async { Ok(watch.await) }).await
+    }
+
+    /// Looks at the shards a last time. Cut short by a signal, what was not seen is unknown.
+    pub async fn end_watch(&self, watch: &mut ShardWatch, target: &Target) {
+        let looking = async {
+            watch.end(target).await;
+            Ok(())
+        };
+        let _ = self.asking(looking).await;
+    }
+
+    /// Adds what the shards did to a step's record.
+    fn note_shards(&mut self, watch: &ShardWatch, index: usize) -> Result<()> {
+        let Some(step) = self.step_at(index) else {
+            return Ok(());
+        };
+        step.shards = Some(watch.of_step(step));
+        for limitation in watch.limitations(&step.name.clone()) {
+            self.limit(limitation);
+        }
+        self.session.save()
     }
 
     /// Observes the server at the end of a step and after the checkpoint that follows.
@@ -295,8 +332,12 @@ impl Stage {
         clients.is_some_and(|(_, count)| count > 1)
     }
 
-    /// Samples counters of server and host once a second until dropped.
-    fn start_sampling(&self, target: &Target) -> Result<JoinSet<()>> {
+    /// Samples counters of server and host once a second until dropped; those of shards are also kept in memory.
+    fn start_sampling(
+        &self,
+        target: &Target,
+        of_shards: Option<ShardCounters>,
+    ) -> Result<JoinSet<()>> {
         let device = self
             .session
             .document
@@ -306,9 +347,16 @@ impl Stage {
         let mut sampling = JoinSet::new();
         for mut sampler in target.samplers(device.as_deref()) {
             let mut writer = self.session.directory.counter_writer()?;
+            let of_shards = of_shards.clone();
             sampling.spawn(async move {
+                let each = |samples: &[CounterSample]| {
+                    if let Some(counters) = &of_shards {
+                        counters.note(samples);
+                    }
+                    writer.write(samples)
+                };
                 // A run directory that cannot be written is noticed by the step recorders.
-                let _ = sampler.every_second(|samples| writer.write(samples)).await;
+                let _ = sampler.every_second(each).await;
             });
         }
         Ok(sampling)

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use seekscope_report::bench::comparison::BenchComparison;
+use seekscope_report::bench::index_builds::{BuildComparison, compared};
 use seekscope_run::{
-    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, OperationResult,
-    Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
+    Arrivals, BenchIndexBuild, BenchMeasurement, BenchSharding, BenchStep, ClientKind, IndexedFile,
+    OperationResult, Saturation, SchemaExperiment, SchemaShape, Steady, StepShards, StorageFacts,
+    Verification,
 };
 use serde::Serialize;
 
@@ -29,6 +31,8 @@ pub struct BenchSummary<'a> {
     clients: Option<u32>,
     /// Run directories that a merged run was made of.
     merged_from: &'a [String],
+    /// How collections were sharded, and how their documents are spread; null without `--shard`.
+    sharding: Option<&'a BenchSharding>,
     /// Whether the clients kept to their schedules and acknowledged writes were found, in all steps except probes.
     valid: bool,
     client: Option<ClientKind>,
@@ -50,6 +54,10 @@ pub struct BenchSummary<'a> {
     /// The search for the highest rate.
     saturation: Option<&'a Saturation>,
     index_builds: &'a [BenchIndexBuild],
+    /// Index builds on two servers in turn (`--vs`), compared; empty for one server.
+    index_comparisons: Vec<BuildComparison>,
+    /// The files that index builds read, with `--shard` and `--vs`.
+    indexed_files: &'a [IndexedFile],
     /// One entry for each shape of a schema lab.
     shapes: &'a [SchemaShape],
     /// What the lab's published forerunners found, beside what the lab found.
@@ -140,6 +148,8 @@ struct StepSummary<'a> {
     verification: Option<&'a Verification>,
     /// Whether acknowledged writes were there afterwards; null if nothing was counted or read back.
     verified: Option<bool>,
+    /// What each shard did; null unless the server is a mongos.
+    shards: Option<&'a StepShards>,
 }
 
 /// Failures of one kind, with one message.
@@ -165,6 +175,7 @@ impl<'a> BenchSummary<'a> {
             client_number: measurement.client_number.map(|(number, _)| number),
             clients: measurement.client_number.map(|(_, count)| count),
             merged_from: &measurement.merged_from,
+            sharding: measurement.sharding.as_ref(),
             valid: measurement.steps.iter().all(is_valid),
             client: last.map(|step| step.client),
             operations: measurement.steps.iter().flat_map(operations).collect(),
@@ -177,6 +188,8 @@ impl<'a> BenchSummary<'a> {
             variants,
             saturation: measurement.saturation.as_ref(),
             index_builds: &measurement.index_builds,
+            index_comparisons: compared(measurement),
+            indexed_files: &measurement.indexed_files,
             shapes: &measurement.shapes,
             experiments: &measurement.experiments,
             recommendation: measurement.recommendation.as_deref(),
@@ -243,6 +256,7 @@ impl<'a> StepSummary<'a> {
             storage_after: step.storage_after.as_ref(),
             verification: step.verification.as_ref(),
             verified: step.verification.as_ref().and_then(Verification::verdict),
+            shards: step.shards.as_ref(),
         }
     }
 }

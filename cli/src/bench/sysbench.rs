@@ -8,7 +8,7 @@ use seekscope_client::{EndReason, Retries, Workload};
 use seekscope_run::{Arrivals, BenchMeasurement};
 use seekscope_workload::ExpectedData;
 use seekscope_workload::ownership::DataSet;
-use seekscope_workload::sysbench::data::collection_name;
+use seekscope_workload::sysbench::data::{collection_name, loaded};
 use seekscope_workload::sysbench::expected::{SysbenchExpected, expected};
 use seekscope_workload::sysbench::{
     Era, SysbenchIndexes, SysbenchLoad, SysbenchRun, SysbenchSettings,
@@ -18,6 +18,7 @@ use super::ending::Demands;
 use super::results::Show;
 use super::rounds::{Repeated, Rounds, Stretch};
 use super::sending::{Defaults, Sending};
+use super::sharding::{self, Expected, Sharding};
 use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
 use super::{data, variants};
@@ -58,6 +59,7 @@ pub async fn run(
             .collect(),
         database: args.target.database.clone(),
         client_number: args.send.clients,
+        sharding: bench.sharding.as_ref().map(Sharding::record),
         ..BenchMeasurement::default()
     };
     let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
@@ -121,6 +123,7 @@ struct Sysbench<'a> {
     args: &'a SysbenchArgs,
     settings: SysbenchSettings,
     sending: Sending,
+    sharding: Option<Sharding>,
     demands: Demands,
 }
 
@@ -133,6 +136,7 @@ impl<'a> Sysbench<'a> {
         };
         Ok(Self {
             sending: Sending::new(&args.send, defaults)?,
+            sharding: Sharding::new(&args.sharding, args.target.uri.as_deref())?,
             args,
             settings,
             demands: Demands {
@@ -146,25 +150,43 @@ impl<'a> Sysbench<'a> {
     async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let (target, versus) = (&self.args.target, &self.args.versus);
         let uri = target.uri.as_deref();
-        let mut targets = variants::open(stage, uri, target, Some(versus), environment).await?;
-        if self.args.phase.contains(&YcsbPhase::Load) {
-            for target in &targets {
-                self.load(stage, target, "load").await?;
+        let mut targets = variants::open(
+            stage,
+            uri,
+            target,
+            Some(versus),
+            self.sharding.as_ref(),
+            environment,
+        )
+        .await?;
+        let worked = self.phases(stage, &mut targets).await;
+        let (sharding, target) = (self.sharding.as_ref(), &self.args.target);
+        sharding::end(sharding, stage, &targets, target, WORKLOAD, worked).await?;
+        variants::close(stage, targets, target.keep).await
+    }
+
+    /// Loads and runs.
+    async fn phases(&mut self, stage: &mut Stage, targets: &mut [Target]) -> Result<()> {
+        let (target, versus) = (&self.args.target, &self.args.versus);
+        let loads = self.args.phase.contains(&YcsbPhase::Load);
+        for target in &*targets {
+            match loads {
+                true => self.load(stage, target, "load").await?,
+                false => self.check_loaded(stage, target).await?,
             }
         }
         if self.args.phase.contains(&YcsbPhase::Run) {
             let rounds = Rounds::new("run", target, &self.args.send, versus, self.duration());
-            let missed = rounds.run(stage, &mut targets, self).await?;
+            let missed = rounds.run(stage, targets, self).await?;
             self.demands.missed.extend(missed);
         }
-        if self.args.target.drop {
-            for target in &targets {
-                let database = &self.args.target.database;
-                let dropping = data::drop_data(target, database, WORKLOAD);
-                stage.asking(dropping).await?;
-            }
-        }
-        variants::close(stage, targets, self.args.target.keep).await
+        Ok(())
+    }
+
+    /// Refuses data of an earlier load that are not sharded as asked for.
+    async fn check_loaded(&self, stage: &mut Stage, target: &Target) -> Result<()> {
+        let (database, sharding) = (&self.args.target.database, self.sharding.as_ref());
+        sharding::check_loaded(sharding, stage, target, database, &self.collections()).await
     }
 
     fn duration(&self) -> Option<Duration> {
@@ -180,9 +202,8 @@ impl<'a> Sysbench<'a> {
     async fn load(&mut self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
         let database = self.args.target.database.clone();
         let wanted = self.data_set();
-        stage
-            .asking(data::begin_load(target, &database, &wanted, 1))
-            .await?;
+        let (sharding, loaded) = (self.sharding.as_ref(), loaded(&self.settings));
+        sharding::begin_load(sharding, stage, target, &database, &wanted, 1, &loaded).await?;
         let batches =
             self.settings.loaded().div_ceil(self.settings.batch) * self.settings.collections;
         let indexes = Arc::new(SysbenchIndexes::new(&self.settings));
@@ -211,6 +232,17 @@ impl<'a> Sysbench<'a> {
         }
         if let Some(done) = last {
             self.verify(stage, target, &done, None).await?;
+            let documents = Some(u64::from(self.settings.loaded()));
+            let expected = self.collections().into_iter().map(|collection| Expected {
+                collection,
+                documents,
+            });
+            let (expected, in_doubt) = (expected.collect::<Vec<_>>(), done.ended.in_doubt);
+            let sharding = self.sharding.as_ref();
+            sharding::verify_spread(
+                sharding, stage, target, &database, name, &expected, in_doubt,
+            )
+            .await?;
         }
         data::end_load(target, &database, WORKLOAD).await
     }

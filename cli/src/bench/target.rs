@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use mongodb::bson::doc;
 use seekscope_cassandra::CqlTarget;
-use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
+use seekscope_run::{CacheState, DeviceFacts, Limitation, MemberState, StorageFacts, TargetFacts};
 use seekscope_server::examination::Routed;
 use seekscope_server::sampling::Sampler;
 use seekscope_server::tcp_listener::local_address;
@@ -121,6 +121,31 @@ impl Target {
             Peer::Cassandra(_) => {
                 Err(Usage("Cassandra can be asked for `bench ycsb` only".into()).into())
             }
+        }
+    }
+
+    /// Returns the members that do the work, if the server is a router.
+    pub fn routed(&self) -> Option<&Routed> {
+        self.routed.as_ref()
+    }
+
+    /// Returns the names of the shards behind it; none if it is no router.
+    pub fn shard_names(&self) -> Vec<String> {
+        let shards = self.routed.iter().flat_map(|routed| &routed.shards);
+        shards.map(|shard| shard.name.clone()).collect()
+    }
+
+    /// Returns what it is, in words.
+    pub async fn described(&self) -> String {
+        let Peer::MongoDb(server) = &self.peer else {
+            return "Cassandra".into();
+        };
+        let hello = server.hello().await.unwrap_or_default();
+        match (hello.state, hello.set) {
+            (MemberState::Router, _) => "a mongos".into(),
+            (MemberState::Standalone, _) => "a mongod on its own".into(),
+            (_, Some(set)) => format!("a member of the replica set {set}"),
+            (_, None) => "a server that does not say that it is a mongos".into(),
         }
     }
 

@@ -4,24 +4,32 @@ use anyhow::Result;
 use seekscope_run::BenchMeasurement;
 use seekscope_server::redact_uri;
 
+use super::sharding::Sharding;
 use super::stage::Stage;
 use super::target::Target;
 use crate::args::{BenchTargetArgs, VersusArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
 
-/// Opens the servers that the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`].
+/// Opens the servers that the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`]. With
+/// `sharding`, servers of which none is a router are refused.
 pub async fn open(
     stage: &mut Stage,
     uri: Option<&str>,
     args: &BenchTargetArgs,
     versus: Option<&VersusArgs>,
+    sharding: Option<&Sharding>,
     environment: &Environment,
 ) -> Result<Vec<Target>> {
     let interruption = stage.interruption.clone();
-    let targets = interruption
-        .or(targets(stage, uri, args, versus, environment))
-        .await?;
+    let opening = async {
+        let targets = targets(stage, uri, args, versus, environment).await?;
+        if let Some(sharding) = sharding {
+            sharding.ensure_router(&targets).await?;
+        }
+        Ok(targets)
+    };
+    let targets = interruption.or(opening).await?;
     for target in &targets {
         stage.note_target(target)?;
     }

@@ -132,6 +132,8 @@ fn merge_one(
         server_write_bytes: most(|s| s.server_write_bytes),
         storage_after: last.and_then(|(_, step)| step.storage_after.clone()),
         verification: verification(parts),
+        // Counted by the shards themselves, for all clients together.
+        shards: last.and_then(|(_, step)| step.shards.clone()),
         ..first
     }
 }

@@ -59,6 +59,7 @@ mod router;
 mod running;
 #[path = "../integration_tests/schemas.rs"]
 mod schemas;
+mod sharding;
 #[path = "../integration_tests/support.rs"]
 #[allow(dead_code, reason = "the other suite uses the rest")]
 mod support;

@@ -1,7 +1,7 @@
 //! Renders a benchmark as one HTML file.
 
 use super::variants::{self, Variants};
-use super::{BenchReportInput, charts, heat, labs, sentences, tables};
+use super::{BenchReportInput, charts, heat, index_builds, labs, sentences, shards, tables};
 use crate::html::charts::{BarChart, LineChart};
 use crate::html::points::Blobs;
 use crate::page::html::report_with;
@@ -27,7 +27,7 @@ pub fn html(input: &BenchReportInput<'_>) -> String {
         Variants::of(input).map_or_else(Section::default, variants_section),
         numbers(input),
         saturation(input),
-        index_builds(input),
+        builds(input),
         schema(input),
         steps(input, &mut blobs),
         settings(input),
@@ -81,6 +81,9 @@ fn numbers(input: &BenchReportInput<'_>) -> Section {
         headed("How it was driven", tables::conditions(all)),
         headed("What it cost", tables::costs(all)),
         headed("What the data take", tables::storage(all)),
+        headed("Documents by shard", shards::spread(input)),
+        headed("What each shard did", shards::figures(all)),
+        router(input),
         headed("Failures", tables::failures(all)),
     ]);
     Section::new("numbers", "Operations", blocks).with_lead(
@@ -88,6 +91,11 @@ fn numbers(input: &BenchReportInput<'_>) -> Section {
          stand where enough operations speak of them. ± is the 95 % interval of the rate (batch means: seconds \
          depend on one another).",
     )
+}
+
+fn router(input: &BenchReportInput<'_>) -> Option<Block> {
+    let said = Block::sentences(shards::router(input));
+    (!said.is_empty()).then(|| Block::Part("What the router adds".into(), said))
 }
 
 fn variants_section(variants: Variants) -> Section {
@@ -134,8 +142,19 @@ fn saturation(input: &BenchReportInput<'_>) -> Section {
     Section::new("saturation", "Load and latency", blocks)
 }
 
-fn index_builds(input: &BenchReportInput<'_>) -> Section {
-    let blocks = Block::tables([labs::index_builds(input), labs::index_build_costs(input)]);
+fn builds(input: &BenchReportInput<'_>) -> Section {
+    const IN_ORDER: &str = "\"In order\" is the share of steps that lead at most 128 KiB forward: from one leaf to the \
+                            next as a scan reads them, or from one read to the next.";
+    let mut blocks = Block::sentences(index_builds::sentences(input));
+    blocks.extend(Block::tables([
+        index_builds::times(input),
+        index_builds::costs(input),
+    ]));
+    let looked_at = [index_builds::files(input), index_builds::reads(input)];
+    if looked_at.iter().any(Option::is_some) {
+        blocks.push(Block::Sentence(IN_ORDER.into()));
+        blocks.extend(Block::tables(looked_at));
+    }
     Section::new("index-builds", "Index builds", blocks)
         .with_lead("p99 is of the other load's response before, during and after each build.")
 }

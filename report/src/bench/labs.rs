@@ -1,7 +1,7 @@
-//! Shows index builds and schema labs as tables.
+//! Shows schema labs as tables.
 
+use seekscope_run::SchemaShape;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{BenchIndexBuild, SchemaShape};
 use seekscope_stats::median;
 
 use super::BenchReportInput;
@@ -9,84 +9,6 @@ use crate::numbers::{format_rate, format_times, whole};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
-
-/// Returns how long each build took, and its outcome.
-pub(super) fn index_builds(input: &BenchReportInput<'_>) -> Option<Table> {
-    let mut table = Table::new(
-        1,
-        &[
-            "index build",
-            "documents",
-            "time",
-            "keys/s",
-            "index size",
-            "verified",
-        ],
-    );
-    for build in &input.measurement()?.index_builds {
-        if let Some(why) = &build.failure {
-            table.group(format!("{}: {why}", build_name(build)));
-            continue;
-        }
-        let verified = build
-            .verified
-            .map(|v| if v { "yes" } else { "NO" }.to_string());
-        table.row([
-            build_name(build).into(),
-            format_count(build.documents).into(),
-            format_ns(build.elapsed_ns).into(),
-            format_rate(build.keys_per_s).into(),
-            Cell::or(build.index_bytes.map(format_bytes), NOTHING),
-            Cell::or(verified, NOTHING),
-        ]);
-    }
-    table.or_nothing()
-}
-
-/// Returns each build's use of server and disk, and its effect on the other load.
-pub(super) fn index_build_costs(input: &BenchReportInput<'_>) -> Option<Table> {
-    let mut table = Table::new(
-        1,
-        &[
-            "while building",
-            "memory",
-            "temp files",
-            "read",
-            "written",
-            "p99 before",
-            "p99 during",
-            "p99 after",
-        ],
-    );
-    let builds = &input.measurement()?.index_builds;
-    for build in builds.iter().filter(|build| build.failure.is_none()) {
-        let bytes = |value: Option<u64>| Cell::or(value.map(format_bytes), NOTHING);
-        let p99 = |index: usize| {
-            Cell::or(
-                build.foreground_p99_ns.map(|all| format_ns(all[index])),
-                NOTHING,
-            )
-        };
-        table.row([
-            build_name(build).into(),
-            bytes(build.server_rss_bytes),
-            bytes(build.temp_bytes),
-            bytes(build.read_bytes),
-            bytes(build.write_bytes),
-            p99(0),
-            p99(1),
-            p99(2),
-        ]);
-    }
-    table.or_nothing()
-}
-
-fn build_name(build: &BenchIndexBuild) -> String {
-    match build.repetition {
-        0 | 1 => format!("{} {}", build.kind, build.keys),
-        n => format!("{} {} #{n}", build.kind, build.keys),
-    }
-}
 
 /// Returns a name like `one document per sample, {"metric":1}, pre-allocated`.
 pub(super) fn shape_name(shape: &SchemaShape) -> String {

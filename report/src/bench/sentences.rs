@@ -6,6 +6,7 @@ use seekscope_run::{
     RunDocument, Saturation, Verification,
 };
 
+use super::shards;
 use crate::numbers::{format_rate, format_share};
 
 const PROBE: &str = "probe";
@@ -168,6 +169,8 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
         ));
     }
     said.extend(step.verification.as_ref().map(verification));
+    let shards = step.shards.as_ref();
+    said.extend(shards.map(|shards| shards::balancer(shards, "the step")));
     said
 }
 

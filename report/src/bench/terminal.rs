@@ -2,7 +2,7 @@
 //! then the numbers of each step.
 
 use super::variants::Variants;
-use super::{BenchReportInput, labs, sentences, tables};
+use super::{BenchReportInput, index_builds, labs, sentences, shards, tables};
 use crate::page::{Block, terminal};
 
 /// Most steps for which each is described.
@@ -20,20 +20,26 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
         blocks.extend(Block::sentences(variants.sentences));
         blocks.extend(variants.table.map(Block::Table));
     }
+    blocks.extend(Block::sentences(index_builds::sentences(input)));
     blocks.extend(Block::tables([
         tables::operations(steps),
         tables::conditions(steps),
         tables::costs(steps),
         tables::storage(steps),
+        shards::spread(input),
+        shards::figures(steps),
         tables::failures(steps),
         tables::saturation(input),
-        labs::index_builds(input),
-        labs::index_build_costs(input),
+        index_builds::times(input),
+        index_builds::costs(input),
+        index_builds::files(input),
+        index_builds::reads(input),
         labs::shapes(input),
         labs::shape_storage(input),
         labs::growth(input),
         labs::experiments(input),
     ]));
+    blocks.extend(Block::sentences(shards::router(input)));
     blocks.extend(Block::sentences(said(input)));
     terminal::text(document, &blocks, width)
 }

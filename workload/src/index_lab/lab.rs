@@ -114,19 +114,8 @@ impl IndexLab {
         PointOperations::new(collection, self.documents.clone(), self.count, seed)
     }
 
-    /// Builds an index, checks it and drops it again. A refusal by the server is a result with a reason; a
-    /// server that is gone is an error.
-    pub async fn build(
-        &self,
-        kind: &IndexKind,
-        repetition: u32,
-        progress: &(dyn Fn(BuildProgress) + Send + Sync),
-    ) -> Result<Concluded, WorkloadError> {
-        let built = self.create(kind, progress).await?;
-        self.conclude(kind, repetition, built).await
-    }
-
-    /// Builds an index, while other load may continue.
+    /// Builds an index, while other load may continue. A refusal by the server is a result with a reason; a server that
+    /// is gone is an error.
     pub async fn create(
         &self,
         kind: &IndexKind,

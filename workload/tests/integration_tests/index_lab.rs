@@ -38,7 +38,8 @@ async fn every_kind_is_built_and_verified_or_recorded_with_the_server_s_reason()
     assert_eq!(quiet, None, "the server becomes quiet");
     for kind in kinds(&documents) {
         for repetition in 1..=2 {
-            let concluded = lab.build(kind, repetition, &|_| ()).await.unwrap();
+            let built = lab.create(kind, &|_| ()).await.unwrap();
+            let concluded = lab.conclude(kind, repetition, built).await.unwrap();
             assert_eq!(concluded.limitation, None);
             let build = concluded.build;
             assert_eq!(

@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::BenchMeasurement;
+use seekscope_workload::ExpectedData;
 use seekscope_workload::own::builtin::builtin;
-use seekscope_workload::own::plan::{PhasePlan, RolePlan, Slice};
-use seekscope_workload::own::{Plan, PlanOptions, Source};
+use seekscope_workload::own::plan::{CollectionPlan, PhasePlan, RolePlan, Slice};
+use seekscope_workload::own::{ExpectedCollection, Plan, PlanOptions, Source};
 use seekscope_workload::ownership::DataSet;
 
 use super::ending::Demands;
 use super::results::Show;
 use super::rounds::Stretch;
+use super::sharding::{self, Expected, Sharding};
 use super::stage::{Stage, StepDone};
 use super::target::Target;
 use super::{data, variants};
@@ -34,9 +36,19 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Runs the command.
 pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
     let (plan, text) = plan_of(args)?;
-    let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan, &text))?;
+    let sharding = Sharding::new(&args.sharding, args.target.uri.as_deref())?;
+    let measurement = BenchMeasurement {
+        sharding: sharding.as_ref().map(Sharding::record),
+        ..measurement(args, &plan, &text)
+    };
+    let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
     stage.session.document.seed = Some(plan.seed);
-    let worked = work(&mut stage, args, &plan, environment).await;
+    let bench = Bench {
+        args,
+        plan: &plan,
+        sharding: sharding.as_ref(),
+    };
+    let worked = bench.work(&mut stage, environment).await;
     let demands = Demands {
         allow_errors: args.allow_errors,
         ..Demands::default()
@@ -174,16 +186,31 @@ fn measurement(args: &RunArgs, plan: &Plan, text: &str) -> BenchMeasurement {
     }
 }
 
-async fn work(
-    stage: &mut Stage,
-    args: &RunArgs,
-    plan: &Plan,
-    environment: &Environment,
-) -> Result<()> {
-    let uri = args.target.uri.as_deref();
-    let mut targets = variants::open(stage, uri, &args.target, None, environment).await?;
-    let database = &args.target.database;
-    if let Some(target) = targets.first_mut() {
+/// The running command.
+struct Bench<'a> {
+    args: &'a RunArgs,
+    plan: &'a Plan,
+    sharding: Option<&'a Sharding>,
+}
+
+impl Bench<'_> {
+    async fn work(&self, stage: &mut Stage, environment: &Environment) -> Result<()> {
+        let target = &self.args.target;
+        let uri = target.uri.as_deref();
+        let mut targets =
+            variants::open(stage, uri, target, None, self.sharding, environment).await?;
+        let worked = match targets.first_mut() {
+            Some(target) => self.run(stage, target).await,
+            None => Ok(()),
+        };
+        let (sharding, name) = (self.sharding, &self.plan.name);
+        sharding::end(sharding, stage, &targets, target, name, worked).await?;
+        variants::close(stage, targets, target.keep).await
+    }
+
+    /// Loads and runs.
+    async fn run(&self, stage: &mut Stage, target: &mut Target) -> Result<()> {
+        let (args, plan, database) = (self.args, self.plan, &self.args.target.database);
         if args.target.cold
             && let Some(limitation) = target.make_cold().await?
         {
@@ -191,8 +218,11 @@ async fn work(
         }
         let clients = args.clients.map_or(1, |(_, count)| count);
         let wanted = data_set(plan);
-        let beginning = data::begin_load(target, database, &wanted, clients);
-        stage.asking(beginning).await?;
+        let (sharding, collections) = (self.sharding, plan.collections.iter());
+        let loaded: Vec<_> = collections.map(CollectionPlan::loaded).collect();
+        let beginning =
+            sharding::begin_load(sharding, stage, target, database, &wanted, clients, &loaded);
+        beginning.await?;
         let phases = Phases {
             args,
             plan,
@@ -201,14 +231,23 @@ async fn work(
             prefix: "",
             watch: None,
         };
-        phases.run(stage).await?;
+        let last = phases.run(stage).await?;
         data::end_load(target, database, &wanted.name).await?;
-        if args.target.drop {
-            let dropping = data::drop_data(target, database, &wanted.name);
-            stage.asking(dropping).await?;
-        }
+        let in_doubt = stage.measurement().steps.iter();
+        let in_doubt = in_doubt.filter_map(|step| step.verification.as_ref());
+        let in_doubt = in_doubt.map(|verification| verification.in_doubt).sum();
+        let expected = plan.collections.iter().map(|collection| Expected {
+            collection: collection.name.clone(),
+            documents: ExpectedCollection::new(collection).expected_count(),
+        });
+        let expected: Vec<Expected> = expected.collect();
+        let after = last.last().and_then(|done| stage.step_at(done.index));
+        let after = after.map_or_else(String::new, |step| step.name.clone());
+        sharding::verify_spread(
+            sharding, stage, target, database, &after, &expected, in_doubt,
+        )
+        .await
     }
-    variants::close(stage, targets, args.target.keep).await
 }
 
 fn data_set(plan: &Plan) -> DataSet {

@@ -14,17 +14,18 @@ use seekscope_run::{BenchMeasurement, Limitation};
 use seekscope_workload::ExpectedData;
 use seekscope_workload::ownership::DataSet;
 use seekscope_workload::ycsb::expected::YcsbExpected;
-use seekscope_workload::ycsb::{ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSettings};
+use seekscope_workload::ycsb::{ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSettings, rows};
 
 use self::expected::AfterGaps;
 use self::plan::{Letter, Part, Plan};
 use super::ending::Demands;
 use super::results::Show;
 use super::rounds::{Repeated, Rounds, Stretch};
+use super::sharding::{self, Expected, Sharding};
 use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
 use super::{data, variants};
-use crate::args::YcsbArgs;
+use crate::args::{YcsbArgs, YcsbPhase};
 use crate::environment::Environment;
 use crate::exit::Usage;
 
@@ -142,6 +143,7 @@ fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
         settings,
         database: args.target.database.clone(),
         client_number: args.send.clients,
+        sharding: plan.sharding.as_ref().map(Sharding::record),
         ..BenchMeasurement::default()
     }
 }
@@ -168,12 +170,36 @@ impl<'a> Ycsb<'a> {
 
     async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let (uri, target, versus) = (self.plan.uri.clone(), &self.args.target, &self.args.versus);
-        let mut targets =
-            variants::open(stage, uri.as_deref(), target, Some(versus), environment).await?;
+        let sharding = self.plan.sharding.as_ref();
+        let mut targets = variants::open(
+            stage,
+            uri.as_deref(),
+            target,
+            Some(versus),
+            sharding,
+            environment,
+        )
+        .await?;
+        let worked = self.parts(stage, &mut targets).await;
+        let (sharding, target) = (self.plan.sharding.as_ref(), &self.args.target);
+        sharding::end(sharding, stage, &targets, target, DATA_SET, worked).await?;
+        variants::close(stage, targets, target.keep).await
+    }
+
+    /// Loads and runs.
+    async fn parts(&mut self, stage: &mut Stage, targets: &mut [Target]) -> Result<()> {
+        let (target, versus) = (&self.args.target, &self.args.versus);
+        if !self.args.phase.contains(&YcsbPhase::Load) {
+            let (database, tables) = (&target.database, [self.plan.data.table.clone()]);
+            let sharding = self.plan.sharding.as_ref();
+            for target in &*targets {
+                sharding::check_loaded(sharding, stage, target, database, &tables).await?;
+            }
+        }
         for part in self.plan.parts.clone() {
             match part {
                 Part::Load(name) => {
-                    for target in &targets {
+                    for target in &*targets {
                         self.load(stage, target, name).await?;
                     }
                 }
@@ -184,19 +210,12 @@ impl<'a> Ycsb<'a> {
                         ycsb: self,
                         letter: *letter,
                     };
-                    let missed = rounds.run(stage, &mut targets, &mut repeated).await?;
+                    let missed = rounds.run(stage, targets, &mut repeated).await?;
                     self.demands.missed.extend(missed);
                 }
             }
         }
-        if self.args.target.drop {
-            for target in &targets {
-                let database = &self.args.target.database;
-                let dropping = data::drop_data(target, database, DATA_SET);
-                stage.asking(dropping).await?;
-            }
-        }
-        variants::close(stage, targets, self.args.target.keep).await
+        Ok(())
     }
 
     async fn load(&mut self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
@@ -208,9 +227,12 @@ impl<'a> Ycsb<'a> {
         let database = self.args.target.database.clone();
         let clients = u32::try_from(slice.count).unwrap_or(1);
         let wanted = data_set(&settings);
-        stage
-            .asking(data::begin_load(target, &database, &wanted, clients))
-            .await?;
+        let sharding = self.plan.sharding.as_ref();
+        let loaded = [rows::loaded(&settings)];
+        let beginning = sharding::begin_load(
+            sharding, stage, target, &database, &wanted, clients, &loaded,
+        );
+        beginning.await?;
         let load = YcsbLoad::new(&settings);
         let retries = Retries {
             count: settings.insert_retries,
@@ -252,7 +274,15 @@ impl<'a> Ycsb<'a> {
             )
             .await?;
         }
-        Ok(())
+        let loaded = [Expected {
+            collection: settings.table.clone(),
+            documents: Some(match clients {
+                1 => settings.load_count,
+                _ => settings.record_count,
+            }),
+        }];
+        let sharding = self.plan.sharding.as_ref();
+        sharding::verify_spread(sharding, stage, target, &database, name, &loaded, in_doubt).await
     }
 
     /// Runs and verifies one stretch of a workload.
@@ -275,7 +305,12 @@ impl<'a> Ycsb<'a> {
             }
         }
         let counted_before = stage
-            .asking(data::count(target, &database, &settings.table))
+            .asking(data::count(
+                target,
+                &database,
+                &settings.table,
+                settings.first_insert,
+            ))
             .await?;
         // The values of the corrected edition's documents are derived from its seed.
         if let (Some(seed), Edition::Ycsb) = (stretch.seed, settings.edition) {

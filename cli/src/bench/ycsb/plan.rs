@@ -8,11 +8,13 @@ use anyhow::{Context, Result};
 use seekscope_run::Limitation;
 use seekscope_server::Namespace;
 use seekscope_workload::ownership::is_reserved;
+use seekscope_workload::sharding::KeyField;
 use seekscope_workload::ycsb::settings::histogram_file;
 use seekscope_workload::ycsb::{Edition, Properties, YcsbSettings, known, workload};
 
 use crate::args::{EditionName, KeyHashName, WorkloadName, YcsbArgs, YcsbPhase};
 use crate::bench::sending::{Defaults, Sending};
+use crate::bench::sharding::Sharding;
 use crate::exit::Usage;
 
 const RECORDS: u64 = 100_000;
@@ -49,6 +51,8 @@ pub struct Plan {
     pub operations: Option<u64>,
     pub duration: Option<Duration>,
     pub sending: Sending,
+    /// How the collection is to be sharded, if it is.
+    pub sharding: Option<Sharding>,
     pub limitations: Vec<Limitation>,
 }
 
@@ -85,20 +89,41 @@ impl Plan {
             .operation_count
             .filter(|_| args.send.duration.is_none());
         let duration = args.send.duration.or(first.settings.max_execution);
+        let uri = args.target.uri.clone();
+        let uri = uri.or_else(|| given.get("mongodb.url").map(String::from));
+        let sharding = Sharding::new(&args.sharding, uri.as_deref())?;
+        if let Some(sharding) = &sharding {
+            check_key(sharding.key(), &all)?;
+        }
         Ok(Self {
             data: first.settings.clone(),
             parts: parts(args, all),
             edition,
-            uri: args
-                .target
-                .uri
-                .clone()
-                .or_else(|| given.get("mongodb.url").map(String::from)),
+            uri,
+            sharding,
             duration: duration.or(operations.is_none().then_some(DURATION)),
             operations,
             sending: Sending::new(&args.send, defaults)?,
             limitations: limitations(args, &given),
         })
+    }
+}
+
+/// Refuses a shard key that operations change: servers do not let them.
+fn check_key(key: &KeyField, letters: &[Letter]) -> Result<()> {
+    let changes = |letter: &&Letter| {
+        let [_, update, _, _, read_modify_write] = letter.settings.proportions;
+        let fields = &letter.settings.field_names;
+        update + read_modify_write > 0.0 && fields.iter().any(|field| field == key.root())
+    };
+    match letters.iter().find(changes) {
+        None => Ok(()),
+        Some(letter) => Err(Usage(format!(
+            "--shard-key {key}: workload {} updates this field, which servers do not allow for a shard key; leave \
+             the option out to shard by _id",
+            letter.name
+        ))
+        .into()),
     }
 }
 

@@ -1,0 +1,395 @@
+//! `seekscope bench index`: index builds on existing data, alone or beside other load, on one server or on two in turn.
+
+mod beside;
+mod members;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_run::units::{format_count, format_ns};
+use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
+use seekscope_server::Namespace;
+use seekscope_workload::index_lab::{
+    BigIndexDocuments, BuildProgress, Concluded, IndexKind, IndexLab, IndexedDocuments,
+    MemoryLimit, kinds,
+};
+use seekscope_workload::sharding::LoadedCollection;
+use seekscope_workload::{DataSet, Documents, Sdu, SduOptions, quiesce};
+
+use self::members::{BuildTrace, Members, untraced};
+use crate::args::{IndexArgs, IndexDataName, VersusArgs};
+use crate::bench::ending::Demands;
+use crate::bench::results::Show;
+use crate::bench::sharding::{Expected, ShardWatch, Sharding};
+use crate::bench::stage::Stage;
+use crate::bench::target::Target;
+use crate::bench::{data, sharding, variants};
+use crate::environment::Environment;
+use crate::exit::Usage;
+use crate::progress::Step;
+
+/// Name of the data set's entry in the database.
+const DATA_SET: &str = "index lab";
+const COLLECTION: &str = "index_lab";
+/// How long a server may take to become quiet before a build.
+const QUIET_LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs the command.
+pub async fn run(
+    args: &IndexArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let documents = match args.data {
+        IndexDataName::Genny => IndexedDocuments::BigIndex(BigIndexDocuments { seed: args.seed }),
+        IndexDataName::Sdu => IndexedDocuments::Sdu(Box::new(Sdu::new(SduOptions {
+            seed: args.seed,
+            ..SduOptions::default()
+        }))),
+    };
+    let bench = Bench {
+        kinds: chosen_kinds(&documents, &args.kinds)?,
+        sharding: Sharding::new(&args.sharding, args.target.uri.as_deref())?,
+        args,
+        documents,
+    };
+    let mut stage = Stage::begin(&args.keep, arguments, bench.measurement())?;
+    stage.session.document.seed = Some(args.seed);
+    let worked = bench.work(&mut stage, environment).await;
+    stage.end(worked, &Demands::default(), &args.keep.output, Show::Tables)
+}
+
+fn chosen_kinds(documents: &IndexedDocuments, names: &[String]) -> Result<Vec<&'static IndexKind>> {
+    let all = kinds(documents);
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        all.iter().find(|kind| kind.name == name).ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(|kind| kind.name).collect();
+            Usage(format!(
+                "--kinds {name}: {} has {}",
+                documents.name(),
+                known.join(", ")
+            ))
+            .into()
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The running command.
+struct Bench<'a> {
+    args: &'a IndexArgs,
+    documents: IndexedDocuments,
+    kinds: Vec<&'static IndexKind>,
+    sharding: Option<Sharding>,
+}
+
+/// A server with the documents.
+struct Side<'a> {
+    target: &'a Target,
+    lab: IndexLab,
+    /// What is looked at while it builds.
+    members: Members,
+}
+
+impl Bench<'_> {
+    fn measurement(&self) -> BenchMeasurement {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name).collect();
+        let mut settings = BTreeMap::from([
+            ("documents".to_string(), self.args.docs.to_string()),
+            ("data".into(), self.documents.name().into()),
+            ("kinds".into(), names.join(",")),
+            ("repeats".into(), self.args.repeats.to_string()),
+        ]);
+        if let Some(megabytes) = self.args.memory_mb {
+            settings.insert("memory_mb".into(), megabytes.to_string());
+        }
+        if let Some(per_s) = self.args.foreground {
+            settings.insert("foreground per_s".into(), per_s.to_string());
+        }
+        BenchMeasurement {
+            workload: "index-build".into(),
+            edition: self.documents.name().into(),
+            settings,
+            database: self.args.target.database.clone(),
+            sharding: self.sharding.as_ref().map(Sharding::record),
+            ..BenchMeasurement::default()
+        }
+    }
+
+    async fn work(&self, stage: &mut Stage, environment: &Environment) -> Result<()> {
+        let args = &self.args.target;
+        let versus = VersusArgs {
+            vs: self.args.vs.clone(),
+            vs_config: None,
+            pairs: self.args.repeats,
+        };
+        let targets = variants::open(
+            stage,
+            args.uri.as_deref(),
+            args,
+            Some(&versus),
+            self.sharding.as_ref(),
+            environment,
+        )
+        .await?;
+        let worked = self.measure(stage, &targets).await;
+        let sharding = self.sharding.as_ref();
+        sharding::end(sharding, stage, &targets, args, DATA_SET, worked).await?;
+        variants::close(stage, targets, args.keep).await
+    }
+
+    /// Loads, and builds the indexes.
+    async fn measure(&self, stage: &mut Stage, targets: &[Target]) -> Result<()> {
+        let mut limits = Vec::new();
+        let built = self.build_on(stage, targets, &mut limits).await;
+        // Also after an interruption: this is the servers' own setting.
+        for limit in limits {
+            if let Err(error) = limit.restore().await {
+                stage.limit(Limitation {
+                    what: "the server's limit of memory for index builds was not restored".into(),
+                    why: error.to_string(),
+                    remedy: "set maxIndexBuildMemoryUsageMegabytes yourself".into(),
+                });
+            }
+        }
+        built
+    }
+
+    async fn build_on(
+        &self,
+        stage: &mut Stage,
+        targets: &[Target],
+        limits: &mut Vec<MemoryLimit>,
+    ) -> Result<()> {
+        let interruption = stage.interruption.clone();
+        let mut sides = Vec::new();
+        for target in targets {
+            let lab = interruption.or(self.prepare(stage, target)).await?;
+            let members = self.look_at(stage, target);
+            let members = interruption.or(members).await?;
+            limits.extend(self.limit_memory(stage, target).await);
+            sides.push(Side {
+                target,
+                lab,
+                members,
+            });
+        }
+        self.build_all(stage, &sides).await
+    }
+
+    /// Reads how the collection lies in the files of each server with data on this host, if several servers are compared
+    /// or the collection is sharded.
+    async fn look_at(&self, stage: &mut Stage, target: &Target) -> Result<Members> {
+        if self.sharding.is_none() && self.args.vs.is_none() {
+            return Ok(Members::default());
+        }
+        let namespace = Namespace::new(&self.args.target.database, COLLECTION)?;
+        let progress = stage.progress;
+        let _step = progress.step("reading the order of the files");
+        let members = Members::find(stage, target, &namespace).await?;
+        let files = members.read_order(stage, &target.variant).await?;
+        stage.measurement().indexed_files.extend(files);
+        stage.session.save()?;
+        Ok(members)
+    }
+
+    /// Loads the documents and waits until the server has finished with them.
+    async fn prepare(&self, stage: &mut Stage, target: &Target) -> Result<IndexLab> {
+        let (database, docs) = (&self.args.target.database, self.args.docs);
+        let collections = vec![COLLECTION.to_string()];
+        let wanted = DataSet::new(
+            DATA_SET,
+            collections,
+            self.documents.name(),
+            docs,
+            self.args.seed,
+        );
+        let documents = self.documents.clone();
+        let loaded = [LoadedCollection {
+            name: COLLECTION.into(),
+            records: docs,
+            document: Box::new(move |number| documents.document(number)),
+        }];
+        let sharding = self.sharding.as_ref();
+        sharding::begin_load(sharding, stage, target, database, &wanted, 1, &loaded).await?;
+        let lab = {
+            let step = stage.progress.counted("loading", docs);
+            let namespace = Namespace::new(database, COLLECTION)?;
+            let documents = self.documents.clone();
+            IndexLab::prepare(target.server()?, &namespace, documents, docs, &|done| {
+                step.at(done)
+            })
+            .await?
+        };
+        data::end_load(target, database, DATA_SET).await?;
+        let loaded = [Expected {
+            collection: COLLECTION.into(),
+            documents: Some(docs),
+        }];
+        sharding::verify_spread(sharding, stage, target, database, "load", &loaded, 0).await?;
+        let quiet = {
+            let _step = stage.progress.step("waiting until the server is quiet");
+            quiesce(target.server()?, target.facts.pid, QUIET_LIMIT).await
+        };
+        quiet
+            .into_iter()
+            .for_each(|limitation| stage.limit(limitation));
+        Ok(lab.seen_as(
+            target.facts.pid,
+            target.facts.dbpath.as_ref().map(PathBuf::from),
+        ))
+    }
+
+    async fn limit_memory(&self, stage: &mut Stage, target: &Target) -> Option<MemoryLimit> {
+        match MemoryLimit::set(target.server().ok()?, self.args.memory_mb?).await {
+            Ok(limit) => Some(limit),
+            Err(error) => {
+                stage.limit(Limitation {
+                    what: "the memory for index builds was not limited".into(),
+                    why: error.to_string(),
+                    remedy: "leave --memory-mb out, or use a server that has maxIndexBuildMemoryUsageMegabytes".into(),
+                });
+                None
+            }
+        }
+    }
+
+    /// Builds all indexes. Servers and kinds take turns, so that drift on the machine affects all of them alike.
+    async fn build_all(&self, stage: &mut Stage, sides: &[Side<'_>]) -> Result<()> {
+        let mut is_traced = true;
+        let order = variants::order(sides.len(), self.args.repeats);
+        for turns in order.chunks(sides.len()) {
+            for kind in &self.kinds {
+                for (place, repetition) in turns {
+                    let side = &sides[*place];
+                    let build = self.build_one(stage, side, kind, *repetition, &mut is_traced);
+                    let build = build.await?;
+                    stage.measurement().index_builds.push(build);
+                    stage.session.save()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds one index, alone or beside other load.
+    async fn build_one(
+        &self,
+        stage: &mut Stage,
+        side: &Side<'_>,
+        kind: &IndexKind,
+        repetition: u32,
+        is_traced: &mut bool,
+    ) -> Result<BenchIndexBuild> {
+        let target = side.target;
+        let mut watch = self.watch(stage, target).await?;
+        let concluded = match self.args.foreground {
+            None => {
+                let alone = self.build_alone(stage, side, kind, repetition, is_traced);
+                alone.await?
+            }
+            Some(per_s) => {
+                let beside = self.build_beside(stage, target, &side.lab, kind, repetition, per_s);
+                beside.await?
+            }
+        };
+        let Concluded {
+            mut build,
+            limitation,
+        } = concluded;
+        limitation.into_iter().for_each(|told| stage.limit(told));
+        if let Some(watch) = &mut watch {
+            stage.end_watch(watch, target).await;
+            build.shards = Some(watch.of_balancer());
+            let told = watch.limitations(&format!("the build of {}", kind.name));
+            told.into_iter().for_each(|told| stage.limit(told));
+        }
+        build.variant.clone_from(&target.variant);
+        Ok(build)
+    }
+
+    /// Begins to observe the balancer; `None` unless the server is a router.
+    async fn watch(&self, stage: &Stage, target: &Target) -> Result<Option<ShardWatch>> {
+        let database = &self.args.target.database;
+        let watch = ShardWatch::begin(target, database, vec![COLLECTION.into()]);
+        stage.asking(async { Ok(watch.await) }).await
+    }
+
+    /// Builds one index, and records how it reads.
+    async fn build_alone(
+        &self,
+        stage: &mut Stage,
+        side: &Side<'_>,
+        kind: &IndexKind,
+        repetition: u32,
+        is_traced: &mut bool,
+    ) -> Result<Concluded> {
+        let name = (side.target).step_name(kind.name, repetition, self.args.repeats);
+        let interruption = stage.interruption.clone();
+        let step = stage.progress.step(format!("building {name}"));
+        let trace = side.trace(stage, is_traced);
+        let told = |progress| tell(&step, progress);
+        let building = async { Ok(side.lab.create(kind, &told).await?) };
+        let built = interruption.or(building).await?;
+        // Before the index is checked, which reads documents in its own order.
+        let reads = trace.map(|trace| side.end(stage, trace, is_traced));
+        let concluding = async { Ok(side.lab.conclude(kind, repetition, built).await?) };
+        let mut concluded = interruption.or(concluding).await?;
+        concluded.build.reads = reads.unwrap_or_default();
+        Ok(concluded)
+    }
+}
+
+impl Side<'_> {
+    /// Begins to record how a build reads, unless that is not possible; this is said once.
+    fn trace(&self, stage: &mut Stage, is_traced: &mut bool) -> Option<BuildTrace> {
+        let trace = is_traced.then(|| self.members.trace())?;
+        trace.unwrap_or_else(|error| {
+            *is_traced = false;
+            stage.limit(untraced(error));
+            None
+        })
+    }
+
+    /// Ends the record, and returns how each member read.
+    fn end(&self, stage: &mut Stage, trace: BuildTrace, is_traced: &mut bool) -> Vec<BuildReads> {
+        let (reads, facts) = match self.members.end(trace) {
+            Ok(ended) => ended,
+            Err(error) => {
+                *is_traced = false;
+                stage.limit(untraced(error));
+                return Vec::new();
+            }
+        };
+        if facts.lost > 0 {
+            stage.limit(Limitation {
+                what: format!(
+                    "{} of {} reads of a build were not recorded",
+                    format_count(facts.lost),
+                    format_count(facts.seen)
+                ),
+                why: "they came faster than they could be stored".into(),
+                remedy: String::new(),
+            });
+        }
+        reads
+    }
+}
+
+/// Shows the progress that the server reports.
+fn tell(step: &Step, progress: BuildProgress) {
+    let elapsed = format_ns(u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX));
+    step.note(match progress.total {
+        0 => elapsed,
+        total => format!(
+            "{} of {}, {elapsed}",
+            format_count(progress.done),
+            format_count(total)
+        ),
+    });
+}
