@@ -86,7 +86,7 @@ fn primary(server: &Server, database: &str, collection: &str) -> Collection<RawD
         .collection_with_options(collection, options)
 }
 
-/// Counts the documents of a collection exactly; see [`count_exactly`].
+/// Counts the documents of a collection exactly.
 pub async fn count_documents(server: &Server, namespace: &Namespace) -> Result<u64, WorkloadError> {
     let collection = primary(server, namespace.database(), namespace.collection());
     count_exactly(server, &collection).await
