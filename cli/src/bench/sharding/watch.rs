@@ -199,11 +199,13 @@ impl ShardCounters {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let moments = all.get(member)?;
-        let from_ns = step.warm_up_ended_ns.unwrap_or(step.started_ns);
-        let before = moments.iter().rev().find(|moment| moment.t_ns <= from_ns);
-        let after = moments.iter().find(|moment| moment.t_ns >= step.ended_ns);
-        let (first, last) = (before.or(moments.first())?, after.or(moments.last())?);
-        // Before the step begins and after it has ended, nothing is sent.
+        // Before the step begins and after it has ended, nothing is sent, so the outermost samples hold all of it. One
+        // that was asked for right before a moment may have been answered right after it.
+        let first = match step.warm_up_ended_ns {
+            Some(from_ns) => moments.iter().rev().find(|moment| moment.t_ns <= from_ns),
+            None => None,
+        };
+        let (first, last) = (first.or(moments.first())?, moments.last()?);
         let begun_ns = first.t_ns.max(step.started_ns);
         let measured_ns = last.t_ns.min(step.ended_ns).checked_sub(begun_ns)?;
         last.since(first, measured_ns)
