@@ -169,16 +169,20 @@ fn the_shards_did_the_work(cluster: &Running, document: &Value) {
     }
 }
 
-/// Another hop cannot take less time, nor, on an idle machine, very much more.
+/// Another hop cannot take less time, nor very much more.
 fn the_router_adds_something(sharding: &Value) {
     let costs = array(sharding, "router");
     assert_eq!(costs.len(), 2, "{sharding:#}");
     for cost in costs {
         assert_eq!(cost["pairs"], 400, "{cost:#}");
-        let added_ns = cost["added_ns"].as_f64().unwrap();
-        assert!((1e3..1e8).contains(&added_ns), "{cost:#}");
-        let low_ns = cost["added_low_ns"].as_f64().unwrap();
-        assert!(low_ns < added_ns, "{cost:#}");
+        let figure = |name: &str| cost[name].as_f64().unwrap();
+        // A busy machine delays single reads by far more than the router does: the interval must allow for a hop.
+        let (low_ns, high_ns) = (figure("added_low_ns"), figure("added_high_ns"));
+        assert!(low_ns < 1e8 && 1e3 < high_ns, "{cost:#}");
+        assert!(
+            low_ns < figure("added_ns") && figure("added_ns") < high_ns,
+            "{cost:#}"
+        );
     }
 }
 
