@@ -196,7 +196,11 @@ impl Stage {
         }
         let before = async { Ok(Around::before(target, first, self.is_shared()).await) };
         let before = self.asking(before).await?;
-        let mut watch = self.watch_shards(target, &plans).await?;
+        let all = plans.iter().flat_map(|at_once| &at_once.plan.collections);
+        let collections: BTreeSet<String> = all.cloned().collect();
+        let watching =
+            self.watch_shards(target, &first.database, collections.into_iter().collect());
+        let mut watch = watching.await?;
         let counters = watch.as_ref().map(ShardWatch::counters);
         let sampling = self.start_sampling(target, counters)?;
         let (recorders, ended) = self.work(&chosen, &plans, recorders).await?;
@@ -249,11 +253,13 @@ impl Stage {
     }
 
     /// Begins to observe the shards behind a router; `None` for other servers.
-    async fn watch_shards(&self, target: &Target, plans: &[AtOnce]) -> Result<Option<ShardWatch>> {
-        let all = plans.iter().flat_map(|at_once| &at_once.plan.collections);
-        let collections: BTreeSet<String> = all.cloned().collect();
-        let database = plans.first().map_or("", |at_once| &at_once.plan.database);
-        let watch = ShardWatch::begin(target, database, collections.into_iter().collect());
+    pub async fn watch_shards(
+        &self,
+        target: &Target,
+        database: &str,
+        collections: Vec<String>,
+    ) -> Result<Option<ShardWatch>> {
+        let watch = ShardWatch::begin(target, database, collections);
         self.asking(async { Ok(watch.await) }).await
     }
 

@@ -17,14 +17,6 @@ pub struct Sharded {
     uuid: Option<Bson>,
 }
 
-/// A range of the shard key that lies on one shard.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Chunk {
-    /// The values of the key's fields at which it begins.
-    pub min: Document,
-    pub shard: String,
-}
-
 /// Returns how a collection is sharded; `None` if it is not, or does not exist.
 pub async fn sharded(
     server: &Server,
@@ -58,34 +50,16 @@ pub fn is_same_key(a: &Document, b: &Document) -> bool {
     a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && is_same(a.1, b.1))
 }
 
-/// Returns the chunks in the order of their keys.
-pub(super) async fn chunks(
-    server: &Server,
-    namespace: &Namespace,
-    sharded: &Sharded,
-) -> Result<Vec<Chunk>, ServerError> {
-    let command = doc! {
-        "find": "chunks", "filter": of_collection(namespace, sharded), "sort": { "min": 1 },
-        "projection": { "min": 1, "shard": 1 }, "batchSize": 100_000, "singleBatch": true,
-    };
-    let reply = server.command_in_time(CONFIG, command).await?;
-    let chunk = |entry: &Document| {
-        Some(Chunk {
-            min: entry.get_document("min").ok()?.clone(),
-            shard: entry.get_str("shard").ok()?.into(),
-        })
-    };
-    Ok(first_batch(&reply).filter_map(chunk).collect())
-}
-
-/// Returns the number of chunks by shard.
+/// Returns the number of chunks by shard; none if the collection is not sharded. A shard without chunks is not listed.
 pub async fn chunks_by_shard(
     server: &Server,
     namespace: &Namespace,
-    sharded: &Sharded,
 ) -> Result<BTreeMap<String, u64>, ServerError> {
+    let Some(sharded) = sharded(server, namespace).await? else {
+        return Ok(BTreeMap::new());
+    };
     let pipeline = [
-        doc! { "$match": of_collection(namespace, sharded) },
+        doc! { "$match": of_collection(namespace, &sharded) },
         doc! { "$group": { "_id": "$shard", "count": { "$sum": 1_i64 } } },
     ];
     let command = doc! { "aggregate": "chunks", "pipeline": pipeline.to_vec(), "cursor": {} };

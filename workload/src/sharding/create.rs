@@ -1,5 +1,6 @@
 //! Shards a collection that does not exist yet, and spreads its chunks while it is empty.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
@@ -8,7 +9,7 @@ use seekscope_server::{Namespace, Server, ServerError};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::ShardPlan;
-use super::cluster::{self, Chunk};
+use super::cluster;
 use crate::WorkloadError;
 
 /// How long a split or a move is tried again: the balancer may be moving a chunk itself.
@@ -102,8 +103,9 @@ impl Spread<'_> {
     /// split further, so there is one move for each shard but the first, and then no shard gets ahead of the others
     /// for the balancer to interfere.
     async fn over(&self, shards: &[String]) -> Result<Option<Limitation>, WorkloadError> {
-        let first = self.chunks().await?.into_iter().next();
-        let home = first.map(|chunk| chunk.shard);
+        let chunks = cluster::chunks_by_shard(self.server, self.namespace).await?;
+        // There is one chunk so far.
+        let home = chunks.into_keys().next();
         let order = home_first(shards, home.as_deref());
         let owners = owners(self.plan.split_points.len() + 1, order.len());
         for (shard, place) in order.iter().zip(first_places(&owners)).skip(1) {
@@ -119,14 +121,8 @@ impl Spread<'_> {
         for place in finer_places(&owners) {
             self.split_at(&self.plan.split_points[place - 1]).await?;
         }
-        Ok(self.uneven(&self.chunks().await?, order.len()))
-    }
-
-    async fn chunks(&self) -> Result<Vec<Chunk>, ServerError> {
-        match cluster::sharded(self.server, self.namespace).await? {
-            Some(sharded) => cluster::chunks(self.server, self.namespace, &sharded).await,
-            None => Ok(Vec::new()),
-        }
+        let chunks = cluster::chunks_by_shard(self.server, self.namespace).await?;
+        Ok(self.uneven(&chunks, order.len()))
     }
 
     fn key_of(&self, value: &Bson) -> Document {
@@ -153,15 +149,11 @@ impl Spread<'_> {
     }
 
     /// Returns a limitation if a shard has more than one chunk more than another.
-    fn uneven(&self, chunks: &[Chunk], shards: usize) -> Option<Limitation> {
-        let mut counts = std::collections::BTreeMap::<&str, usize>::new();
-        for chunk in chunks {
-            *counts.entry(&chunk.shard).or_default() += 1;
-        }
-        let most = counts.values().max().copied().unwrap_or(0);
-        let least = match counts.len() < shards {
+    fn uneven(&self, chunks: &BTreeMap<String, u64>, shards: usize) -> Option<Limitation> {
+        let most = chunks.values().max().copied().unwrap_or(0);
+        let least = match chunks.len() < shards {
             true => 0,
-            false => counts.values().min().copied().unwrap_or(0),
+            false => chunks.values().min().copied().unwrap_or(0),
         };
         (most - least > 1).then(|| Limitation {
             what: format!(

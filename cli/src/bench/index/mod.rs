@@ -22,7 +22,7 @@ use self::members::{BuildTrace, Members, untraced};
 use crate::args::{IndexArgs, IndexDataName, VersusArgs};
 use crate::bench::ending::Demands;
 use crate::bench::results::Show;
-use crate::bench::sharding::{Expected, ShardWatch, Sharding};
+use crate::bench::sharding::{Expected, Sharding};
 use crate::bench::stage::Stage;
 use crate::bench::target::Target;
 use crate::bench::{data, sharding, variants};
@@ -287,7 +287,8 @@ impl Bench<'_> {
         is_traced: &mut bool,
     ) -> Result<BenchIndexBuild> {
         let target = side.target;
-        let mut watch = self.watch(stage, target).await?;
+        let (database, collections) = (&self.args.target.database, vec![COLLECTION.into()]);
+        let mut watch = stage.watch_shards(target, database, collections).await?;
         let concluded = match self.args.foreground {
             None => {
                 let alone = self.build_alone(stage, side, kind, repetition, is_traced);
@@ -311,13 +312,6 @@ impl Bench<'_> {
         }
         build.variant.clone_from(&target.variant);
         Ok(build)
-    }
-
-    /// Begins to observe the balancer; `None` unless the server is a router.
-    async fn watch(&self, stage: &Stage, target: &Target) -> Result<Option<ShardWatch>> {
-        let database = &self.args.target.database;
-        let watch = ShardWatch::begin(target, database, vec![COLLECTION.into()]);
-        stage.asking(async { Ok(watch.await) }).await
     }
 
     /// Builds one index, and records how it reads.

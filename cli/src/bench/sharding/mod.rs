@@ -143,13 +143,10 @@ impl Sharding {
         namespace: &Namespace,
         clients: u32,
     ) -> Result<()> {
-        let pattern = self.wish.pattern();
-        let found = sharded(server, namespace).await?;
-        let is = match found {
-            Some(found) if cluster::is_same_key(&found.key, &pattern) => return Ok(()),
-            Some(found) => format!("is sharded by {}", found.key),
-            None => "is not sharded".to_string(),
+        let Some(is) = self.otherwise(server, namespace).await? else {
+            return Ok(());
         };
+        let pattern = self.wish.pattern();
         let remedy = match clients {
             1 => format!(
                 "drop the collection, so that it is created sharded by {pattern}, shard it so yourself, or leave \
@@ -160,6 +157,15 @@ impl Sharding {
             ),
         };
         Err(Usage(format!("{namespace} {is}: {remedy}")).into())
+    }
+
+    /// Returns in words how a collection is sharded; `None` if it is as asked for.
+    async fn otherwise(&self, server: &Server, namespace: &Namespace) -> Result<Option<String>> {
+        Ok(match sharded(server, namespace).await? {
+            Some(found) if cluster::is_same_key(&found.key, &self.wish.pattern()) => None,
+            Some(found) => Some(format!("is sharded by {}", found.key)),
+            None => Some("is not sharded".into()),
+        })
     }
 
     async fn create(
@@ -200,12 +206,15 @@ impl Sharding {
     ) -> Result<()> {
         for collection in collections {
             let namespace = Namespace::new(database, collection)?;
-            let found = sharded(target.server()?, &namespace).await?;
-            let pattern = self.wish.pattern();
-            if !found.is_some_and(|found| cluster::is_same_key(&found.key, &pattern)) {
+            if self
+                .otherwise(target.server()?, &namespace)
+                .await?
+                .is_some()
+            {
                 return Err(Usage(format!(
-                    "{namespace} is not sharded by {pattern}: load it again with --phase load and the same \
-                     --shard, or leave --shard out"
+                    "{namespace} is not sharded by {}: load it again with --phase load and the same --shard, or \
+                     leave --shard out",
+                    self.wish.pattern()
                 ))
                 .into());
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use seekscope_run::units::format_count;
 use seekscope_run::{Limitation, ShardShare, ShardedCollection};
-use seekscope_server::{Namespace, Server, ServerError};
+use seekscope_server::{Namespace, ServerError};
 use seekscope_workload::count_documents;
 use seekscope_workload::sharding::cluster;
 
@@ -37,7 +37,7 @@ pub(super) async fn spread(
     let server = target.server()?;
     let mut missing = Vec::new();
     let chunks = note(
-        chunks_by_shard(server, namespace).await,
+        cluster::chunks_by_shard(server, namespace).await,
         "chunks",
         namespace,
         &mut missing,
@@ -83,16 +83,6 @@ pub(super) async fn spread(
         });
     }
     Ok((found, missing))
-}
-
-async fn chunks_by_shard(
-    server: &Server,
-    namespace: &Namespace,
-) -> Result<BTreeMap<String, u64>, ServerError> {
-    match cluster::sharded(server, namespace).await? {
-        Some(sharded) => cluster::chunks_by_shard(server, namespace, &sharded).await,
-        None => Ok(BTreeMap::new()),
-    }
 }
 
 fn note<T>(

@@ -201,11 +201,10 @@ impl ShardCounters {
         let moments = all.get(member)?;
         // Before the step begins and after it has ended, nothing is sent, so the outermost samples hold all of it. One
         // that was asked for right before a moment may have been answered right after it.
-        let first = match step.warm_up_ended_ns {
-            Some(from_ns) => moments.iter().rev().find(|moment| moment.t_ns <= from_ns),
-            None => None,
-        };
-        let (first, last) = (first.or(moments.first())?, moments.last()?);
+        let warmed_up = step
+            .warm_up_ended_ns
+            .and_then(|from_ns| moments.iter().rev().find(|moment| moment.t_ns <= from_ns));
+        let (first, last) = (warmed_up.or(moments.first())?, moments.last()?);
         let begun_ns = first.t_ns.max(step.started_ns);
         let measured_ns = last.t_ns.min(step.ended_ns).checked_sub(begun_ns)?;
         last.since(first, measured_ns)
