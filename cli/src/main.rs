@@ -16,6 +16,7 @@ mod doctor;
 mod ending;
 mod environment;
 mod exit;
+mod exporter;
 mod file_names;
 mod interruption;
 mod latency;
@@ -40,6 +41,7 @@ mod report_command;
 mod schemas;
 mod session;
 mod stored_arguments;
+mod subjects;
 mod top;
 mod trace;
 mod tune;
@@ -78,6 +80,10 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             block_on(doctor::run(&args, &environment, arguments))
         }
         Command::Top(args) => block_on(top::run(&args)),
+        Command::Exporter(args) => {
+            exporter::drop_privileges(&args);
+            block_on(exporter::run(&args))
+        }
         Command::Bench(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
             block_on(bench::run(&args, &environment, arguments))

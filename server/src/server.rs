@@ -233,7 +233,7 @@ impl Server {
     }
 
     /// Returns the same as `host:port`, with brackets around an IPv6 address.
-    pub(crate) fn seeds(&self) -> Vec<String> {
+    pub fn seeds(&self) -> Vec<String> {
         let addresses = self.addresses.iter();
         addresses
             .map(|(host, port)| match host.contains(':') {

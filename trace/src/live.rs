@@ -1,5 +1,6 @@
 //! Tracing running processes.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::error::TraceError;
 use crate::files::FileTable;
 use crate::filter::KernelFilter;
 use crate::groups::{Group, NOT_ASKED_FOR, Plan};
-use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
+use crate::loader::{Backend, Counters, Failure, Programs, Settings, TOTALS_MAX, check_btf};
 use crate::members::{Member, Members};
 use crate::notices::Notice;
 use crate::options::{BackendChoice, Followed, RequestScope, TraceOptions};
@@ -22,7 +23,7 @@ use crate::process::{check_capabilities, not_ours};
 use crate::ring::{BATCH_RECORDS, Batch, Ring};
 use crate::source::{DRAIN_INTERVAL, EventSink, EventSource};
 use crate::threads::ThreadTable;
-use crate::totals::FileTotals;
+use crate::totals::{FileTotals, KernelTotals, RawTotals};
 
 const PROC: &str = "/proc";
 
@@ -50,6 +51,8 @@ pub struct LiveSource {
     backend_reason: String,
     filters: Vec<String>,
     only_totals: bool,
+    /// The totals when they were last fetched.
+    taken: HashMap<KernelTotals, RawTotals>,
     ring_records: usize,
     batch: Batch,
     written: u64,
@@ -131,6 +134,7 @@ impl LiveSource {
             backend_reason,
             filters: options.describe_filters(),
             only_totals: options.only_totals,
+            taken: HashMap::new(),
             ring_records: ring_bytes as usize / RECORD_BYTES,
             batch: Batch::default(),
             written: 0,
@@ -263,25 +267,50 @@ impl LiveSource {
         coverage.filter(|group| !group.covered && group.how != NOT_ASKED_FOR)
     }
 
-    /// Returns the totals so far, if the trace only counts. Files are announced to `sink`.
+    /// Returns what was counted since the last call, if the trace only counts. Files are announced to `sink`.
+    ///
+    /// The kernel counts by inode number, which a new file may take over from a deleted one: what is counted from
+    /// then on is the new file's, and what was counted before is never counted again.
     ///
     /// # Errors
     /// When the sink fails.
-    pub fn totals(&mut self, sink: &mut dyn EventSink) -> Result<Vec<FileTotals>, TraceError> {
+    pub fn take_totals(&mut self, sink: &mut dyn EventSink) -> Result<Vec<FileTotals>, TraceError> {
         self.files.next_drain();
-        let mut all = Vec::new();
-        for (of, totals) in self.programs.totals() {
+        let mut taken = Vec::new();
+        for (of, now) in self.programs.totals() {
+            let totals = match self.taken.insert(of, now) {
+                Some(before) if before.calls == now.calls => continue,
+                Some(before) => now.since(&before),
+                None => now,
+            };
             let file = self.files.resolve(of.file);
             if let Some(record) = self.files.record(file.file_id).filter(|_| file.is_new) {
                 sink.file(record).map_err(TraceError::Sink)?;
             }
-            all.push(FileTotals {
+            taken.push(FileTotals {
                 file_id: file.file_id,
                 op: of.op,
                 totals,
             });
         }
-        Ok(all)
+        Ok(taken)
+    }
+
+    /// Returns how many calls could not be recorded or counted so far, and the estimated CPU time of the kernel
+    /// programs, ns.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn lost_and_kernel_ns(&self) -> Result<(u64, u64), TraceError> {
+        let counters = self.programs.counters()?;
+        let cost = self.cost.estimate(counters.seen, cpus());
+        Ok((counters.lost(), cost.program_ns))
+    }
+
+    /// Returns whether more than half of the room that the kernel programs have for totals is used. A trace that goes
+    /// on for very long is then begun anew, because files that are gone keep their room.
+    pub fn is_crowded(&self) -> bool {
+        self.taken.len() > TOTALS_MAX as usize / 2
     }
 
     fn facts(&self, counters: Counters, in_flight_at_end: u64) -> TraceFacts {
@@ -341,7 +370,8 @@ impl EventSource for LiveSource {
         self.cost.stop(counters.seen, self.programs.runs());
         while self.drain_ring(sink)? > 0 {}
         if self.only_totals {
-            self.written = self.totals(sink)?.iter().map(|t| t.totals.calls).sum();
+            let totals = self.programs.totals();
+            self.written = totals.iter().map(|(_, totals)| totals.calls).sum();
         }
         self.files.refresh();
         self.threads.refresh();

@@ -54,7 +54,7 @@ const LOG_BEGINS: &str = "-- BEGIN PROG LOAD LOG --";
 const LOG_ENDS: &str = "-- END PROG LOAD LOG --";
 
 /// The most pairs of file and operation that can be counted, 392 bytes each.
-const TOTALS_MAX: u32 = 16_384;
+pub(crate) const TOTALS_MAX: u32 = 16_384;
 
 /// The fewest verdicts about files that are kept (`VERDICTS_MAX` in bpf/filter.h). If more files
 /// are open, the number is a multiple of theirs: servers open more as they go on.

@@ -31,12 +31,35 @@ pub struct RawTotals {
     pub latency_buckets: [u64; LATENCY_BUCKETS],
 }
 
-/// Counts for one file and operation since the beginning of the trace.
+/// Counts for one file and operation since they were last fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileTotals {
     pub file_id: u32,
     pub op: IoOp,
     pub totals: RawTotals,
+}
+
+impl RawTotals {
+    /// Returns what was added since `before`. All counts only rise.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let mut buckets = self.latency_buckets;
+        for (count, earlier) in buckets.iter_mut().zip(before.latency_buckets) {
+            *count = count.saturating_sub(earlier);
+        }
+        let since = |figure: fn(&Self) -> u64| figure(self).saturating_sub(figure(before));
+        Self {
+            calls: since(|t| t.calls),
+            errors: since(|t| t.errors),
+            bytes: since(|t| t.bytes),
+            device_read_bytes: since(|t| t.device_read_bytes),
+            hits: since(|t| t.hits),
+            misses: since(|t| t.misses),
+            waited_for_others: since(|t| t.waited_for_others),
+            direct: since(|t| t.direct),
+            latency_ns: since(|t| t.latency_ns),
+            latency_buckets: buckets,
+        }
+    }
 }
 
 impl KernelTotals {

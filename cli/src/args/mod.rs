@@ -12,6 +12,7 @@ mod disk;
 mod doctor;
 #[cfg(test)]
 mod documented;
+mod exporter;
 mod layout;
 mod packaging;
 mod prefetch;
@@ -45,6 +46,7 @@ pub use disk::{
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 pub use doctor::{BuildArgs, DemoArgs, DoctorArgs, EmulatedDisk, ExamineArgs, JudgeArgs};
+pub use exporter::ExporterArgs;
 pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
 pub use packaging::{CompletionsArgs, ManualArgs};
 pub use prefetch::PrefetchArgs;
@@ -78,6 +80,7 @@ pub enum Command {
     Doctor(Box<DoctorArgs>),
     Collect(Box<CollectArgs>),
     Top(TopArgs),
+    Exporter(ExporterArgs),
     Bench(Box<BenchArgs>),
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),

@@ -5,6 +5,7 @@
 
 mod collection;
 mod data_location;
+pub mod gentle;
 mod leaf_list;
 mod measurement;
 mod record;

@@ -22,8 +22,19 @@ pub struct ScanDisk {
 impl ScanDisk {
     /// Chooses a disk for data below `path`.
     pub fn choose(args: &ScanDiskArgs, path: &Path) -> Result<Self> {
+        let typical = args.typical.map(|name| name.name());
+        Self::measured_or_typical(args.disk_run.as_deref(), typical, path)
+    }
+
+    /// Returns the disk that a run measured, else the typical one of this name, else the one that the disk below `path`
+    /// looks most like.
+    pub fn measured_or_typical(
+        disk_run: Option<&Path>,
+        typical: Option<&str>,
+        path: &Path,
+    ) -> Result<Self> {
         let device = DeviceFacts::of_path(Path::new("/"), path).ok();
-        if let Some(run) = &args.disk_run {
+        if let Some(run) = disk_run {
             let (model, ..) = load_model(run)?;
             return Ok(Self {
                 model,
@@ -31,9 +42,7 @@ impl ScanDisk {
                 measured: true,
             });
         }
-        let name = args
-            .typical
-            .map_or_else(|| looks_like(device.as_ref()), |name| name.name());
+        let name = typical.unwrap_or_else(|| looks_like(device.as_ref()));
         let typical = typical_disks::by_name(name)
             .ok_or_else(|| Usage(format!("there is no typical disk {name}")))?;
         let mut model = typical.model;

@@ -1,12 +1,10 @@
 //! `seekscope top`: shows who is using the disk, until the reader has seen enough.
 //!
-//! `subject` finds the server or the members on this host, `watch` counts, `names` maps files to collections,
-//! `screen` and `printing` show the results.
+//! `watch` counts, `names` maps files to collections, `screen` and `printing` show the results.
 
 mod names;
 mod printing;
 mod screen;
-mod subject;
 mod watch;
 
 use std::io::IsTerminal;

@@ -1,17 +1,15 @@
 //! Maps files to collections and indexes for a long-running view, while collections come and go.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use seekscope_run::{FileRecord, FileRole, Limitation};
 use seekscope_server::FileMap;
 
-use super::subject::Subject;
 use crate::file_names::FileNames;
-use crate::layout::seen_from_here;
 use crate::member_files::MemberFiles;
 use crate::session::name_file;
+use crate::subjects::Subject;
 
 /// Minimum time between queries for new collections.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
@@ -46,7 +44,7 @@ impl KnownNames {
         let (mut found, mut limitations) = (Known::default(), Vec::new());
         for subject in subjects {
             let names =
-                FileNames::find(subject.server.as_ref(), data(subject).as_deref(), &[]).await;
+                FileNames::find(subject.server.as_ref(), subject.data().as_deref(), &[]).await;
             let limitation = names.limitation.into_iter();
             limitations.extend(limitation.map(|l| subject.limitation(l)));
             match (&subject.label, subject.pid) {
@@ -67,11 +65,4 @@ impl KnownNames {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.is_lacking && known.asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN)
     }
-}
-
-/// Returns the data directory as accessible to this process, as far as that is known.
-fn data(subject: &Subject) -> Option<PathBuf> {
-    let dbpath = subject.dbpath.as_ref()?;
-    let seen = subject.pid.and_then(|pid| seen_from_here(pid, dbpath).ok());
-    Some(seen.unwrap_or_else(|| dbpath.clone()))
 }

@@ -19,9 +19,9 @@ use seekscope_trace::{
 };
 
 use super::names::KnownNames;
-use super::subject::{Subject, Subjects};
 use crate::args::TopArgs;
 use crate::local_members::OtherMember;
+use crate::subjects::{Subject, Subjects};
 use crate::trace::{SharedWindow, Tee, lock};
 
 /// Members on other hosts that are asked for their counters.
@@ -121,7 +121,7 @@ impl Watch {
     /// No server answers, or there is no such process.
     pub async fn begin(args: &TopArgs) -> Result<Self> {
         let proc_fs = ProcFs::host();
-        let subjects = Subjects::find(args, &proc_fs).await?;
+        let subjects = Subjects::find(args.uri.as_deref(), args.pid, &proc_fs).await?;
         let here = subjects.here.into_iter();
         let here = here.map(|subject| Watched::begin(subject, &proc_fs));
         let mut watch = Self {

@@ -153,7 +153,25 @@ fn members_of_shards<'a>(shards: impl Iterator<Item = (&'a str, &'a str)>) -> Ve
     fellows
 }
 
+/// Returns how far a secondary is behind its primary, seconds; `None` for a server that is no secondary.
+///
+/// # Errors
+/// It is in no replica set, refuses the question, or does not answer within some seconds.
+pub async fn replication_lag_s(server: &Server) -> Result<Option<f64>, ServerError> {
+    let command = doc! { "replSetGetStatus": 1 };
+    let reply = server.command_in_time("admin", command).await?;
+    Ok(SetStatus::read(&reply).own_lag_s(&reply))
+}
+
 impl SetStatus {
+    /// Returns the lag of the member that gave the reply.
+    fn own_lag_s(&self, reply: &Document) -> Option<f64> {
+        let members = reply.get_array("members").into_iter().flatten();
+        let mut members = members.filter_map(Bson::as_document);
+        let own = members.find(|member| member.get_bool("self").is_ok_and(|is_self| is_self))?;
+        self.lag_s(own.get_str("name").ok()?)
+    }
+
     /// Asks a member of a set.
     pub(super) async fn ask(asker: &mut Asker) -> Self {
         let what = "how far members lag behind";

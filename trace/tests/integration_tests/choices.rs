@@ -302,7 +302,7 @@ fn totals_are_what_the_events_would_have_been() {
         worker.work();
         let mut sink = Collector::default();
         let facts = source.finish(&mut sink).unwrap();
-        let totals = source.totals(&mut sink).unwrap();
+        let totals = source.take_totals(&mut sink).unwrap();
         let traced = sink.take();
         assert!(facts.adds_up() && facts.lost == 0, "{facts:?}");
         assert_eq!(

@@ -7,7 +7,8 @@ use super::builds::INDEX_NAME;
 use super::disk_ability::{PROBE_TIME, scan_disk};
 use super::guard::CPU_BUDGET;
 use super::subject::Subject;
-use super::{Asked, gathering, leaf_order};
+use super::{Asked, gathering};
+use crate::layout::gentle;
 use crate::session::Session;
 
 /// Returns the whole announcement.
@@ -42,7 +43,7 @@ pub fn contract(session: &Session, asked: &Asked, subject: &Subject) -> String {
         Some(_) => "until the index is built".into(),
         None => seconds(asked.args.duration),
     };
-    let pages = scan_disk(session).map_or(0, |disk| leaf_order::reads_per_s(&disk.model));
+    let pages = scan_disk(session).map_or(0, |disk| gentle::reads_per_s(&disk.model));
     let probing = match asked.args.probe_disk {
         true => PROBE_TIME,
         false => Duration::ZERO,

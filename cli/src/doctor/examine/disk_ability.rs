@@ -8,7 +8,7 @@ use anyhow::Result;
 use seekscope_run::{DiskAbility, Limitation, RunDirectory};
 
 use super::subject::Subject;
-use crate::args::{ExamineArgs, OutputArgs, ScanDiskArgs, SurveyArgs};
+use crate::args::{ExamineArgs, OutputArgs, SurveyArgs};
 use crate::disk;
 use crate::environment::Environment;
 use crate::exit::{Interrupted, message_of};
@@ -113,13 +113,7 @@ pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Res
 }
 
 fn choose(run: Option<&PathBuf>, place: &Path) -> Result<ScanDisk> {
-    let args = ScanDiskArgs {
-        disk_run: run.cloned(),
-        measure_disk: None,
-        measure_for: PROBE_TIME,
-        typical: None,
-    };
-    ScanDisk::choose(&args, place)
+    ScanDisk::measured_or_typical(run.map(PathBuf::as_path), None, place)
 }
 
 /// Returns the disk for which scans are predicted while the server is watched; what it shows may change that

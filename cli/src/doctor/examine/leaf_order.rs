@@ -6,31 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::Result;
-use seekscope_doctor::is_internal;
-use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions};
-use seekscope_run::{
-    DataState, DeviceModel, FileRecord, FileRole, LayoutMeasurement, Limitation, RunDirectory,
-};
+use seekscope_layout::{DataDirectory, LayoutError};
+use seekscope_run::{DataState, FileRecord, LayoutMeasurement, Limitation, RunDirectory};
 use seekscope_server::FileMap;
 
 use super::Asked;
 use super::disk_ability::scan_disk;
 use super::subject::Subject;
 use crate::exit::message_of;
-use crate::layout::{Recorder, file_record, named_file, write_leaves};
+use crate::layout::{Recorder, file_record, gentle, named_file, write_leaves};
 use crate::session::Session;
 
-/// Maximum rate for internal pages, 4 to 32 KiB each, on any disk.
-const READS_PER_S_MAX: u64 = 400;
-/// Minimum rate on a slow disk, so that a walk still ends at some point.
-const READS_PER_S_MIN: u64 = 5;
-/// Share of the disk's capability, which belongs to the server.
-const SHARE_OF_DISK: f64 = 0.05;
-const PARALLEL_READS: usize = 4;
-/// The largest files contain nearly everything.
-const FILES_MAX: usize = 24;
-/// The order of smaller files does not matter, unless they were asked for.
-const FILE_BYTES_MIN: u64 = 1 << 20;
 /// Far from the ids of traced files, which start at zero.
 const FIRST_FILE_ID: u32 = 1 << 24;
 
@@ -51,23 +37,6 @@ pub struct Walked {
     limitations: Vec<Limitation>,
     /// What was not read because the walk was stopped.
     unread: Option<Limitation>,
-}
-
-/// Returns how many pages the walk may read per second: a small share of the disk's random reads.
-pub fn reads_per_s(model: &DeviceModel) -> u64 {
-    let unlimited = f64::from(model.parallelism.max(1)) * 1e9 / model.l0_ns.max(1.0);
-    let limit = model
-        .iops_bucket
-        .as_ref()
-        .map_or(f64::INFINITY, |bucket| bucket.per_s);
-    let share = unlimited.min(limit) * SHARE_OF_DISK;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to small positive numbers"
-    )]
-    let rate = share.clamp(READS_PER_S_MIN as f64, READS_PER_S_MAX as f64) as u64;
-    rate
 }
 
 /// What the thread works with.
@@ -193,17 +162,12 @@ impl Work {
             disk_measured: self.recorder.disk.measured,
             ..LayoutMeasurement::default()
         });
-        let tables = self.chosen(&directory);
+        let tables = gentle::largest_files(&directory, &self.names, &self.wanted);
         let mut writer = self.directory.leaf_writer()?;
         for (file_id, (at, table)) in (FIRST_FILE_ID..).zip(tables.iter().enumerate()) {
             let mut file = named_file(file_id, table, &directory, &self.names);
             let path = directory.path().join(&table.file);
-            let options = WalkOptions {
-                parallel_reads: PARALLEL_READS,
-                reads_per_s: Some(self.reads_per_s()),
-                stop,
-                keep_pages: false,
-            };
+            let options = gentle::walk_options(self.reads_per_s(), stop);
             match directory.walk(table, &options) {
                 Ok(found) => {
                     self.recorder.fill(&mut file, &found, &path);
@@ -214,7 +178,7 @@ impl Work {
                     break;
                 }
                 Err(error) => {
-                    file.file_bytes = bytes_of(&directory, table);
+                    file.file_bytes = gentle::bytes_of(&directory, table);
                     file.not_measured = Some(error.to_string());
                 }
             }
@@ -226,7 +190,7 @@ impl Work {
     }
 
     fn reads_per_s(&self) -> u64 {
-        (reads_per_s(&self.recorder.disk.model) / self.at_once.max(1) as u64).max(1)
+        (gentle::reads_per_s(&self.recorder.disk.model) / self.at_once.max(1) as u64).max(1)
     }
 
     fn unread(&self, files: usize) -> Limitation {
@@ -244,55 +208,5 @@ impl Work {
             ),
             remedy: "ask for more time with --for, or see `seekscope layout`".into(),
         }
-    }
-
-    /// Returns the files that were asked for, followed by the largest collections and indexes; those of the server's
-    /// own databases, such as the oplog, come last.
-    fn chosen<'a>(&self, directory: &'a DataDirectory) -> Vec<&'a TableFile> {
-        let rank = |table: &TableFile| {
-            let own = table.namespace.as_ref();
-            let told = || self.names.classify(table.file.as_ref()).1;
-            let namespace = own.cloned().or_else(told).unwrap_or_default();
-            (self.wanted.contains(&namespace), !is_internal(&namespace))
-        };
-        let mut tables: Vec<((bool, bool), u64, &TableFile)> = directory
-            .tables()
-            .iter()
-            .filter(|table| holds_documents_or_keys(table))
-            .map(|table| (rank(table), bytes_of(directory, table), table))
-            .filter(|((is_wanted, _), bytes, _)| *is_wanted || *bytes >= FILE_BYTES_MIN)
-            .collect();
-        tables.sort_by_key(|(rank, bytes, _)| std::cmp::Reverse((*rank, *bytes)));
-        tables.truncate(FILES_MAX);
-        tables.into_iter().map(|(_, _, table)| table).collect()
-    }
-}
-
-fn holds_documents_or_keys(table: &TableFile) -> bool {
-    let (role, _) = FileMap::default().classify(table.file.as_ref());
-    matches!(role, FileRole::Collection | FileRole::Index)
-}
-
-fn bytes_of(directory: &DataDirectory, table: &TableFile) -> u64 {
-    let path = directory.path().join(&table.file);
-    path.metadata().map_or(0, |metadata| metadata.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_walk_takes_a_small_share_of_any_disk() {
-        let disk = |parallelism, l0_ns| DeviceModel {
-            parallelism,
-            l0_ns,
-            ..DeviceModel::default()
-        };
-        // A hard disk, a network volume of 3,000 reads per second, NVMe; and a model without information.
-        assert_eq!(reads_per_s(&disk(1, 8e6)), 6);
-        assert_eq!(reads_per_s(&disk(3, 1e6)), 150);
-        assert_eq!(reads_per_s(&disk(32, 8e4)), 400);
-        assert_eq!(reads_per_s(&disk(0, f64::NAN)), 400);
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the servers or the process that is watched.
+//! Finds the servers or the process that a long-running command watches.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use seekscope_server::examination::{choose_member, refuse_router};
 use seekscope_server::tcp_listener::is_this_host;
 use seekscope_server::{ProcFs, Server, ServerFacts};
 
-use crate::args::TopArgs;
 use crate::exit::Usage;
+use crate::layout::seen_from_here;
 use crate::local_members::{LocalMembers, OtherMember, limitation_of};
 use crate::member_role::MemberRole;
 
@@ -35,15 +35,18 @@ pub struct Subjects {
 }
 
 impl Subjects {
-    /// Finds what the command line names.
-    pub async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
-        if let (Some(uri), None) = (&args.uri, args.pid)
+    /// Finds what a connection string, a process id or both name.
+    ///
+    /// # Errors
+    /// Nobody answers, or neither is given.
+    pub async fn find(uri: Option<&str>, pid: Option<u32>, proc_fs: &ProcFs) -> Result<Self> {
+        if let (Some(uri), None) = (uri, pid)
             && let Some(local) = LocalMembers::find(uri, proc_fs).await?
             && local.members.iter().any(|member| member.label.is_some())
         {
             return Ok(Self::of_members(local, proc_fs).await);
         }
-        let mut only = Subject::find(args, proc_fs).await?;
+        let mut only = Subject::find(uri, pid, proc_fs).await?;
         Ok(Self {
             name: only.name.clone(),
             others: Vec::new(),
@@ -75,8 +78,8 @@ impl Subjects {
 }
 
 impl Subject {
-    async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
-        match (&args.uri, args.pid) {
+    async fn find(uri: Option<&str>, pid: Option<u32>, proc_fs: &ProcFs) -> Result<Self> {
+        match (uri, pid) {
             (Some(uri), pid) => {
                 let server = choose_member(uri, proc_fs).await?;
                 refuse_router(&server).await?;
@@ -119,6 +122,13 @@ impl Subject {
             dbpath,
             missing,
         }
+    }
+
+    /// Returns the data directory as accessible to this process, as far as that is known.
+    pub fn data(&self) -> Option<PathBuf> {
+        let dbpath = self.dbpath.as_ref()?;
+        let seen = self.pid.and_then(|pid| seen_from_here(pid, dbpath).ok());
+        Some(seen.unwrap_or_else(|| dbpath.clone()))
     }
 
     /// Returns the limitation with the label in front, if there is one.

@@ -1,0 +1,79 @@
+//! What may be typed after `seekscope exporter`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use seekscope_run::units::parse_duration;
+
+/// Serve what `top` and `layout` know to Prometheus, always on
+///
+/// Tells which collection or index causes the device's time, whether the cache had it, what checkpoints and the journal
+/// cost, and how far each file has drifted from disk order. Counting is done in the kernel; a scrape is answered from
+/// memory and asks the server nothing. There are never more series than --series: the files waited for longest have
+/// their own, all others are summed. It goes on when a server is restarted or away. docs/monitoring.md shows the
+/// dashboards and alerts that belong to it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope exporter mongodb://localhost:27017/
+  seekscope exporter mongodb://localhost:27017/ --listen 0.0.0.0:9216
+  seekscope exporter --uri-file /etc/seekscope/servers --textfile /var/lib/prometheus/node-exporter")]
+pub struct ExporterArgs {
+    /// Connection strings of servers, replica sets or clusters, whose members on this host are exported
+    #[arg(value_name = "URI", required_unless_present_any = ["pid", "uri_file"])]
+    pub uris: Vec<String>,
+    /// Read connection strings from a file, one per line, so that passwords are on no command line
+    #[arg(long, value_name = "FILE")]
+    pub uri_file: Option<PathBuf>,
+    /// A server's process id, where there is no login: what the kernel counts is exported
+    #[arg(long, short, value_name = "PID", conflicts_with_all = ["uris", "uri_file"])]
+    pub pid: Option<u32>,
+    /// Address and port for scrapes (127.0.0.1:9216 unless --textfile is given)
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Write seekscope.prom into this folder of node_exporter's textfile collector after each reading
+    #[arg(long, value_name = "DIR")]
+    pub textfile: Option<PathBuf>,
+    /// How often counters are read
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = period)]
+    pub every: Duration,
+    /// The most time series
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(300..=1_000_000))]
+    pub series: u32,
+    /// How often the order of the files is read, gently
+    #[arg(long, value_name = "TIME", default_value = "6h", value_parser = walk_period)]
+    pub layout_every: Duration,
+    /// Do not read the order of the files
+    #[arg(long, conflicts_with = "layout_every")]
+    pub no_layout: bool,
+    /// A run of `seekscope disk` on the data's disk, for which scans are predicted [default: what it looks most like]
+    #[arg(long, value_name = "RUN", conflicts_with = "no_layout")]
+    pub disk_run: Option<PathBuf>,
+    /// Load no kernel program: nothing is known of single files
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Print no hints on stderr, only errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(3600))
+        .ok_or_else(|| "from a second to an hour is expected, such as 10s".into())
+}
+
+fn walk_period(text: &str) -> Result<Duration, String> {
+    within(
+        text,
+        Duration::from_secs(60),
+        Duration::from_secs(30 * 86_400),
+    )
+    .ok_or_else(|| "from a minute to 30 days is expected, such as 6h".into())
+}
+
+fn within(text: &str, least: Duration, most: Duration) -> Option<Duration> {
+    let period = parse_duration(text).ok()?;
+    (least..=most).contains(&period).then_some(period)
+}

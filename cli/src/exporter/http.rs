@@ -1,0 +1,139 @@
+//! Answers scrapes from memory. Whatever a client does, it holds up nobody but itself, and not for long.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use maud::{DOCTYPE, html};
+use seekscope_exporter::Format;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::exported::Exported;
+
+/// Connections at a time; more are closed at once. Prometheus has one.
+const CONNECTIONS_MAX: usize = 64;
+/// Time for the head of a request, and between two requests.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// A connection serves this long, and then may finish its last answer for so long.
+const CONNECTION_LIMIT: Duration = Duration::from_secs(300);
+const LAST_ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Before the next connection is accepted after one could not be.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+
+/// Serves until it is dropped, and with it all connections.
+pub async fn serve(listener: TcpListener, exported: Exported) -> Infallible {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // No more descriptors, mostly; some will be closed.
+            sleep(PAUSE_AFTER_FAILURE).await;
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        if let Ok(permit) = Arc::clone(&room).try_acquire_owned() {
+            let exported = exported.clone();
+            connections.spawn(async move {
+                connection(stream, exported).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, exported: Exported) {
+    let service = service_fn(move |request| {
+        let exported = exported.clone();
+        async move { Ok::<_, Infallible>(answer(&request, &exported)) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    tokio::select! {
+        // Errors are the client's.
+        _ = serving.as_mut() => return,
+        () = sleep(CONNECTION_LIMIT) => {}
+    }
+    serving.as_mut().graceful_shutdown();
+    let _ = timeout(LAST_ANSWER_LIMIT, serving).await;
+}
+
+fn answer(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes>> {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+        refused
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    match request.uri().path() {
+        "/metrics" => {
+            let accept = request.headers().get(ACCEPT);
+            let accept = accept.and_then(|value| value.to_str().ok());
+            let format = Format::accepted_by(accept.unwrap_or_default());
+            text(StatusCode::OK, format.content_type(), exported.text(format))
+        }
+        "/healthz" if exported.is_reading() => text(StatusCode::OK, TEXT, "ok\n"),
+        "/healthz" => {
+            let why = "counters are not being read\n";
+            text(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
+        }
+        "/" => text(StatusCode::OK, HTML, start_page(exported)),
+        _ => text(StatusCode::NOT_FOUND, TEXT, "see /metrics\n"),
+    }
+}
+
+fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn start_page(exported: &Exported) -> String {
+    let registry = exported.registry();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                title { "seekscope exporter" }
+            }
+            body {
+                h1 { "seekscope exporter " (env!("CARGO_PKG_VERSION")) }
+                p { a href="/metrics" { "Metrics" } ", " a href="/healthz" { "health" } }
+                table {
+                    tr { th { "server" } th { "state" } th { "files" } }
+                    @for (name, figures) in registry.servers() {
+                        tr {
+                            td { (name) }
+                            td { @if figures.is_up { "up" } @else { "away" } }
+                            td { @if figures.is_tracing { "counted" } @else { "not counted" } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    page.into_string()
+}

@@ -1,0 +1,100 @@
+//! `seekscope exporter`: keeps the figures of servers ready for a monitoring system, until it is told to stop.
+//!
+//! `monitor` finds the servers and reads them now and then, each of them a `watched_server`; `layout_walk` reads the
+//! order of its files; what they find is kept in a registry of the `exporter` room. `http` and `textfile` hand it out.
+
+mod exported;
+mod http;
+mod layout_walk;
+mod monitor;
+mod privileges;
+mod textfile;
+mod watched_server;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tokio::net::TcpListener;
+
+use crate::args::ExporterArgs;
+use crate::exit::Usage;
+use crate::interruption::Interruption;
+use crate::progress::Progress;
+use exported::Exported;
+use monitor::Monitor;
+use textfile::Textfile;
+
+const DEFAULT_ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 9216);
+
+/// Gives up the rights that this command does not need. Call it while there is only one thread.
+pub fn drop_privileges(args: &ExporterArgs) {
+    privileges::drop_others(args.textfile.is_some());
+}
+
+/// Returns the connection strings of the command line and of the file.
+fn connection_strings(args: &ExporterArgs) -> Result<Vec<String>> {
+    let mut uris = args.uris.clone();
+    if let Some(path) = &args.uri_file {
+        uris.extend(read_uris(path)?);
+    }
+    Ok(uris)
+}
+
+fn read_uris(path: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read --uri-file {}", path.display()))?;
+    let lines = text.lines().map(str::trim);
+    let uris: Vec<String> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(String::from)
+        .collect();
+    if uris.is_empty() {
+        let path = path.display();
+        return Err(Usage(format!("--uri-file {path} names no server")).into());
+    }
+    Ok(uris)
+}
+
+/// Runs the command.
+pub async fn run(args: &ExporterArgs) -> Result<()> {
+    let uris = connection_strings(args)?;
+    let interruption = Interruption::listen();
+    let progress = Progress::new(args.quiet);
+    let exported = Exported::new(args.series as usize, args.every);
+    let listener = listen(args, progress).await?;
+    let textfile = args.textfile.as_deref().map(Textfile::create).transpose()?;
+    let mut monitor = Monitor::new(args, uris, exported.clone(), textfile, progress);
+    let serve = async {
+        match listener {
+            Some(listener) => http::serve(listener, exported.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        // The regular end.
+        _ = interruption.first() => Ok(()),
+        never = serve => match never {},
+        ended = monitor.run() => ended,
+    }
+}
+
+async fn listen(args: &ExporterArgs, progress: Progress) -> Result<Option<TcpListener>> {
+    let address = match (args.listen, &args.textfile) {
+        (Some(address), _) => address,
+        (None, None) => DEFAULT_ADDRESS.into(),
+        (None, Some(_)) => return Ok(None),
+    };
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; if the port is in use, name another with --listen")
+    })?;
+    // The port may have been left to the system.
+    let address = listener.local_addr().unwrap_or(address);
+    progress.say(format!("serving metrics at http://{address}/metrics"));
+    if !address.ip().is_loopback() {
+        progress.say(
+            "whoever reaches this address reads the names of collections; there is no password",
+        );
+    }
+    Ok(Some(listener))
+}

@@ -1,0 +1,315 @@
+//! Finds the servers, and reads all of them now and then. A server that is away is looked for, beside the readings of
+//! the others.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures_util::future::join_all;
+use seekscope_server::{ProcFs, ServerError, redact_uri};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::exported::Exported;
+use super::layout_walk::WalkPlan;
+use super::textfile::Textfile;
+use super::watched_server::WatchedServer;
+use crate::args::ExporterArgs;
+use crate::exit::{Elsewhere, message_of};
+use crate::progress::Progress;
+use crate::subjects::{Subject, Subjects};
+
+/// How often a server that is away is looked for.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How often members are looked for that were not there before.
+const LOOK_FOR_NEW: Duration = Duration::from_secs(300);
+/// How long a search may take.
+const SEARCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// All servers and how they are read.
+pub struct Monitor {
+    targets: Vec<Target>,
+    plan: Plan,
+    watched: Vec<WatchedServer>,
+    search: Option<JoinHandle<Vec<Sought>>>,
+    searched: Option<Instant>,
+    every: Duration,
+    exported: Exported,
+    textfile: Option<Textfile>,
+    progress: Progress,
+}
+
+/// What is exported of each server.
+#[derive(Clone)]
+struct Plan {
+    trace: bool,
+    walks: Option<WalkPlan>,
+}
+
+/// What was named on the command line.
+#[derive(Clone)]
+struct Target {
+    uri: Option<String>,
+    pid: Option<u32>,
+    /// Stands for it until its servers are found.
+    shown: String,
+    /// The servers that were found.
+    servers: BTreeSet<String>,
+    /// Why none was found the last time.
+    failure: Option<String>,
+}
+
+/// What a search found of one target.
+struct Sought {
+    /// Index of the target.
+    target: usize,
+    found: Result<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    names: BTreeSet<String>,
+    /// Those that were not watched yet.
+    new: Vec<WatchedServer>,
+}
+
+impl Monitor {
+    pub fn new(
+        args: &ExporterArgs,
+        uris: Vec<String>,
+        exported: Exported,
+        textfile: Option<Textfile>,
+        progress: Progress,
+    ) -> Self {
+        let of_uris = uris.into_iter().map(|uri| Target::new(Some(uri), None));
+        let of_pid = args.pid.map(|pid| Target::new(None, Some(pid)));
+        Self {
+            targets: of_uris.chain(of_pid).collect(),
+            plan: Plan {
+                trace: !args.no_trace,
+                walks: WalkPlan::of(args),
+            },
+            watched: Vec::new(),
+            search: None,
+            searched: None,
+            every: args.every,
+            exported,
+            textfile,
+            progress,
+        }
+    }
+
+    /// Reads until a target turns out to be one that cannot be.
+    pub async fn run(&mut self) -> Result<()> {
+        let mut ticks = interval(self.every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        self.begin_search();
+        // The first reading is that of the servers that are found at once.
+        self.end_search().await?;
+        loop {
+            let until_search = LOOK_AGAIN.min(self.every);
+            tokio::select! {
+                _ = ticks.tick() => self.read_all().await?,
+                () = tokio::time::sleep(until_search) => {}
+            }
+            if self.search.as_ref().is_some_and(JoinHandle::is_finished) {
+                self.end_search().await?;
+            }
+            self.drop_lost();
+            if self.wants_search() {
+                self.begin_search();
+            }
+        }
+    }
+
+    async fn read_all(&mut self) -> Result<()> {
+        let exported = &self.exported;
+        join_all(self.watched.iter_mut().map(|server| server.read(exported))).await;
+        exported.round_ended();
+        match &self.textfile {
+            Some(textfile) => textfile.write(exported),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops reading servers that are away.
+    fn drop_lost(&mut self) {
+        let (exported, progress) = (&self.exported, self.progress);
+        self.watched.retain(|server| {
+            let is_lost = server.is_lost();
+            if is_lost {
+                exported.registry().server(&server.name).lose();
+                progress.say(format!("{} is away, looking for it again", server.name));
+            }
+            !is_lost
+        });
+    }
+
+    fn wants_search(&self) -> bool {
+        if self.search.is_some() {
+            return false;
+        }
+        let watched: BTreeSet<&String> = self.watched.iter().map(|server| &server.name).collect();
+        let is_lacking = self.targets.iter().any(|target| {
+            let is_watched = |name| watched.contains(name);
+            target.servers.is_empty() || !target.servers.iter().all(is_watched)
+        });
+        let after = if is_lacking { LOOK_AGAIN } else { LOOK_FOR_NEW };
+        self.searched
+            .is_none_or(|searched| searched.elapsed() >= after)
+    }
+
+    fn begin_search(&mut self) {
+        let known: Vec<(String, Option<u32>)> = self
+            .watched
+            .iter()
+            .map(|server| (server.name.clone(), server.pid()))
+            .collect();
+        let (targets, plan) = (self.targets.clone(), self.plan.clone());
+        self.searched = Some(Instant::now());
+        self.search = Some(tokio::spawn(async move {
+            let searches = targets.iter().enumerate().map(|(i, target)| {
+                let (known, plan) = (&known, &plan);
+                async move {
+                    let found = tokio::time::timeout(SEARCH_LIMIT, target.search(known, plan));
+                    let found = found.await.unwrap_or_else(|_| {
+                        let shown = &target.shown;
+                        let why = format!("{shown} took too long to answer");
+                        Err(Elsewhere(why).into())
+                    });
+                    Sought { target: i, found }
+                }
+            });
+            join_all(searches).await
+        }));
+    }
+
+    async fn end_search(&mut self) -> Result<()> {
+        let Some(search) = self.search.take() else {
+            return Ok(());
+        };
+        for sought in search.await? {
+            match sought.found {
+                Ok(found) => self.take(sought.target, found),
+                Err(error) => self.note_failure(sought.target, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to read the servers that were found, unless another target named them too.
+    fn take(&mut self, target: usize, found: Found) {
+        let Some(target) = self.targets.get_mut(target) else {
+            return;
+        };
+        target.failure = None;
+        if !found.names.contains(&target.shown) {
+            self.exported.registry().forget(&target.shown);
+        }
+        target.servers = found.names;
+        for server in found.new {
+            if self.watched.iter().any(|known| known.name == server.name) {
+                continue;
+            }
+            self.progress.say(format!("reading {}", server.name));
+            for limitation in server.limitations() {
+                let (name, what, why) = (&server.name, &limitation.what, &limitation.why);
+                self.progress.say(format!("{name}: {what}: {why}"));
+            }
+            self.watched.push(server);
+        }
+    }
+
+    /// Notes that a target was not found; one that nobody could find is an error.
+    fn note_failure(&mut self, target: usize, error: anyhow::Error) -> Result<()> {
+        let Some(target) = self.targets.get_mut(target) else {
+            return Ok(());
+        };
+        if matches!(error.downcast_ref(), Some(ServerError::BadUri { .. })) || target.pid.is_some()
+        {
+            return Err(error);
+        }
+        if target.servers.is_empty() {
+            self.exported.registry().server(&target.shown).lose();
+        }
+        let message = message_of(&error);
+        if target.failure.as_ref() != Some(&message) {
+            self.progress.say(&message);
+            target.failure = Some(message);
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn new(uri: Option<String>, pid: Option<u32>) -> Self {
+        let shown = match (&uri, pid) {
+            (Some(uri), _) => hosts_of(&redact_uri(uri)).to_owned(),
+            (None, pid) => process_name(pid.unwrap_or_default()),
+        };
+        Self {
+            uri,
+            pid,
+            shown,
+            servers: BTreeSet::new(),
+            failure: None,
+        }
+    }
+
+    /// Finds its servers on this host, and begins to count of those that are not `known` with this process.
+    async fn search(&self, known: &[(String, Option<u32>)], plan: &Plan) -> Result<Found> {
+        let proc_fs = ProcFs::host();
+        let subjects = Subjects::find(self.uri.as_deref(), self.pid, &proc_fs).await?;
+        let mut found = Found::default();
+        for subject in subjects.here {
+            let name = name_of(&subject);
+            found.names.insert(name.clone());
+            if !known.contains(&(name.clone(), subject.pid)) {
+                let server =
+                    WatchedServer::begin(name, subject, plan.trace, plan.walks.clone()).await;
+                found.new.push(server);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the hosts of a connection string without credentials.
+fn hosts_of(uri: &str) -> &str {
+    let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or(rest)
+}
+
+fn name_of(subject: &Subject) -> String {
+    let server = subject.server.as_ref();
+    let address = server.and_then(|server| server.seeds().into_iter().next());
+    address.unwrap_or_else(|| process_name(subject.pid.unwrap_or_default()))
+}
+
+fn process_name(pid: u32) -> String {
+    format!("process {pid}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_shown_without_credentials() {
+        for (uri, shown) in [
+            (
+                "mongodb://user:secret@db1:27018/admin?tls=true",
+                "db1:27018",
+            ),
+            ("mongodb://a:1,b:2/?replicaSet=rs0", "a:1,b:2"),
+            (
+                "mongodb+srv://user:p%40ss@cluster.example/",
+                "cluster.example",
+            ),
+            ("nonsense", "nonsense"),
+        ] {
+            assert_eq!(Target::new(Some(uri.into()), None).shown, shown);
+        }
+        assert_eq!(Target::new(None, Some(7)).shown, "process 7");
+    }
+}

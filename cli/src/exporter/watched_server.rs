@@ -1,0 +1,399 @@
+//! One server: its counters, what the kernel counts of its files, and their names.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
+use seekscope_exporter::{Calls, FileCalls, FileLayout, FileName, Registry, TraceUse};
+use seekscope_run::{
+    CounterSample, DeviceFacts, FileRecord, FileRole, IoEvent, IoKind, Limitation, monotonic_ns,
+};
+use seekscope_server::examination::replication_lag_s;
+use seekscope_server::{FileMap, ProcFs, ProcessIdentity, Sampler, Server};
+use seekscope_trace::{
+    EventSink, EventSource, Followed, Group, LiveSource, RawTotals, SinkError, TraceError,
+    TraceOptions,
+};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use super::exported::Exported;
+use super::layout_walk::{LayoutWalks, WalkPlan};
+use crate::file_names::FileNames;
+use crate::subjects::Subject;
+
+/// How long a reading waits for the server to tell its lag.
+const LAG_PATIENCE: Duration = Duration::from_millis(500);
+/// A server that has not answered for this long is away.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// The least time between two questions about names of files.
+const NAMES_AGAIN: Duration = Duration::from_secs(300);
+/// Names of opened files wait here between two readings.
+const RING_BYTES: u32 = 1 << 20;
+
+const NO_FILES: &str = "what is read and written of each file";
+const NO_LAYOUT: &str = "how the files lie on the disk";
+
+/// A server that is being read.
+pub struct WatchedServer {
+    /// `host:port`, or "process PID" where there is no connection string.
+    pub name: String,
+    subject: Subject,
+    process: Option<ProcessIdentity>,
+    device: Option<String>,
+    sampler: Sampler,
+    counting: Option<Counting>,
+    naming: Naming,
+    /// Whether it is in a replica set, and so may lag.
+    may_lag: bool,
+    answered: Option<Instant>,
+    begun: Instant,
+    walks: Option<LayoutWalks>,
+    limitations: Vec<Limitation>,
+}
+
+/// The programs that count, and the files that they know.
+struct Counting {
+    source: LiveSource,
+    files: KnownFiles,
+    /// The estimate may be corrected downwards, the exported counter not.
+    kernel_ns: u64,
+}
+
+/// Which file has which collection.
+#[derive(Default)]
+struct Naming {
+    map: FileMap,
+    asking: Option<JoinHandle<FileNames>>,
+    asked: Option<Instant>,
+    /// A table had calls whose name is unknown.
+    is_lacking: bool,
+}
+
+/// The files that calls refer to.
+#[derive(Default)]
+struct KnownFiles(HashMap<u32, FileRecord>);
+
+impl EventSink for KnownFiles {
+    fn event(&mut self, _: &IoEvent) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
+        self.0.insert(file.file_id, file.clone());
+        Ok(())
+    }
+}
+
+impl WatchedServer {
+    /// Finds out what is exported of it, and begins to count. What is not permitted is left out and listed.
+    pub async fn begin(
+        name: String,
+        mut subject: Subject,
+        trace: bool,
+        walk_plan: Option<WalkPlan>,
+    ) -> Self {
+        let proc_fs = ProcFs::host();
+        let process = subject.pid.and_then(|pid| proc_fs.identity(pid).ok());
+        let device = subject
+            .dbpath
+            .as_deref()
+            .and_then(|path| DeviceFacts::of_path(Path::new("/"), path).ok())
+            .unwrap_or_default();
+        let number = device.disk_device.as_deref();
+        let sampler = match &subject.server {
+            Some(server) => Sampler::new(server, &proc_fs, subject.pid, number),
+            None => Sampler::of_host(&proc_fs, subject.pid, number),
+        };
+        let may_lag = match &subject.server {
+            Some(server) => server.hello().await.is_ok_and(|hello| hello.set.is_some()),
+            None => false,
+        };
+        let data = subject.data().filter(|_| process.is_some());
+        let mut begun = Self {
+            limitations: std::mem::take(&mut subject.missing),
+            walks: walk_plan
+                .zip(data)
+                .map(|(plan, path)| LayoutWalks::new(plan, path)),
+            name,
+            process,
+            device: device.disk,
+            sampler,
+            counting: None,
+            naming: Naming::default(),
+            may_lag,
+            answered: None,
+            begun: Instant::now(),
+            subject,
+        };
+        if trace && begun.process.is_some() {
+            // The names come first, so that no call is counted without one.
+            let names = begun.ask_names().await;
+            begun.named(names);
+            begun.attach();
+        } else {
+            let why = match trace {
+                true => "the server's process is not seen from here",
+                false => "--no-trace",
+            };
+            begun.limit(NO_FILES, why.into(), String::new());
+        }
+        begun
+    }
+
+    /// Returns its process, if that is on this host.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.pid)
+    }
+
+    /// Returns whether its process has ended or, on another host, it has not answered for long.
+    pub fn is_lost(&self) -> bool {
+        match &self.process {
+            Some(process) => !ProcFs::host().is_alive(process),
+            None => !self.answers(),
+        }
+    }
+
+    fn answers(&self) -> bool {
+        let since = self.answered.unwrap_or(self.begun);
+        since.elapsed() < ANSWER_LIMIT
+    }
+
+    fn is_up(&self) -> bool {
+        match self.answered {
+            Some(_) => self.answers() && !self.is_lost(),
+            // Without a login, that its process lives is all that is known.
+            None => self.process.is_some() && !self.is_lost(),
+        }
+    }
+
+    /// Returns what is not exported, and why.
+    pub fn limitations(&self) -> &[Limitation] {
+        &self.limitations
+    }
+
+    fn limit(&mut self, what: &str, why: String, remedy: String) {
+        self.limitations.retain(|known| known.what != what);
+        self.limitations.push(Limitation {
+            what: what.into(),
+            why,
+            remedy,
+        });
+    }
+
+    /// Loads the programs; what was counted before by others of ours stays counted.
+    fn attach(&mut self) {
+        let Some(process) = &self.process else { return };
+        let options = TraceOptions {
+            kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
+            groups: vec![Group::Calls, Group::Uring, Group::Aio, Group::Faults],
+            only_totals: true,
+            ring_bytes: RING_BYTES,
+            ..TraceOptions::of(Followed::Process(process.pid))
+        };
+        match LiveSource::attach(&options) {
+            Ok(source) => {
+                let refused: Vec<_> = source.refused().collect();
+                for group in refused {
+                    let what = format!("{} are not counted", group.group);
+                    self.limit(&what, group.how, String::new());
+                }
+                self.counting = Some(Counting {
+                    source,
+                    files: KnownFiles::default(),
+                    kernel_ns: 0,
+                });
+            }
+            Err(TraceError::NoPermission { what, why, remedy }) => {
+                self.limit(NO_FILES, format!("cannot {what}: {why}"), remedy);
+            }
+            Err(error) => self.limit(NO_FILES, error.to_string(), String::new()),
+        }
+    }
+
+    /// Reads everything once, and enters it.
+    pub async fn read(&mut self, exported: &Exported) {
+        let began = Instant::now();
+        let (mut samples, lag) = tokio::join!(
+            self.sampler.sample(),
+            lag(self.subject.server.as_ref().filter(|_| self.may_lag))
+        );
+        samples.extend(lag);
+        let has_answered = samples.iter().any(|sample| sample.source == "serverStatus");
+        if has_answered {
+            self.answered = Some(Instant::now());
+        }
+        self.look_after_names(has_answered).await;
+        let now_ns = monotonic_ns();
+        let (counted, used) = self.count();
+        let walked = match &mut self.walks {
+            Some(walks) => walks.look(&self.naming.map),
+            None => None,
+        };
+        let mut registry = exported.registry();
+        registry.read(&self.name, &samples);
+        registry.count(&self.name, now_ns, counted);
+        self.enter_walk(&mut registry, walked);
+        let server = registry.server(&self.name);
+        if let Some(used) = used {
+            server.traced(used);
+        }
+        server.is_up = self.is_up();
+        server.is_tracing = self.counting.is_some();
+        server.device.clone_from(&self.device);
+        server.reading_s = Some(began.elapsed().as_secs_f64());
+        server.read_at_unix_s = Some(unix_s());
+        server.limit(
+            self.limitations
+                .iter()
+                .map(|limitation| limitation.what.clone()),
+        );
+    }
+
+    fn enter_walk(
+        &mut self,
+        registry: &mut Registry,
+        walked: Option<Result<Vec<FileLayout>, String>>,
+    ) {
+        match walked {
+            Some(Ok(files)) => {
+                self.limitations.retain(|known| known.what != NO_LAYOUT);
+                registry.walked(&self.name, unix_s(), files);
+            }
+            Some(Err(why)) => self.limit(NO_LAYOUT, why, String::new()),
+            None => {}
+        }
+    }
+
+    /// Fetches what the kernel counted since the last time, and what that has cost.
+    fn count(&mut self) -> (Vec<FileCalls>, Option<TraceUse>) {
+        let Some(counting) = &mut self.counting else {
+            return (Vec::new(), None);
+        };
+        match counting.fetch(&mut self.naming) {
+            Ok((counted, used)) => {
+                if counting.source.is_crowded() {
+                    // The kernel's table is full of files that are gone.
+                    self.counting = None;
+                    self.attach();
+                }
+                (counted, Some(used))
+            }
+            Err(error) => {
+                self.counting = None;
+                self.limit(NO_FILES, error.to_string(), "Start it again".into());
+                (Vec::new(), None)
+            }
+        }
+    }
+
+    /// Asks for names, where some are lacking, at most now and then and of no server that is slow.
+    async fn look_after_names(&mut self, has_answered: bool) {
+        if let Some(asking) = self.naming.asking.take_if(|asking| asking.is_finished()) {
+            if let Ok(names) = asking.await {
+                self.named(names);
+            }
+            return;
+        }
+        let waited = self.naming.asked;
+        let may_ask = waited.is_none_or(|asked| asked.elapsed() >= NAMES_AGAIN);
+        let is_fit = has_answered || self.subject.server.is_none();
+        if self.naming.is_lacking && may_ask && is_fit && self.naming.asking.is_none() {
+            self.naming.asked = Some(Instant::now());
+            self.naming.asking = Some(tokio::spawn(self.ask_names()));
+        }
+    }
+
+    fn ask_names(&self) -> impl Future<Output = FileNames> + Send + use<> {
+        let (server, data) = (self.subject.server.clone(), self.subject.data());
+        async move { FileNames::find(server.as_ref(), data.as_deref(), &[]).await }
+    }
+
+    fn named(&mut self, names: FileNames) {
+        self.naming.map.update(names.map);
+        self.naming.asked = Some(Instant::now());
+        self.naming.is_lacking = false;
+        if let Some(limitation) = names.limitation {
+            self.limit(&limitation.what, limitation.why, limitation.remedy);
+        }
+    }
+}
+
+impl Counting {
+    fn fetch(&mut self, naming: &mut Naming) -> Result<(Vec<FileCalls>, TraceUse), TraceError> {
+        // This takes up the names of files that were opened.
+        self.source.drain(&mut self.files)?;
+        let mut counted = Vec::new();
+        for totals in self.source.take_totals(&mut self.files)? {
+            let Some(file) = self.files.0.get(&totals.file_id) else {
+                continue;
+            };
+            let name = name_of(&naming.map, Path::new(&file.path));
+            let is_table = [FileRole::Collection, FileRole::Index]
+                .iter()
+                .any(|role| role.name() == name.role);
+            naming.is_lacking |= is_table && name.collection.is_empty();
+            counted.push(FileCalls {
+                name,
+                kind: totals.op.kind(),
+                calls: calls(&totals.totals),
+            });
+        }
+        let (lost_calls, kernel_ns) = self.source.lost_and_kernel_ns()?;
+        self.kernel_ns = self.kernel_ns.max(kernel_ns);
+        let used = TraceUse {
+            kernel_s: self.kernel_ns as f64 / 1e9,
+            lost_calls,
+        };
+        Ok((counted, used))
+    }
+}
+
+fn calls(totals: &RawTotals) -> Calls {
+    let calls = Calls {
+        errors: totals.errors,
+        bytes: totals.bytes,
+        device_read_bytes: totals.device_read_bytes,
+        hits: totals.hits,
+        misses: totals.misses,
+        latency_ns: totals.latency_ns,
+        ..Calls::default()
+    };
+    calls.with_latencies(&totals.latency_buckets)
+}
+
+/// Returns what a file is, as far as its name and the server's catalogue tell.
+pub fn name_of(map: &FileMap, path: &Path) -> FileName {
+    let (role, namespace) = map.classify(path);
+    match map.only_use(path) {
+        Some((collection, index)) => FileName {
+            role: role.name(),
+            collection: collection.into(),
+            index: index.unwrap_or_default().into(),
+        },
+        // Several collections share it.
+        None => FileName {
+            role: role.name(),
+            collection: namespace.unwrap_or_default(),
+            index: String::new(),
+        },
+    }
+}
+
+/// Asks a member of a set for its lag. A server that is slow to answer has none this time.
+async fn lag(server: Option<&Server>) -> Option<CounterSample> {
+    let answer = timeout(LAG_PATIENCE, replication_lag_s(server?)).await;
+    let lag_s = answer.ok()?.ok()??;
+    Some(CounterSample {
+        t_ns: monotonic_ns(),
+        source: REPLICATION.into(),
+        name: LAG_S.into(),
+        value: lag_s,
+    })
+}
+
+fn unix_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or(Duration::ZERO).as_secs_f64()
+}

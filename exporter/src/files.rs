@@ -1,0 +1,349 @@
+//! What the kernel counted of each file, with a bound on the number of files that have series of their own.
+//!
+//! The files for which threads waited longest have their own series, all others are summed as one. A file that comes
+//! in begins at 0, and what was counted of it before stays with the others, so no counter ever goes back. It comes in
+//! where there is room, or in place of one for which threads recently waited less than half as long, but not before
+//! that one has been shown for a while: what is shown does not flap between scrapes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use seekscope_run::{FileRole, IoKind};
+
+use crate::metrics::{
+    FILE_BYTES, FILE_CACHE_HITS, FILE_CACHE_MISSES, FILE_DEVICE_READ_BYTES, FILE_ERRORS,
+    FILE_LATENCY,
+};
+use crate::page::{Labels, Page};
+
+/// Buckets of the kernel programs: bucket i holds latencies from 2^i to 2^(i+1) - 1 ns, the last all above.
+const KERNEL_BUCKETS: usize = 40;
+/// Exponents of the upper bounds that are shown, 2^14 ns (16 µs) to 2^34 ns (17 s): each fourth of the kernel's, so
+/// that no count has to be divided.
+const FIRST_BOUND: u32 = 14;
+const BOUNDS: usize = 11;
+const BOUND_STEP: u32 = 2;
+
+/// Waited time counts half after this time.
+const HALF_LIFE_S: f64 = 600.0;
+/// How long a file is shown at least.
+const SHOWN_MIN_NS: u64 = 600_000_000_000;
+/// After this time without a call a file is not shown any more, as it may not exist any more.
+const IDLE_MAX_NS: u64 = 3_600_000_000_000;
+/// A file comes in in place of another with this many times its waited time.
+const AHEAD: f64 = 2.0;
+/// Waited time below this is forgotten, ns.
+const WAITED_MIN_NS: f64 = 1.0;
+
+/// The collection that stands for all files without series of their own. A namespace has a dot, so none is called so.
+pub const OTHERS: &str = "other";
+
+/// What a file is to its readers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileName {
+    /// [`FileRole::name`].
+    pub role: &'static str,
+    /// `database.collection`; empty if it is none's, or unknown.
+    pub collection: String,
+    /// Empty if it is no index.
+    pub index: String,
+}
+
+impl FileName {
+    /// Names a collection's own file.
+    pub fn of_collection(namespace: &str) -> Self {
+        Self {
+            role: FileRole::Collection.name(),
+            collection: namespace.into(),
+            index: String::new(),
+        }
+    }
+
+    /// Returns whether it is a table whose collection is not known.
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.collection.is_empty()
+    }
+
+    pub(crate) fn labels(&self, server: &str) -> Labels {
+        vec![
+            ("server", server.into()),
+            ("role", self.role.into()),
+            ("collection", self.collection.clone()),
+            ("index", self.index.clone()),
+        ]
+    }
+
+    fn others() -> Self {
+        Self {
+            role: FileRole::Other.name(),
+            collection: OTHERS.into(),
+            index: String::new(),
+        }
+    }
+}
+
+/// Calls of one kind on one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileCalls {
+    pub name: FileName,
+    pub kind: IoKind,
+    pub calls: Calls,
+}
+
+/// What the calls of one kind on one file did, as the kernel programs count them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calls {
+    pub errors: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    pub device_read_bytes: u64,
+    pub hits: u64,
+    pub misses: u64,
+    /// Sum over all calls.
+    pub latency_ns: u64,
+    /// Calls up to each bound of latency, then all; see [`Self::with_latencies`].
+    pub up_to: [u64; BOUNDS + 1],
+}
+
+impl Calls {
+    /// Sets the calls by latency from the kernel's buckets.
+    #[must_use]
+    pub fn with_latencies(mut self, buckets: &[u64; KERNEL_BUCKETS]) -> Self {
+        let up_to = |exponent: usize| buckets.iter().take(exponent).sum::<u64>();
+        for (count, exponent) in self.up_to.iter_mut().zip(exponents()) {
+            *count = up_to(exponent as usize);
+        }
+        self.up_to[BOUNDS] = up_to(KERNEL_BUCKETS);
+        self
+    }
+
+    fn calls(&self) -> u64 {
+        self.up_to[BOUNDS]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.device_read_bytes += other.device_read_bytes;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.latency_ns += other.latency_ns;
+        for (count, more) in self.up_to.iter_mut().zip(other.up_to) {
+            *count += more;
+        }
+    }
+}
+
+fn exponents() -> impl Iterator<Item = u32> {
+    (0u32..).take(BOUNDS).map(|i| FIRST_BOUND + i * BOUND_STEP)
+}
+
+/// Calls of each kind that was seen.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct ByKind(BTreeMap<&'static str, Calls>);
+
+impl ByKind {
+    fn add(&mut self, kind: IoKind, calls: &Calls) {
+        self.0.entry(kind.name()).or_default().add(calls);
+    }
+
+    fn add_all(&mut self, other: &Self) {
+        for (kind, calls) in &other.0 {
+            self.0.entry(kind).or_default().add(calls);
+        }
+    }
+
+    /// Returns the same kinds with nothing counted.
+    fn begun(&self) -> Self {
+        Self(
+            self.0
+                .keys()
+                .map(|kind| (*kind, Calls::default()))
+                .collect(),
+        )
+    }
+
+    fn latency_ns(&self) -> u64 {
+        self.0.values().map(|calls| calls.latency_ns).sum()
+    }
+
+    fn series(&self) -> usize {
+        let mut page = Page::default();
+        self.add_to(&mut page, &Vec::new());
+        page.series()
+    }
+
+    fn add_to(&self, page: &mut Page, labels: &Labels) {
+        let bounds_s: Vec<f64> = exponents()
+            .map(|exponent| 2f64.powi(exponent.cast_signed()) / 1e9)
+            .collect();
+        for (kind, calls) in &self.0 {
+            let mut with_op = labels.clone();
+            with_op.push(("op", (*kind).into()));
+            let sum_s = calls.latency_ns as f64 / 1e9;
+            page.add_histogram(&FILE_LATENCY, &with_op, &bounds_s, &calls.up_to, sum_s);
+            page.add(&FILE_ERRORS, with_op.clone(), calls.errors as f64);
+            if *kind != IoKind::Sync.name() {
+                page.add(&FILE_BYTES, with_op, calls.bytes as f64);
+            }
+            if *kind == IoKind::Read.name() {
+                let device_bytes = calls.device_read_bytes as f64;
+                page.add(&FILE_DEVICE_READ_BYTES, labels.clone(), device_bytes);
+                page.add(&FILE_CACHE_HITS, labels.clone(), calls.hits as f64);
+                page.add(&FILE_CACHE_MISSES, labels.clone(), calls.misses as f64);
+            }
+        }
+    }
+}
+
+/// A file with series of its own.
+#[derive(Debug, Clone)]
+struct Shown {
+    counted: ByKind,
+    series: usize,
+    waited_ns: f64,
+    since_ns: u64,
+    last_call_ns: u64,
+}
+
+/// The files of one server.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    shown: BTreeMap<FileName, Shown>,
+    /// Waited time of all others, recent time counting more, ns.
+    waiting: HashMap<FileName, f64>,
+    others: ByKind,
+    read_ns: Option<u64>,
+}
+
+impl Files {
+    /// Adds what was counted since the last time. `now_ns` is CLOCK_MONOTONIC; there is room for `series_max` series,
+    /// those of all others together included.
+    pub fn add(
+        &mut self,
+        now_ns: u64,
+        counted: impl IntoIterator<Item = FileCalls>,
+        series_max: usize,
+    ) {
+        self.forget_slowly(now_ns);
+        let mut newly: HashMap<FileName, ByKind> = HashMap::new();
+        for FileCalls { name, kind, calls } in counted {
+            if calls.calls() > 0 {
+                newly.entry(name).or_default().add(kind, &calls);
+            }
+        }
+        let mut strangers = Vec::new();
+        for (name, counted) in newly {
+            let waited_ns = counted.latency_ns() as f64;
+            match self.shown.get_mut(&name) {
+                Some(shown) => {
+                    shown.counted.add_all(&counted);
+                    shown.series = shown.counted.series();
+                    shown.waited_ns += waited_ns;
+                    shown.last_call_ns = now_ns;
+                }
+                None => {
+                    self.others.add_all(&counted);
+                    let waited = self.waiting.entry(name.clone()).or_default();
+                    *waited += waited_ns;
+                    strangers.push((*waited, name, counted.begun()));
+                }
+            }
+        }
+        self.shown
+            .retain(|_, shown| now_ns.saturating_sub(shown.last_call_ns) < IDLE_MAX_NS);
+        strangers.sort_by(|(a, name_a, _), (b, name_b, _)| {
+            b.total_cmp(a).then_with(|| name_a.cmp(name_b))
+        });
+        for (waited_ns, name, begun) in strangers {
+            let stranger = Shown {
+                series: begun.series(),
+                counted: begun,
+                waited_ns,
+                since_ns: now_ns,
+                last_call_ns: now_ns,
+            };
+            if !self.let_in(name, stranger, now_ns, series_max) {
+                break;
+            }
+        }
+        self.shrink_to(series_max);
+    }
+
+    /// Lets a file in, if there is room or others have to make room for it.
+    fn let_in(&mut self, name: FileName, stranger: Shown, now_ns: u64, series_max: usize) -> bool {
+        let mut leaving = Vec::new();
+        let mut free = series_max.saturating_sub(self.series());
+        let mut least: Vec<(&FileName, &Shown)> = self.shown.iter().collect();
+        least.sort_by(|(_, a), (_, b)| a.waited_ns.total_cmp(&b.waited_ns));
+        for (other, shown) in least {
+            if free >= stranger.series {
+                break;
+            }
+            let may_leave = now_ns.saturating_sub(shown.since_ns) >= SHOWN_MIN_NS;
+            if may_leave && stranger.waited_ns > AHEAD * shown.waited_ns {
+                free += shown.series;
+                leaving.push(other.clone());
+            }
+        }
+        if free < stranger.series {
+            return false;
+        }
+        leaving.into_iter().for_each(|name| self.put_out(&name));
+        self.waiting.remove(&name);
+        self.shown.insert(name, stranger);
+        true
+    }
+
+    fn put_out(&mut self, name: &FileName) {
+        if let Some(shown) = self.shown.remove(name) {
+            self.waiting.insert(name.clone(), shown.waited_ns);
+        }
+    }
+
+    /// Puts files out until the bound holds, after it became smaller or files got more series.
+    pub(crate) fn shrink_to(&mut self, series_max: usize) {
+        while self.series() > series_max {
+            let least = self
+                .shown
+                .iter()
+                .min_by(|(_, a), (_, b)| a.waited_ns.total_cmp(&b.waited_ns));
+            let Some(name) = least.map(|(name, _)| name.clone()) else {
+                return;
+            };
+            self.put_out(&name);
+        }
+    }
+
+    fn forget_slowly(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns.saturating_sub(self.read_ns.replace(now_ns).unwrap_or(now_ns));
+        let remains = 0.5f64.powf(elapsed_ns as f64 / 1e9 / HALF_LIFE_S);
+        for shown in self.shown.values_mut() {
+            shown.waited_ns *= remains;
+        }
+        self.waiting.retain(|_, waited_ns| {
+            *waited_ns *= remains;
+            *waited_ns >= WAITED_MIN_NS
+        });
+    }
+
+    /// Returns the number of series, those of all others together included.
+    pub fn series(&self) -> usize {
+        let shown: usize = self.shown.values().map(|shown| shown.series).sum();
+        shown + self.others.series()
+    }
+
+    /// Returns the number of files that have been counted lately without series of their own.
+    pub fn among_others(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn add_to(&self, page: &mut Page, server: &str) {
+        for (name, shown) in &self.shown {
+            shown.counted.add_to(page, &name.labels(server));
+        }
+        self.others.add_to(page, &FileName::others().labels(server));
+    }
+}
+
+#[cfg(test)]
+mod tests;

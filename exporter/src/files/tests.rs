@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::page::Format;
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+fn calls(latency_ns: u64) -> Calls {
+    let mut buckets = [0; KERNEL_BUCKETS];
+    buckets[latency_ns.max(1).ilog2() as usize] = 1;
+    let calls = Calls {
+        latency_ns,
+        bytes: 4096,
+        ..Calls::default()
+    };
+    calls.with_latencies(&buckets)
+}
+
+fn reads(collection: &str, latency_ns: u64) -> FileCalls {
+    FileCalls {
+        name: FileName::of_collection(collection),
+        kind: IoKind::Read,
+        calls: calls(latency_ns),
+    }
+}
+
+fn text(files: &Files) -> String {
+    let mut page = Page::default();
+    files.add_to(&mut page, "a:1");
+    page.text(Format::Prometheus)
+}
+
+/// Returns the bytes read of a collection, if it has series of its own.
+fn bytes(files: &Files, collection: &str) -> Option<u64> {
+    let text = text(files);
+    let start = format!("collection=\"{collection}\",index=\"\",op=\"read\"}} ");
+    let mut lines = text
+        .lines()
+        .filter(|line| line.starts_with("seekscope_file_bytes_total"));
+    lines.find_map(|line| line.split_once(&start)?.1.parse().ok())
+}
+
+/// Returns the series of a file of which only reads were seen.
+fn series_of_one() -> usize {
+    let mut files = Files::default();
+    files.add(0, [reads("a.x", 1)], usize::MAX);
+    files.series() / 2
+}
+
+#[test]
+fn buckets_are_those_of_the_kernel_taken_together() {
+    let one_each = Calls::default().with_latencies(&[1; KERNEL_BUCKETS]);
+    let expected = [14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 40];
+    assert_eq!(one_each.up_to, expected);
+    let mut files = Files::default();
+    files.add(0, [reads("a.x", 1)], usize::MAX);
+    // 2^14 ns is the first bound: a call of 16,383 ns is below it, one of 16,384 ns is not.
+    files.add(1, [reads("a.x", 16_383), reads("a.x", 16_384)], usize::MAX);
+    let text = text(&files);
+    assert!(text.contains("collection=\"a.x\",index=\"\",op=\"read\",le=\"0.000016384\"} 1\n"));
+    assert!(text.contains("collection=\"a.x\",index=\"\",op=\"read\",le=\"0.000065536\"} 2\n"));
+}
+
+#[test]
+fn the_largest_have_their_own_series_and_the_rest_is_summed() {
+    let mut files = Files::default();
+    let room = 3 * series_of_one();
+    files.add(0, [reads("a.x", 9), reads("a.y", 7), reads("a.z", 5)], room);
+    assert_eq!(bytes(&files, "a.x"), Some(0), "begins at 0");
+    assert_eq!(bytes(&files, "a.z"), None);
+    assert_eq!(bytes(&files, OTHERS), Some(3 * 4096));
+    files.add(1, [reads("a.x", 9), reads("a.z", 5)], room);
+    assert_eq!(bytes(&files, "a.x"), Some(4096));
+    assert_eq!(bytes(&files, OTHERS), Some(4 * 4096));
+    assert_eq!(files.among_others(), 1);
+}
+
+#[test]
+fn what_is_shown_does_not_flap() {
+    let mut files = Files::default();
+    let room = 2 * series_of_one();
+    files.add(0, [reads("a.x", 1_000)], room);
+    // A little ahead is not enough, and neither is twice as much at once.
+    files.add(MINUTE_NS, [reads("a.y", 5_000)], room);
+    assert!(bytes(&files, "a.x").is_some() && bytes(&files, "a.y").is_none());
+    files.add(
+        11 * MINUTE_NS,
+        [reads("a.x", 4_000), reads("a.y", 2_000)],
+        room,
+    );
+    assert!(bytes(&files, "a.x").is_some() && bytes(&files, "a.y").is_none());
+    files.add(12 * MINUTE_NS, [reads("a.y", 9_000)], room);
+    assert!(bytes(&files, "a.x").is_none() && bytes(&files, "a.y").is_some());
+    assert!(files.series() <= room);
+}
+
+#[test]
+fn a_file_without_calls_ends() {
+    let mut files = Files::default();
+    files.add(0, [reads("a.gone", 1_000)], 1_000);
+    files.add(59 * MINUTE_NS, [reads("a.x", 1_000)], 1_000);
+    assert!(bytes(&files, "a.gone").is_some());
+    files.add(60 * MINUTE_NS, [reads("a.x", 1_000)], 1_000);
+    assert!(bytes(&files, "a.gone").is_none() && bytes(&files, "a.x").is_some());
+    files.add(2_000 * MINUTE_NS, [], 1_000);
+    assert_eq!(files.waiting.len(), 0, "nothing grows for ever");
+}
+
+#[test]
+fn room_may_shrink() {
+    let mut files = Files::default();
+    let all = ["a.x", "a.y", "a.z"].map(|name| reads(name, 1_000));
+    files.add(0, all.clone(), 1_000);
+    files.add(MINUTE_NS, all, 2 * series_of_one());
+    assert!(files.series() <= 2 * series_of_one());
+}
+
+proptest! {
+    /// Whatever is read in whatever order: no counter of a series that is still there goes back, and the bound holds.
+    #[test]
+    fn counters_never_go_back(
+        readings in prop::collection::vec(
+            (0u64..20, prop::collection::vec((0usize..12, 0usize..3, 1u64..1 << 36), 0..12)),
+            1..40,
+        ),
+        room in 60usize..250,
+    ) {
+        let kinds = [IoKind::Read, IoKind::Write, IoKind::Sync];
+        let mut files = Files::default();
+        let mut now_ns = 0;
+        let mut before: HashMap<String, f64> = HashMap::new();
+        for (minutes, counted) in readings {
+            now_ns += minutes * MINUTE_NS;
+            let counted = counted.into_iter().map(|(file, kind, latency_ns)| {
+                FileCalls {
+                    kind: kinds[kind],
+                    ..reads(&format!("a.c{file}"), latency_ns)
+                }
+            });
+            files.add(now_ns, counted, room);
+            prop_assert!(files.series() <= room, "{} series", files.series());
+            let page = text(&files);
+            let series = page.lines().filter(|line| !line.starts_with('#'));
+            let now: HashMap<String, f64> = series
+                .map(|line| {
+                    let (name, value) = line.rsplit_once(' ').unwrap();
+                    (name.to_string(), value.parse().unwrap())
+                })
+                .collect();
+            for (name, value) in &now {
+                // A file that left and came back begins at 0 again.
+                let is_new = before.get(name).is_none_or(|_| *value == 0.0 && !name.contains(OTHERS));
+                prop_assert!(is_new || *value >= before[name], "{name}: {value}");
+            }
+            before = now;
+        }
+    }
+}
