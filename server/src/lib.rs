@@ -7,6 +7,7 @@
 
 pub mod binary;
 mod cgroup;
+mod cursor;
 pub mod data_files;
 pub mod driver_error;
 pub mod examination;
@@ -33,6 +34,7 @@ pub mod tcp_listener;
 pub mod workspace;
 
 pub use binary::{BinaryError, ServerBinary, ServerKind};
+pub use cursor::SHARDS_MAX;
 pub use data_files::{FileMap, Unnamed};
 pub use hello::Hello;
 pub use leftovers::{Leftover, Leftovers};
