@@ -13,8 +13,9 @@ pub(crate) fn at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> 
     inner.get(last)
 }
 
-/// Returns a count or size: servers send int32, int64 or double.
-pub(crate) fn number(value: &Bson) -> Option<u64> {
+/// Returns a count or size: servers send int32, int64 or double, of which the fraction is cut off. `None` for what is
+/// no number, is negative or is beyond 9e18.
+pub fn number(value: &Bson) -> Option<u64> {
     match *value {
         Bson::Int32(n) => u64::try_from(n).ok(),
         Bson::Int64(n) => u64::try_from(n).ok(),

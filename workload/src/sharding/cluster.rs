@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bson::{Bson, Document, doc};
-use seekscope_server::{Namespace, SHARDS_MAX, Server, ServerError, first_batch};
+use seekscope_server::{Namespace, SHARDS_MAX, Server, ServerError, first_batch, number};
 
 /// The database in which a cluster keeps its own records.
 const CONFIG: &str = "config";
@@ -108,21 +108,16 @@ pub async fn moves(
     let query = doc! { "what": "moveChunk.commit", "ns": { "$in": names } };
     let command = doc! { "count": "changelog", "query": query };
     let reply = server.command_in_time(CONFIG, command).await?;
-    Ok(reply.get("n").and_then(count))
+    Ok(reply.get("n").and_then(number))
 }
 
 /// Returns the field `count` of each document by its field `name`.
 fn counts(entries: &[Document], name: &str) -> BTreeMap<String, u64> {
     let pair = |entry: &Document| {
         let name = entry.get_str(name).ok()?;
-        Some((name.to_string(), entry.get("count").and_then(count)?))
+        Some((name.to_string(), entry.get("count").and_then(number)?))
     };
     entries.iter().filter_map(pair).collect()
-}
-
-fn count(value: &Bson) -> Option<u64> {
-    let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
-    whole.and_then(|n| u64::try_from(n).ok())
 }
 
 #[cfg(test)]
@@ -151,11 +146,12 @@ mod tests {
             doc! { "shard": "s1", "count": 5 },
             doc! { "shard": 7, "count": 5 },
             doc! { "shard": "s2", "count": -5 },
+            doc! { "shard": "s3", "count": 5.0 },
             doc! {},
         ];
         assert_eq!(
             counts(&entries, "shard"),
-            BTreeMap::from([("s1".into(), 5)])
+            BTreeMap::from([("s1".into(), 5), ("s3".into(), 5)])
         );
     }
 }
