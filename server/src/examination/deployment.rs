@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::document::Limitation;
+use seekscope_run::units::format_list;
 use seekscope_run::{Deployment, MemberState};
 
 use super::asking::{Asker, NoAnswer};
@@ -104,18 +105,15 @@ fn members_to_name(members: &[Fellow]) -> String {
         return "name a member of one of its shards instead (sh.status() in mongosh lists them)"
             .into();
     }
-    let shown = members.iter().take(MEMBERS_SHOWN).map(|member| {
+    let name = |member: &Fellow| {
         let shard = member.shard.as_deref().unwrap_or("a shard");
         format!("{} ({shard})", member.name)
-    });
-    let mut text = format!(
+    };
+    let names: Vec<String> = members.iter().map(name).collect();
+    format!(
         "name a member of a shard instead: {}",
-        shown.collect::<Vec<_>>().join(", ")
-    );
-    if members.len() > MEMBERS_SHOWN {
-        text.push_str(&format!(" and {} more", members.len() - MEMBERS_SHOWN));
-    }
-    text
+        format_list(&names, MEMBERS_SHOWN, ", ")
+    )
 }
 
 /// Returns the members of all shards, as known to a router. If there are too many, the rest is noted.
