@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use seekscope_client::{Failure, FailureKind};
+use seekscope_run::units::format_list;
 use seekscope_workload::DataSet;
 use serde::{Deserialize, Serialize};
 
@@ -209,7 +210,7 @@ async fn check(session: &CqlSession) -> Result<(), CqlError> {
     Err(CqlError::ForeignKeyspace {
         keyspace: session.target.keyspace.clone(),
         count: foreign.len(),
-        tables: foreign[..foreign.len().min(NAMES_SHOWN)].join(", "),
+        tables: format_list(&foreign, NAMES_SHOWN, ", "),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Exit codes, and the errors they stand for. They are part of the interface: never renumber them.
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
 use seekscope_cassandra::CqlError;
@@ -8,12 +9,14 @@ use seekscope_client::ClientError;
 use seekscope_disk::DiskError;
 use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
+use seekscope_prefetch::PrefetchError;
 use seekscope_reorder::ReorderError;
-use seekscope_run::{ErrorKind, Kinded};
-use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
+use seekscope_run::{ErrorKind, Kinded, RunError};
+use seekscope_server::{BinaryError, LocalServerError, ServerError, SlowDiskError};
 use seekscope_settings::{ApplyError, LockError};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
+use seekscope_workload::own::sample::SampleError;
 use seekscope_workload::ycsb::YcsbError;
 
 /// A signal asked the command to stop. Not a failure: the partial run is kept.
@@ -30,6 +33,30 @@ pub struct BrokenOff(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+/// A file that was named cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}", path.display())]
+pub struct Unreadable {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl Unreadable {
+    /// For `map_err`.
+    pub fn at(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |source| Self {
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+}
+
+impl Kinded for Unreadable {
+    fn kind(&self) -> Option<ErrorKind> {
+        ErrorKind::of_named_path(&self.source)
+    }
+}
 
 /// A server is not where it can be examined.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +163,7 @@ fn code_of_cause(cause: &(dyn Error + 'static)) -> Option<u8> {
 fn kind_of(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
     let types = [
         of::<Usage>,
+        of::<Unreadable>,
         of::<Elsewhere>,
         of::<NotPermitted>,
         of::<Inconsistent>,
@@ -145,18 +173,22 @@ fn kind_of(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
         of::<CommandFailed>,
         of::<ServerError>,
         of::<LocalServerError>,
+        of::<BinaryError>,
         of::<SlowDiskError>,
         of::<ClientError>,
         of::<WorkloadError>,
+        of::<SampleError>,
         of::<YcsbError>,
         of::<CqlError>,
         of::<LayoutError>,
         of::<ReorderError>,
+        of::<PrefetchError>,
         of::<DiskError>,
         of::<MongoperfError>,
         of::<TraceError>,
         of::<ApplyError>,
         of::<LockError>,
+        of::<RunError>,
     ];
     types.into_iter().find_map(|kind_as| kind_as(cause))
 }
@@ -169,7 +201,6 @@ fn of<E: Kinded + 'static>(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
-    use std::path::PathBuf;
 
     use seekscope_client::{Failure, FailureKind};
 
@@ -277,6 +308,18 @@ mod tests {
                 }),
                 None,
             ),
+            (
+                Box::new(WorkloadError::LocalServer(LocalServerError::Port {
+                    source: io(),
+                })),
+                Some(3),
+            ),
+            (
+                Box::new(WorkloadError::SlowDisk(SlowDiskError::NotPermitted {
+                    path: path(),
+                })),
+                Some(4),
+            ),
             (Box::new(YcsbError::Escape { line: 1 }), Some(2)),
             (Box::new(CqlError::Uri { why: text() }), Some(2)),
             (
@@ -293,6 +336,11 @@ mod tests {
     #[test]
     fn errors_of_files_and_disks_have_their_codes() {
         let path = PathBuf::new;
+        let nowhere = || DiskError::File {
+            action: "open",
+            path: path(),
+            source: std::io::ErrorKind::NotFound.into(),
+        };
         assert_codes([
             (Box::new(LayoutError::Missing { path: path() }), Some(2)),
             (
@@ -315,6 +363,13 @@ mod tests {
             ),
             (Box::new(DiskError::ReadOnly(path())), Some(4)),
             (Box::new(DiskError::Shrunk { offset: 1 }), None),
+            (Box::new(nowhere()), Some(2)),
+            (Box::new(RunError::NotARun { path: path() }), Some(2)),
+            (Box::new(RunError::InUse { path: path() }), Some(3)),
+            (
+                Box::new(PrefetchError::Layout(LayoutError::Missing { path: path() })),
+                Some(2),
+            ),
             (Box::new(DiskError::Interrupted), Some(130)),
             (Box::new(MongoperfError::NoThreads), Some(2)),
             (Box::new(MongoperfError::NoInput), Some(1)),
@@ -361,7 +416,15 @@ mod tests {
                 }),
                 Some(4),
             ),
-            (Box::new(TraceError::NoSuchProcess { pid: 1 }), None),
+            (Box::new(TraceError::NoSuchProcess { pid: 1 }), Some(2)),
+            (Box::new(TraceError::NoMembers { group: text() }), Some(3)),
+            (
+                Box::new(ApplyError::Server(ServerError::NotAuthorised {
+                    uri: text(),
+                    command: text(),
+                })),
+                Some(4),
+            ),
             (
                 Box::new(ApplyError::DidNotComeBack {
                     why: text(),

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
+use seekscope_run::units::format_list;
 use seekscope_run::{Deployment, Limitation, TargetFacts};
 use seekscope_server::examination::{FoundDeployment, FoundMember};
 use seekscope_server::{ProcFs, Server, ServerError, redact_uri};
@@ -248,13 +249,8 @@ fn labels(here: &[&FoundMember]) -> Vec<Option<String>> {
 }
 
 fn named(members: &[OtherMember]) -> String {
-    let shown = members.iter().take(NAMED_MAX);
-    let shown: Vec<&str> = shown.map(|member| member.name.as_str()).collect();
-    let mut text = shown.join(", ");
-    if members.len() > NAMED_MAX {
-        text.push_str(&format!(" and {} more", members.len() - NAMED_MAX));
-    }
-    text
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    format_list(&names, NAMED_MAX, ", ")
 }
 
 #[cfg(test)]

@@ -2,18 +2,9 @@
 
 use seekscope_server::{Hello, Server, ServerError};
 
-/// The server's role in its set, as far as it says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MemberRole {
-    /// Whether the server has told its role.
-    pub known: bool,
-    /// Name of its replica set, if it is in one.
-    pub set: Option<String>,
-    pub primary: bool,
-    pub router: bool,
-    /// Members that hold data, including itself: `host:port`.
-    pub data_members: Vec<String>,
-}
+/// The server's role in its set; `None` if it does not tell.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MemberRole(pub Option<Hello>);
 
 impl MemberRole {
     /// Asks the server for its role.
@@ -21,36 +12,33 @@ impl MemberRole {
     /// # Errors
     /// It refused, or did not answer within some seconds.
     pub async fn ask(server: &Server) -> Result<Self, ServerError> {
-        server.hello().await.map(Self::of)
-    }
-
-    fn of(hello: Hello) -> Self {
-        Self {
-            known: true,
-            primary: hello.is_writable,
-            router: hello.is_router(),
-            set: hello.set,
-            data_members: hello.data_members,
-        }
+        Ok(Self(Some(server.hello().await?)))
     }
 
     /// Returns whether this is a primary that others replicate from, as slowing it down affects everybody. A
     /// server that does not tell may be one.
     pub fn others_may_depend_on_it(&self) -> bool {
-        !self.known || self.primary && self.set.is_some() && self.data_members.len() > 1
+        self.0.as_ref().is_none_or(is_followed)
     }
 
     /// Returns the role in words.
     pub fn in_words(&self) -> String {
-        match (&self.set, self.primary) {
-            _ if !self.known => "which does not say what it is to others".into(),
-            _ if self.router => "a mongos".into(),
+        let Some(hello) = &self.0 else {
+            return "which does not say what it is to others".into();
+        };
+        match (&hello.set, hello.is_writable) {
+            _ if hello.is_router() => "a mongos".into(),
             (None, _) => "a standalone server".into(),
-            (Some(set), true) if self.data_members.len() > 1 => format!("the primary of {set}"),
+            (Some(set), true) if is_followed(hello) => format!("the primary of {set}"),
             (Some(set), true) => format!("the only member of {set}"),
             (Some(set), false) => format!("a secondary of {set}"),
         }
     }
+}
+
+/// Returns whether it is a primary that others replicate from.
+fn is_followed(hello: &Hello) -> bool {
+    hello.is_writable && hello.set.is_some() && hello.data_members.len() > 1
 }
 
 #[cfg(test)]
@@ -61,7 +49,7 @@ mod tests {
 
     #[test]
     fn only_a_primary_with_company_is_spared() {
-        let of = |hello: Document| MemberRole::of(Hello::read(&hello));
+        let of = |hello: Document| MemberRole(Some(Hello::read(&hello)));
         let alone = of(
             doc! { "setName": "rs0", "isWritablePrimary": true, "hosts": ["a:1"], "arbiters": ["b:1"] },
         );
@@ -81,7 +69,7 @@ mod tests {
     #[test]
     fn passive_members_and_old_words_count() {
         let depends =
-            |hello: Document| MemberRole::of(Hello::read(&hello)).others_may_depend_on_it();
+            |hello: Document| MemberRole(Some(Hello::read(&hello))).others_may_depend_on_it();
         assert!(depends(
             doc! { "ismaster": true, "hosts": ["a:1", "b:1"], "setName": "rs" }
         ));

@@ -101,6 +101,7 @@ impl Kinded for DiskError {
             }
             Self::LiveDatabase { .. } => Some(ErrorKind::Target),
             Self::NotPermitted { .. } | Self::ReadOnly(_) => Some(ErrorKind::NotPermitted),
+            Self::File { source, .. } => ErrorKind::of_named_path(source),
             Self::Interrupted => Some(ErrorKind::Interrupted),
             _ => None,
         }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use seekscope_run::units::format_list;
 use seekscope_run::{
     COUNTERS_OF_MEMBER, Finding, LayoutFile, MemberOnHost, MemberRecord, MemberRun, RunDocument,
 };
@@ -160,7 +161,7 @@ fn told(group: &[(&str, &Finding)]) -> Option<Finding> {
     };
     let others: Vec<&(&str, &Finding)> = group.iter().filter(|one| one.0 != first.0).collect();
     if !others.is_empty() {
-        let named = others.iter().take(MEMBERS_NAMED).map(|(member, of_it)| {
+        let named = others.iter().map(|(member, of_it)| {
             match of_it
                 .saves_s_per_hour
                 .filter(|s| s.is_finite() && *s >= 1.0)
@@ -170,12 +171,10 @@ fn told(group: &[(&str, &Finding)]) -> Option<Finding> {
             }
         });
         let named: Vec<String> = named.collect();
-        let more = match others.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let also = format!("The same was found on {}{more}.", named.join(", "));
-        finding.evidence.push(also);
+        let named = format_list(&named, MEMBERS_NAMED, ", ");
+        finding
+            .evidence
+            .push(format!("The same was found on {named}."));
     }
     Some(finding)
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use seekscope_layout::LayoutError;
+use seekscope_run::{ErrorKind, Kinded};
 
 /// Why nothing can be read ahead.
 #[derive(Debug, thiserror::Error)]
@@ -16,4 +17,14 @@ pub enum PrefetchError {
     TooManyLeaves { file: String },
     #[error("a reading thread cannot be started: {source}")]
     Thread { source: io::Error },
+}
+
+impl Kinded for PrefetchError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Layout(error) => error.kind(),
+            Self::Read { source, .. } => ErrorKind::of_named_path(source),
+            Self::TooManyLeaves { .. } | Self::Thread { .. } => None,
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bson::{Bson, doc};
-use seekscope_server::ProcFs;
+use bson::doc;
+use seekscope_server::{ProcFs, number};
 
 use crate::ReorderError;
 use crate::site::Site;
@@ -20,8 +20,10 @@ pub(crate) async fn needed(site: &Site) -> Result<u64, ReorderError> {
     let stats = site
         .command(doc! { "collStats": site.target_name() })
         .await?;
-    let bytes = number(stats.get("storageSize")) + number(stats.get("totalIndexSize"));
-    Ok(rounded(bytes * MARGIN))
+    let bytes = |name: &str| stats.get(name).and_then(number).unwrap_or(0) as f64;
+    Ok(rounded(
+        (bytes("storageSize") + bytes("totalIndexSize")) * MARGIN,
+    ))
 }
 
 /// Checks whether there is room, as far as that is known.
@@ -59,26 +61,15 @@ async fn free(site: &Site, folder: Option<&Path>) -> Option<u64> {
         return Some(found.f_bavail.saturating_mul(found.f_frsize));
     }
     let stats = site.command(doc! { "dbStats": 1 }).await.ok()?;
-    let (total, used) = (
-        number(stats.get("fsTotalSize")),
-        number(stats.get("fsUsedSize")),
-    );
-    (total > 0.0).then(|| rounded(total - used))
+    let bytes = |name: &str| stats.get(name).and_then(number);
+    let total_bytes = bytes("fsTotalSize").filter(|bytes| *bytes > 0)?;
+    Some(total_bytes.saturating_sub(bytes("fsUsedSize").unwrap_or(0)))
 }
 
 /// Returns the server's data folder, if it is on this host.
 async fn data_folder(site: &Site) -> Option<PathBuf> {
     let facts = site.server.facts(&ProcFs::host()).await.target;
     facts.pid.and(facts.dbpath).map(PathBuf::from)
-}
-
-fn number(value: Option<&Bson>) -> f64 {
-    match value {
-        Some(Bson::Int32(n)) => f64::from(*n),
-        Some(Bson::Int64(n)) => *n as f64,
-        Some(Bson::Double(n)) => *n,
-        _ => 0.0,
-    }
 }
 
 #[expect(

@@ -1,7 +1,8 @@
 //! Tells whether a collection was written to. On servers without a change stream, their own counters may
 //! tell.
 
-use bson::{Bson, Document, doc};
+use bson::{Document, doc};
+use seekscope_server::number;
 use serde::{Deserialize, Serialize};
 
 use crate::site::Site;
@@ -15,9 +16,9 @@ const LOCK: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WriteCounts {
     /// Process id of the server, which counts from its start.
-    pid: i64,
+    pid: u64,
     started_s: i64,
-    counts: Vec<i64>,
+    counts: Vec<u64>,
 }
 
 impl WriteCounts {
@@ -28,18 +29,18 @@ impl WriteCounts {
             .await
             .ok()?;
         let top = admin(doc! { "top": 1 }).await.ok()?;
-        let uptime_s = whole(status.get("uptime")?)?;
+        let uptime_s = number(status.get("uptime")?)?;
         let now_s = status.get_datetime("localTime").ok()?.timestamp_millis() / 1000;
         let totals = top.get_document("totals").ok()?;
         // A collection that was not used since the start is not listed.
         let used = totals.get_document(site.namespace.to_string()).ok();
         let count = |name: &&str| {
             let counter = used.and_then(|u| u.get_document(name).ok()?.get("count"));
-            counter.and_then(whole).unwrap_or(0)
+            counter.and_then(number).unwrap_or(0)
         };
         Some(Self {
-            pid: whole(status.get("pid")?)?,
-            started_s: now_s - uptime_s,
+            pid: number(status.get("pid")?)?,
+            started_s: now_s.saturating_sub_unsigned(uptime_s),
             counts: COUNTERS.iter().map(count).collect(),
         })
     }
@@ -47,7 +48,7 @@ impl WriteCounts {
     /// Was anything written between the two readings?
     pub(crate) fn until(&self, later: &Self) -> Written {
         // Both clocks are truncated to whole seconds.
-        let same_start = self.pid == later.pid && (self.started_s - later.started_s).abs() <= 2;
+        let same_start = self.pid == later.pid && self.started_s.abs_diff(later.started_s) <= 2;
         if !same_start {
             Written::Unknown
         } else if self.counts == later.counts {
@@ -73,16 +74,6 @@ pub(crate) enum Written {
     Yes,
     /// The server was restarted, or something locked the collection that need not have changed it.
     Unknown,
-}
-
-fn whole(value: &Bson) -> Option<i64> {
-    match *value {
-        Bson::Int32(n) => Some(n.into()),
-        Bson::Int64(n) => Some(n),
-        #[expect(clippy::cast_possible_truncation, reason = "checked just before")]
-        Bson::Double(n) if n.abs() < 9e15 => Some(n as i64),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Defines tables as both renderers show them.
 
+use seekscope_run::units::format_count;
+
 use crate::escape::visible;
 
 /// A value, or the reason in words why there is none.
@@ -58,6 +60,15 @@ impl Table {
     /// Adds a heading.
     pub fn group(&mut self, heading: impl Into<String>) {
         self.rows.push(Row::Group(heading.into()));
+    }
+
+    /// Adds how many of `rows` are left out if only `rows_max` are shown, and where they are instead, e.g. ", in
+    /// run.json".
+    pub(crate) fn and_more(&mut self, rows: usize, rows_max: usize, elsewhere: &str) {
+        let more = rows.saturating_sub(rows_max) as u64;
+        if more > 0 {
+            self.group(format!("and {} more{elsewhere}", format_count(more)));
+        }
     }
 
     /// Adds a row.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::document;
+use crate::error_kind::{ErrorKind, Kinded};
 
 /// An error of a run directory. Each message names the file.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,21 @@ pub enum RunError {
     InUse { path: PathBuf },
     #[error("cannot write {}: {reason}", path.display())]
     Write { path: PathBuf, reason: String },
+}
+
+impl Kinded for RunError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::NotARun { .. } | Self::Occupied { .. } => Some(ErrorKind::Usage),
+            Self::InUse { .. } => Some(ErrorKind::Target),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some(ErrorKind::NotPermitted)
+            }
+            Self::Io { .. } | Self::Damaged { .. } | Self::TooNew { .. } | Self::Write { .. } => {
+                None
+            }
+        }
+    }
 }
 
 impl RunError {

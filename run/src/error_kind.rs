@@ -1,6 +1,7 @@
 //! What an error means to whoever called the program. Each error type says it itself.
 
 use std::error::Error;
+use std::io;
 
 /// What an error means to the caller, whatever failed. The exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,18 @@ pub enum ErrorKind {
     Interrupted,
     /// The exit code of another program, which this one takes over.
     Code(u8),
+}
+
+impl ErrorKind {
+    /// Returns what it means that the system refused a path which the caller named; `None` for a failure that no other
+    /// name would have avoided.
+    pub fn of_named_path(error: &io::Error) -> Option<Self> {
+        match error.kind() {
+            io::ErrorKind::NotFound => Some(Self::Usage),
+            io::ErrorKind::PermissionDenied => Some(Self::NotPermitted),
+            _ => None,
+        }
+    }
 }
 
 /// An error type that tells its kind.

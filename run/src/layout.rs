@@ -57,7 +57,8 @@ pub struct LayoutMeasurement {
     pub names: NameSource,
     /// e.g. "11.3.0"; `None` for a lone file.
     pub wiredtiger_version: Option<String>,
-    /// The disk that scans were predicted for: "ext4 on vda, measured …" or "typical SSD …".
+    /// The disk that scans were predicted for: "ext4 on vda, measured …" or "typical SSD …"; where members have
+    /// different ones, all of them.
     pub predicted_for: String,
     /// False if the disk is a typical one, not measured.
     pub disk_measured: bool,
@@ -82,6 +83,9 @@ pub struct LayoutMember {
     pub shard: Option<String>,
     /// Its data directory.
     pub path: String,
+    /// The disk that scans of its files were predicted for; empty in older runs, which predicted for the first
+    /// member's disk alone.
+    pub predicted_for: String,
 }
 
 /// One file of the database.

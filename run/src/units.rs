@@ -117,6 +117,20 @@ pub fn format_count(count: u64) -> String {
     out
 }
 
+/// Joins the first `items_max` of some names, with `separator` between them, and says how many are left out:
+/// `a, b and 3 more`, `a; b; and 3 more`.
+pub fn format_list(items: &[impl AsRef<str>], items_max: usize, separator: &str) -> String {
+    let shown: Vec<&str> = items.iter().take(items_max).map(AsRef::as_ref).collect();
+    let text = shown.join(separator);
+    match items.len() - shown.len() {
+        0 => text,
+        more => format!(
+            "{text}{} and {more} more",
+            separator.trim_matches([',', ' '])
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,5 +165,14 @@ mod tests {
         assert_eq!(format_ns(31_600_000_000), "31.6 s");
         assert_eq!(format_count(105_968), "105,968");
         assert_eq!(format_count(68), "68");
+    }
+
+    #[test]
+    fn lists_say_what_they_leave_out() {
+        let names = ["a", "b", "c", "d"];
+        assert_eq!(format_list(&names, 4, ", "), "a, b, c, d");
+        assert_eq!(format_list(&names, 2, ", "), "a, b and 2 more");
+        assert_eq!(format_list(&names, 3, "; "), "a; b; c; and 1 more");
+        assert_eq!(format_list(&[""; 0], 2, ", "), "");
     }
 }

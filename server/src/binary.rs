@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use seekscope_run::{ErrorKind, Kinded};
+
 /// The server whose options and files apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerKind {
@@ -50,6 +52,12 @@ pub enum BinaryError {
          install one of them, name it, or give the connection string of a running server"
     )]
     NotFound { searched: usize },
+}
+
+impl Kinded for BinaryError {
+    fn kind(&self) -> Option<ErrorKind> {
+        Some(ErrorKind::Usage)
+    }
 }
 
 impl ServerBinary {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use seekscope_run::FileRole;
+use seekscope_run::units::format_list;
 
 use crate::examination::TableQuestions;
 use crate::namespace::Namespace;
@@ -238,14 +239,7 @@ fn describe(uses: &[TableUse]) -> Option<String> {
         .collect();
     names.sort();
     names.dedup();
-    let more = names.len().saturating_sub(NAMES_SHOWN);
-    names.truncate(NAMES_SHOWN);
-    let text = names.join(", ");
-    match (names.len(), more) {
-        (0, _) => None,
-        (_, 0) => Some(text),
-        _ => Some(format!("{text} and {more} more")),
-    }
+    (!names.is_empty()).then(|| format_list(&names, NAMES_SHOWN, ", "))
 }
 
 /// Returns the role that follows from the naming rules of WiredTiger and the servers.

@@ -7,7 +7,7 @@ use seekscope_run::MemberState;
 use crate::replies::{at, number};
 use crate::server::{Server, ServerError};
 
-/// A cluster may have more members; the rest are named but not asked.
+/// A cluster may have more members; the rest are counted, not looked for.
 pub(crate) const MEMBERS_MAX: usize = 200;
 const NAME_MAX_BYTES: usize = 300;
 

@@ -7,6 +7,7 @@
 
 pub mod binary;
 mod cgroup;
+mod cursor;
 pub mod data_files;
 pub mod driver_error;
 pub mod examination;
@@ -33,6 +34,7 @@ pub mod tcp_listener;
 pub mod workspace;
 
 pub use binary::{BinaryError, ServerBinary, ServerKind};
+pub use cursor::SHARDS_MAX;
 pub use data_files::{FileMap, Unnamed};
 pub use hello::Hello;
 pub use leftovers::{Leftover, Leftovers};
@@ -43,7 +45,7 @@ pub use page_cache::{PageCacheError, Residency};
 pub use private_server::PrivateServer;
 pub use process::{ProcFs, ProcessError, ProcessIdentity};
 pub use redact::{redact_text, redact_uri};
-pub use replies::first_batch;
+pub use replies::{first_batch, number};
 pub use sampling::{CpuTimes, GroupMemory, Sampler, processors_allowed};
 pub use server::{Server, ServerError, ServerFacts};
 pub use server_use::{ServerUse, ServerUsed};

@@ -38,7 +38,7 @@ const AUTHENTICATION_FAILED: i32 = 18;
 const TIME_OVER: [i32; 3] = [24, 50, 262];
 /// How long a server may work on a question that others answer at once, and how much longer we wait: the answer
 /// takes time to arrive, and a server that hangs does not check its limit.
-const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const WAY_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the first answer. It is above the limit for connecting, so that the reason becomes known.
 const CONNECTING_LIMIT: Duration = Duration::from_secs(10);

@@ -11,6 +11,7 @@ use mongodb::error::{Error, ErrorKind};
 use mongodb::event::EventHandler;
 use mongodb::event::sdam::SdamEvent;
 use mongodb::options::{ClientOptions, Tls};
+use seekscope_run::units::format_list;
 
 use crate::driver_error::{of_io, plain};
 use crate::hello::Hello;
@@ -158,17 +159,13 @@ impl Sightings {
                 };
                 let first = several.iter().find(|(_, no)| answered(no));
                 let kind = first.or(several.first()).map(|(_, no)| no.kind);
-                let mut texts: Vec<String> = several
+                let texts: Vec<String> = several
                     .iter()
-                    .take(DESCRIBED_MAX)
                     .map(|(address, no)| format!("{address}: {}", no.why))
                     .collect();
-                if several.len() > DESCRIBED_MAX {
-                    texts.push(format!("and {} more", several.len() - DESCRIBED_MAX));
-                }
                 NoServer {
                     kind: kind.unwrap_or(NoServerKind::Other),
-                    why: texts.join("; "),
+                    why: format_list(&texts, DESCRIBED_MAX, "; "),
                 }
             }
         }

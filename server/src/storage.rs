@@ -7,6 +7,7 @@ use std::path::Path;
 use mongodb::bson::{Document, doc};
 use seekscope_run::StorageFacts;
 
+use crate::cursor::SHARDS_MAX;
 use crate::replies;
 use crate::server::{Server, ServerError};
 
@@ -55,8 +56,8 @@ async fn collection_stats(
 ) -> Result<Vec<Document>, ServerError> {
     let stage = doc! { "$collStats": { "storageStats": {} } };
     let command = doc! { "aggregate": collection, "pipeline": [stage], "cursor": {} };
-    if let Ok(reply) = server.command(database, command).await {
-        let stats = replies::storage_stats(&reply);
+    if let Ok(entries) = server.documents(database, command, SHARDS_MAX).await {
+        let stats = replies::storage_stats(&entries);
         if !stats.is_empty() {
             return Ok(stats);
         }

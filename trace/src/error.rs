@@ -82,6 +82,20 @@ impl TraceError {
 
 impl Kinded for TraceError {
     fn kind(&self) -> Option<ErrorKind> {
-        self.is_permission().then_some(ErrorKind::NotPermitted)
+        match self {
+            Self::NoPermission { .. } => Some(ErrorKind::NotPermitted),
+            Self::NoMembers { .. } => Some(ErrorKind::Target),
+            Self::NoSuchProcess { .. }
+            | Self::NotAProcess { .. }
+            | Self::SeveralNamespaces { .. }
+            | Self::TooManyFilters { .. } => Some(ErrorKind::Usage),
+            Self::Filter { source, .. } => ErrorKind::of_named_path(source),
+            Self::NoBtf { .. }
+            | Self::Proc { .. }
+            | Self::Load { .. }
+            | Self::Ring { .. }
+            | Self::Sink(_)
+            | Self::Reader { .. } => None,
+        }
     }
 }

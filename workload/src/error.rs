@@ -62,9 +62,20 @@ impl Kinded for WorkloadError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Server(error) => error.kind(),
+            Self::LocalServer(error) => error.kind(),
+            Self::SlowDisk(error) => error.kind(),
             // The server, or its data, does not allow the work.
-            Self::ForeignDatabase { .. } | Self::Database { .. } => Some(ErrorKind::Target),
-            _ => None,
+            Self::ForeignData { .. }
+            | Self::ForeignDatabase { .. }
+            | Self::Database { .. }
+            | Self::IndexExists { .. }
+            | Self::NoData { .. } => Some(ErrorKind::Target),
+            Self::BadKeys { .. } => Some(ErrorKind::Usage),
+            Self::AllFailed { .. }
+            | Self::BatchRefused { .. }
+            | Self::Workspace(_)
+            | Self::PageCache(_)
+            | Self::Files { .. } => None,
         }
     }
 }

@@ -15,6 +15,7 @@ use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
+use seekscope_run::units::format_list;
 use seekscope_server::{Namespace, Server, first_batch};
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +145,7 @@ impl OwnedDatabase {
         Err(WorkloadError::ForeignDatabase {
             name: name.into(),
             count: foreign.len(),
-            collections: foreign[..foreign.len().min(NAMES_SHOWN)].join(", "),
+            collections: format_list(&foreign, NAMES_SHOWN, ", "),
         })
     }
 

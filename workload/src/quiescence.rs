@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bson::{Document, doc};
 use seekscope_run::{Limitation, ProcessIo};
 use seekscope_server::process::io_between;
-use seekscope_server::{ProcFs, Server, ServerError};
+use seekscope_server::{ProcFs, Server, ServerError, number};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of consecutive checks at which the server must be quiet.
@@ -95,7 +95,7 @@ pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Opti
 #[derive(Debug, Clone, PartialEq)]
 enum Look {
     Process(ProcessIo),
-    DirtyBytes(f64),
+    DirtyBytes(u64),
     Nothing,
 }
 
@@ -109,17 +109,13 @@ async fn look(server: &Server, pid: Option<u32>) -> Look {
     }
 }
 
-fn dirty_bytes(status: &Document) -> Option<f64> {
+fn dirty_bytes(status: &Document) -> Option<u64> {
     let cache = status
         .get_document("wiredTiger")
         .ok()?
         .get_document("cache")
         .ok()?;
-    let bytes = cache.get("tracked dirty bytes in the cache")?;
-    bytes
-        .as_f64()
-        .or_else(|| bytes.as_i64().map(|n| n as f64))
-        .or_else(|| bytes.as_i32().map(f64::from))
+    number(cache.get("tracked dirty bytes in the cache")?)
 }
 
 /// Without data the server counts as quiet: the checks are then a short pause.
@@ -131,7 +127,7 @@ fn is_quiet(before: &Look, now: &Look) -> bool {
             cpu_share < QUIET_CPU_SHARE && done.device_write_bytes < QUIET_WRITE_BYTES
         }
         (Look::DirtyBytes(before), Look::DirtyBytes(now)) => {
-            (before - now).abs() < QUIET_WRITE_BYTES as f64
+            before.abs_diff(*now) < QUIET_WRITE_BYTES
         }
         (Look::Nothing, Look::Nothing) => true,
         _ => false,
@@ -154,7 +150,10 @@ mod tests {
         assert!(is_quiet(&process(0, 0), &process(10, 1000)));
         assert!(!is_quiet(&process(0, 0), &process(400, 0)));
         assert!(!is_quiet(&process(0, 0), &process(0, 50 << 20)));
-        assert!(!is_quiet(&Look::DirtyBytes(0.0), &Look::DirtyBytes(5e7)));
+        assert!(!is_quiet(
+            &Look::DirtyBytes(0),
+            &Look::DirtyBytes(50_000_000)
+        ));
         assert!(
             !is_quiet(&process(0, 0), &Look::Nothing),
             "the process ended"
@@ -195,8 +194,9 @@ mod tests {
     #[test]
     fn dirty_bytes_come_as_any_number() {
         let status = |bytes: bson::Bson| doc! { "wiredTiger": { "cache": { "tracked dirty bytes in the cache": bytes } } };
-        assert_eq!(dirty_bytes(&status(5.into())), Some(5.0));
-        assert_eq!(dirty_bytes(&status(5_i64.into())), Some(5.0));
+        assert_eq!(dirty_bytes(&status(5.into())), Some(5));
+        assert_eq!(dirty_bytes(&status(5_i64.into())), Some(5));
+        assert_eq!(dirty_bytes(&status(5.0.into())), Some(5));
         assert_eq!(dirty_bytes(&status("5".into())), None);
         assert_eq!(dirty_bytes(&doc! {}), None);
     }

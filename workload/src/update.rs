@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use futures_util::stream::{self, StreamExt};
-use seekscope_server::{Namespace, Server};
+use seekscope_server::{Namespace, Server, number};
 
 use crate::sdu::{Sdu, id};
 use crate::{Progress, WorkloadError};
@@ -131,12 +131,8 @@ fn one(sdu: &Sdu, number: u64, revision: u64) -> RawDocumentBuf {
 fn read_reply(reply: &Document, sent: usize) -> UpdateReport {
     let sent = u64::try_from(sent).unwrap_or(0);
     let count = |name: &str| {
-        let value = reply.get(name);
-        let value = value.and_then(|v| v.as_i64().or_else(|| v.as_i32().map(i64::from)));
-        value
-            .and_then(|n| u64::try_from(n).ok())
-            .unwrap_or(0)
-            .min(sent)
+        let told = reply.get(name).and_then(number);
+        told.unwrap_or(0).min(sent)
     };
     let failures = reply
         .get_array("writeErrors")
@@ -166,7 +162,7 @@ mod tests {
         assert_eq!((all.documents, all.missing, all.errors), (3, 0, 0));
         let errors = vec![doc! { "index": 0, "code": 1, "errmsg": "no" }];
         let mixed = read_reply(
-            &doc! { "n": 1_i64, "nModified": 1, "writeErrors": errors },
+            &doc! { "n": 1_i64, "nModified": 1.0, "writeErrors": errors },
             3,
         );
         assert_eq!((mixed.documents, mixed.missing, mixed.errors), (1, 1, 1));

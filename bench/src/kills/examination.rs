@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anyhow::{Context, Result};
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
-use seekscope_server::Server;
+use seekscope_server::{Server, number};
 
 use super::documents::{COLLECTION, DATABASE, document};
 use super::expected::{Expected, Version};
@@ -181,11 +181,10 @@ impl Documents {
         for index in ["_id_", "v_1", "unique", "expiry"] {
             let count = doc! { "count": COLLECTION, "query": {}, "hint": index };
             let counted = server.command(DATABASE, count).await;
-            let present = counted.ok().and_then(|reply| {
-                let n = reply.get("n")?;
-                n.as_i64().or_else(|| n.as_i32().map(i64::from))
-            });
-            if present.map(i64::cast_unsigned) != Some(self.present) {
+            let present = counted
+                .ok()
+                .and_then(|reply| reply.get("n").and_then(number));
+            if present != Some(self.present) {
                 self.broken_indexes += 1;
                 self.say(format!(
                     "{index} has {present:?} of {} documents",

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_client::{Job, Retries, ScheduleKind, Wanted};
 use seekscope_run::{Arrivals, ClockOffset};
 
 use super::client_choice::wanted;
 use super::rounds::{Pace, Stretch};
 use crate::args::{ArrivalsName, SendArgs, StartAt, WarmUpName};
-use crate::exit::Usage;
+use crate::exit::{Unreadable, Usage};
 
 const IN_FLIGHT: usize = 8;
 /// Consecutive failures, in total and per operation in flight, after which nothing is expected to succeed.
@@ -195,13 +195,11 @@ fn schedule(
 
 /// Reads arrival times: one per line, in seconds since the start, in any order. Several clients take turns.
 fn replayed(file: &Path, slice: (u32, u32)) -> Result<Arc<[u64]>> {
-    let bytes =
-        std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let bytes = std::fs::metadata(file).map_err(Unreadable::at(file))?;
     if bytes.len() > REPLAY_BYTES_MAX {
         return Err(Usage(format!("{} is larger than 1 GiB", file.display())).into());
     }
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = std::fs::read_to_string(file).map_err(Unreadable::at(file))?;
     let offsets = offsets_of(&text).map_err(|line| {
         Usage(format!(
             "{}, line {line}: seconds since the start are expected",

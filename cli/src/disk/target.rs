@@ -16,6 +16,7 @@ use seekscope_server::{CgroupTree, SlowDisk, SlowDiskSpec, Workspace};
 
 use crate::args::{DiskTargetArgs, EmulatedDisk};
 use crate::environment::Environment;
+use crate::exit::Unreadable;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -53,9 +54,7 @@ impl DiskTarget {
             None => None,
         };
         let asked = args.read_existing.as_deref().unwrap_or(directory);
-        let path = asked
-            .canonicalize()
-            .with_context(|| format!("cannot examine {}", asked.display()))?;
+        let path = asked.canonicalize().map_err(Unreadable::at(asked))?;
         let folder = match &existing {
             Some(_) => path.parent().unwrap_or(Path::new("/")).to_path_buf(),
             None => path.clone(),

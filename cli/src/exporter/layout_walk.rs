@@ -15,7 +15,7 @@ use seekscope_server::FileMap;
 use super::watched_server::name_of;
 use crate::args::ExporterArgs;
 use crate::exit::message_of;
-use crate::layout::{Recorder, ScanDisk, gentle, named_file};
+use crate::layout::{Recorder, ScanDisk, ScanDisks, gentle, named_file};
 
 /// When and how files are walked; the same for all servers.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ fn walk(
     let disk = ScanDisk::measured_or_typical(disk_run, None, path)?;
     let reads_per_s = gentle::reads_per_s(&disk.model);
     let recorder = Recorder {
-        disk,
+        disks: ScanDisks::one(disk),
         memory_bytes: HostFacts::read(Path::new("/")).memory_bytes,
         updates_per_hour: None,
         since: None,

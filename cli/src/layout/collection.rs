@@ -11,7 +11,7 @@ use seekscope_server::{FileMap, Namespace};
 
 use super::measurement::named_file;
 use super::record::Recorder;
-use super::scan_disk::ScanDisk;
+use super::scan_disk::{ScanDisk, ScanDisks};
 use crate::exit::message_of;
 
 /// Gentle on hard disks, yet quick on SSDs.
@@ -36,7 +36,7 @@ impl CollectionLayout {
     ) -> Result<Self> {
         let directory = DataDirectory::open(path, stop)?;
         let recorder = Recorder {
-            disk,
+            disks: ScanDisks::one(disk),
             memory_bytes,
             updates_per_hour: None,
             since: None,
@@ -50,8 +50,8 @@ impl CollectionLayout {
             state: DataState::Live,
             names: directory.names,
             wiredtiger_version: directory.wiredtiger_version.clone(),
-            predicted_for: recorder.disk.model.disk.clone(),
-            disk_measured: recorder.disk.measured,
+            predicted_for: recorder.disks.in_words(),
+            disk_measured: recorder.disks.measured(),
             named: vec![namespace.to_string()],
             files,
             members: Vec::new(),

@@ -242,6 +242,7 @@ impl OpenedData {
                         member: label.label.clone(),
                         shard: label.shard.clone(),
                         path: data.path().display().to_string(),
+                        ..LayoutMember::default()
                     };
                     parts.push((Some(member), data));
                 }

@@ -12,8 +12,8 @@ use seekscope_layout::{
     DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
 use seekscope_run::{
-    DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LeafRecord, LeafWriter,
-    Limitation, NameSource, PathState, RunDocument,
+    DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LayoutMember, LeafRecord,
+    LeafWriter, Limitation, NameSource, PathState, RunDocument,
 };
 use seekscope_server::FileMap;
 use seekscope_wiredtiger::Leaf;
@@ -21,7 +21,7 @@ use seekscope_wiredtiger::Leaf;
 use super::data_location::{OpenData, OpenedData};
 use super::is_interruption;
 use super::record::Recorder;
-use super::scan_disk::ScanDisk;
+use super::scan_disk::ScanDisks;
 use super::since::Since;
 use super::watch;
 use crate::args::LayoutArgs;
@@ -70,7 +70,7 @@ impl<'a> Measurement<'a> {
     pub fn new(
         args: &'a LayoutArgs,
         data: OpenedData,
-        disk: ScanDisk,
+        disks: ScanDisks,
         since: Option<Since>,
         memory_bytes: u64,
         progress: Progress,
@@ -78,7 +78,7 @@ impl<'a> Measurement<'a> {
     ) -> Self {
         Self {
             recorder: Recorder {
-                disk,
+                disks,
                 memory_bytes,
                 updates_per_hour: args.decay.updates_per_hour,
                 since,
@@ -146,7 +146,14 @@ impl<'a> Measurement<'a> {
     /// Returns what is known of the directory, or of those of all members, before anything is read.
     fn about_directories(&self) -> LayoutMeasurement {
         let members = self.data.parts.iter();
-        let members = members.filter_map(|(member, _)| member.clone());
+        let members = members.filter_map(|(member, _)| {
+            let member = member.clone()?;
+            let disk = self.recorder.disks.of(Some(&member.member));
+            Some(LayoutMember {
+                predicted_for: disk.model.disk.clone(),
+                ..member
+            })
+        });
         let state = match self.data.parts.first() {
             Some((_, OpenData::Directory { directory, .. })) => directory.state,
             _ => DataState::Live,
@@ -167,8 +174,8 @@ impl<'a> Measurement<'a> {
         LayoutMeasurement {
             path: path.display().to_string(),
             state,
-            predicted_for: self.recorder.disk.model.disk.clone(),
-            disk_measured: self.recorder.disk.measured,
+            predicted_for: self.recorder.disks.in_words(),
+            disk_measured: self.recorder.disks.measured(),
             ..LayoutMeasurement::default()
         }
     }

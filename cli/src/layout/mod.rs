@@ -19,7 +19,7 @@ pub use collection::CollectionLayout;
 pub use data_location::{DataLocation, find_file, seen_from_here};
 pub use measurement::{file_record, named_file, write_leaves};
 pub use record::Recorder;
-pub use scan_disk::ScanDisk;
+pub use scan_disk::{ScanDisk, ScanDisks};
 pub use since::{layout_of, leaves_by_file};
 pub use summary::{FileSummary, LayoutSummary, PredictedScanS};
 
@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use seekscope_layout::LayoutError;
-use seekscope_run::{DeviceFacts, HostFacts, LayoutMember, Limitation};
+use seekscope_run::HostFacts;
 
 use crate::args::{LayoutArgs, OutputArgs, SurveyArgs};
 use crate::environment::Environment;
@@ -92,21 +92,17 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<()> {
     let data = OpenedData::open(args, &location, stop)?;
-    let disk = ScanDisk::choose(&args.disk, data.path())?;
+    let disks = ScanDisks::choose(&args.disk, &data)?;
     let since = args.decay.since.as_deref().map(Since::load).transpose()?;
     let mut session = Session::begin("layout", arguments, args.out.as_deref())?;
     let host = HostFacts::read(Path::new("/"));
     let memory_bytes = host.memory_bytes;
     session.document.host = Some(host);
-    session.document.device = disk.device.clone();
+    session.document.device = disks.device();
     session.document.target = location.target;
     session.document.limitations = location.limitations;
-    session
-        .document
-        .limitations
-        .extend(other_disks(args, &data, &disk));
     session.save()?;
-    let measurement = Measurement::new(args, data, disk, since, memory_bytes, progress, stop);
+    let measurement = Measurement::new(args, data, disks, since, memory_bytes, progress, stop);
     let measured = measurement.run(&mut session);
     let measured = measured.map_err(|error| match has_figures(&session) {
         _ if is_interruption(&error) => Interrupted("a signal").into(),
@@ -140,24 +136,6 @@ fn check_members(args: &LayoutArgs, location: &DataLocations) -> Result<()> {
         labels.join(", ")
     ))
     .into())
-}
-
-/// Returns a limitation for each member whose data is on another disk than the one that scans are predicted for.
-fn other_disks(args: &LayoutArgs, data: &OpenedData, disk: &ScanDisk) -> Vec<Limitation> {
-    let is_named = args.disk.disk_run.is_some() || args.disk.typical.is_some();
-    let number = |facts: &DeviceFacts| facts.disk_device.clone();
-    let predicted = disk.device.as_ref().and_then(number);
-    let others = data.parts.iter().filter(|(_, data)| {
-        let device = DeviceFacts::of_path(Path::new("/"), data.path()).ok();
-        !is_named && device.as_ref().and_then(number) != predicted
-    });
-    let limitation = |member: &LayoutMember| Limitation {
-        what: format!("{}: times are not those of its own disk", member.member),
-        why: "its data is on another disk than that of the first member".into(),
-        remedy: "name its data directory alone".into(),
-    };
-    let others = others.filter_map(|(member, _)| member.as_ref());
-    others.map(limitation).collect()
 }
 
 /// Reason if some files could not be read, but others were.

@@ -9,7 +9,7 @@ use seekscope_layout::{DeviceMap, WalkedFile};
 use seekscope_run::{HostFacts, LayoutFile, OrderDecay};
 use seekscope_wiredtiger::{Extent, Leaf};
 
-use super::scan_disk::ScanDisk;
+use super::scan_disk::ScanDisks;
 use super::since::Since;
 
 /// With a smaller share of broken pairs, positions on the device make no difference.
@@ -17,7 +17,7 @@ const BROKEN_PAIRS_MIN: f64 = 0.02;
 
 /// What figures are made with.
 pub struct Recorder {
-    pub disk: ScanDisk,
+    pub disks: ScanDisks,
     /// Memory of the host, which caches pages.
     pub memory_bytes: u64,
     pub updates_per_hour: Option<f64>,
@@ -49,7 +49,8 @@ impl Recorder {
             }
             file.extents = Some(extents);
         }
-        let predicted = predict_scan(&self.disk.model, leaves, file.file_bytes, &options);
+        let disk = self.disks.of(file.member.as_deref());
+        let predicted = predict_scan(&disk.model, leaves, file.file_bytes, &options);
         file.predicted_scan = Some(predicted);
         file.decay = self.decay(file, leaves);
     }

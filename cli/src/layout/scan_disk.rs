@@ -7,6 +7,7 @@ use anyhow::Result;
 use seekscope_layout::typical_disks;
 use seekscope_run::{DeviceFacts, DeviceModel};
 
+use super::data_location::OpenedData;
 use crate::args::ScanDiskArgs;
 use crate::disk::load_model;
 use crate::exit::Usage;
@@ -59,6 +60,71 @@ impl ScanDisk {
     }
 }
 
+/// The disks that scans of the files of one run are predicted for: that of the server, or each member's own.
+pub struct ScanDisks {
+    /// That of the server, or of the first member.
+    first: ScanDisk,
+    /// Those of all members, by label.
+    of_members: Vec<(String, ScanDisk)>,
+}
+
+impl ScanDisks {
+    /// Takes one disk for all files.
+    pub fn one(disk: ScanDisk) -> Self {
+        Self {
+            first: disk,
+            of_members: Vec::new(),
+        }
+    }
+
+    /// Chooses a disk for the data of each member.
+    pub fn choose(args: &ScanDiskArgs, data: &OpenedData) -> Result<Self> {
+        let mut disks = Self::one(ScanDisk::choose(args, data.path())?);
+        for (member, data) in &data.parts {
+            if let Some(member) = member {
+                let disk = ScanDisk::choose(args, data.path())?;
+                disks.of_members.push((member.member.clone(), disk));
+            }
+        }
+        Ok(disks)
+    }
+
+    /// Returns the disk for the files of a member, or of the server.
+    pub fn of(&self, member: Option<&str>) -> &ScanDisk {
+        let mut disks = self.of_members.iter();
+        let own = disks.find(|(label, _)| Some(label.as_str()) == member);
+        own.map_or(&self.first, |(_, disk)| disk)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ScanDisk> {
+        let of_members = self.of_members.iter().map(|(_, disk)| disk);
+        std::iter::once(&self.first).chain(of_members)
+    }
+
+    /// Returns the names of the disks, each once.
+    pub fn in_words(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for disk in self.all() {
+            if !names.contains(&disk.model.disk.as_str()) {
+                names.push(&disk.model.disk);
+            }
+        }
+        names.join(" and ")
+    }
+
+    /// Returns whether all were measured.
+    pub fn measured(&self) -> bool {
+        self.all().all(|disk| disk.measured)
+    }
+
+    /// Returns the device under the data, if it could be determined and is the same for all.
+    pub fn device(&self) -> Option<DeviceFacts> {
+        let number = |disk: &ScanDisk| disk.device.as_ref().map(|d| d.disk_device.clone());
+        let is_same = self.all().all(|disk| number(disk) == number(&self.first));
+        self.first.device.clone().filter(|_| is_same)
+    }
+}
+
 /// Returns the most similar typical disk. Virtual disks mostly claim to be rotational, whatever is behind them.
 fn looks_like(device: Option<&DeviceFacts>) -> &'static str {
     let Some(device) = device else { return "ssd" };
@@ -99,5 +165,33 @@ mod tests {
         assert_eq!(disk("nvme1n1", "Amazon Elastic Block Store", None), "cloud");
         assert_eq!(disk("vda", "", Some(true)), "cloud");
         assert_eq!(looks_like(None), "ssd");
+    }
+
+    #[test]
+    fn members_have_their_own_disks() {
+        let disk = |name: &str, device: &str| ScanDisk {
+            model: typical_disks::by_name(name).unwrap().model,
+            device: Some(DeviceFacts {
+                disk_device: Some(device.into()),
+                ..DeviceFacts::default()
+            }),
+            measured: name == "hdd",
+        };
+        let mut disks = ScanDisks::one(disk("ssd", "8:0"));
+        disks.of_members = vec![("s0".into(), disk("ssd", "8:0"))];
+        assert_eq!(disks.device().unwrap().disk_device.unwrap(), "8:0");
+        let ssd = disks.in_words();
+        assert!(ssd.starts_with("typical SATA SSD") && !ssd.contains(" and "));
+        disks.of_members.push(("s1".into(), disk("hdd", "8:16")));
+        assert!(disks.of(Some("s0")).model.disk.contains("SSD"));
+        assert!(disks.of(Some("s1")).model.disk.contains("hard disk"));
+        assert!(disks.of(None).model.disk.contains("SSD"));
+        let both = disks.in_words();
+        assert!(
+            both.starts_with(&format!("{ssd} and typical hard disk")),
+            "{both}"
+        );
+        assert!(!disks.measured());
+        assert_eq!(disks.device(), None);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 use seekscope_run::WriteRate;
-use seekscope_server::{Namespace, Server};
+use seekscope_server::{Namespace, Server, number};
 
 /// Counts since the server's start, from one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +66,4 @@ async fn of_server(server: &Server) -> Option<Writes> {
         updates: count("update")?,
         removes: count("delete")?,
     })
-}
-
-fn number(value: &Bson) -> Option<u64> {
-    match *value {
-        Bson::Int32(n) => u64::try_from(n).ok(),
-        Bson::Int64(n) => u64::try_from(n).ok(),
-        _ => None,
-    }
 }

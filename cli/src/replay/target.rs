@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::ReplayArgs;
 use crate::disk::FILL_BYTES_PER_S_BESIDE_DATABASE;
-use crate::exit::Usage;
+use crate::exit::{Unreadable, Usage};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -248,7 +248,7 @@ fn asks_for_direct(caching: Caching, plan: &Plan) -> bool {
 
 fn resolved(path: &Path) -> Result<PathBuf> {
     let resolved = path.canonicalize();
-    resolved.with_context(|| format!("cannot examine {}", path.display()))
+    Ok(resolved.map_err(Unreadable::at(path))?)
 }
 
 /// Evicts the file's pages unless `warm`. Returns how many bytes are cached afterwards, if that can be known.

@@ -5,7 +5,7 @@ use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use schemars::JsonSchema;
 use seekscope_exchange::{DETECTION_BYTES, Format, ImportError, ImportSummary, detect, import};
 use seekscope_report::terminal::visible;
@@ -16,7 +16,7 @@ use seekscope_run::{
 use serde::Serialize;
 
 use crate::args::{ImportArgs, ImportFormat};
-use crate::exit::{Usage, message_of};
+use crate::exit::{Unreadable, Usage, message_of};
 use crate::output;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub fn run(args: &ImportArgs, arguments: Vec<String>, stop: &AtomicBool) -> Resu
     text.by_ref()
         .take(DETECTION_BYTES as u64)
         .read_to_end(&mut beginning)
-        .with_context(|| format!("cannot read {}", args.file.display()))?;
+        .map_err(Unreadable::at(&args.file))?;
     let format = format_of(args, &beginning)?;
     let mut session = Session::begin("trace", arguments, args.out.as_deref())?;
     let mut phase = phase_of(args, format);
@@ -62,7 +62,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin()));
     }
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = File::open(path).map_err(Unreadable::at(path))?;
     Ok(Box::new(file))
 }
 

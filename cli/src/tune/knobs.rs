@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_run::{HostFacts, KnobValue, KnobValues, RunDirectory};
 use seekscope_server::{ProcFs, ServerBinary, ServerKind, processors_allowed};
 use seekscope_settings::discovery::{Discovered, Surroundings, discover, read_scripts};
@@ -23,7 +23,7 @@ use super::measurement::Load;
 use crate::args::{TuneKnobArgs, TuneLocalArgs, TuneSessionArgs};
 use crate::bench::{Stage, Target};
 use crate::environment::Environment;
-use crate::exit::Usage;
+use crate::exit::{Unreadable, Usage};
 
 /// Knob files are written by hand: a larger one is a mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -175,12 +175,11 @@ fn wanted(args: &TuneKnobArgs, whose: &Whose<'_>) -> Result<(KnobFile, Vec<Strin
 }
 
 fn read(path: &Path) -> Result<KnobFile> {
-    let context = || format!("cannot read {}", path.display());
-    let facts = fs::metadata(path).with_context(context)?;
+    let facts = fs::metadata(path).map_err(Unreadable::at(path))?;
     if !facts.is_file() || facts.len() > FILE_BYTES_MAX {
         return Err(Usage(format!("{} is no knob file", path.display())).into());
     }
-    let text = fs::read_to_string(path).with_context(context)?;
+    let text = fs::read_to_string(path).map_err(Unreadable::at(path))?;
     KnobFile::parse(&text).map_err(|error| Usage(format!("{}: {error}", path.display())).into())
 }
 

@@ -1,4 +1,7 @@
-use crate::support::{Bench, stderr};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Bench, assert_fails, stderr};
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -116,10 +119,44 @@ fn the_password_is_not_in_the_process_list() {
 fn report_refuses_what_is_no_run() {
     let bench = Bench::new();
     let output = bench.seekscope(&["report", "."]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("not a run directory"),
         "{}",
         stderr(&output)
     );
+}
+
+/// What is named and not there is a matter of the call; a server that does not start is one of the target.
+#[test]
+fn exit_codes_say_what_a_failure_means() {
+    let bench = Bench::new();
+    let script = bench.path("mongod");
+    std::fs::write(&script, "#!/bin/sh\necho no such storage engine\nexit 1\n").unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let nowhere: [&[&str]; 11] = [
+        &["layout", "/nowhere"],
+        &["prefetch", "/nowhere", "shop.orders"],
+        &["disk", "run", "/nowhere"],
+        &["disk", "--read-existing", "/nowhere"],
+        &["report", "/nowhere"],
+        &["compare", "/nowhere", "/nowhere"],
+        &["trace", "import", "/nowhere"],
+        &["bench", "sample", "/nowhere"],
+        &["bench", "ycsb", "-P", "/nowhere"],
+        &["bench", "ycsb", "--server-binary", "/nowhere"],
+        &["tune", "show", "/nowhere"],
+    ];
+    for arguments in nowhere {
+        let output = bench.seekscope(arguments).output().unwrap();
+        assert_fails(&output, 2, &["/nowhere"]);
+    }
+    let absent = bench.seekscope(&["trace", "-p", "4194304"]).output();
+    assert_fails(&absent.unwrap(), 2, &["no process 4194304"]);
+    let uri = "mongodb://127.0.0.1:1/";
+    let unreachable = bench.seekscope(&["bench", "sample", "a.b", uri]).output();
+    assert_fails(&unreachable.unwrap(), 3, &["127.0.0.1:1"]);
+    let schema = ["bench", "schema", "--server-binary", "./mongod"];
+    let broken = bench.seekscope(&schema).output().unwrap();
+    assert_fails(&broken, 3, &["ended at start", "no such storage engine"]);
 }

@@ -31,7 +31,7 @@ fn only_a_directory_can_be_measured_in() {
             refused(&bench, command.arg(name), 2, "is not a directory");
         }
         let mut command = bench.seekscope(verb);
-        refused(&bench, command.arg("nowhere"), 1, "nowhere: No such file");
+        refused(&bench, command.arg("nowhere"), 2, "nowhere: No such file");
     }
 }
 
@@ -65,7 +65,7 @@ fn only_files_and_block_devices_are_read() {
         }
         read("empty", 2, "empty");
         read("tiny", 2, "3 ");
-        read("nowhere", 1, "nowhere: No such file");
+        read("nowhere", 2, "nowhere: No such file");
     }
 }
 

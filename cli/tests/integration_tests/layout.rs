@@ -252,7 +252,7 @@ fn what_is_no_data_directory_is_refused_in_words() {
         2,
         &["shop.nothing", "there is"],
     );
-    assert_fails(&refused(&data, &["--disk-run", "nothing"]), 1, &["nothing"]);
+    assert_fails(&refused(&data, &["--disk-run", "nothing"]), 2, &["nothing"]);
     assert_fails(&refused(&data, &["--pid", "1"]), 2, &["--pid"]);
     assert!(
         !bench.path("seekscope-runs").exists(),

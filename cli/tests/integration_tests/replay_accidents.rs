@@ -83,7 +83,7 @@ fn what_cannot_begin_is_refused() {
         ),
         (&["rec", "--file", "target"], 2, "neither a regular file"),
         (&["rec", "--file", "target/empty"], 2, "is empty"),
-        (&["rec", "--file", "target/none"], 1, "No such file"),
+        (&["rec", "--file", "target/none"], 2, "No such file"),
         (
             &["writes", "--file", "target/data"],
             2,

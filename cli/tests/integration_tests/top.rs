@@ -226,7 +226,7 @@ fn counters_alone_and_a_server_that_goes() {
         .seekscope(&["top", "--pid", "4194304"])
         .output()
         .unwrap();
-    assert_fails(&missing, 1, &["no process 4194304"]);
+    assert_fails(&missing, 2, &["no process 4194304"]);
     let nobody = busy.bench.seekscope(&["top"]).output().unwrap();
     assert_eq!(nobody.status.code(), Some(2));
 }

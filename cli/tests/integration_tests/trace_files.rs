@@ -261,7 +261,7 @@ fn bad_traces_are_refused_with_reasons() {
         let _ = std::fs::rename(bench.path("run"), bench.path("failed"));
         output
     };
-    assert_fails(&import("missing", &[]), 1, &["cannot open missing"]);
+    assert_fails(&import("missing", &[]), 2, &["cannot read missing"]);
     bench.write("letter", "Dear Sir,\nno trace\n");
     assert_fails(&import("letter", &[]), 2, &["letter", "--format"]);
     assert!(!bench.path("failed").exists(), "nothing was begun");
@@ -295,7 +295,7 @@ fn bad_traces_are_refused_with_reasons() {
         .seekscope(&["trace", "export", "nowhere", "--to", "csv"])
         .output()
         .unwrap();
-    assert_fails(&nothing, 1, &["nowhere"]);
+    assert_fails(&nothing, 2, &["nowhere"]);
 }
 
 #[test]

@@ -403,7 +403,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         assert_fails(&output, code, words);
     };
     fails(&["trace"], 2, &["whose I/O", "-p PID"]);
-    fails(&["trace", "-p", "4194304"], 1, &["no process 4194304"]);
+    fails(&["trace", "-p", "4194304"], 2, &["no process 4194304"]);
     fails(&["trace", "-p", own, "--live"], 2, &["--live", "terminal"]);
     fails(
         &["trace", "-p", own, "--command", "x"],
@@ -432,7 +432,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     );
     fails(
         &["trace", "-p", own, "--file", "/no/such", "--for", "1s"],
-        1,
+        2,
         &["/no/such", "exists"],
     );
     fails(

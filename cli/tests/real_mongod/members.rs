@@ -9,7 +9,7 @@ use seekscope_bench::deployment::Topology;
 use seekscope_run::{IoLayer, RunDirectory};
 use serde_json::Value;
 
-use crate::running::{Running, shared};
+use crate::running::{Running, own_with_data_elsewhere, shared};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, machine, stderr, until};
 
@@ -324,4 +324,44 @@ fn the_layout_of_a_set_has_a_row_per_member() {
     let shown = bench.seekscope(&["report", "run"]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(!shown.contains("migrated chunks"), "{shown}");
+}
+
+#[test]
+fn each_members_scans_are_predicted_for_its_own_disk() {
+    let _machine = machine();
+    let bench = Bench::new();
+    // Its file system has no disk below it, unlike that of the first member.
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let topology = Topology::ReplicaSet { members: 2 };
+    let set = own_with_data_elsewhere(topology, "member-1", elsewhere.path());
+    let namespace = "members.on_two_disks";
+    set.load(namespace, DOCUMENTS);
+    let insert = doc! { "insert": "on_two_disks", "documents": [{}], "writeConcern": { "w": 2 } };
+    set.command("members", insert);
+    set.command_on_each(&doc! { "fsync": 1 });
+    let layout = |place: &str, out: &str| {
+        let mut command = bench.seekscope(&["layout", place, namespace, "--out", out, "--json"]);
+        document_of(&command.output().unwrap())
+    };
+    let all = layout(set.uri(), "all");
+    assert_valid("layout", &all);
+    assert_eq!(all["limitations"], serde_json::json!([]));
+    let members = all["summary"]["members"].as_array().unwrap();
+    assert_eq!(members.len(), 2);
+    for (number, member) in members.iter().enumerate() {
+        let alone = layout(member["path"].as_str().unwrap(), &format!("member{number}"));
+        let alone = &alone["summary"];
+        assert_eq!(member["predicted_for"], alone["predicted_for"]);
+        let is_own = |file: &&Value| file["index"].is_null();
+        let mut own = alone["files"].as_array().unwrap().iter();
+        let mut files = all["summary"]["files"].as_array().unwrap().iter();
+        let file = files.find(|file| is_own(file) && file["member"] == member["member"]);
+        assert_eq!(
+            file.unwrap()["predicted_scan_s"],
+            own.find(is_own).unwrap()["predicted_scan_s"],
+            "{member}"
+        );
+    }
+    let shown = bench.seekscope(&["report", "all"]).output().unwrap();
+    println!("{}", String::from_utf8(shown.stdout).unwrap());
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use mongodb::bson::{Document, doc};
 use seekscope_bench::deployment::{Deployment, DeploymentOptions, MongoPrograms, Topology};
-use seekscope_server::{LocalServer, page_cache};
+use seekscope_server::{LocalServer, Server, page_cache};
 
 use crate::support::{load_documents, runtime};
 
@@ -53,15 +53,34 @@ pub fn own(topology: Topology, mongod_arguments: &[&str]) -> Running {
     own_with(topology, &options)
 }
 
+/// A deployment for one test with the data of one process elsewhere, in a folder that exists.
+pub fn own_with_data_elsewhere(topology: Topology, member: &str, elsewhere: &Path) -> Running {
+    let folder = folder();
+    std::os::unix::fs::symlink(elsewhere, folder.path().join(member)).unwrap();
+    let started = start_in(folder, topology, &DeploymentOptions::default());
+    started.unwrap_or_else(|why| panic!("{why}"))
+}
+
 /// The same with all options.
 pub fn own_with(topology: Topology, options: &DeploymentOptions) -> Running {
     start(topology, options).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn start(topology: Topology, options: &DeploymentOptions) -> Result<Running, String> {
+    start_in(folder(), topology, options)
+}
+
+fn folder() -> tempfile::TempDir {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(parent).unwrap();
-    let folder = tempfile::tempdir_in(parent).unwrap();
+    tempfile::tempdir_in(parent).unwrap()
+}
+
+fn start_in(
+    folder: tempfile::TempDir,
+    topology: Topology,
+    options: &DeploymentOptions,
+) -> Result<Running, String> {
     let programs = programs();
     let deployment = Deployment::start(&programs, topology, options, folder.path());
     match runtime().block_on(deployment) {
@@ -125,6 +144,17 @@ impl Running {
     pub fn command(&self, database: &str, command: Document) -> Document {
         let reply = self.deployment.command(database, command);
         runtime().block_on(reply).unwrap()
+    }
+
+    /// Runs an administrative command on each process, whether it takes writes or not.
+    pub fn command_on_each(&self, command: &Document) {
+        for member in self.deployment.members() {
+            let reply = async {
+                let server = Server::connect(&member.process.uri()).await.unwrap();
+                server.command("admin", command.clone()).await
+            };
+            runtime().block_on(reply).unwrap();
+        }
     }
 
     /// Adds SDU documents of about 3 KiB to `database.collection`.

@@ -6,6 +6,7 @@ use bson::{Document, RawDocument, RawDocumentBuf};
 use mongodb::error::Error;
 use mongodb::options::{SelectionCriteria, WriteConcern};
 use mongodb::{Client, ClientSession, Collection, Database};
+use seekscope_server::number;
 
 use super::failure::Failures;
 use super::unsupported;
@@ -144,7 +145,5 @@ pub(super) fn raw(bytes: Vec<u8>) -> Result<RawDocumentBuf, Failure> {
 
 /// Returns a count from a reply; 0 if there is none.
 pub(super) fn count(answer: &Document, name: &str) -> u64 {
-    let value = answer.get(name);
-    let number = value.and_then(|v| v.as_i64().or_else(|| v.as_i32().map(i64::from)));
-    number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+    answer.get(name).and_then(number).unwrap_or(0)
 }

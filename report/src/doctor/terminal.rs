@@ -3,7 +3,7 @@
 
 use seekscope_doctor::answers::IndexBuildAnswer;
 use seekscope_run::Outcome;
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, format_list};
 
 use super::tables::change_line;
 use super::{DoctorReportInput, verdict};
@@ -81,11 +81,6 @@ fn not_measured(input: &DoctorReportInput<'_>) -> Option<String> {
         .map(|limitation| limitation.what.as_str())
         .collect();
     named.dedup();
-    let more = named.len().saturating_sub(LIMITATIONS);
-    named.truncate(LIMITATIONS);
-    let rest = match more {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    (!named.is_empty()).then(|| format!("Not measured: {}{rest}.", named.join("; ")))
+    let text = format_list(&named, LIMITATIONS, "; ");
+    (!named.is_empty()).then(|| format!("Not measured: {text}."))
 }

@@ -4,7 +4,8 @@ use seekscope_doctor::key_order::is_worth_ordering;
 use seekscope_doctor::wording::shell_quoted;
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
-    DataState, LayoutFile, LayoutMeasurement, NameSource, OrderDecay, PredictedScan, ScanOrder,
+    DataState, LayoutFile, LayoutMeasurement, LayoutMember, NameSource, OrderDecay, PredictedScan,
+    ScanOrder,
 };
 
 use super::{file_name, free_share};
@@ -289,6 +290,13 @@ fn table_names_hint(measurement: &LayoutMeasurement) -> String {
 
 pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
     let disk = visible(&measurement.predicted_for);
+    if let Some(disks) = own_disks(&measurement.members) {
+        return format!(
+            "Times are predicted for the disk of each member, as it looks to the kernel: {disks}. None was measured: \
+             measure one with --measure-disk DIR, or name a run of `seekscope disk` with --disk-run RUN, beside the \
+             data directory of its member."
+        );
+    }
     if measurement.disk_measured {
         format!("Times are predicted for the disk that was measured: {disk}.")
     } else {
@@ -300,10 +308,23 @@ pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
     }
 }
 
+/// Returns the disk of each member, if they have different ones.
+fn own_disks(members: &[LayoutMember]) -> Option<String> {
+    let first = members.first()?;
+    if members
+        .iter()
+        .all(|m| m.predicted_for == first.predicted_for)
+    {
+        return None;
+    }
+    let disk =
+        |m: &LayoutMember| format!("of {} a {}", visible(&m.member), visible(&m.predicted_for));
+    let disks: Vec<String> = members.iter().map(disk).collect();
+    Some(disks.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
-    use seekscope_run::LayoutMember;
-
     use super::*;
 
     fn file(now_s: f64, ordered_s: f64, score: f64) -> LayoutFile {
@@ -382,6 +403,7 @@ mod tests {
             member: member.into(),
             shard: shard.map(String::from),
             path: path.into(),
+            predicted_for: "typical SSD".into(),
         };
         LayoutMeasurement {
             path: "mongodb://mongos/".into(),
@@ -408,6 +430,19 @@ mod tests {
         assert!(
             headline.starts_with("s0/shop.orders is stored"),
             "{headline}"
+        );
+    }
+
+    #[test]
+    fn members_on_several_disks_are_each_predicted_for_their_own() {
+        let mut several = of_members(None);
+        several.predicted_for = "typical SSD".into();
+        assert!(disk_hint(&several).contains("predicted for a typical SSD, which"));
+        several.members[1].predicted_for = "typical hard disk".into();
+        let hint = disk_hint(&several);
+        assert!(
+            hint.contains("of s0 a typical SSD, of s1 a typical hard disk."),
+            "{hint}"
         );
     }
 

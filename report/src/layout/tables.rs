@@ -43,10 +43,7 @@ pub(crate) fn overview(input: &LayoutReportInput<'_>, rows: usize) -> Option<Tab
         }
         table.row(cells);
     }
-    let more = measured().count().saturating_sub(rows);
-    if more > 0 {
-        table.group(format!("and {} more", format_count(more as u64)));
-    }
+    table.and_more(measured().count(), rows, "");
     table.or_nothing()
 }
 
@@ -78,10 +75,7 @@ pub(super) fn without_figures(input: &LayoutReportInput<'_>, rows: usize) -> Opt
     for (file, why) in unmeasured().take(rows) {
         table.row([file_name(file).into(), visible(why).into()]);
     }
-    let more = unmeasured().count().saturating_sub(rows);
-    if more > 0 {
-        table.group(format!("and {} more", format_count(more as u64)));
-    }
+    table.and_more(unmeasured().count(), rows, "");
     table.or_nothing()
 }
 

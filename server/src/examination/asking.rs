@@ -106,18 +106,9 @@ impl Asker {
         most: usize,
     ) -> Result<Vec<Document>, NoAnswer> {
         let (name, left) = self.begin(&mut command)?;
-        let failed = |error| NoAnswer::from(self.server.error(&name, &error));
-        let answer = async {
-            let database = self.server.database(database);
-            let mut cursor = database.run_cursor_command(command).await.map_err(failed)?;
-            let mut all = Vec::new();
-            while all.len() < most && cursor.advance().await.map_err(failed)? {
-                all.push(cursor.deserialize_current().map_err(failed)?);
-            }
-            Ok(all)
-        };
+        let answer = self.server.documents(database, command, most);
         match timeout(ANSWER_LIMIT.min(left), answer).await {
-            Ok(all) => all,
+            Ok(all) => Ok(all?),
             Err(_) => Err(NoAnswer::Late { command: name }),
         }
     }

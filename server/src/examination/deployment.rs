@@ -1,9 +1,11 @@
 //! Finds the servers that belong to a server: the members of its replica set, the shards behind a router.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
+use seekscope_run::document::Limitation;
+use seekscope_run::units::format_list;
 use seekscope_run::{Deployment, MemberState};
 
 use super::asking::{Asker, NoAnswer};
@@ -90,7 +92,7 @@ pub async fn refuse_router(server: &Server) -> Result<(), ServerError> {
         Ok(hello) if hello.is_router() => {}
         _ => return Ok(()),
     }
-    let members = shards(&mut asker).await;
+    let members = all_of_shards(&mut asker).await;
     Err(ServerError::Unsuitable {
         uri: server.shown_uri(),
         why: "it is a mongos, which keeps no data".into(),
@@ -103,22 +105,36 @@ fn members_to_name(members: &[Fellow]) -> String {
         return "name a member of one of its shards instead (sh.status() in mongosh lists them)"
             .into();
     }
-    let shown = members.iter().take(MEMBERS_SHOWN).map(|member| {
+    let name = |member: &Fellow| {
         let shard = member.shard.as_deref().unwrap_or("a shard");
         format!("{} ({shard})", member.name)
-    });
-    let mut text = format!(
+    };
+    let names: Vec<String> = members.iter().map(name).collect();
+    format!(
         "name a member of a shard instead: {}",
-        shown.collect::<Vec<_>>().join(", ")
-    );
-    if members.len() > MEMBERS_SHOWN {
-        text.push_str(&format!(" and {} more", members.len() - MEMBERS_SHOWN));
-    }
-    text
+        format_list(&names, MEMBERS_SHOWN, ", ")
+    )
 }
 
-/// Returns the members of all shards, as known to a router.
+/// Returns the members of all shards, as known to a router. If there are too many, the rest is noted.
 pub(super) async fn shards(asker: &mut Asker) -> Vec<Fellow> {
+    let mut members = all_of_shards(asker).await;
+    let left_out = members.split_off(members.len().min(MEMBERS_MAX));
+    if !left_out.is_empty() {
+        asker.missing.push(too_many(left_out.len()));
+    }
+    members
+}
+
+fn too_many(left_out: usize) -> Limitation {
+    Limitation {
+        what: format!("{left_out} members of shards are left out"),
+        why: format!("there are very many: at most {MEMBERS_MAX} are looked for"),
+        remedy: "name a member of a shard to look at that one".into(),
+    }
+}
+
+async fn all_of_shards(asker: &mut Asker) -> Vec<Fellow> {
     if let Ok(reply) = asker.ask("admin", doc! { "listShards": 1 }).await {
         let shards = reply.get_array("shards").into_iter().flatten();
         let named = shards.filter_map(|shard| {
@@ -138,11 +154,12 @@ pub(super) async fn shards(asker: &mut Asker) -> Vec<Fellow> {
 /// Returns the members from pairs of (name, `set/host:port,host:port`).
 fn members_of_shards<'a>(shards: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Fellow> {
     let mut fellows: Vec<Fellow> = Vec::new();
+    let mut known = HashSet::new();
     for (shard, text) in shards {
         let hosts = text.split_once('/').map_or(text, |(_, hosts)| hosts);
         for name in hosts.split(',').filter_map(checked_name) {
             // The map also names a shard by its set and by each of its hosts.
-            if fellows.len() < MEMBERS_MAX && fellows.iter().all(|fellow| fellow.name != name) {
+            if known.insert(name.clone()) {
                 fellows.push(Fellow {
                     name,
                     shard: Some(shard.chars().take(SHARD_NAME_MAX_CHARS).collect()),

@@ -6,7 +6,8 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use seekscope_run::{CollectionFacts, IndexFacts};
 
 use super::asking::{Asker, NoAnswer};
-use crate::replies::{at, first_batch, number, storage_stats};
+use crate::cursor::SHARDS_MAX;
+use crate::replies::{at, number, storage_stats};
 
 /// A collection may have 64; a hostile reply any number.
 const INDEXES_MAX: usize = 100;
@@ -31,9 +32,9 @@ pub(super) async fn ask(
 ) -> Result<Vec<Document>, NoAnswer> {
     let stage = doc! { "$collStats": { "storageStats": {} } };
     let command = doc! { "aggregate": collection, "pipeline": [stage], "cursor": {} };
-    match asker.ask(database, command).await {
-        Ok(reply) => {
-            let stats = storage_stats(&reply);
+    match asker.ask_for_all(database, command, SHARDS_MAX).await {
+        Ok(entries) => {
+            let stats = storage_stats(&entries);
             if !stats.is_empty() {
                 return Ok(stats);
             }
@@ -55,25 +56,17 @@ pub(super) async fn ask_indexes(
     database: &str,
     collection: &str,
 ) -> Result<Vec<Document>, NoAnswer> {
-    let batch = |reply: &Document| {
-        let entries = first_batch(reply).take(INDEXES_MAX * 10);
-        entries.cloned().collect::<Vec<Document>>()
-    };
     let stages = [doc! { "$indexStats": {} }];
     let command = doc! { "aggregate": collection, "pipeline": stages.to_vec(), "cursor": {} };
-    match asker.ask(database, command).await {
-        Ok(reply) => {
-            let indexes = batch(&reply);
-            if !indexes.is_empty() {
-                return Ok(indexes);
-            }
-        }
+    match asker.ask_for_all(database, command, INDEXES_MAX * 10).await {
+        Ok(indexes) if !indexes.is_empty() => return Ok(indexes),
+        Ok(_) => {}
         Err(NoAnswer::NotAllowed { .. }) => {}
         Err(error) if error.is_unknown() => {}
         Err(error) => return Err(error),
     }
     let command = doc! { "listIndexes": collection };
-    Ok(batch(&asker.ask(database, command).await?))
+    asker.ask_for_all(database, command, INDEXES_MAX).await
 }
 
 impl Statistics {

@@ -7,6 +7,7 @@ use mongodb::bson::{Document, doc};
 use seekscope_run::FileRole;
 use seekscope_server::{FileMap, Namespace, ProcFs, Server, ServerError};
 
+use crate::scripted_server::{self, hello};
 use crate::support::{start, workspace};
 
 #[tokio::test]
@@ -111,7 +112,7 @@ async fn refusals_are_told_apart_and_hold_no_password() {
 
 #[tokio::test]
 async fn an_old_server_is_refused_with_what_works_with_it() {
-    let uri = format!("mongodb://{}/", crate::old_server::start(8));
+    let uri = format!("mongodb://{}/", scripted_server::start(|_| hello(8)));
     let error = Server::connect(&uri).await.unwrap_err();
     assert!(matches!(error, ServerError::Unsuitable { .. }), "{error}");
     let said = error.to_string();
@@ -125,6 +126,6 @@ async fn an_old_server_is_refused_with_what_works_with_it() {
     ] {
         assert!(said.contains(word), "{word}: {said}");
     }
-    let uri = format!("mongodb://{}/", crate::old_server::start(9));
+    let uri = format!("mongodb://{}/", scripted_server::start(|_| hello(9)));
     assert!(Server::connect(&uri).await.is_ok());
 }

@@ -45,6 +45,11 @@ pub enum ApplyError {
 
 impl Kinded for ApplyError {
     fn kind(&self) -> Option<ErrorKind> {
-        matches!(self, Self::Server(_) | Self::DidNotComeBack { .. }).then_some(ErrorKind::Target)
+        match self {
+            Self::Server(error) => error.kind(),
+            Self::DidNotComeBack { .. } => Some(ErrorKind::Target),
+            // Their causes say it themselves.
+            _ => None,
+        }
     }
 }

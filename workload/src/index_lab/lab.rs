@@ -7,12 +7,12 @@ use std::time::Duration;
 use bson::doc;
 use futures_util::future::{Either, select};
 use seekscope_run::{BenchIndexBuild, Limitation, monotonic_ns};
-use seekscope_server::{Namespace, Server, ServerError};
+use seekscope_server::{Namespace, Server, ServerError, number};
 
 use super::documents::IndexedDocuments;
 use super::kind::IndexKind;
 use super::point_operations::PointOperations;
-use super::verify::{number, verify};
+use super::verify::verify;
 use super::watch::Watch;
 use crate::sdu::id;
 use crate::{
@@ -196,7 +196,7 @@ impl IndexLab {
                 let stats = doc! { "collStats": collection };
                 let stats = self.server.command(database, stats).await?;
                 let sizes = stats.get_document("indexSizes").ok();
-                result.index_bytes = sizes.and_then(|sizes| number(sizes, kind.name));
+                result.index_bytes = sizes.and_then(|sizes| number(sizes.get(kind.name)?));
                 None
             }
             Err(error) => Some(size_unknown(error)),

@@ -1,7 +1,7 @@
 //! Checks whether an index is complete.
 
 use bson::{Document, doc};
-use seekscope_server::Server;
+use seekscope_server::{Server, number};
 
 /// The server's statements about an index that was just built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ async fn count(
             command.insert("readConcern", doc! { "level": level });
         }
         let reply = server.command(database, command).await.ok()?;
-        number(&reply, "n")
+        number(reply.get("n")?)
     };
     let with_copies = Some("available");
     match by(index, with_copies).await {
@@ -65,7 +65,8 @@ fn judge(
     index: &str,
     documents: u64,
 ) -> Verified {
-    let keys = validated.and_then(|reply| number(reply.get_document("keysPerIndex").ok()?, index));
+    let keys =
+        validated.and_then(|reply| number(reply.get_document("keysPerIndex").ok()?.get(index)?));
     let valid = validated.and_then(|reply| reply.get_bool("valid").ok());
     let by_validation = valid.map(|valid| valid && keys.is_none_or(|keys| keys >= documents));
     let by_count = counted.map(|n| n == documents);
@@ -76,17 +77,6 @@ fn judge(
         }
     };
     Verified { whole, keys }
-}
-
-/// Reads a number, which servers send as int32, int64 or double.
-pub(super) fn number(document: &Document, name: &str) -> Option<u64> {
-    let value = document.get(name)?;
-    #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
-    let value = value
-        .as_i64()
-        .or_else(|| value.as_i32().map(i64::from))
-        .or_else(|| value.as_f64().map(|v| v as i64))?;
-    u64::try_from(value).ok()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, Document, doc};
 use seekscope_run::ProcessIo;
 use seekscope_server::process::io_between;
-use seekscope_server::{ProcFs, Server, page_cache};
+use seekscope_server::{ProcFs, Server, number, page_cache};
 
 use super::lab::BuildProgress;
 
@@ -111,12 +111,10 @@ fn build_progress(reply: &Document, collection: &str) -> Option<(u64, u64)> {
             command.and_then(|c| c.get_str("createIndexes").ok()) == Some(collection)
         })?;
     let progress = building.get_document("progress").ok()?;
-    let number = |name: &str| {
-        let value = progress.get(name)?;
-        let value = value.as_i64().or_else(|| value.as_i32().map(i64::from))?;
-        u64::try_from(value).ok()
-    };
-    Some((number("done")?, number("total")?))
+    Some((
+        number(progress.get("done")?)?,
+        number(progress.get("total")?)?,
+    ))
 }
 
 #[cfg(test)]
@@ -127,7 +125,7 @@ mod tests {
     fn progress_is_that_of_our_collection() {
         let other =
             doc! { "command": { "createIndexes": "x" }, "progress": { "done": 1, "total": 2 } };
-        let ours = doc! { "command": { "createIndexes": "c" }, "progress": { "done": 30_i64, "total": 70 } };
+        let ours = doc! { "command": { "createIndexes": "c" }, "progress": { "done": 30_i64, "total": 70.0 } };
         let reply = doc! { "inprog": [1, other, ours] };
         assert_eq!(build_progress(&reply, "c"), Some((30, 70)));
         assert_eq!(build_progress(&reply, "d"), None);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocumentBuf};
 use seekscope_run::Disk;
-use seekscope_server::Server;
+use seekscope_server::{Server, number};
 
 use super::lab::LabOptions;
 use super::lab_server::LabServer;
@@ -193,10 +193,7 @@ fn refusal(reply: &Document, sent: u64) -> Option<String> {
         let message = first.as_document().and_then(|e| e.get_str("errmsg").ok());
         return Some(message.unwrap_or("a write error without a message").into());
     }
-    let n = reply
-        .get("n")
-        .and_then(|n| n.as_i64().or_else(|| n.as_i32().map(i64::from)));
-    match n.and_then(|n| u64::try_from(n).ok()) {
+    match reply.get("n").and_then(number) {
         Some(done) if done == sent => None,
         done => Some(format!("of {sent} writes the server says it did {done:?}")),
     }
@@ -212,6 +209,7 @@ mod tests {
     fn a_batch_must_be_done_whole() {
         assert_eq!(refusal(&doc! { "n": 3, "ok": 1.0 }, 3), None);
         assert_eq!(refusal(&doc! { "n": 3_i64 }, 3), None);
+        assert_eq!(refusal(&doc! { "n": 3.0 }, 3), None);
         assert!(refusal(&doc! { "n": 2 }, 3).is_some());
         assert!(refusal(&doc! { "n": "3" }, 3).is_some());
         let errors = vec![doc! { "index": 0, "errmsg": "no room" }];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bson::{Bson, Document, doc};
-use seekscope_server::{Namespace, Server, ServerError, first_batch};
+use seekscope_server::{Namespace, SHARDS_MAX, Server, ServerError, first_batch, number};
 
 /// The database in which a cluster keeps its own records.
 const CONFIG: &str = "config";
@@ -63,8 +63,8 @@ pub async fn chunks_by_shard(
         doc! { "$group": { "_id": "$shard", "count": { "$sum": 1_i64 } } },
     ];
     let command = doc! { "aggregate": "chunks", "pipeline": pipeline.to_vec(), "cursor": {} };
-    let reply = server.command_in_time(CONFIG, command).await?;
-    Ok(counts(&reply, "_id"))
+    let entries = server.documents_in_time(CONFIG, command, SHARDS_MAX);
+    Ok(counts(&entries.await?, "_id"))
 }
 
 fn of_collection(namespace: &Namespace, sharded: &Sharded) -> Document {
@@ -83,10 +83,8 @@ pub async fn documents_by_shard(
 ) -> Result<BTreeMap<String, u64>, ServerError> {
     let stage = doc! { "$collStats": { "count": {} } };
     let command = doc! { "aggregate": namespace.collection(), "pipeline": [stage], "cursor": {} };
-    let reply = server
-        .command_in_time(namespace.database(), command)
-        .await?;
-    Ok(counts(&reply, "shard"))
+    let entries = server.documents_in_time(namespace.database(), command, SHARDS_MAX);
+    Ok(counts(&entries.await?, "shard"))
 }
 
 /// Returns whether the balancer is on.
@@ -110,21 +108,16 @@ pub async fn moves(
     let query = doc! { "what": "moveChunk.commit", "ns": { "$in": names } };
     let command = doc! { "count": "changelog", "query": query };
     let reply = server.command_in_time(CONFIG, command).await?;
-    Ok(reply.get("n").and_then(count))
+    Ok(reply.get("n").and_then(number))
 }
 
 /// Returns the field `count` of each document by its field `name`.
-fn counts(reply: &Document, name: &str) -> BTreeMap<String, u64> {
+fn counts(entries: &[Document], name: &str) -> BTreeMap<String, u64> {
     let pair = |entry: &Document| {
         let name = entry.get_str(name).ok()?;
-        Some((name.to_string(), entry.get("count").and_then(count)?))
+        Some((name.to_string(), entry.get("count").and_then(number)?))
     };
-    first_batch(reply).filter_map(pair).collect()
-}
-
-fn count(value: &Bson) -> Option<u64> {
-    let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
-    whole.and_then(|n| u64::try_from(n).ok())
+    entries.iter().filter_map(pair).collect()
 }
 
 #[cfg(test)]
@@ -149,14 +142,16 @@ mod tests {
 
     #[test]
     fn hostile_replies_are_survived() {
-        let entries = vec![
-            Bson::from(doc! { "shard": "s1", "count": 5 }),
-            Bson::from(doc! { "shard": 7, "count": 5 }),
-            Bson::from(doc! { "shard": "s2", "count": -5 }),
-            Bson::from("x"),
+        let entries = [
+            doc! { "shard": "s1", "count": 5 },
+            doc! { "shard": 7, "count": 5 },
+            doc! { "shard": "s2", "count": -5 },
+            doc! { "shard": "s3", "count": 5.0 },
+            doc! {},
         ];
-        let reply = doc! { "cursor": { "firstBatch": entries } };
-        assert_eq!(counts(&reply, "shard"), BTreeMap::from([("s1".into(), 5)]));
-        assert!(counts(&doc! { "cursor": 1 }, "shard").is_empty());
+        assert_eq!(
+            counts(&entries, "shard"),
+            BTreeMap::from([("s1".into(), 5), ("s3".into(), 5)])
+        );
     }
 }

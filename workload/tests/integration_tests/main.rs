@@ -14,6 +14,7 @@ mod load_and_update;
 mod own;
 mod ownership;
 mod schema;
+mod sharding;
 mod support;
 mod sysbench;
 mod verification;

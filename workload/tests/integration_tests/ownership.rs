@@ -40,7 +40,7 @@ async fn a_database_with_foreign_data_is_refused_and_left_alone() {
         error,
         WorkloadError::ForeignDatabase { count: 1, .. }
     ));
-    assert!(error.to_string().contains("orders"), "{error}");
+    assert!(error.to_string().contains("(orders)"), "{error}");
     assert_eq!(names(&fixture).await, ["orders"]);
 
     // An entry that somebody else wrote does not make it ours.
@@ -103,6 +103,18 @@ async fn our_data_are_known_again_and_only_they_are_dropped() {
     ));
     again.drop_all().await.unwrap();
     assert_eq!(names(&fixture).await, ["theirs"]);
+}
+
+#[tokio::test]
+async fn of_many_foreign_collections_some_are_named_and_the_rest_counted() {
+    let fixture = Fixture::start().await;
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        insert(&fixture, name).await;
+    }
+    let error = OwnedDatabase::open(&fixture.server, DATABASE).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("holds 7 collections"), "{error}");
+    assert!(error.contains("(a, b, c, d, e and 2 more)"), "{error}");
 }
 
 #[tokio::test]

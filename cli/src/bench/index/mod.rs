@@ -11,6 +11,7 @@ use anyhow::Result;
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
 use seekscope_server::Namespace;
+use seekscope_trace::TraceError;
 use seekscope_workload::index_lab::{
     BigIndexDocuments, BuildProgress, Concluded, IndexKind, IndexLab, IndexedDocuments,
     MemoryLimit, kinds,
@@ -267,8 +268,10 @@ impl Bench<'_> {
             for kind in &self.kinds {
                 for (place, repetition) in turns {
                     let side = &sides[*place];
-                    let build = self.build_one(stage, side, kind, *repetition, &mut is_traced);
-                    let build = build.await?;
+                    let build = self.build_one(stage, side, kind, *repetition, is_traced);
+                    let (build, can_be_traced) = build.await?;
+                    // What failed once would fail again.
+                    is_traced &= can_be_traced;
                     stage.measurement().index_builds.push(build);
                     stage.session.save()?;
                 }
@@ -277,26 +280,26 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Builds one index, alone or beside other load.
+    /// Builds one index, alone or beside other load. Also returns whether builds can be traced.
     async fn build_one(
         &self,
         stage: &mut Stage,
         side: &Side<'_>,
         kind: &IndexKind,
         repetition: u32,
-        is_traced: &mut bool,
-    ) -> Result<BenchIndexBuild> {
+        is_traced: bool,
+    ) -> Result<(BenchIndexBuild, bool)> {
         let target = side.target;
         let (database, collections) = (&self.args.target.database, vec![COLLECTION.into()]);
         let mut watch = stage.watch_shards(target, database, collections).await?;
-        let concluded = match self.args.foreground {
+        let (concluded, can_be_traced) = match self.args.foreground {
             None => {
                 let alone = self.build_alone(stage, side, kind, repetition, is_traced);
                 alone.await?
             }
             Some(per_s) => {
                 let beside = self.build_beside(stage, target, &side.lab, kind, repetition, per_s);
-                beside.await?
+                (beside.await?, is_traced)
             }
         };
         let Concluded {
@@ -311,55 +314,49 @@ impl Bench<'_> {
             told.into_iter().for_each(|told| stage.limit(told));
         }
         build.variant.clone_from(&target.variant);
-        Ok(build)
+        Ok((build, can_be_traced))
     }
 
-    /// Builds one index, and records how it reads.
+    /// Builds one index, and records how it reads if `is_traced`. Also returns whether builds can be traced.
     async fn build_alone(
         &self,
         stage: &mut Stage,
         side: &Side<'_>,
         kind: &IndexKind,
         repetition: u32,
-        is_traced: &mut bool,
-    ) -> Result<Concluded> {
+        is_traced: bool,
+    ) -> Result<(Concluded, bool)> {
         let name = (side.target).step_name(kind.name, repetition, self.args.repeats);
         let interruption = stage.interruption.clone();
         let step = stage.progress.step(format!("building {name}"));
-        let trace = side.trace(stage, is_traced);
+        let trace = match is_traced {
+            true => side.members.trace(),
+            false => Ok(None),
+        };
         let told = |progress| tell(&step, progress);
         let building = async { Ok(side.lab.create(kind, &told).await?) };
         let built = interruption.or(building).await?;
         // Before the index is checked, which reads documents in its own order.
-        let reads = trace.map(|trace| side.end(stage, trace, is_traced));
+        let reads = trace.and_then(|trace| match trace {
+            Some(trace) => side.end(stage, trace),
+            None => Ok(Vec::new()),
+        });
+        let can_be_traced = is_traced && reads.is_ok();
+        let reads = reads.unwrap_or_else(|error| {
+            stage.limit(untraced(error));
+            Vec::new()
+        });
         let concluding = async { Ok(side.lab.conclude(kind, repetition, built).await?) };
         let mut concluded = interruption.or(concluding).await?;
-        concluded.build.reads = reads.unwrap_or_default();
-        Ok(concluded)
+        concluded.build.reads = reads;
+        Ok((concluded, can_be_traced))
     }
 }
 
 impl Side<'_> {
-    /// Begins to record how a build reads, unless that is not possible; this is said once.
-    fn trace(&self, stage: &mut Stage, is_traced: &mut bool) -> Option<BuildTrace> {
-        let trace = is_traced.then(|| self.members.trace())?;
-        trace.unwrap_or_else(|error| {
-            *is_traced = false;
-            stage.limit(untraced(error));
-            None
-        })
-    }
-
     /// Ends the record, and returns how each member read.
-    fn end(&self, stage: &mut Stage, trace: BuildTrace, is_traced: &mut bool) -> Vec<BuildReads> {
-        let (reads, facts) = match self.members.end(trace) {
-            Ok(ended) => ended,
-            Err(error) => {
-                *is_traced = false;
-                stage.limit(untraced(error));
-                return Vec::new();
-            }
-        };
+    fn end(&self, stage: &mut Stage, trace: BuildTrace) -> Result<Vec<BuildReads>, TraceError> {
+        let (reads, facts) = self.members.end(trace)?;
         if facts.lost > 0 {
             stage.limit(Limitation {
                 what: format!(
@@ -371,7 +368,7 @@ impl Side<'_> {
                 remedy: String::new(),
             });
         }
-        reads
+        Ok(reads)
     }
 }
 

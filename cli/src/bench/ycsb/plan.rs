@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_run::Limitation;
 use seekscope_server::Namespace;
 use seekscope_workload::ownership::is_reserved;
@@ -15,7 +15,7 @@ use seekscope_workload::ycsb::{Edition, Properties, YcsbSettings, known, workloa
 use crate::args::{EditionName, KeyHashName, WorkloadName, YcsbArgs, YcsbPhase};
 use crate::bench::sending::{Defaults, Sending};
 use crate::bench::sharding::Sharding;
-use crate::exit::Usage;
+use crate::exit::{Unreadable, Usage};
 
 const RECORDS: u64 = 100_000;
 const DURATION: Duration = Duration::from_secs(30);
@@ -140,13 +140,12 @@ fn given(args: &YcsbArgs) -> Result<Properties> {
 }
 
 fn text_of(path: &Path) -> Result<String> {
-    let context = || format!("cannot read {}", path.display());
-    let facts = fs::metadata(path).with_context(context)?;
+    let facts = fs::metadata(path).map_err(Unreadable::at(path))?;
     if !facts.is_file() || facts.len() > PROPERTY_FILE_BYTES_MAX {
         return Err(Usage(format!("{} is no property file", path.display())).into());
     }
     // Java reads them as ISO 8859-1, in which every byte is a character.
-    let bytes = fs::read(path).with_context(context)?;
+    let bytes = fs::read(path).map_err(Unreadable::at(path))?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect()))
 }

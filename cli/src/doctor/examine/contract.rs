@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use seekscope_server::Hello;
+
 use super::builds::INDEX_NAME;
 use super::disk_ability::{PROBE_TIME, scan_disk};
 use super::guard::CPU_BUDGET;
@@ -118,7 +120,7 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
             "run seekscope on the server's host".into(),
         ));
     }
-    if role.router {
+    if role.0.as_ref().is_some_and(Hello::is_router) {
         return Err((
             "a mongos keeps no data".into(),
             "name a member of a shard".into(),
@@ -127,12 +129,12 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
     // Permission for an index build on the server includes permission for a trace.
     let is_permitted = asked.args.trace_primary || asked.build.is_some();
     if role.others_may_depend_on_it() && !is_permitted {
-        let why = match role.data_members.len() {
-            0 => "it does not say whether others replicate from it".into(),
-            members => format!(
+        let why = match &role.0 {
+            None => "it does not say whether others replicate from it".into(),
+            Some(hello) => format!(
                 "it is {}, which {} others replicate from",
                 role.in_words(),
-                members - 1
+                hello.data_members.len().saturating_sub(1)
             ),
         };
         return Err((

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use futures_util::future::join_all;
+use seekscope_run::units::format_list;
 use seekscope_run::{Deployment, Limitation, MemberRun};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
@@ -318,14 +319,7 @@ fn end_members(
 fn of_members(members: &[&str], all: usize) -> String {
     match members.len() {
         count if count == all && count > 1 => "all members examined".into(),
-        count if count > NAMED_MAX => {
-            format!(
-                "{} and {} more",
-                members[..NAMED_MAX].join(", "),
-                count - NAMED_MAX
-            )
-        }
-        _ => members.join(", "),
+        _ => format_list(members, NAMED_MAX, ", "),
     }
 }
 

@@ -14,7 +14,7 @@ use super::Asked;
 use super::disk_ability::scan_disk;
 use super::subject::Subject;
 use crate::exit::message_of;
-use crate::layout::{Recorder, file_record, gentle, named_file, write_leaves};
+use crate::layout::{Recorder, ScanDisks, file_record, gentle, named_file, write_leaves};
 use crate::session::Session;
 
 /// Far from the ids of traced files, which start at zero.
@@ -59,7 +59,7 @@ impl LeafWalk {
             names: session.file_map.clone().unwrap_or_default(),
             wanted: asked.namespaces.iter().map(ToString::to_string).collect(),
             recorder: Recorder {
-                disk: scan_disk(session)?,
+                disks: ScanDisks::one(scan_disk(session)?),
                 memory_bytes: host.map_or(0, |host| host.memory_bytes),
                 updates_per_hour: None,
                 since: None,
@@ -158,8 +158,8 @@ impl Work {
             state: DataState::Live,
             names: directory.names,
             wiredtiger_version: directory.wiredtiger_version.clone(),
-            predicted_for: self.recorder.disk.model.disk.clone(),
-            disk_measured: self.recorder.disk.measured,
+            predicted_for: self.recorder.disks.in_words(),
+            disk_measured: self.recorder.disks.measured(),
             ..LayoutMeasurement::default()
         });
         let tables = gentle::largest_files(&directory, &self.names, &self.wanted);
@@ -190,7 +190,8 @@ impl Work {
     }
 
     fn reads_per_s(&self) -> u64 {
-        (gentle::reads_per_s(&self.recorder.disk.model) / self.at_once.max(1) as u64).max(1)
+        let rate = gentle::reads_per_s(&self.recorder.disks.of(None).model);
+        (rate / self.at_once.max(1) as u64).max(1)
     }
 
     fn unread(&self, files: usize) -> Limitation {

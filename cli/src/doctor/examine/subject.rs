@@ -30,7 +30,7 @@ impl Subject {
         refuse_router(&server).await?;
         let role = role(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();
-        examination.set.clone_from(&role.set);
+        examination.set = role.0.as_ref().and_then(|hello| hello.set.clone());
         let mut facts = server.facts(&proc_fs).await;
         if let Some(pid) = asked.args.pid {
             facts.target.pid = Some(pid);

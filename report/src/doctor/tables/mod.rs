@@ -34,7 +34,5 @@ const NONE: &str = "–";
 
 /// Adds the number of omitted rows.
 fn and_more(table: &mut Table, rows: usize) {
-    if let Some(more) = rows.checked_sub(ROWS_MAX).filter(|&more| more > 0) {
-        table.group(format!("and {more} more, in run.json"));
-    }
+    table.and_more(rows, ROWS_MAX, ", in run.json");
 }

@@ -36,15 +36,8 @@ pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Opti
     for file in read().take(rows) {
         table.row(read_row(file, LatencyText::of(input.analysis)));
     }
-    and_more(&mut table, read().count(), rows);
+    table.and_more(read().count(), rows, "");
     table.or_nothing()
-}
-
-fn and_more(table: &mut Table, files: usize, rows: usize) {
-    let more = files.saturating_sub(rows);
-    if more > 0 {
-        table.group(format!("and {} files more", format_count(more as u64)));
-    }
 }
 
 fn read_row(file: &FileTrace, latency: LatencyText) -> [Cell; 9] {
@@ -75,7 +68,7 @@ pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Opt
     for file in written().take(rows) {
         table.row(write_row(file, LatencyText::of(input.analysis)));
     }
-    and_more(&mut table, written().count(), rows);
+    table.and_more(written().count(), rows, "");
     table.or_nothing()
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
+use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::{Namespace, Server, ServerError};
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 
@@ -29,6 +30,16 @@ pub enum SampleError {
     Empty { place: String },
     #[error(transparent)]
     Server(#[from] ServerError),
+}
+
+impl Kinded for SampleError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Read { source, .. } => ErrorKind::of_named_path(source),
+            Self::Format { .. } | Self::Empty { .. } => Some(ErrorKind::Usage),
+            Self::Server(error) => error.kind(),
+        }
+    }
 }
 
 /// Samples the first documents of a file: JSON lines, a JSON array, or mongodump's BSON.
