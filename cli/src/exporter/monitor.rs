@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use futures_util::future::join_all;
 use seekscope_server::{ProcFs, ServerError, redact_uri};
+use seekscope_trace::TraceError;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -259,6 +260,10 @@ impl Target {
     /// Finds its servers on this host, and begins to count of those that are not `known` with this process.
     async fn search(&self, known: &[(String, Option<u32>)], plan: &Plan) -> Result<Found> {
         let proc_fs = ProcFs::host();
+        if let Some(pid) = self.pid {
+            let process = proc_fs.identity(pid);
+            process.map_err(|_| TraceError::NoSuchProcess { pid })?;
+        }
         let subjects = Subjects::find(self.uri.as_deref(), self.pid, &proc_fs).await?;
         let mut found = Found::default();
         for subject in subjects.here {

@@ -34,6 +34,8 @@ mod doctor_examination;
 mod documented;
 mod documented_commands;
 mod existing_server;
+mod exporter;
+mod exporter_process;
 mod interruption;
 mod kubernetes;
 mod layout;

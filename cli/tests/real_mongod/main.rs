@@ -48,6 +48,10 @@ mod deployments;
 mod disk_opinion;
 mod doctor;
 mod errors;
+mod exporter;
+#[path = "../integration_tests/exporter_process.rs"]
+#[allow(dead_code, reason = "the other suite uses the rest")]
+mod exporter_process;
 mod file_names;
 mod findings;
 mod layout;

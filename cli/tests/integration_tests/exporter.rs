@@ -1,0 +1,290 @@
+//! `seekscope exporter`: what it does whatever scrapers and servers do.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::exporter_process::{Exporter, Metrics};
+use crate::support::{
+    Bench, ForeignServer, as_nobody, assert_fails, load_documents, loaded_programs, machine,
+    python, until, wait,
+};
+
+const PYTHON: &str = r"
+import sys
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+parse = openmetrics if sys.argv[1].endswith('.openmetrics') else prometheus
+names = set()
+for family in parse(open(sys.argv[1]).read()):
+    for sample in family.samples:
+        if sample.name == 'seekscope_file_bytes_total':
+            names.add(sample.labels['collection'])
+print('\n'.join(sorted(names)))
+";
+
+/// A namespace that would end a label, a line or a page.
+const HOSTILE: &str = "shop.a\"} 1\n# \\<b>";
+
+#[test]
+fn both_formats_are_read_by_prometheus_own_parsers() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start_with_checkpoints(&bench.path("data"), "64MB", 1);
+    let collections = ["shop.orders", HOSTILE].map(|name| name.parse().unwrap());
+    for collection in &collections {
+        load_documents(&server.uri, collection, 500);
+    }
+    let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s", "--no-layout"]);
+    exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    for collection in &collections {
+        load_documents(&server.uri, collection, 5_000);
+    }
+    let is_shown = |m: &Metrics, name: &str| {
+        m.of(
+            "seekscope_file_bytes_total",
+            &[name, "role=\"collection\"", "op=\"write\""],
+        )
+        .is_some()
+    };
+    exporter.until(|m| is_shown(m, "collection=\"shop.orders\"") && is_shown(m, "shop.a"));
+    for (accept, ending, kind) in [
+        (
+            "application/openmetrics-text",
+            "openmetrics",
+            "application/openmetrics-text",
+        ),
+        ("text/plain", "text", "text/plain; version=0.0.4"),
+    ] {
+        let answer = exporter.get("/metrics", accept);
+        assert!(answer.head.contains(kind), "{}", answer.head);
+        let file = bench.path(&format!("metrics.{ending}"));
+        std::fs::write(&file, &answer.body).unwrap();
+        let names = python(PYTHON, &[&file]);
+        assert!(names.contains("shop.orders"), "{names}");
+        assert!(names.contains(HOSTILE), "{names}");
+    }
+    exporter.end();
+}
+
+#[test]
+fn scrapes_are_answered_whatever_others_do() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s", "--no-trace"]);
+    exporter.until(|m| m.of("seekscope_up", &[]) == Some(1.0));
+    for (head, status) in [
+        (
+            "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            200,
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            200,
+        ),
+        ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", 200),
+        (
+            "GET /other HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            404,
+        ),
+        (
+            "POST /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            405,
+        ),
+        ("\u{1}\u{2} nonsense\r\n\r\n", 400),
+    ] {
+        let answer = exporter.request(head).unwrap();
+        assert_eq!(answer.status, status, "{head}: {}", answer.head);
+    }
+    let endless = format!("GET /{} HTTP/1.1\r\n", "x".repeat(1 << 20));
+    // Refused, or cut off while it is still being sent.
+    assert!(
+        exporter
+            .request(&endless)
+            .is_ok_and(|a| a.status >= 400 || a.status == 0)
+            || exporter.request(&endless).is_err()
+    );
+    let hanging: Vec<TcpStream> = (0..1_000)
+        .filter_map(|i| {
+            let mut stream = TcpStream::connect(exporter.address).ok()?;
+            // Some have begun a request and go no further.
+            let begun = if i % 2 == 0 { "GET /metr" } else { "" };
+            stream.write_all(begun.as_bytes()).ok();
+            Some(stream)
+        })
+        .collect();
+    assert!(hanging.len() > 100);
+    // They are held for some seconds, and then closed.
+    until(|| {
+        let scrape = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        exporter
+            .request(scrape)
+            .is_ok_and(|answer| answer.status == 200)
+    });
+    drop(hanging);
+    exporter.end();
+}
+
+#[test]
+fn it_leaves_nothing_and_tells_no_password() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    let before = loaded_programs();
+    let folder = bench.path("textfiles");
+    std::fs::create_dir(&folder).unwrap();
+    let uris = bench.path("uris");
+    let refused = server.uri.replace("mongodb://", "mongodb://user:geheim@");
+    let away = "mongodb://user:geheim@127.0.0.1:1/";
+    std::fs::write(
+        &uris,
+        format!("# servers\n{}\n\n{away}\n{refused}\n", server.uri),
+    )
+    .unwrap();
+    let exporter = Exporter::start(
+        &bench,
+        &[
+            "--uri-file",
+            uris.to_str().unwrap(),
+            "--textfile",
+            folder.to_str().unwrap(),
+            "--every",
+            "1s",
+        ],
+    );
+    let metrics = exporter.until(|m| {
+        m.of("seekscope_exporter_tracing", &["server=\"127.0.0.1:1\""]) == Some(0.0)
+            && m.of("seekscope_exporter_last_reading_timestamp_seconds", &[])
+                .is_some()
+    });
+    assert_eq!(
+        metrics.of("seekscope_up", &["server=\"127.0.0.1:1\""]),
+        Some(0.0)
+    );
+    assert!(loaded_programs() > before);
+    let shown = [exporter.get("/metrics", ""), exporter.get("/", "")];
+    assert!(shown.iter().all(|answer| !answer.body.contains("geheim")));
+    let textfile = folder.join("seekscope.prom");
+    until(|| std::fs::read_to_string(&textfile).is_ok_and(|text| text.contains("seekscope_up{")));
+    let command_line = format!("/proc/{}/cmdline", exporter.child.id());
+    assert!(
+        !std::fs::read_to_string(command_line)
+            .unwrap()
+            .contains("geheim")
+    );
+    exporter.end();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(loaded_programs(), before);
+}
+
+#[test]
+fn only_the_needed_capabilities_are_kept() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s"]);
+    exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    let status = format!("/proc/{}/task", exporter.child.id());
+    for thread in std::fs::read_dir(status).unwrap().flatten() {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap();
+        let field = |name: &str| {
+            let mut lines = status.lines();
+            lines
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap()
+                .trim()
+                .to_owned()
+        };
+        // BPF 39, PERFMON 38, SYS_PTRACE 19, DAC_READ_SEARCH 2.
+        let kept = 1u64 << 39 | 1 << 38 | 1 << 19 | 1 << 2;
+        let has = u64::from_str_radix(&field("CapPrm:"), 16).unwrap();
+        assert_eq!(has & !kept, 0, "{has:x}");
+        assert_eq!(field("NoNewPrivs:"), "1");
+    }
+    exporter.end();
+}
+
+#[test]
+fn without_rights_the_counters_remain() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    let program = bench.seekscope(&[]).get_program().to_owned();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut child = as_nobody(program.as_ref())
+        .args(["exporter", &server.uri, "--every", "1s", "--listen"])
+        .arg(address.to_string())
+        .spawn()
+        .unwrap();
+    let get = |path: &str| -> Option<String> {
+        use std::io::Read;
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .ok()?;
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    until(|| get("/metrics").is_some_and(|text| text.contains("seekscope_wiredtiger_cache_bytes")));
+    let text = get("/metrics").unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        text.contains("seekscope_exporter_tracing{server=\"127.0.0.1:"),
+        "{text}"
+    );
+    assert!(
+        text.contains("what=\"what is read and written of each file\"} 1"),
+        "{text}"
+    );
+    assert!(!text.contains("seekscope_file_"), "unknown is not zero");
+}
+
+#[test]
+fn what_cannot_be_is_said_at_once() {
+    let bench = Bench::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let run = |arguments: &[&str]| {
+        let mut command = bench.seekscope(&["exporter"]);
+        command.args(arguments).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        wait(&mut child, Duration::from_secs(30));
+        child.wait_with_output().unwrap()
+    };
+    let uri = "mongodb://127.0.0.1:1/";
+    assert_fails(
+        &run(&[uri, "--listen", &address]),
+        1,
+        &["cannot listen", &address],
+    );
+    assert_fails(
+        &run(&[uri, "--textfile", "/nowhere/at/all"]),
+        1,
+        &["cannot write", "/nowhere"],
+    );
+    assert_fails(
+        &run(&["--uri-file", "/nowhere"]),
+        1,
+        &["cannot read", "/nowhere"],
+    );
+    std::fs::write(bench.path("empty"), "# nothing\n").unwrap();
+    assert_fails(&run(&["--uri-file", "empty"]), 2, &["names no server"]);
+    assert_fails(
+        &run(&["mongodb://", "--listen", "127.0.0.1:0"]),
+        2,
+        &["mongodb://"],
+    );
+    assert_fails(&run(&[uri, "--series", "10"]), 2, &["--series"]);
+    assert_fails(
+        &run(&["--pid", "4194304", "--listen", "127.0.0.1:0"]),
+        2,
+        &["4194304"],
+    );
+}

@@ -1,0 +1,221 @@
+//! `exporter` beside a mongod: its counts against a trace's, restarts, sets.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use seekscope_bench::deployment::Topology;
+
+use crate::exporter_process::{Exporter, Metrics};
+use crate::running::{programs, shared};
+use crate::support::{Bench, json, load_documents, machine, send, until, wait};
+
+const FILE: [&str; 2] = ["role=\"collection\"", "collection=\"exporter.orders\""];
+
+/// Calls, bytes, and reads that the page cache had or had not.
+fn reads(metrics: &Metrics) -> Option<[f64; 4]> {
+    let [role, collection] = FILE;
+    let read = [role, collection, "op=\"read\""];
+    Some([
+        metrics.of("seekscope_file_latency_seconds_count", &read)?,
+        metrics.of("seekscope_file_bytes_total", &read)?,
+        metrics.of("seekscope_file_cache_hits_total", &FILE)?,
+        metrics.of("seekscope_file_cache_misses_total", &FILE)?,
+    ])
+}
+
+#[test]
+fn counts_are_those_of_a_trace() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    running.load("exporter.orders", 20_000);
+    running.reset_page_cache();
+    let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s"]);
+    exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    let scan = || {
+        // What the server has in its own cache is not read from the file.
+        let validate = doc! { "validate": "orders", "full": true };
+        running.command("exporter", validate);
+    };
+    scan();
+    // It came in with this, and begins at 0.
+    let before = exporter.until(|m| reads(m).is_some());
+    let before = reads(&before).unwrap();
+    let settled = || {
+        let first = reads(&exporter.metrics());
+        std::thread::sleep(Duration::from_millis(2_500));
+        first == reads(&exporter.metrics())
+    };
+    until(settled);
+    let before = reads(&exporter.metrics()).unwrap_or(before);
+    let pid = running.pid().to_string();
+    let mut trace = bench.seekscope(&["trace", "-p", &pid, "--for", "12s", "--out", "run"]);
+    let mut trace = trace
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(|| bench.path("run").join("io.spool").exists());
+    running.reset_page_cache();
+    scan();
+    assert!(wait(&mut trace, Duration::from_secs(60)).success());
+    until(settled);
+    let after = reads(&exporter.metrics()).unwrap();
+    let report = json(&mut bench.seekscope(&["report", "run"]));
+    let files = report["summary"]["files"].as_array().unwrap();
+    // The trace was told of a process alone, so its files have no collections' names.
+    let rise: Vec<f64> = after
+        .iter()
+        .zip(before)
+        .map(|(now, then)| now - then)
+        .collect();
+    let same = files.iter().find(|file| {
+        file["reads"].as_f64() == Some(rise[0]) && file["read_bytes"].as_f64() == Some(rise[1])
+    });
+    assert!(rise[0] > 0.0 && same.is_some(), "{rise:?}\n{report:#}");
+    assert!(rise[3] > 0.0, "cold reads miss: {rise:?}");
+    exporter.end();
+}
+
+/// A mongod of its own, which can be started again on the same port.
+struct Mongod {
+    child: Child,
+    arguments: Vec<String>,
+}
+
+impl Mongod {
+    fn start(arguments: Vec<String>) -> Self {
+        Self {
+            child: spawn(&arguments),
+            arguments,
+        }
+    }
+
+    fn end(&mut self) {
+        send(&self.child, libc::SIGTERM);
+        wait(&mut self.child, Duration::from_secs(60));
+    }
+
+    fn start_again(&mut self) {
+        self.child = spawn(&self.arguments);
+    }
+}
+
+impl Drop for Mongod {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(arguments: &[String]) -> Child {
+    let mut mongod = Command::new(&programs().mongod.path);
+    mongod.args(arguments).stdout(Stdio::null());
+    mongod.spawn().unwrap()
+}
+
+#[test]
+fn a_restart_is_a_gap_and_no_step_back() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let data = bench.path("data");
+    std::fs::create_dir(&data).unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let arguments = [
+        "--dbpath",
+        data.to_str().unwrap(),
+        "--port",
+        &port.to_string(),
+        "--bind_ip",
+        "127.0.0.1",
+        "--wiredTigerCacheSizeGB",
+        "0.25",
+    ];
+    let mut mongod = Mongod::start(arguments.map(String::from).to_vec());
+    let uri = format!("mongodb://127.0.0.1:{port}/");
+    let exporter = Exporter::start(&bench, &[&uri, "--every", "1s", "--no-layout"]);
+    let is_counted = |m: &Metrics| m.of("seekscope_exporter_tracing", &[]) == Some(1.0);
+    exporter.until(is_counted);
+    let inserts = |m: &Metrics| m.of("seekscope_mongodb_operations_total", &["insert"]);
+    load_documents(&uri, &"exporter.restarted".parse().unwrap(), 2_000);
+    let before = exporter.until(|m| inserts(m).is_some_and(|n| n > 0.0));
+    mongod.end();
+    let away = exporter.until(|m| m.of("seekscope_up", &[]) == Some(0.0));
+    assert_eq!(away.of("seekscope_exporter_tracing", &[]), Some(0.0));
+    assert_eq!(
+        away.of("seekscope_mongodb_connections", &[]),
+        None,
+        "unknown is not zero"
+    );
+    mongod.start_again();
+    let back = exporter.until(is_counted);
+    load_documents(&uri, &"exporter.restarted".parse().unwrap(), 100);
+    let more = exporter.until(|m| inserts(m) > inserts(&back));
+    for (earlier, later) in [(&before, &away), (&away, &back), (&back, &more)] {
+        let counters = later.0.iter().filter(|(series, _)| {
+            let name = series.split('{').next().unwrap();
+            ["_total", "_count", "_sum", "_bucket"]
+                .iter()
+                .any(|e| name.ends_with(e))
+        });
+        for (series, value) in counters {
+            let then = earlier.0.get(series).copied().unwrap_or(0.0);
+            assert!(*value >= then, "{series} went from {then} to {value}");
+        }
+    }
+    exporter.end();
+}
+
+#[test]
+fn members_of_a_set_on_this_host_are_exported_each() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::ReplicaSet { members: 3 });
+    let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s", "--no-layout"]);
+    let metrics = exporter.until(|m| {
+        let of = |metric: &str| {
+            m.0.iter()
+                .filter(move |(s, _)| s.starts_with(metric))
+                .count()
+        };
+        let tracing =
+            m.0.iter()
+                .filter(|(s, v)| s.starts_with("seekscope_exporter_tracing") && **v == 1.0);
+        tracing.count() == 3 && of("seekscope_mongodb_replication_lag_seconds") == 2
+    });
+    let up = metrics
+        .0
+        .iter()
+        .filter(|(s, _)| s.starts_with("seekscope_up{"));
+    assert_eq!(up.map(|(_, value)| *value).sum::<f64>(), 3.0);
+    exporter.end();
+}
+
+#[test]
+fn the_order_of_files_is_exported_under_the_same_names() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    running.load("exporter.ordered", 5_000);
+    running.reset_page_cache();
+    let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s"]);
+    let labels = ["role=\"collection\"", "collection=\"exporter.ordered\""];
+    let metrics = exporter.until(|m| m.of("seekscope_layout_order_score", &labels).is_some());
+    let score = metrics.of("seekscope_layout_order_score", &labels).unwrap();
+    assert!(
+        (0.8..=1.0).contains(&score),
+        "just loaded in order: {score}"
+    );
+    let bytes = metrics.of("seekscope_layout_file_bytes", &labels).unwrap();
+    let layout = json(&mut bench.seekscope(&["layout", running.uri(), "exporter.ordered"]));
+    let files = layout["summary"]["files"].as_array().unwrap();
+    let same = files
+        .iter()
+        .any(|file| file["file_bytes"].as_f64() == Some(bytes));
+    assert!(same, "{bytes} {layout:#}");
+    exporter.end();
+}
