@@ -40,6 +40,7 @@ mod layout;
 mod layout_live;
 mod map;
 mod mongoperf;
+mod monitoring;
 mod mounts;
 mod permissions;
 mod prefetch;
