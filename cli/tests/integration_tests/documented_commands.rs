@@ -83,7 +83,8 @@ const NOT_RUN: [(&str, &str); 23] = [
 ];
 
 /// Such commands go on until Ctrl-C, which they get after some seconds.
-const ENDLESS: [&str; 5] = [
+const ENDLESS: [&str; 6] = [
+    "seekscope exporter",
     "seekscope prefetch",
     "seekscope top ",
     "--watch",
@@ -121,6 +122,8 @@ impl Substitutes {
             ("/mnt/new-disk", path("target")),
             ("$(pgrep -x mongod)", pid.clone()),
             ("-p PID", format!("-p {pid}")),
+            ("/etc/seekscope/exporter.uris", path("exporter.uris")),
+            ("/var/lib/prometheus/node-exporter", path("textfile")),
             ("DISK_RUN", path("run-disk")),
             ("TRACE_RUN", path("run-trace")),
             ("RUN_A", path("run-layout")),
@@ -194,6 +197,8 @@ fn every_command_of_the_documentation_works() {
     busy.bench.target();
     let uri = &busy.server.uri;
     let data = busy.bench.path("data").display().to_string();
+    std::fs::write(busy.bench.path("exporter.uris"), format!("{uri}\n")).unwrap();
+    std::fs::create_dir(busy.bench.path("textfile")).unwrap();
     for (run, command) in [
         (
             "run-disk",

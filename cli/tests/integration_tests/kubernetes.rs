@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Bench, ForeignServer, python, python_interpreter, stderr};
+use crate::support::{Bench, ForeignServer, python_interpreter, stderr, yaml};
 
 /// The newest schema that has all that the manifests use, and that of today's oldest clusters.
 const KUBERNETES: [&str; 2] = ["1.33.0", "1.37.0"];
@@ -14,11 +14,6 @@ const KUBERNETES: [&str; 2] = ["1.33.0", "1.37.0"];
 fn manifest(name: &str) -> PathBuf {
     let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/kubernetes");
     Path::new(deploy).join(name)
-}
-
-fn parsed(path: &Path) -> Value {
-    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
-    serde_json::from_str(&python(script, &[path])).unwrap()
 }
 
 fn validated(path: &Path, version: &str) -> Output {
@@ -31,7 +26,13 @@ fn validated(path: &Path, version: &str) -> Output {
 
 #[test]
 fn manifests_follow_the_published_schema() {
-    for name in ["job.yaml", "merge.yaml", "results.yaml"] {
+    for name in [
+        "exporter.yaml",
+        "exporter-sidecar.yaml",
+        "job.yaml",
+        "merge.yaml",
+        "results.yaml",
+    ] {
         for version in KUBERNETES {
             let output = validated(&manifest(name), version);
             let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
@@ -57,17 +58,55 @@ fn a_broken_manifest_is_found() {
     }
 }
 
+/// The container `exporter` of a manifest's pods.
+pub fn exporter(name: &str) -> Value {
+    let manifest = yaml(&manifest(name));
+    let containers = &manifest["spec"]["template"]["spec"]["containers"];
+    let mut containers = containers.as_array().unwrap().iter();
+    containers
+        .find(|container| container["name"] == "exporter")
+        .unwrap()
+        .clone()
+}
+
+#[test]
+fn the_exporter_has_the_least_rights() {
+    for name in ["exporter.yaml", "exporter-sidecar.yaml"] {
+        let context = &exporter(name)["securityContext"];
+        let capabilities = &context["capabilities"];
+        let needed = ["BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH"];
+        assert_eq!(capabilities["drop"], serde_json::json!(["ALL"]), "{name}");
+        assert_eq!(capabilities["add"], serde_json::json!(needed), "{name}");
+        assert_eq!(context["allowPrivilegeEscalation"], false, "{name}");
+        assert_eq!(context["readOnlyRootFilesystem"], true, "{name}");
+        assert!(context["privileged"].is_null(), "{name}");
+        let pod = &yaml(&manifest(name))["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], false, "{name}");
+        for container in pod["containers"].as_array().unwrap() {
+            // What is mounted of the node or of a secret is only read.
+            let of_others = ["uris", "control-groups"];
+            for mount in container["volumeMounts"].as_array().unwrap() {
+                let is_of_others = of_others.iter().any(|other| mount["name"] == *other);
+                assert!(
+                    !is_of_others || mount["readOnly"] == true,
+                    "{name}: {mount}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn the_job_has_a_pod_for_each_client() {
-    let job = parsed(&manifest("job.yaml"));
+    let job = yaml(&manifest("job.yaml"));
     let spec = &job["spec"];
     assert_eq!(spec["completionMode"], "Indexed");
     let clients = spec["completions"].as_u64().unwrap();
     assert_eq!(spec["parallelism"], clients, "all begin together");
     assert_eq!(environment(&job, "CLIENTS"), clients.to_string());
     // A file that other pods can read lies on the volume that both manifests mount.
-    let merge = parsed(&manifest("merge.yaml"));
-    let volume = parsed(&manifest("results.yaml"));
+    let merge = yaml(&manifest("merge.yaml"));
+    let volume = yaml(&manifest("results.yaml"));
     for manifest in [&job, &merge] {
         let pod = &manifest["spec"]["template"]["spec"];
         let claim = &pod["volumes"][0]["persistentVolumeClaim"]["claimName"];
@@ -117,7 +156,7 @@ fn container(bench: &Bench, manifest: &Value, variables: &[(&str, &str)]) -> Chi
 fn the_pods_command_lines_load_run_and_merge() {
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("server"), "256M");
-    let job = parsed(&manifest("job.yaml"));
+    let job = yaml(&manifest("job.yaml"));
     let results = bench.path("results");
     std::fs::create_dir(&results).unwrap();
     let results = results.to_str().unwrap();
@@ -145,7 +184,7 @@ fn the_pods_command_lines_load_run_and_merge() {
             stderr(&output)
         );
     }
-    let merge = parsed(&manifest("merge.yaml"));
+    let merge = yaml(&manifest("merge.yaml"));
     let merged = container(&bench, &merge, &[("RESULTS", results), ("STAY", "0")]);
     let output = merged.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

@@ -42,6 +42,7 @@ mod layout;
 mod layout_live;
 mod map;
 mod mongoperf;
+mod monitoring;
 mod mounts;
 mod permissions;
 mod prefetch;

@@ -46,6 +46,19 @@ pub fn python(script: &str, arguments: &[&Path]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A YAML file with one document.
+pub fn yaml(path: &Path) -> Value {
+    let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    serde_json::from_str(&python(script, &[path])).unwrap()
+}
+
+/// What came out of Debian's package of Prometheus: `prometheus`, `promtool`.
+pub fn prometheus_tool(name: &str) -> PathBuf {
+    from_environment("SEEKSCOPE_TOOLS", "tools")
+        .join("bin")
+        .join(name)
+}
+
 /// Python with DuckDB and Spark.
 pub fn python_interpreter() -> PathBuf {
     from_environment("SEEKSCOPE_TEST_PYTHON", "python/bin/python")
