@@ -190,6 +190,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_lists_every_metric_and_no_other() {
+        let page = include_str!("../../docs/monitoring.md");
+        let rows = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `seekscope_"));
+        let listed: HashSet<(String, &str)> = rows
+            .map(|row| {
+                let (name, rest) = row.split_once("` | ").unwrap();
+                (
+                    format!("seekscope_{name}"),
+                    rest.split(" | ").next().unwrap(),
+                )
+            })
+            .collect();
+        let there = METRICS.iter().map(|metric| {
+            let kind = match metric.kind {
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
+            };
+            (metric.name.to_owned(), kind)
+        });
+        let there: HashSet<(String, &str)> = there.collect();
+        let differing: Vec<_> = listed.symmetric_difference(&there).collect();
+        assert!(differing.is_empty(), "{differing:?}");
+    }
+
+    #[test]
     fn names_follow_the_conventions_of_prometheus() {
         let names: HashSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), METRICS.len(), "each once");

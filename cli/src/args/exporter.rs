@@ -19,7 +19,7 @@ use seekscope_run::units::parse_duration;
 Examples:
   seekscope exporter mongodb://localhost:27017/
   seekscope exporter mongodb://localhost:27017/ --listen 0.0.0.0:9216
-  seekscope exporter --uri-file /etc/seekscope/servers --textfile /var/lib/prometheus/node-exporter")]
+  seekscope exporter --uri-file /etc/seekscope/exporter.uris --textfile /var/lib/prometheus/node-exporter")]
 pub struct ExporterArgs {
     /// Connection strings of servers, replica sets or clusters, whose members on this host are exported
     #[arg(value_name = "URI", required_unless_present_any = ["pid", "uri_file"])]
