@@ -1,14 +1,14 @@
 //! `seekscope exporter`: what it does whatever scrapers and servers do.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::exporter_process::{Exporter, Metrics};
 use crate::support::{
     Bench, ForeignServer, as_nobody, assert_fails, load_documents, loaded_programs, machine,
-    python, until, wait,
+    prometheus_tool, python, stderr, until, wait,
 };
 
 const PYTHON: &str = r"
@@ -65,6 +65,108 @@ fn both_formats_are_read_by_prometheus_own_parsers() {
         assert!(names.contains("shop.orders"), "{names}");
         assert!(names.contains(HOSTILE), "{names}");
     }
+    exporter.end();
+}
+
+/// Debian's Prometheus. Dropping it kills it.
+struct Prometheus {
+    child: std::process::Child,
+    address: String,
+}
+
+impl Prometheus {
+    fn scraping(bench: &Bench, exporter: &Exporter) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        let target = exporter.address;
+        let config = bench.path("prometheus.yml");
+        let text = format!(
+            "scrape_configs:\n  - job_name: seekscope\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let child = Command::new(prometheus_tool("prometheus"))
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                bench.path("tsdb").display()
+            ))
+            .arg(format!("--web.listen-address={address}"))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { child, address }
+    }
+
+    /// The values that a query finds.
+    fn query(&self, query: &str) -> Option<Vec<f64>> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let (_, body) = text.split_once("\r\n\r\n")?;
+        let reply: serde_json::Value = serde_json::from_str(body).ok()?;
+        let found = reply["data"]["result"].as_array()?.iter();
+        found
+            .map(|one| one["value"][1].as_str()?.parse().ok())
+            .collect()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn prometheus_itself_scrapes_it() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start_with_checkpoints(&bench.path("data"), "64MB", 1);
+    let collection = HOSTILE.parse().unwrap();
+    load_documents(&server.uri, &collection, 500);
+    let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s"]);
+    exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    let prometheus = Prometheus::scraping(&bench, &exporter);
+    load_documents(&server.uri, &collection, 5_000);
+    until(|| prometheus.query("up") == Some(vec![1.0]));
+    // The five about the exporter itself come on top of those that it says.
+    let said = |query| {
+        prometheus
+            .query(query)
+            .and_then(|values| values.first().copied())
+    };
+    until(|| {
+        let written =
+            said("sum(seekscope_file_latency_seconds_bucket{op=%22write%22,le=%22%2BInf%22})");
+        let calls = said("sum(seekscope_file_latency_seconds_count{op=%22write%22})");
+        written.is_some_and(|written| written > 0.0) && written == calls
+    });
+    let samples = said("scrape_samples_scraped").unwrap();
+    let series = said("seekscope_exporter_series").unwrap();
+    assert!(
+        (series..=series + 5.0).contains(&samples),
+        "{series} {samples}"
+    );
+    let metrics = exporter.get("/metrics", "").body;
+    let mut check = Command::new(prometheus_tool("promtool"))
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    check
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(metrics.as_bytes())
+        .unwrap();
+    let output = check.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "", "nothing to complain of");
+    drop(prometheus);
     exporter.end();
 }
 
@@ -221,7 +323,6 @@ fn without_rights_the_counters_remain() {
         .spawn()
         .unwrap();
     let get = |path: &str| -> Option<String> {
-        use std::io::Read;
         let mut stream = TcpStream::connect(address).ok()?;
         stream
             .set_read_timeout(Some(Duration::from_secs(10)))
