@@ -41,8 +41,12 @@ fn connection_strings(args: &ExporterArgs) -> Result<Vec<String>> {
 }
 
 fn read_uris(path: &Path) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read --uri-file {}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Usage(format!(
+            "cannot read --uri-file {}: {error}",
+            path.display()
+        ))
+    })?;
     let lines = text.lines().map(str::trim);
     let uris: Vec<String> = lines
         .filter(|line| !line.is_empty() && !line.starts_with('#'))

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use seekscope_exporter::Format;
 
 use super::exported::Exported;
+use crate::exit::Usage;
 
 const NAME: &str = "seekscope.prom";
 /// Written first, and not read by the collector.
@@ -23,6 +24,10 @@ pub struct Textfile {
 impl Textfile {
     /// Checks that the folder can be written to.
     pub fn create(folder: &Path) -> Result<Self> {
+        if !folder.is_dir() {
+            let folder = folder.display();
+            return Err(Usage(format!("--textfile {folder}: name an existing folder")).into());
+        }
         let file = Self {
             path: folder.join(NAME),
             part: folder.join(PART_NAME),

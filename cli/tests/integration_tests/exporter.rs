@@ -367,12 +367,12 @@ fn what_cannot_be_is_said_at_once() {
     );
     assert_fails(
         &run(&[uri, "--textfile", "/nowhere/at/all"]),
-        1,
-        &["cannot write", "/nowhere"],
+        2,
+        &["existing folder", "/nowhere"],
     );
     assert_fails(
         &run(&["--uri-file", "/nowhere"]),
-        1,
+        2,
         &["cannot read", "/nowhere"],
     );
     std::fs::write(bench.path("empty"), "# nothing\n").unwrap();
