@@ -6,6 +6,7 @@
 mod exported;
 mod http;
 mod layout_walk;
+mod memory;
 mod monitor;
 mod privileges;
 mod textfile;

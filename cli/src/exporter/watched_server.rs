@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use super::exported::Exported;
 use super::layout_walk::{LayoutWalks, WalkPlan};
+use super::memory;
 use crate::file_names::FileNames;
 use crate::subjects::Subject;
 
@@ -139,6 +140,7 @@ impl WatchedServer {
             };
             begun.limit(NO_FILES, why.into(), String::new());
         }
+        memory::give_back();
         begun
     }
 
@@ -231,6 +233,9 @@ impl WatchedServer {
             Some(walks) => walks.look(&self.naming.map),
             None => None,
         };
+        if walked.is_some() {
+            memory::give_back();
+        }
         let mut registry = exported.registry();
         registry.read(&self.name, &samples);
         registry.count(&self.name, now_ns, counted);
@@ -293,6 +298,7 @@ impl WatchedServer {
         if let Some(asking) = self.naming.asking.take_if(|asking| asking.is_finished()) {
             if let Ok(names) = asking.await {
                 self.named(names);
+                memory::give_back();
             }
             return;
         }
