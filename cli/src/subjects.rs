@@ -1,12 +1,12 @@
 //! Finds the servers or the process that a long-running command watches.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use seekscope_run::Limitation;
+use seekscope_run::{DeviceFacts, Limitation};
 use seekscope_server::examination::{choose_member, refuse_router};
 use seekscope_server::tcp_listener::is_this_host;
-use seekscope_server::{ProcFs, Server, ServerFacts};
+use seekscope_server::{ProcFs, Sampler, Server, ServerFacts};
 
 use crate::exit::Usage;
 use crate::layout::seen_from_here;
@@ -129,6 +129,22 @@ impl Subject {
         let dbpath = self.dbpath.as_ref()?;
         let seen = self.pid.and_then(|pid| seen_from_here(pid, dbpath).ok());
         Some(seen.unwrap_or_else(|| dbpath.clone()))
+    }
+
+    /// Returns the device under the data; without figures where the data is not on this host.
+    pub fn device(&self) -> DeviceFacts {
+        let path = self.dbpath.as_deref();
+        let device = path.and_then(|path| DeviceFacts::of_path(Path::new("/"), path).ok());
+        device.unwrap_or_default()
+    }
+
+    /// Returns what reads the counters of the server, its process and the device.
+    pub fn sampler(&self, proc_fs: &ProcFs, device: &DeviceFacts) -> Sampler {
+        let number = device.disk_device.as_deref();
+        match &self.server {
+            Some(server) => Sampler::new(server, proc_fs, self.pid, number),
+            None => Sampler::of_host(proc_fs, self.pid, number),
+        }
     }
 
     /// Returns the limitation with the label in front, if there is one.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
 use seekscope_exporter::{Calls, FileCalls, FileLayout, FileName, Registry, TraceUse};
 use seekscope_run::{
-    CounterSample, DeviceFacts, FileRecord, FileRole, IoEvent, IoKind, Limitation, monotonic_ns,
+    CounterSample, FileRecord, FileRole, IoEvent, IoKind, Limitation, monotonic_ns,
 };
 use seekscope_server::examination::replication_lag_s;
 use seekscope_server::{FileMap, ProcFs, ProcessIdentity, Sampler, Server};
@@ -97,16 +97,8 @@ impl WatchedServer {
     ) -> Self {
         let proc_fs = ProcFs::host();
         let process = subject.pid.and_then(|pid| proc_fs.identity(pid).ok());
-        let device = subject
-            .dbpath
-            .as_deref()
-            .and_then(|path| DeviceFacts::of_path(Path::new("/"), path).ok())
-            .unwrap_or_default();
-        let number = device.disk_device.as_deref();
-        let sampler = match &subject.server {
-            Some(server) => Sampler::new(server, &proc_fs, subject.pid, number),
-            None => Sampler::of_host(&proc_fs, subject.pid, number),
-        };
+        let device = subject.device();
+        let sampler = subject.sampler(&proc_fs, &device);
         let may_lag = match &subject.server {
             Some(server) => server.hello().await.is_ok_and(|hello| hello.set.is_some()),
             None => false,

@@ -1,6 +1,5 @@
 //! Watches the servers, their processes, files and disks, as far as possible.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -9,9 +8,7 @@ use futures_util::future::join_all;
 use seekscope_report::live::LiveWindow;
 use seekscope_report::live::top::{MemberVitals, TopFrame};
 use seekscope_report::live::vitals::{Vitals, VitalsWindow};
-use seekscope_run::{
-    CounterSample, DeviceFacts, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns,
-};
+use seekscope_run::{CounterSample, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns};
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::{ProcFs, Sampler};
 use seekscope_trace::{
@@ -68,16 +65,8 @@ impl Watched {
             identity.map_err(|_| TraceError::NoSuchProcess { pid })
         };
         let process = subject.pid.map(identity).transpose()?;
-        let device = subject
-            .dbpath
-            .as_deref()
-            .and_then(|path| DeviceFacts::of_path(Path::new("/"), path).ok())
-            .unwrap_or_default();
-        let number = device.disk_device.as_deref();
-        let sampler = match &subject.server {
-            Some(server) => Sampler::new(server, proc_fs, subject.pid, number),
-            None => Sampler::of_host(proc_fs, subject.pid, number),
-        };
+        let device = subject.device();
+        let sampler = subject.sampler(proc_fs, &device);
         Ok(Self {
             subject,
             process,
