@@ -13,7 +13,7 @@ use crate::server_counters::{Pressure, ServerCounters};
 
 /// Limitations that are exported of one server.
 const LIMITATIONS_MAX: usize = 8;
-/// Characters of a limitation that are kept.
+/// Characters of a limitation, and of its reason, that are kept.
 const LIMITATION_MAX: usize = 160;
 /// The share of a server's series that its layout may take: one in so many.
 const LAYOUT_SHARE: usize = 4;
@@ -54,7 +54,8 @@ pub struct ServerFigures {
     lost_calls: Rising,
     files: Files,
     layout: Vec<FileLayout>,
-    limitations: Vec<String>,
+    /// What is not exported, and why.
+    limitations: Vec<(String, String)>,
 }
 
 /// What a trace has cost and lost since it was attached.
@@ -180,14 +181,15 @@ impl ServerFigures {
         self.lost_calls.read(used.lost_calls as f64);
     }
 
-    /// Replaces what cannot be exported of it.
-    pub fn limit(&mut self, what: impl IntoIterator<Item = String>) {
-        let cut = what
-            .into_iter()
-            .map(|text| text.chars().take(LIMITATION_MAX).collect());
-        let mut limitations: Vec<String> = cut.collect();
+    /// Replaces what cannot be exported of it, each with the reason.
+    pub fn limit<'a>(&mut self, limitations: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        let cut = |text: &str| text.chars().take(LIMITATION_MAX).collect::<String>();
+        let limitations = limitations.into_iter();
+        let mut limitations: Vec<_> = limitations
+            .map(|(what, why)| (cut(what), cut(why)))
+            .collect();
         limitations.sort();
-        limitations.dedup();
+        limitations.dedup_by(|a, b| a.0 == b.0);
         limitations.truncate(LIMITATIONS_MAX);
         self.limitations = limitations;
     }
@@ -197,9 +199,10 @@ impl ServerFigures {
         page.add(&m::UP, labels(), f64::from(u8::from(self.is_up)));
         self.counters.add_to(page, name, self.device.as_deref());
         page.add(&m::TRACING, labels(), f64::from(u8::from(self.is_tracing)));
-        for what in &self.limitations {
+        for (what, why) in &self.limitations {
             let mut labels = labels();
             labels.push(("what", what.clone()));
+            labels.push(("why", why.clone()));
             page.add(&m::LIMITATION, labels, 1.0);
         }
         for (metric, counter) in [
@@ -279,7 +282,8 @@ mod tests {
                 lost_calls: 0,
             });
         }
-        server.limit([format!("x{}", "y".repeat(500)), "x".into(), "x".into()]);
+        let long = format!("x{}", "y".repeat(500));
+        server.limit([(long.as_str(), "a"), ("x", "b"), ("x", long.as_str())]);
         server.lose();
         let text = registry.page(OwnUse::default()).text(Format::Prometheus);
         assert!(text.contains("seekscope_up{server=\"a:1\"} 0\n"), "{text}");

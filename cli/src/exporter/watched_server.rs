@@ -241,11 +241,8 @@ impl WatchedServer {
         server.device.clone_from(&self.device);
         server.reading_s = Some(began.elapsed().as_secs_f64());
         server.read_at_unix_s = Some(unix_s());
-        server.limit(
-            self.limitations
-                .iter()
-                .map(|limitation| limitation.what.clone()),
-        );
+        let limitations = self.limitations.iter();
+        server.limit(limitations.map(|l| (l.what.as_str(), l.why.as_str())));
     }
 
     fn enter_walk(

@@ -341,7 +341,7 @@ fn without_rights_the_counters_remain() {
         "{text}"
     );
     assert!(
-        text.contains("what=\"what is read and written of each file\"} 1"),
+        text.contains("what=\"what is read and written of each file\",why=\""),
         "{text}"
     );
     assert!(!text.contains("seekscope_file_"), "unknown is not zero");
