@@ -306,7 +306,11 @@ impl WatchedServer {
     }
 
     fn named(&mut self, names: FileNames) {
-        self.naming.map.update(names.map);
+        match names.limitation {
+            // Tables that were dropped are forgotten, or the map would grow for ever.
+            None => self.naming.map = names.map,
+            Some(_) => self.naming.map.update(names.map),
+        }
         self.naming.asked = Some(Instant::now());
         self.naming.is_lacking = false;
         if let Some(limitation) = names.limitation {
