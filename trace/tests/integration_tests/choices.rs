@@ -331,3 +331,76 @@ fn totals_are_what_the_events_would_have_been() {
         assert!(reads.latency_ns > 0);
     }
 }
+
+/// A shell that writes by itself what it is told to.
+struct Writer {
+    shell: std::process::Child,
+}
+
+impl Writer {
+    fn start(folder: &Path) -> Self {
+        let shell = Command::new("sh")
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { shell }
+    }
+
+    fn run(&mut self, line: &str) {
+        writeln!(self.shell.stdin.as_mut().unwrap(), "{line}; echo done").unwrap();
+        let mut said = [0; 5];
+        std::io::Read::read_exact(self.shell.stdout.as_mut().unwrap(), &mut said).unwrap();
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+#[test]
+fn a_file_that_takes_over_an_inode_number_has_only_its_own_totals() {
+    use std::os::unix::fs::MetadataExt;
+    let _turn = alone();
+    // Whether a number is given out again is up to the file system; ext4 takes the first that is free.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut writer = Writer::start(folder.path());
+    let mut source = LiveSource::attach(&TraceOptions {
+        only_totals: true,
+        ..all_kinds(writer.shell.id())
+    })
+    .unwrap();
+    let mut sink = Collector::default();
+    let inode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().ino();
+    let mut written = |source: &mut LiveSource| -> Vec<(u32, u64, u64)> {
+        source.drain(&mut sink).unwrap();
+        let totals = source.take_totals(&mut sink).unwrap();
+        let written = totals
+            .iter()
+            .filter(|t| t.op == IoOp::Write && t.totals.calls > 0);
+        let written = written.map(|t| (t.file_id, t.totals.calls, t.totals.bytes));
+        written.collect()
+    };
+    writer.run("for i in 1 2 3 4 5 6 7; do echo first; done > a");
+    let first = written(&mut source);
+    let [(first_id, 7, 42)] = first.as_slice() else {
+        panic!("{first:?}");
+    };
+    assert_eq!(written(&mut source), [], "nothing since");
+    let number = inode("a");
+    writer.run("rm a; echo second > b");
+    assert_eq!(
+        inode("b"),
+        number,
+        "the file system gave out another number"
+    );
+    let second = written(&mut source);
+    let [(second_id, 1, 7)] = second.as_slice() else {
+        panic!("{second:?}");
+    };
+    assert_ne!(first_id, second_id);
+}
