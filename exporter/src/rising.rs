@@ -20,6 +20,14 @@ impl Rising {
         self.last = Some(now);
     }
 
+    /// Takes the value of a counter that begins anew only with the host, and that several readers pass on, each with the
+    /// value of its own moment: a lower one is merely older.
+    pub(crate) fn read_of_host(&mut self, now: f64) {
+        if self.last.is_none_or(|last| now > last) {
+            self.read(now);
+        }
+    }
+
     pub(crate) fn was_read(&self) -> bool {
         self.last.is_some()
     }
@@ -42,5 +50,15 @@ mod tests {
             counter.total()
         });
         assert_eq!(totals, [0.0, 10.0, 14.0, 14.0, 14.0, 19.0]);
+    }
+
+    #[test]
+    fn an_older_value_of_the_host_is_no_restart() {
+        let mut counter = Rising::default();
+        let totals = [500.0, 510.0, 508.0, 512.0].map(|now| {
+            counter.read_of_host(now);
+            counter.total()
+        });
+        assert_eq!(totals, [0.0, 10.0, 10.0, 12.0]);
     }
 }

@@ -342,7 +342,7 @@ impl Pressure {
                 .iter()
                 .position(|(_, _, name)| *name == sample.name);
             if let Some(counter) = known.and_then(|i| self.0.get_mut(i)) {
-                counter.read(sample.value * US);
+                counter.read_of_host(sample.value * US);
             }
         }
     }
