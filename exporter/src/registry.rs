@@ -100,9 +100,13 @@ impl Registry {
 
     /// Adds what was counted of a server's files. `now_ns` is CLOCK_MONOTONIC.
     pub fn count(&mut self, name: &str, now_ns: u64, counted: impl IntoIterator<Item = FileCalls>) {
-        let room = self.room_for_files(name);
-        self.server(name).files.add(now_ns, counted, room);
-        self.fit();
+        // A new server shares the room from now on.
+        self.server(name);
+        let room = self.room_for_each();
+        let figures = self.server(name);
+        let for_files = room.saturating_sub(layout::series(&figures.layout));
+        figures.files.add(now_ns, counted, for_files);
+        self.fit(room);
     }
 
     /// Replaces what is known of the layout of a server's files.
@@ -110,23 +114,19 @@ impl Registry {
         let figures = self.server(name);
         figures.walked_at_unix_s = Some(at_unix_s);
         figures.layout = files;
-        self.fit();
+        let room = self.room_for_each();
+        self.fit(room);
     }
 
-    /// Keeps the bound after a server or series of its own came in, which leaves less to the others.
-    fn fit(&mut self) {
-        let room = self.room_for_each();
+    /// Keeps the bound, of `room` for each server, after a server or series of its own came in, which leaves less to the
+    /// others.
+    fn fit(&mut self, room: usize) {
         for figures in self.servers.values_mut() {
             let files = std::mem::take(&mut figures.layout);
             figures.layout = layout::bounded(files, room / LAYOUT_SHARE);
             let room = room.saturating_sub(layout::series(&figures.layout));
             figures.files.shrink_to(room);
         }
-    }
-
-    fn room_for_files(&mut self, name: &str) -> usize {
-        let layout_series = layout::series(&self.server(name).layout);
-        self.room_for_each().saturating_sub(layout_series)
     }
 
     /// Returns the series that the files of each server may have: an equal part of what the figures of servers leave.
