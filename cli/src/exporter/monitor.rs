@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::future::join_all;
+use seekscope_run::Limitation;
 use seekscope_server::{ProcFs, ServerError, redact_uri};
 use seekscope_trace::TraceError;
 use tokio::task::JoinHandle;
@@ -37,6 +38,8 @@ pub struct Monitor {
     every: Duration,
     exported: Exported,
     textfile: Option<Textfile>,
+    /// Why the text file was not written the last time.
+    unwritten: Option<String>,
     progress: Progress,
 }
 
@@ -96,11 +99,12 @@ impl Monitor {
             every: args.every,
             exported,
             textfile,
+            unwritten: None,
             progress,
         }
     }
 
-    /// Reads until a target turns out to be one that cannot be.
+    /// Reads for ever, unless a target turns out to be one that nobody can find.
     pub async fn run(&mut self) -> Result<()> {
         let mut ticks = interval(self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -110,7 +114,7 @@ impl Monitor {
         loop {
             let until_search = LOOK_AGAIN.min(self.every);
             tokio::select! {
-                _ = ticks.tick() => self.read_all().await?,
+                _ = ticks.tick() => self.read_all().await,
                 () = tokio::time::sleep(until_search) => {}
             }
             if self.search.as_ref().is_some_and(JoinHandle::is_finished) {
@@ -123,14 +127,27 @@ impl Monitor {
         }
     }
 
-    async fn read_all(&mut self) -> Result<()> {
+    async fn read_all(&mut self) {
         let exported = &self.exported;
         join_all(self.watched.iter_mut().map(|server| server.read(exported))).await;
         exported.round_ended();
-        match &self.textfile {
-            Some(textfile) => textfile.write(exported),
-            None => Ok(()),
+        self.write_textfile();
+    }
+
+    /// Writes the text file. A full disk or a folder that is gone may come right again, and scrapes go on meanwhile; it
+    /// is said once.
+    fn write_textfile(&mut self) {
+        let Some(textfile) = &self.textfile else {
+            return;
+        };
+        let failure = textfile.write(&self.exported).err();
+        let failure = failure.map(|error| message_of(&error));
+        if let Some(failure) = &failure
+            && self.unwritten.as_ref() != Some(failure)
+        {
+            self.progress.say(failure);
         }
+        self.unwritten = failure;
     }
 
     /// Stops reading servers that are away.
@@ -214,8 +231,13 @@ impl Monitor {
             }
             self.progress.say(format!("reading {}", server.name));
             for limitation in server.limitations() {
-                let (name, what, why) = (&server.name, &limitation.what, &limitation.why);
-                self.progress.say(format!("{name}: {what}: {why}"));
+                let Limitation { what, why, remedy } = limitation;
+                let remedy = match remedy.is_empty() {
+                    true => String::new(),
+                    false => format!(". {remedy}"),
+                };
+                let name = &server.name;
+                self.progress.say(format!("{name}: {what}: {why}{remedy}"));
             }
             self.watched.push(server);
         }

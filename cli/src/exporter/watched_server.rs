@@ -33,8 +33,8 @@ const NAMES_AGAIN: Duration = Duration::from_secs(300);
 /// Names of opened files wait here between two readings.
 const RING_BYTES: u32 = 1 << 20;
 
-const NO_FILES: &str = "what is read and written of each file";
-const NO_LAYOUT: &str = "how the files lie on the disk";
+const NO_FILES: &str = "calls on files are not counted";
+const NO_LAYOUT: &str = "how the files lie on the disk is not known";
 
 /// A server that is being read.
 pub struct WatchedServer {
@@ -176,7 +176,7 @@ impl WatchedServer {
         });
     }
 
-    /// Loads the programs; what was counted before by others of ours stays counted.
+    /// Loads the programs that count. What earlier ones counted stays in the registry.
     fn attach(&mut self) {
         let Some(process) = &self.process else { return };
         let options = TraceOptions {

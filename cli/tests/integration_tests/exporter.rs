@@ -282,6 +282,26 @@ fn it_leaves_nothing_and_tells_no_password() {
 }
 
 #[test]
+fn a_text_file_that_cannot_be_written_for_a_while_ends_nothing() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    let folder = bench.path("textfiles");
+    std::fs::create_dir(&folder).unwrap();
+    let folder_name = folder.to_str().unwrap();
+    let arguments = [&server.uri, "--textfile", folder_name, "--every", "1s"];
+    let exporter = Exporter::start(&bench, &[&arguments[..], &["--no-trace"]].concat());
+    let read_at = |m: &Metrics| m.of("seekscope_exporter_last_reading_timestamp_seconds", &[]);
+    exporter.until(|m| read_at(m).is_some());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let then = read_at(&exporter.metrics()).unwrap();
+    exporter.until(|m| read_at(m).is_some_and(|now| now > then + 2.0));
+    std::fs::create_dir(&folder).unwrap();
+    until(|| folder.join("seekscope.prom").exists());
+    exporter.end();
+}
+
+#[test]
 fn only_the_needed_capabilities_are_kept() {
     let _machine = machine();
     let bench = Bench::new();
@@ -341,7 +361,7 @@ fn without_rights_the_counters_remain() {
         "{text}"
     );
     assert!(
-        text.contains("what=\"what is read and written of each file\",why=\""),
+        text.contains("what=\"calls on files are not counted\",why=\""),
         "{text}"
     );
     assert!(!text.contains("seekscope_file_"), "unknown is not zero");
