@@ -7,6 +7,7 @@
 //! counters of a server and its host become which metric, and [`metrics`] lists every metric with its help text.
 
 pub mod files;
+pub mod findings;
 pub mod layout;
 pub mod metrics;
 pub mod page;
@@ -15,6 +16,7 @@ pub mod rising;
 pub mod server_counters;
 
 pub use files::{Calls, FileCalls, FileName};
+pub use findings::FoundProblem;
 pub use layout::FileLayout;
 pub use metrics::METRICS;
 pub use page::{Format, Page};

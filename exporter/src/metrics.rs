@@ -144,6 +144,11 @@ metrics! {
     PRESSURE: Counter "seekscope_pressure_seconds_total"
         "Time in which some or all tasks of the host waited for a resource.";
 
+    FINDING: Gauge "seekscope_finding"
+        "1 for each thing that slows the server down, found in the counters of the last ten minutes.";
+    FINDING_SECONDS: Gauge "seekscope_finding_seconds_per_hour"
+        "Waiting that acting on a finding would save at the present load, in seconds per hour.";
+
     LAYOUT_ORDER_SCORE: Gauge "seekscope_layout_order_score"
         "Order of the leaf pages of a file: 1 as in a file just written in key order, 0 shuffled.";
     LAYOUT_SCAN_SECONDS: Gauge "seekscope_layout_scan_seconds"

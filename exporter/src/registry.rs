@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use seekscope_run::CounterSample;
 
 use crate::files::{FileCalls, Files};
+use crate::findings::{self, FoundProblem};
 use crate::layout::{self, FileLayout};
 use crate::metrics as m;
 use crate::page::Page;
@@ -54,6 +55,7 @@ pub struct ServerFigures {
     lost_calls: Rising,
     files: Files,
     layout: Vec<FileLayout>,
+    problems: Vec<FoundProblem>,
     /// What is not exported, and why.
     limitations: Vec<(String, String)>,
 }
@@ -173,6 +175,12 @@ impl ServerFigures {
         self.is_up = false;
         self.is_tracing = false;
         self.counters.lose();
+        self.problems.clear();
+    }
+
+    /// Replaces what was found to slow it down, in order of importance. What is no longer found is shown no longer.
+    pub fn found(&mut self, problems: Vec<FoundProblem>) {
+        self.problems = findings::bounded(problems);
     }
 
     /// Adds what its trace has cost and lost.
@@ -222,6 +230,7 @@ impl ServerFigures {
                 page.add(metric, labels(), value);
             }
         }
+        findings::add_to(page, name, &self.problems);
         let others = self.files.among_others();
         page.add(&m::FILES_IN_OTHER, labels(), others as f64);
     }

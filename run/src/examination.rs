@@ -4,6 +4,7 @@
 //! here holds a document's value: query shapes, plans and counts, never filters. Whatever could not be asked is
 //! `None` or empty, and is recorded in the run's limitations.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -264,6 +265,34 @@ pub struct OperationSeen {
     pub progress: Option<(u64, u64)>,
     /// What it selects documents by; `None` if that is not known.
     pub filter: Option<FilterSeen>,
+}
+
+impl OperationSeen {
+    /// Sums up what was seen in separate samples, earlier ones first. The longest comes first.
+    pub fn summed_up<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<Self> {
+        let mut sums: Vec<Self> = Vec::new();
+        for seen in all {
+            match sums.iter_mut().find(|sum| sum.is_like(seen)) {
+                Some(sum) => sum.add(seen),
+                None => sums.push(seen.clone()),
+            }
+        }
+        sums.sort_by_key(|sum| Reverse(sum.running_us));
+        sums
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.kind, &self.namespace, &self.plan, &self.filter)
+            == (&other.kind, &other.namespace, &other.plan, &other.filter)
+    }
+
+    fn add(&mut self, later: &Self) {
+        self.looks = self.looks.saturating_add(later.looks);
+        self.waiting_looks = self.waiting_looks.saturating_add(later.waiting_looks);
+        self.at_once = self.at_once.max(later.at_once);
+        self.running_us = self.running_us.max(later.running_us);
+        self.progress = later.progress.or(self.progress);
+    }
 }
 
 /// What an operation selects documents by: names of fields, never their values.

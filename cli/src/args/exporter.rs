@@ -10,10 +10,10 @@ use seekscope_run::units::parse_duration;
 /// Serve what `top` and `layout` know to Prometheus, always on
 ///
 /// Tells which collection or index causes the device's time, whether the cache had it, what checkpoints and the journal
-/// cost, and how far each file has drifted from disk order. Counting is done in the kernel; a scrape is answered from
-/// memory and asks the server nothing. There are never more series than --series: the files waited for longest have
-/// their own, all others are summed. It goes on when a server is restarted or away. docs/monitoring.md shows the
-/// dashboards and alerts that belong to it.
+/// cost, how far each file has drifted from disk order, and what `doctor` would find in the counters, in seconds per
+/// hour. Counting is done in the kernel; a scrape is answered from memory and asks the server nothing. There are never
+/// more series than --series: the files waited for longest have their own, all others are summed. It goes on when a
+/// server is restarted or away. docs/monitoring.md shows the dashboards and alerts that belong to it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,8 +48,11 @@ pub struct ExporterArgs {
     /// Do not read the order of the files
     #[arg(long, conflicts_with = "layout_every")]
     pub no_layout: bool,
-    /// A run of `seekscope disk` on the data's disk, for which scans are predicted [default: what it looks most like]
-    #[arg(long, value_name = "RUN", conflicts_with = "no_layout")]
+    /// How long the findings look back, which are those of `doctor` without a trace
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = findings_period)]
+    pub findings_over: Duration,
+    /// A run of `seekscope disk` on the data's disk, from which scans are predicted [default: what it looks most like]
+    #[arg(long, value_name = "RUN")]
     pub disk_run: Option<PathBuf>,
     /// Load no kernel program: nothing is known of single files
     #[arg(long)]
@@ -71,6 +74,11 @@ fn walk_period(text: &str) -> Result<Duration, String> {
         Duration::from_secs(30 * 86_400),
     )
     .ok_or_else(|| "from a minute to 30 days is expected, such as 6h".into())
+}
+
+fn findings_period(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(10), Duration::from_secs(86_400))
+        .ok_or_else(|| "from 10 seconds to a day is expected, such as 10m".into())
 }
 
 fn within(text: &str, least: Duration, most: Duration) -> Option<Duration> {

@@ -16,6 +16,7 @@ mod scan_times;
 pub use conclusion::Conclusion;
 pub use examine::{Asked, Whom, examine};
 pub use judgement::Earlier;
+pub use measurement::observed;
 pub use recorded::show;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use seekscope_exporter::{FileLayout, FileName};
 use seekscope_layout::DataDirectory;
-use seekscope_run::{FileRole, HostFacts, LayoutFile};
+use seekscope_run::{FileRole, HostFacts, LayoutFile, LayoutMeasurement};
 use seekscope_server::FileMap;
 
 use super::watched_server::name_of;
@@ -21,7 +21,6 @@ use crate::layout::{Recorder, ScanDisk, ScanDisks, gentle, named_file};
 #[derive(Clone)]
 pub struct WalkPlan {
     every: Duration,
-    disk_run: Option<PathBuf>,
     /// Servers of a host mostly share its disk, so they are walked one after the other.
     turn: Arc<Mutex<()>>,
 }
@@ -31,7 +30,6 @@ impl WalkPlan {
     pub fn of(args: &ExporterArgs) -> Option<Self> {
         (!args.no_layout).then(|| Self {
             every: args.layout_every,
-            disk_run: args.disk_run.clone(),
             turn: Arc::default(),
         })
     }
@@ -47,7 +45,7 @@ pub struct LayoutWalks {
 
 struct Walk {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Vec<FileLayout>>>,
+    thread: JoinHandle<Result<LayoutMeasurement>>,
 }
 
 impl LayoutWalks {
@@ -60,8 +58,12 @@ impl LayoutWalks {
         }
     }
 
-    /// Begins a walk when it is time, and returns the result of one that has ended; `Err` says why there is none.
-    pub fn look(&mut self, names: &FileMap) -> Option<Result<Vec<FileLayout>, String>> {
+    /// Begins a walk when it is time and the disk is known, for which scans are predicted, and returns the result of one that has ended; `Err` says why there is none.
+    pub fn look(
+        &mut self,
+        names: &FileMap,
+        disk: Option<ScanDisk>,
+    ) -> Option<Result<LayoutMeasurement, String>> {
         if let Some(walk) = self.walk.take_if(|walk| walk.thread.is_finished()) {
             let walked = walk.thread.join();
             return Some(match walked {
@@ -72,14 +74,12 @@ impl LayoutWalks {
         let is_due = self
             .begun
             .is_none_or(|begun| begun.elapsed() >= self.plan.every);
-        if is_due && self.walk.is_none() {
-            self.begun = Some(Instant::now());
-            return self.begin(names).err();
-        }
-        None
+        let disk = disk.filter(|_| is_due && self.walk.is_none())?;
+        self.begun = Some(Instant::now());
+        self.begin(names, disk).err().map(Err)
     }
 
-    fn begin(&mut self, names: &FileMap) -> Result<(), Result<Vec<FileLayout>, String>> {
+    fn begin(&mut self, names: &FileMap, disk: ScanDisk) -> Result<(), String> {
         let stop = Arc::new(AtomicBool::new(false));
         let (flag, plan, path) = (Arc::clone(&stop), self.plan.clone(), self.path.clone());
         let names = names.clone();
@@ -87,9 +87,9 @@ impl LayoutWalks {
         let thread = thread
             .spawn(move || {
                 let _turn = plan.turn.lock().unwrap_or_else(PoisonError::into_inner);
-                walk(&path, &names, plan.disk_run.as_deref(), &flag)
+                walk(&path, &names, disk, &flag)
             })
-            .map_err(|error| Err(error.to_string()))?;
+            .map_err(|error| error.to_string())?;
         self.walk = Some(Walk { stop, thread });
         Ok(())
     }
@@ -107,11 +107,10 @@ impl Drop for LayoutWalks {
 fn walk(
     path: &Path,
     names: &FileMap,
-    disk_run: Option<&Path>,
+    disk: ScanDisk,
     stop: &AtomicBool,
-) -> Result<Vec<FileLayout>> {
+) -> Result<LayoutMeasurement> {
     let directory = DataDirectory::open(path, stop)?;
-    let disk = ScanDisk::measured_or_typical(disk_run, None, path)?;
     let reads_per_s = gentle::reads_per_s(&disk.model);
     let recorder = Recorder {
         disks: ScanDisks::one(disk),
@@ -119,7 +118,7 @@ fn walk(
         updates_per_hour: None,
         since: None,
     };
-    let mut walked = Vec::new();
+    let mut layout = gentle::measurement(&directory, &recorder.disks);
     for (file_id, table) in (1u32..).zip(gentle::largest_files(&directory, names, &[])) {
         let found = match directory.walk(table, &gentle::walk_options(reads_per_s, stop)) {
             Ok(found) => found,
@@ -128,12 +127,13 @@ fn walk(
         };
         let mut file = named_file(file_id, table, &directory, names);
         recorder.fill(&mut file, &found, &directory.path().join(&table.file));
-        walked.push(exported(&file, names));
+        layout.files.push(file);
     }
-    Ok(walked)
+    Ok(layout)
 }
 
-fn exported(file: &LayoutFile, names: &FileMap) -> FileLayout {
+/// Returns what is exported of a file that was walked.
+pub fn exported(file: &LayoutFile, names: &FileMap) -> FileLayout {
     let scan = file.predicted_scan.as_ref();
     FileLayout {
         name: name_in_layout(file, names),

@@ -1,9 +1,10 @@
 //! `seekscope exporter`: keeps the figures of servers ready for a monitoring system, until it is told to stop.
 //!
 //! `monitor` finds the servers and reads them now and then, each of them a `watched_server`; `layout_walk` reads the
-//! order of its files; what they find is kept in a registry of the `exporter` room. `http` and `textfile` hand it out.
+//! order of its files, `findings` what slows it down; what they find is kept in a registry of the `exporter` room. `http` and `textfile` hand it out.
 
 mod exported;
+mod findings;
 mod http;
 mod layout_walk;
 mod memory;

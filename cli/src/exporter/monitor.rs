@@ -13,9 +13,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::exported::Exported;
-use super::layout_walk::WalkPlan;
 use super::textfile::Textfile;
-use super::watched_server::WatchedServer;
+use super::watched_server::{Plan, WatchedServer};
 use crate::args::ExporterArgs;
 use crate::exit::{Elsewhere, message_of};
 use crate::progress::Progress;
@@ -41,13 +40,6 @@ pub struct Monitor {
     /// Why the text file was not written the last time.
     unwritten: Option<String>,
     progress: Progress,
-}
-
-/// What is exported of each server.
-#[derive(Clone)]
-struct Plan {
-    trace: bool,
-    walks: Option<WalkPlan>,
 }
 
 /// What was named on the command line.
@@ -89,10 +81,7 @@ impl Monitor {
         let of_pid = args.pid.map(|pid| Target::new(None, Some(pid)));
         Self {
             targets: of_uris.chain(of_pid).collect(),
-            plan: Plan {
-                trace: !args.no_trace,
-                walks: WalkPlan::of(args),
-            },
+            plan: Plan::of(args),
             watched: Vec::new(),
             search: None,
             searched: None,
@@ -292,9 +281,9 @@ impl Target {
             let name = name_of(&subject);
             found.names.insert(name.clone());
             if !known.contains(&(name.clone(), subject.pid)) {
-                let server =
-                    WatchedServer::begin(name, subject, plan.trace, plan.walks.clone()).await;
-                found.new.push(server);
+                found
+                    .new
+                    .push(WatchedServer::begin(name, subject, plan).await);
             }
         }
         Ok(found)

@@ -1,13 +1,14 @@
 //! One server: its counters, what the kernel counts of its files, and their names.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
-use seekscope_exporter::{Calls, FileCalls, FileLayout, FileName, Registry, TraceUse};
+use seekscope_exporter::{Calls, FileCalls, FileName, Registry, TraceUse};
 use seekscope_run::{
-    CounterSample, FileRecord, FileRole, IoEvent, IoKind, Limitation, monotonic_ns,
+    CounterSample, FileRecord, FileRole, IoEvent, IoKind, LayoutMeasurement, Limitation,
+    monotonic_ns,
 };
 use seekscope_server::examination::replication_lag_s;
 use seekscope_server::{FileMap, ProcFs, ProcessIdentity, Sampler, Server};
@@ -19,8 +20,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::exported::Exported;
-use super::layout_walk::{LayoutWalks, WalkPlan};
+use super::findings::Findings;
+use super::layout_walk::{self, LayoutWalks, WalkPlan};
 use super::memory;
+use crate::args::ExporterArgs;
 use crate::file_names::FileNames;
 use crate::subjects::Subject;
 
@@ -35,6 +38,28 @@ const RING_BYTES: u32 = 1 << 20;
 
 const NO_FILES: &str = "calls on files are not counted";
 const NO_LAYOUT: &str = "how the files lie on the disk is not known";
+
+/// What is exported of each server.
+#[derive(Clone)]
+pub struct Plan {
+    pub trace: bool,
+    pub walks: Option<WalkPlan>,
+    /// How long findings look back.
+    pub findings_over: Duration,
+    /// A run of `seekscope disk` on the disk of the data.
+    pub disk_run: Option<PathBuf>,
+}
+
+impl Plan {
+    pub fn of(args: &ExporterArgs) -> Self {
+        Self {
+            trace: !args.no_trace,
+            walks: WalkPlan::of(args),
+            findings_over: args.findings_over,
+            disk_run: args.disk_run.clone(),
+        }
+    }
+}
 
 /// A server that is being read.
 pub struct WatchedServer {
@@ -51,6 +76,7 @@ pub struct WatchedServer {
     answered: Option<Instant>,
     begun: Instant,
     walks: Option<LayoutWalks>,
+    findings: Findings,
     limitations: Vec<Limitation>,
 }
 
@@ -89,12 +115,7 @@ impl EventSink for KnownFiles {
 
 impl WatchedServer {
     /// Finds out what is exported of it, and begins to count. What is not permitted is left out and listed.
-    pub async fn begin(
-        name: String,
-        mut subject: Subject,
-        trace: bool,
-        walk_plan: Option<WalkPlan>,
-    ) -> Self {
+    pub async fn begin(name: String, mut subject: Subject, plan: &Plan) -> Self {
         let proc_fs = ProcFs::host();
         let process = subject.pid.and_then(|pid| proc_fs.identity(pid).ok());
         let device = subject.device();
@@ -106,9 +127,8 @@ impl WatchedServer {
         let data = subject.data().filter(|_| process.is_some());
         let mut begun = Self {
             limitations: std::mem::take(&mut subject.missing),
-            walks: walk_plan
-                .zip(data)
-                .map(|(plan, path)| LayoutWalks::new(plan, path)),
+            walks: (plan.walks.clone().zip(data)).map(|(plan, path)| LayoutWalks::new(plan, path)),
+            findings: Findings::of(&subject, plan),
             name,
             process,
             device: device.disk,
@@ -120,13 +140,13 @@ impl WatchedServer {
             begun: Instant::now(),
             subject,
         };
-        if trace && begun.process.is_some() {
+        if plan.trace && begun.process.is_some() {
             // The names come first, so that no call is counted without one.
             let names = begun.ask_names().await;
             begun.named(names);
             begun.attach();
         } else {
-            let why = match trace {
+            let why = match plan.trace {
                 true => "the server's process is not seen from here",
                 false => "--no-trace",
             };
@@ -209,9 +229,10 @@ impl WatchedServer {
     /// Reads everything once, and enters it.
     pub async fn read(&mut self, exported: &Exported) {
         let began = Instant::now();
-        let (mut samples, lag) = tokio::join!(
+        let (mut samples, lag, ()) = tokio::join!(
             self.sampler.sample(),
-            lag(self.subject.server.as_ref().filter(|_| self.may_lag))
+            lag(self.subject.server.as_ref().filter(|_| self.may_lag)),
+            self.findings.look()
         );
         samples.extend(lag);
         let has_answered = samples.iter().any(|sample| sample.source == "serverStatus");
@@ -221,8 +242,10 @@ impl WatchedServer {
         self.look_after_names(has_answered).await;
         let now_ns = monotonic_ns();
         let (counted, used) = self.count();
+        self.findings.read(&samples);
+        let found = self.findings.conclude();
         let walked = match &mut self.walks {
-            Some(walks) => walks.look(&self.naming.map),
+            Some(walks) => walks.look(&self.naming.map, self.findings.disk()),
             None => None,
         };
         if walked.is_some() {
@@ -233,6 +256,9 @@ impl WatchedServer {
         registry.count(&self.name, now_ns, counted);
         self.enter_walk(&mut registry, walked);
         let server = registry.server(&self.name);
+        if let Some(found) = found {
+            server.found(found);
+        }
         if let Some(used) = used {
             server.traced(used);
         }
@@ -248,12 +274,15 @@ impl WatchedServer {
     fn enter_walk(
         &mut self,
         registry: &mut Registry,
-        walked: Option<Result<Vec<FileLayout>, String>>,
+        walked: Option<Result<LayoutMeasurement, String>>,
     ) {
         match walked {
-            Some(Ok(files)) => {
+            Some(Ok(layout)) => {
                 self.limitations.retain(|known| known.what != NO_LAYOUT);
-                registry.walked(&self.name, unix_s(), files);
+                let files = layout.files.iter();
+                let files = files.map(|file| layout_walk::exported(file, &self.naming.map));
+                registry.walked(&self.name, unix_s(), files.collect());
+                self.findings.walked(layout);
             }
             Some(Err(why)) => self.limit(NO_LAYOUT, why, String::new()),
             None => {}

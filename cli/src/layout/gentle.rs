@@ -5,8 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use seekscope_doctor::is_internal;
 use seekscope_layout::{DataDirectory, TableFile, WalkOptions};
-use seekscope_run::{DeviceModel, FileRole};
+use seekscope_run::{DataState, DeviceModel, FileRole, LayoutMeasurement};
 use seekscope_server::FileMap;
+
+use super::ScanDisks;
 
 /// Maximum rate for internal pages, 4 to 32 KiB each, on any disk.
 const READS_PER_S_MAX: u64 = 400;
@@ -44,6 +46,19 @@ pub fn walk_options(reads_per_s: u64, stop: &AtomicBool) -> WalkOptions<'_> {
         reads_per_s: Some(reads_per_s),
         stop,
         keep_pages: false,
+    }
+}
+
+/// Returns the record of a walk that has not walked a file yet.
+pub fn measurement(directory: &DataDirectory, disks: &ScanDisks) -> LayoutMeasurement {
+    LayoutMeasurement {
+        path: directory.path().display().to_string(),
+        state: DataState::Live,
+        names: directory.names,
+        wiredtiger_version: directory.wiredtiger_version.clone(),
+        predicted_for: disks.in_words(),
+        disk_measured: disks.measured(),
+        ..LayoutMeasurement::default()
     }
 }
 

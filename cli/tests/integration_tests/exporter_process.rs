@@ -24,6 +24,7 @@ pub struct Answer {
 }
 
 /// Values by series, as they stand on the page.
+#[derive(Debug)]
 pub struct Metrics(pub BTreeMap<String, f64>);
 
 impl Exporter {

@@ -130,6 +130,8 @@ fn a_condition_that_is_changed_is_noticed() {
             "server:seekscope_wiredtiger_cache_misses:ratio_rate5m > 0.9",
         ),
         ("> 0.7", "> 0"),
+        ("> 360", "> 3600"),
+        ("> 360", "> 0"),
         ("up{job=\"seekscope\"} == 0", "up{job=\"seekscope\"} == 1"),
         ("absent(up{job=\"seekscope\"})", "absent(up)"),
         ("expr: seekscope_up == 0", "expr: seekscope_up == 1"),

@@ -1,14 +1,18 @@
 //! `exporter` beside a mongod: its counts against a trace's, restarts, sets.
 
 use std::net::TcpListener;
+use std::panic::AssertUnwindSafe;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
+use seekscope_server::SlowDiskSpec;
 
+use crate::aged::{self, cold_scan, limited};
 use crate::exporter_process::{Exporter, Metrics};
-use crate::running::{programs, shared};
+use crate::running::{own, programs, shared};
 use crate::support::{Bench, json, load_documents, machine, send, until, wait};
 
 const FILE: [&str; 2] = ["role=\"collection\"", "collection=\"exporter.orders\""];
@@ -202,7 +206,9 @@ fn the_order_of_files_is_exported_under_the_same_names() {
     let running = shared(Topology::Standalone);
     running.load("exporter.ordered", 5_000);
     running.reset_page_cache();
-    let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s"]);
+    // The disk, for which scans are predicted, is known after as long.
+    let arguments = [running.uri(), "--every", "1s", "--findings-over", "10s"];
+    let exporter = Exporter::start(&bench, &arguments);
     let labels = ["role=\"collection\"", "collection=\"exporter.ordered\""];
     let metrics = exporter.until(|m| m.of("seekscope_layout_order_score", &labels).is_some());
     let score = metrics.of("seekscope_layout_order_score", &labels).unwrap();
@@ -217,5 +223,68 @@ fn the_order_of_files_is_exported_under_the_same_names() {
         .iter()
         .any(|file| file["file_bytes"].as_f64() == Some(bytes));
     assert!(same, "{bytes} {layout:#}");
+    exporter.end();
+}
+
+/// Seconds per hour of findings, by their ids.
+fn seconds_found(metrics: &Metrics) -> Vec<(String, f64)> {
+    let found = metrics.0.iter().filter_map(|(series, seconds)| {
+        let labels = series.strip_prefix("seekscope_finding_seconds_per_hour{")?;
+        let id = labels.split_once("id=\"")?.1.split_once('"')?.0;
+        Some((id.to_owned(), *seconds))
+    });
+    found.collect()
+}
+
+#[test]
+fn findings_come_with_their_seconds_and_go() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    aged::prepare(&server, 15_000);
+    let slow = limited(&server, &SlowDiskSpec::hdd());
+    let scan_s = cold_scan(&server, "aged");
+    let exporter = Exporter::start(
+        &bench,
+        &[server.uri(), "--every", "1s", "--findings-over", "20s"],
+    );
+    let cause = |m: &Metrics| {
+        let found = seconds_found(m);
+        let names = ["disk.limited", "layout.key-order-lost"];
+        // One thread reads.
+        let told = |(id, seconds): &(String, f64)| {
+            names.contains(&id.as_str()) && (360.0..=3_700.0).contains(seconds)
+        };
+        found.iter().any(told)
+    };
+    let over = AtomicBool::new(false);
+    let busy = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                cold_scan(&server, "aged");
+            }
+        });
+        let found = std::panic::catch_unwind(AssertUnwindSafe(|| exporter.until(cause)));
+        over.store(true, Ordering::Relaxed);
+        found
+    });
+    let busy = busy.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let claimed: f64 = seconds_found(&busy)
+        .iter()
+        .map(|(_, seconds)| seconds)
+        .sum();
+    assert!(claimed <= 3_700.0, "more than was waited: {busy:?}");
+    // Nobody waits any more, and the order is still lost.
+    let labels = ["collection=\"opinion.aged\"", "order=\"now\""];
+    let lost = ["id=\"layout.key-order-lost\"", "subject=\"opinion.aged\""];
+    let quiet = exporter
+        .until(|m| seconds_found(m).is_empty() && m.of("seekscope_finding", &lost) == Some(1.0));
+    let predicted_s = quiet.of("seekscope_layout_scan_seconds", &labels).unwrap();
+    // With the limit of the control group; what disks such as this one do would be a tenth of it.
+    assert!(
+        (predicted_s / scan_s - 1.0).abs() < 0.35,
+        "predicted {predicted_s} s, measured {scan_s} s"
+    );
+    drop(slow);
     exporter.end();
 }

@@ -27,10 +27,46 @@ impl Counters {
             let series = names.entry(sample.name).or_default();
             series.points.push((sample.t_ns, sample.value));
         }
-        for series in counters.series.values_mut().flat_map(HashMap::values_mut) {
+        for series in counters.all_mut() {
             series.points.sort_by_key(|(t_ns, _)| *t_ns);
         }
         counters
+    }
+
+    /// Adds samples that were taken after all that are there.
+    pub fn append(&mut self, samples: &[CounterSample]) {
+        for sample in samples {
+            // Nearly always it is known, and no name is copied.
+            let known = self.series.get_mut(&sample.source);
+            let series = match known.and_then(|names| names.get_mut(&sample.name)) {
+                Some(series) => series,
+                None => self
+                    .series
+                    .entry(sample.source.clone())
+                    .or_default()
+                    .entry(sample.name.clone())
+                    .or_default(),
+            };
+            series.points.push((sample.t_ns, sample.value));
+        }
+    }
+
+    /// Forgets samples from before `t_ns`, CLOCK_MONOTONIC, and what has none left.
+    pub fn forget_before(&mut self, t_ns: u64) {
+        for names in self.series.values_mut() {
+            names.retain(|_, series| {
+                let old = series
+                    .points
+                    .partition_point(|(then_ns, _)| *then_ns < t_ns);
+                series.points.drain(..old);
+                !series.points.is_empty()
+            });
+        }
+        self.series.retain(|_, names| !names.is_empty());
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Series> {
+        self.series.values_mut().flat_map(HashMap::values_mut)
     }
 
     /// Adds a source, unless it is known already.
@@ -175,6 +211,28 @@ mod tests {
         assert_eq!(reads.share(|v| v > 40.0), 0.75);
         assert_eq!(counters.get("diskstats", "writes"), None);
         assert_eq!(counters.beginning("diskstats", "re").count(), 1);
+    }
+
+    #[test]
+    fn what_is_appended_and_forgotten_leaves_a_window() {
+        let mut window = Counters::default();
+        for s in 1..=5u32 {
+            let sample = |source: &str, name: &str| CounterSample {
+                t_ns: u64::from(s) * 1_000_000_000,
+                source: source.into(),
+                name: name.into(),
+                value: f64::from(s) * 10.0,
+            };
+            window.append(&[sample("diskstats", "reads")]);
+            if s == 1 {
+                window.append(&[sample("diskstats", "gone"), sample("gone", "all")]);
+            }
+        }
+        window.forget_before(3_000_000_000);
+        let reads = window.get("diskstats", "reads").unwrap();
+        assert_eq!((reads.first(), reads.increase()), (Some(30.0), Some(20.0)));
+        assert_eq!(window.get("diskstats", "gone"), None);
+        assert_eq!(window.sources(), ["diskstats"]);
     }
 
     #[test]

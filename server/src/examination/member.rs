@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mongodb::bson::doc;
 use seekscope_run::document::Limitation;
-use seekscope_run::{Deployment, MemberRecord, MemberState};
+use seekscope_run::{Deployment, MemberRecord, MemberState, OperationSeen};
 
 use super::ExaminationOptions;
 use super::asking::Asker;
@@ -177,6 +177,9 @@ impl Member {
             // The members of its shards say what their collections are like.
             return;
         }
+        if options.collections_max == 0 && options.collections.is_empty() {
+            return;
+        }
         self.collections
             .begin(asker, options, self.hello.state)
             .await;
@@ -188,6 +191,11 @@ impl Member {
             asker.allow(LOOK_TIME);
             self.looks.look(asker).await;
         }
+    }
+
+    /// See [`super::Examination::take_operations`].
+    pub(super) fn take_operations(&mut self) -> Vec<OperationSeen> {
+        self.looks.take()
     }
 
     /// Asks again for what is compared with the beginning.

@@ -23,7 +23,7 @@ mod statistics;
 mod table_questions;
 
 use seekscope_run::document::Limitation;
-use seekscope_run::{Deployment, MemberRecord};
+use seekscope_run::{Deployment, MemberRecord, OperationSeen};
 
 use crate::namespace::Namespace;
 use crate::process::ProcFs;
@@ -53,7 +53,8 @@ const COLLECTIONS_OF_OTHERS: usize = 10;
 pub struct ExaminationOptions {
     /// Collections to be asked about in any case.
     pub collections: Vec<Namespace>,
-    /// The most collections that are asked for statistics.
+    /// The most collections that are asked for statistics, besides those above; where there are none of either, the
+    /// server is not asked which collections it has.
     pub collections_max: usize,
     /// Which other servers to ask too.
     pub others: OthersAsked,
@@ -155,6 +156,11 @@ impl Examination {
     /// server does, at most two and a half seconds.
     pub async fn look(&mut self) {
         self.examined.look().await;
+    }
+
+    /// Returns the operations that were seen since the last call, the longest first, and forgets them.
+    pub fn take_operations(&mut self) -> Vec<OperationSeen> {
+        self.examined.take_operations()
     }
 
     /// Asks again for what is worth comparing, all servers at once; takes at most five seconds.

@@ -107,6 +107,13 @@ impl Looks {
         }
     }
 
+    /// Returns what was seen, the longest first, and begins anew.
+    pub(super) fn take(&mut self) -> Vec<OperationSeen> {
+        let seen = self.seen();
+        self.seen.clear();
+        seen
+    }
+
     /// Returns what was seen, the longest first.
     pub(super) fn seen(&self) -> Vec<OperationSeen> {
         let mut seen: Vec<OperationSeen> = self.seen.values().cloned().collect();

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use anyhow::Result;
 use seekscope_layout::{DataDirectory, LayoutError};
-use seekscope_run::{DataState, FileRecord, LayoutMeasurement, Limitation, RunDirectory};
+use seekscope_run::{FileRecord, LayoutMeasurement, Limitation, RunDirectory};
 use seekscope_server::FileMap;
 
 use super::Asked;
@@ -153,15 +153,8 @@ impl Work {
             }
             opened => opened?,
         };
-        let layout = walked.layout.insert(LayoutMeasurement {
-            path: directory.path().display().to_string(),
-            state: DataState::Live,
-            names: directory.names,
-            wiredtiger_version: directory.wiredtiger_version.clone(),
-            predicted_for: self.recorder.disks.in_words(),
-            disk_measured: self.recorder.disks.measured(),
-            ..LayoutMeasurement::default()
-        });
+        let layout = gentle::measurement(&directory, &self.recorder.disks);
+        let layout = walked.layout.insert(layout);
         let tables = gentle::largest_files(&directory, &self.names, &self.wanted);
         let mut writer = self.directory.leaf_writer()?;
         for (file_id, (at, table)) in (FIRST_FILE_ID..).zip(tables.iter().enumerate()) {
