@@ -80,7 +80,9 @@ static __always_inline bool add_to_totals(const struct io_record *record, __u64 
 	__sync_fetch_and_add(&totals->calls, 1);
 	__sync_fetch_and_add(&totals->latency_ns, latency_ns);
 	__sync_fetch_and_add(&totals->latency_buckets[latency_bucket(latency_ns)], 1);
-	__sync_fetch_and_add(&totals->device_read_bytes, device_read);
+	/* Mostly the page cache had it. */
+	if (device_read)
+		__sync_fetch_and_add(&totals->device_read_bytes, device_read);
 	if (record->result < 0) {
 		__sync_fetch_and_add(&totals->errors, 1);
 		return true;

@@ -7,14 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
 use seekscope_exporter::{Calls, FileCalls, FileName, Registry, TraceUse};
 use seekscope_run::{
-    CounterSample, FileRecord, FileRole, IoEvent, IoKind, LayoutMeasurement, Limitation,
-    monotonic_ns,
+    CounterSample, FileRecord, FileRole, IoEvent, LayoutMeasurement, Limitation, monotonic_ns,
 };
 use seekscope_server::examination::replication_lag_s;
 use seekscope_server::{FileMap, ProcFs, ProcessIdentity, Sampler, Server};
 use seekscope_trace::{
-    EventSink, EventSource, Followed, Group, LiveSource, RawTotals, SinkError, TraceError,
-    TraceOptions,
+    EventSink, EventSource, LiveSource, RawTotals, SinkError, TraceError, TraceOptions,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -33,8 +31,6 @@ const LAG_PATIENCE: Duration = Duration::from_millis(500);
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// The least time between two questions about names of files.
 const NAMES_AGAIN: Duration = Duration::from_secs(300);
-/// Names of opened files wait here between two readings.
-const RING_BYTES: u32 = 1 << 20;
 
 const NO_FILES: &str = "calls on files are not counted";
 const NO_LAYOUT: &str = "how the files lie on the disk is not known";
@@ -199,14 +195,7 @@ impl WatchedServer {
     /// Loads the programs that count. What earlier ones counted stays in the registry.
     fn attach(&mut self) {
         let Some(process) = &self.process else { return };
-        let options = TraceOptions {
-            kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
-            groups: vec![Group::Calls, Group::Uring, Group::Aio, Group::Faults],
-            only_totals: true,
-            ring_bytes: RING_BYTES,
-            ..TraceOptions::of(Followed::Process(process.pid))
-        };
-        match LiveSource::attach(&options) {
+        match LiveSource::attach(&TraceOptions::totals_of_server(process.pid)) {
             Ok(source) => {
                 let refused: Vec<_> = source.refused().collect();
                 for group in refused {

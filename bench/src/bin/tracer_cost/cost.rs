@@ -33,12 +33,14 @@ enum Variant {
     Peer(Peer),
 }
 
-const VARIANTS: [Variant; 9] = [
+const VARIANTS: [Variant; 11] = [
     Variant::Untraced,
     Variant::Seekscope(Backend::TpBtf),
     Variant::Seekscope(Backend::Tracepoint),
+    Variant::Seekscope(Backend::Totals),
     Variant::OtherProcess(Backend::TpBtf),
     Variant::OtherProcess(Backend::Tracepoint),
+    Variant::OtherProcess(Backend::Totals),
     Variant::Peer(Peer::BpftraceHistogram),
     Variant::Peer(Peer::BpftracePrintf),
     Variant::Peer(Peer::PerfRecord),
@@ -57,8 +59,10 @@ impl Variant {
         match self {
             Self::Untraced => "untraced",
             Self::Seekscope(Backend::TpBtf) => "seekscope, tp_btf",
+            Self::Seekscope(Backend::Totals) => "seekscope, totals (exporter)",
             Self::Seekscope(_) => "seekscope, tracepoint",
             Self::OtherProcess(Backend::TpBtf) => "seekscope on another, tp_btf",
+            Self::OtherProcess(Backend::Totals) => "seekscope on another, totals",
             Self::OtherProcess(_) => "seekscope on another, tracepoint",
             Self::Peer(Peer::BpftracePrintf) => "bpftrace, printf per call",
             Self::Peer(Peer::BpftraceHistogram) => "bpftrace, histogram only",
@@ -224,6 +228,10 @@ fn goals(costs: &[(Variant, Cost)]) {
         ours.cpu_ratio,
         ours.cpu_ratio <= 1.45,
     );
+    if let Some((_, totals)) = cost_of(Variant::Seekscope(Backend::Totals)) {
+        let added = totals.added_ns;
+        goal("at most 300 ns added by totals", added, added <= 300.0);
+    }
     for (peer, times, what) in [
         (
             Peer::BpftracePrintf,

@@ -3,21 +3,29 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use seekscope_run::directory::IoWriter;
 use seekscope_run::{FileRecord, IoEvent, RunDirectory, RunDocument, ThreadRecord};
-use seekscope_trace::{BackendChoice, EventSink, LiveSource, Recording, SinkError, TraceOptions};
+use seekscope_trace::{
+    BackendChoice, EventSink, EventSource, LiveSource, Recording, SinkError, TraceOptions,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::role::{Role, serve as serve_role};
+
+const LOOK_EVERY: Duration = Duration::from_millis(80);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
     TpBtf,
     Tracepoint,
     Auto,
+    /// Counts and records nothing, as the exporter does.
+    Totals,
 }
 
 /// What a trace came to.
@@ -55,11 +63,14 @@ pub(crate) fn finish(mut tracer: Role) -> Result<Outcome> {
 
 /// The other side.
 pub(crate) fn serve(pid: u32, backend: Backend, folder: &Path) -> Result<()> {
+    if backend == Backend::Totals {
+        return serve_totals(pid);
+    }
     let run = RunDirectory::create(folder, &RunDocument::begin("bench", Vec::new()))?;
     let backend = match backend {
         Backend::TpBtf => BackendChoice::TpBtf,
         Backend::Tracepoint => BackendChoice::Tracepoint,
-        Backend::Auto => BackendChoice::Auto,
+        Backend::Auto | Backend::Totals => BackendChoice::Auto,
     };
     let source = LiveSource::attach(&TraceOptions {
         backend,
@@ -88,6 +99,50 @@ pub(crate) fn serve(pid: u32, backend: Backend, folder: &Path) -> Result<()> {
         };
         Ok(serde_json::to_string(&outcome)?)
     })
+}
+
+/// Counts until it is told to end.
+fn serve_totals(pid: u32) -> Result<()> {
+    let mut source = LiveSource::attach(&TraceOptions::totals_of_server(pid))?;
+    let (end, ended) = mpsc::channel::<()>();
+    // As often as a recording looks, so that as much of the time is spent measuring what the programs cost.
+    let counting = std::thread::spawn(move || -> Result<Outcome> {
+        while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            source.drain(&mut Ignored)?;
+        }
+        let totals = source.take_totals(&mut Ignored)?;
+        let calls = totals.iter().map(|file| file.totals.calls).sum();
+        let (lost, _) = source.lost_and_kernel_ns()?;
+        Ok(Outcome {
+            backend: "totals".into(),
+            seen: calls,
+            written: calls,
+            lost,
+            drain_cpu_ns: 0,
+            drains: 0,
+            tracing_peak_bytes: peak_bytes()?,
+            peak_bytes: peak_bytes()?,
+        })
+    });
+    let mut running = Some((end, counting));
+    serve_role(|| {
+        let (end, counting) = running.take().context("it has ended")?;
+        drop(end);
+        let outcome = counting.join().ok().context("it panicked")??;
+        Ok(serde_json::to_string(&outcome)?)
+    })
+}
+
+/// Takes no notice of the files that calls refer to.
+struct Ignored;
+
+impl EventSink for Ignored {
+    fn event(&mut self, _: &IoEvent) -> Result<(), SinkError> {
+        Ok(())
+    }
+    fn file(&mut self, _: &FileRecord) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// A run directory's writer that counts its drains.
