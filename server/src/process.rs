@@ -159,6 +159,16 @@ impl ProcFs {
         self.cpu_ns_of(identity).is_some()
     }
 
+    /// Returns all processes that are seen, in rising order.
+    pub fn pids(&self) -> Vec<u32> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut pids: Vec<u32> = entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        pids.sort_unstable();
+        pids
+    }
+
     /// Returns the program that the process runs. A replaced program's name ends in " (deleted)".
     pub fn exe(&self, pid: u32) -> Result<PathBuf, ProcessError> {
         let path = self.path(pid, "exe");

@@ -49,15 +49,6 @@ impl ProcFs {
         refused.map_or(Ok(None), Err)
     }
 
-    fn pids(&self) -> Vec<u32> {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut pids: Vec<u32> = entries
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect();
-        pids.sort_unstable();
-        pids
-    }
-
     fn has_socket(&self, pid: u32, inodes: &HashSet<u64>) -> Result<bool, ProcessError> {
         let folder = self.path(pid, "fd");
         let entries =

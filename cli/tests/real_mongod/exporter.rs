@@ -223,6 +223,13 @@ fn the_order_of_files_is_exported_under_the_same_names() {
         .iter()
         .any(|file| file["file_bytes"].as_f64() == Some(bytes));
     assert!(same, "{bytes} {layout:#}");
+    // Both trace the server's calls now.
+    let doctor = ["doctor", running.uri(), "--for", "1s", "--out", "run"];
+    let limitations = json(&mut bench.seekscope(&doctor))["limitations"].to_string();
+    assert!(
+        limitations.contains("seekscope exporter (process "),
+        "{limitations}"
+    );
     exporter.end();
 }
 

@@ -1,7 +1,10 @@
 //! Measures the cost of an examination.
 
-use seekscope_run::{ExaminationCost, RunDocument};
+use seekscope_run::{ExaminationCost, Limitation, RunDocument};
 use seekscope_server::ProcFs;
+
+/// Commands of ours that may have programs in the kernel.
+const TRACERS: [&str; 4] = ["exporter", "top", "trace", "doctor"];
 
 /// Returns the cost of this process so far, and of its programs in the kernel.
 pub fn cost(document: &RunDocument, commands: u64, ended_early: Option<String>) -> ExaminationCost {
@@ -16,5 +19,64 @@ pub fn cost(document: &RunDocument, commands: u64, ended_early: Option<String>) 
         client_peak_rss_bytes: proc_fs.rss_bytes_max(pid).unwrap_or(0),
         commands,
         ended_early,
+    }
+}
+
+/// Returns what other seekscopes on this host do to this examination; `None` where there are none.
+pub fn other_tracers(proc_fs: &ProcFs) -> Option<Limitation> {
+    let own = std::process::id();
+    let pids = proc_fs.pids().into_iter().filter(|pid| *pid != own);
+    let others: Vec<String> = pids
+        .filter(|pid| proc_fs.exe_name(*pid).is_ok_and(|name| name == "seekscope"))
+        .filter_map(|pid| {
+            let arguments = proc_fs.arguments(pid).ok()?;
+            let command = arguments.get(1)?.clone();
+            TRACERS
+                .contains(&command.as_str())
+                .then(|| format!("seekscope {command} (process {pid})"))
+        })
+        .collect();
+    (!others.is_empty()).then(|| Limitation {
+        what: "what tracing costs the server is more than this run's own part".into(),
+        why: format!(
+            "{} may trace here, too: each call then runs the programs of both, and what it reads of the data files              is among the requests of other processes",
+            others.join(", ")
+        ),
+        remedy: "stop it for as long as the cost matters".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn another_seekscope_that_may_trace_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let process = |pid: &str, exe: &str, cmdline: &str| {
+            let folder = root.path().join(pid);
+            fs::create_dir(&folder).unwrap();
+            symlink(exe, folder.join("exe")).unwrap();
+            fs::write(folder.join("cmdline"), cmdline).unwrap();
+        };
+        process("10", "/usr/bin/seekscope", "seekscope\0report\0run\0");
+        process("11", "/usr/bin/mongod", "mongod\0exporter\0");
+        let proc_fs = ProcFs::at(root.path());
+        assert_eq!(other_tracers(&proc_fs), None);
+        process(
+            "12",
+            "/usr/bin/seekscope",
+            "seekscope\0exporter\0mongodb://u:QZ9Xsecret@db1/\0",
+        );
+        let limitation = other_tracers(&proc_fs).unwrap();
+        assert!(
+            limitation
+                .why
+                .starts_with("seekscope exporter (process 12) may trace")
+        );
+        assert!(!limitation.why.contains("QZ9X"));
     }
 }

@@ -233,6 +233,8 @@ pub async fn examine_server(
         target.local = is_ours;
     }
     disk_ability::note(session, &asked.args, &subject)?;
+    let others = cost::other_tracers(&ProcFs::host()).filter(|_| subject.pid.is_some());
+    others.into_iter().for_each(|l| session.limit(l));
     let mut builds = match (&asked.build, asked.namespaces.as_slice()) {
         (Some(keys), [namespace]) => {
             let permitted = Builds::permitted(&subject.server, &asked.uri, namespace, keys);
