@@ -48,7 +48,7 @@ pub struct ExporterArgs {
     /// Do not read the order of the files
     #[arg(long, conflicts_with = "layout_every")]
     pub no_layout: bool,
-    /// How long the findings look back, which are those of `doctor` without a trace
+    /// How long the findings look back, which are those of `doctor` without a trace; ten readings at least
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = findings_period)]
     pub findings_over: Duration,
     /// A run of `seekscope disk` on the data's disk, from which scans are predicted [default: what it looks most like]

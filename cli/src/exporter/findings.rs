@@ -78,7 +78,7 @@ impl Findings {
             data,
             host: HostFacts::read(Path::new("/")),
             disk: disk.map(|disk| DiskAbility {
-                source: format!("typical {}", disk.model.disk),
+                source: disk.model.disk.clone(),
                 model: disk.model,
                 measured: disk.measured,
                 ..DiskAbility::default()

@@ -62,7 +62,7 @@ impl LayoutWalks {
     pub fn look(
         &mut self,
         names: &FileMap,
-        disk: Option<ScanDisk>,
+        disk: impl FnOnce() -> Option<ScanDisk>,
     ) -> Option<Result<LayoutMeasurement, String>> {
         if let Some(walk) = self.walk.take_if(|walk| walk.thread.is_finished()) {
             let walked = walk.thread.join();
@@ -74,7 +74,10 @@ impl LayoutWalks {
         let is_due = self
             .begun
             .is_none_or(|begun| begun.elapsed() >= self.plan.every);
-        let disk = disk.filter(|_| is_due && self.walk.is_none())?;
+        if !is_due || self.walk.is_some() {
+            return None;
+        }
+        let disk = disk()?;
         self.begun = Some(Instant::now());
         self.begin(names, disk).err().map(Err)
     }

@@ -32,6 +32,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// The least time between two questions about names of files.
 const NAMES_AGAIN: Duration = Duration::from_secs(300);
 
+/// Findings look back at no fewer readings, however far these are apart.
+const READINGS_MIN: u32 = 10;
+
 const NO_FILES: &str = "calls on files are not counted";
 const NO_LAYOUT: &str = "how the files lie on the disk is not known";
 
@@ -51,7 +54,7 @@ impl Plan {
         Self {
             trace: !args.no_trace,
             walks: WalkPlan::of(args),
-            findings_over: args.findings_over,
+            findings_over: args.findings_over.max(args.every * READINGS_MIN),
             disk_run: args.disk_run.clone(),
         }
     }
@@ -234,7 +237,7 @@ impl WatchedServer {
         self.findings.read(&samples);
         let found = self.findings.conclude();
         let walked = match &mut self.walks {
-            Some(walks) => walks.look(&self.naming.map, self.findings.disk()),
+            Some(walks) => walks.look(&self.naming.map, || self.findings.disk()),
             None => None,
         };
         if walked.is_some() {
