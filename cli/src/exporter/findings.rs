@@ -130,6 +130,8 @@ impl Findings {
         self.read_ns = now_ns;
         self.begun_ns = self.begun_ns.or(Some(now_ns));
         self.counters.append(samples);
+        self.counters
+            .forget_before(now_ns.saturating_sub(nanoseconds(self.window)));
     }
 
     /// Replaces what is known of the order of files.
@@ -152,7 +154,6 @@ impl Findings {
             return None;
         }
         self.concluded = Some(Instant::now());
-        self.counters.forget_before(from_ns);
         self.keep_operations();
         let mut document = self.document(self.read_ns.saturating_sub(observed_ns));
         self.seen_disk = disk_opinion(&evidence(&document, &self.counters));
@@ -260,4 +261,71 @@ fn exported(finding: Finding) -> FoundProblem {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unattended() -> Findings {
+        let subject = Subject {
+            label: None,
+            name: "process 1".into(),
+            server: None,
+            pid: None,
+            dbpath: None,
+            missing: Vec::new(),
+        };
+        let plan = Plan {
+            trace: false,
+            walks: None,
+            findings_over: Duration::from_secs(600),
+            disk_run: None,
+        };
+        Findings::of(&subject, &plan)
+    }
+
+    fn reading(t_ns: u64) -> Vec<CounterSample> {
+        let sample = |name: &str| CounterSample {
+            t_ns,
+            source: "diskstats".into(),
+            name: name.into(),
+            value: t_ns as f64,
+        };
+        vec![sample("reads"), sample("read_ms")]
+    }
+
+    #[test]
+    fn only_so_many_readings_are_kept_and_none_from_before_the_window() {
+        let mut findings = unattended();
+        for second in 0..7_200 {
+            findings.read(&reading(second * 1_000_000_000));
+        }
+        let reads = findings.counters.get("diskstats", "reads").unwrap();
+        assert!(
+            (110..=READINGS_MAX as usize + 1).contains(&reads.points.len()),
+            "{}",
+            reads.points.len()
+        );
+        assert!(
+            (590.0..=600.0).contains(&reads.span_s()),
+            "{}",
+            reads.span_s()
+        );
+    }
+
+    #[test]
+    fn nothing_is_concluded_of_a_short_time() {
+        let mut findings = unattended();
+        assert_eq!(findings.conclude(), None);
+        let now_ns = monotonic_ns();
+        findings.read(&reading(now_ns.saturating_sub(50_000_000_000)));
+        findings.read(&reading(now_ns));
+        assert_eq!(findings.conclude(), None, "less than a minute");
+        let mut findings = unattended();
+        findings.read(&reading(now_ns.saturating_sub(70_000_000_000)));
+        findings.read(&reading(now_ns));
+        assert_eq!(findings.conclude(), Some(Vec::new()));
+        assert_eq!(findings.conclude(), None, "a minute must pass");
+    }
 }
