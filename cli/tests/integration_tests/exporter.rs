@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::exporter_process::{Exporter, Metrics};
+use crate::prometheus::Prometheus;
 use crate::support::{
     Bench, ForeignServer, as_nobody, assert_fails, load_documents, loaded_programs, machine,
     prometheus_tool, python, stderr, until, wait,
@@ -68,58 +69,6 @@ fn both_formats_are_read_by_prometheus_own_parsers() {
     exporter.end();
 }
 
-/// Debian's Prometheus. Dropping it kills it.
-struct Prometheus {
-    child: std::process::Child,
-    address: String,
-}
-
-impl Prometheus {
-    fn scraping(bench: &Bench, exporter: &Exporter) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap().to_string();
-        drop(free);
-        let target = exporter.address;
-        let config = bench.path("prometheus.yml");
-        let text = format!(
-            "scrape_configs:\n  - job_name: seekscope\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n"
-        );
-        std::fs::write(&config, text).unwrap();
-        let child = Command::new(prometheus_tool("prometheus"))
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!(
-                "--storage.tsdb.path={}",
-                bench.path("tsdb").display()
-            ))
-            .arg(format!("--web.listen-address={address}"))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { child, address }
-    }
-
-    /// The values that a query finds.
-    fn query(&self, query: &str) -> Option<Vec<f64>> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").ok()?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).ok()?;
-        let (_, body) = text.split_once("\r\n\r\n")?;
-        let reply: serde_json::Value = serde_json::from_str(body).ok()?;
-        let found = reply["data"]["result"].as_array()?.iter();
-        found
-            .map(|one| one["value"][1].as_str()?.parse().ok())
-            .collect()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn prometheus_itself_scrapes_it() {
     let _machine = machine();
@@ -129,7 +78,7 @@ fn prometheus_itself_scrapes_it() {
     load_documents(&server.uri, &collection, 500);
     let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s"]);
     exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
-    let prometheus = Prometheus::scraping(&bench, &exporter);
+    let prometheus = Prometheus::scraping(&bench, exporter.address, "");
     load_documents(&server.uri, &collection, 5_000);
     until(|| prometheus.query("up") == Some(vec![1.0]));
     // The five about the exporter itself come on top of those that it says.

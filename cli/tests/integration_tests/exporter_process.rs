@@ -38,7 +38,8 @@ impl Exporter {
         let address = loop {
             said.clear();
             assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it ended at once");
-            if let Some(rest) = said.trim().strip_prefix("serving metrics at http://") {
+            if let Some(url) = said.trim().strip_prefix("serving metrics at ") {
+                let (_, rest) = url.split_once("://").unwrap();
                 break rest.strip_suffix("/metrics").unwrap().parse().unwrap();
             }
         };
