@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_secs(300);
 /// Questions in vain that do not make the next one rarer. A checkpoint comes every minute.
 const VAIN_MAX: u32 = 3;
-/// The least time between two questions, in multiples of how long the last one took: 2 % of the time are spent on them.
+/// The wait up to [`LATE`], in multiples of how long the last question took, so that 2 % of the time are spent on them.
 const REST: u32 = 50;
 
 /// The tables that lack a name, and when names were last asked for.
