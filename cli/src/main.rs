@@ -30,6 +30,7 @@ mod merge;
 mod mongoperf_command;
 #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
 mod name_lookup;
+mod name_renewal;
 mod output;
 mod prefetch;
 mod process_title;

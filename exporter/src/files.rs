@@ -3,7 +3,8 @@
 //! The files for which threads waited longest have their own series, all others are summed as one. A file that comes
 //! in begins at 0, and what was counted of it before stays with the others, so no counter ever goes back. It comes in
 //! where there is room, or in place of one for which threads recently waited less than half as long, but not before
-//! that one has been shown for a while: what is shown does not flap between scrapes.
+//! that one has been shown for a while: what is shown does not flap between scrapes. One that comes back within an hour
+//! goes on where it was.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,12 +28,13 @@ const BOUND_STEP: u32 = 2;
 const HALF_LIFE_S: f64 = 600.0;
 /// How long a file is shown at least.
 const SHOWN_MIN_NS: u64 = 600_000_000_000;
-/// After this time without a call a file is not shown any more, as it may not exist any more.
+/// After this time without a call a file is not shown any more, as it may not exist any more. For as long, what was
+/// counted of a file that is not shown any more is kept, as it may come back.
 const IDLE_MAX_NS: u64 = 3_600_000_000_000;
 /// A file comes in in place of another with this many times its waited time.
 const AHEAD: f64 = 2.0;
-/// Waited time below this is forgotten, ns.
-const WAITED_MIN_NS: f64 = 1.0;
+/// Waited time below this is forgotten, ns: where many files come and go, most are used once.
+const WAITED_MIN_NS: f64 = 1e6;
 
 /// The collection that stands for all files without series of their own. A namespace has a dot, so none is called so.
 pub const OTHERS: &str = "other";
@@ -152,14 +154,11 @@ impl ByKind {
         }
     }
 
-    /// Returns the same kinds with nothing counted.
-    fn begun(&self) -> Self {
-        Self(
-            self.0
-                .keys()
-                .map(|kind| (*kind, Calls::default()))
-                .collect(),
-        )
+    /// Adds the kinds of another, with nothing counted.
+    fn begin(&mut self, other: &Self) {
+        for kind in other.0.keys() {
+            self.0.entry(kind).or_default();
+        }
     }
 
     fn latency_ns(&self) -> u64 {
@@ -205,12 +204,20 @@ struct Shown {
     last_call_ns: u64,
 }
 
+/// A file without series of its own.
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    waited_ns: f64,
+    /// What was counted of it when it was shown, and since when it is not.
+    left: Option<(ByKind, u64)>,
+}
+
 /// The files of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     shown: BTreeMap<FileName, Shown>,
-    /// Waited time of all others, recent time counting more, ns.
-    waiting: HashMap<FileName, f64>,
+    /// All others, recent time counting more.
+    waiting: HashMap<FileName, Waiting>,
     others: ByKind,
     read_ns: Option<u64>,
 }
@@ -243,14 +250,18 @@ impl Files {
                 }
                 None => {
                     self.others.add_all(&counted);
-                    let waited = self.waiting.entry(name.clone()).or_default();
-                    *waited += waited_ns;
-                    strangers.push((*waited, name, counted.begun()));
+                    let waiting = self.waiting.entry(name.clone()).or_default();
+                    waiting.waited_ns += waited_ns;
+                    let mut begun = waiting.left.clone().map(|(left, _)| left);
+                    begun.get_or_insert_default().begin(&counted);
+                    strangers.push((waiting.waited_ns, name, begun.unwrap_or_default()));
                 }
             }
         }
-        self.shown
-            .retain(|_, shown| now_ns.saturating_sub(shown.last_call_ns) < IDLE_MAX_NS);
+        let is_idle = |shown: &Shown| now_ns.saturating_sub(shown.last_call_ns) >= IDLE_MAX_NS;
+        let idle = self.shown.iter().filter(|(_, shown)| is_idle(shown));
+        let idle: Vec<FileName> = idle.map(|(name, _)| name.clone()).collect();
+        idle.iter().for_each(|name| self.put_out(name));
         strangers.sort_by(|(a, name_a, _), (b, name_b, _)| {
             b.total_cmp(a).then_with(|| name_a.cmp(name_b))
         });
@@ -296,7 +307,11 @@ impl Files {
 
     fn put_out(&mut self, name: &FileName) {
         if let Some(shown) = self.shown.remove(name) {
-            self.waiting.insert(name.clone(), shown.waited_ns);
+            let waiting = Waiting {
+                waited_ns: shown.waited_ns,
+                left: Some((shown.counted, self.read_ns.unwrap_or_default())),
+            };
+            self.waiting.insert(name.clone(), waiting);
         }
     }
 
@@ -320,9 +335,12 @@ impl Files {
         for shown in self.shown.values_mut() {
             shown.waited_ns *= remains;
         }
-        self.waiting.retain(|_, waited_ns| {
-            *waited_ns *= remains;
-            *waited_ns >= WAITED_MIN_NS
+        self.waiting.retain(|_, waiting| {
+            waiting.waited_ns *= remains;
+            let left = waiting.left.as_ref();
+            let may_come_back =
+                left.is_some_and(|(_, left_ns)| now_ns.saturating_sub(*left_ns) < IDLE_MAX_NS);
+            waiting.waited_ns >= WAITED_MIN_NS || may_come_back
         });
     }
 

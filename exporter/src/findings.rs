@@ -7,6 +7,8 @@ use crate::page::Page;
 
 /// Findings of one server that are exported, the first ones.
 const FINDINGS_MAX: usize = 20;
+/// Series of as many.
+pub(crate) const SERIES_MAX: usize = 2 * FINDINGS_MAX;
 /// Characters of a subject that are kept.
 const SUBJECT_MAX: usize = 260;
 
@@ -37,6 +39,13 @@ pub(crate) fn bounded(problems: Vec<FoundProblem>) -> Vec<FoundProblem> {
         .collect();
     kept.truncate(FINDINGS_MAX);
     kept
+}
+
+/// Returns the number of series that [`add_to`] adds.
+pub(crate) fn series(problems: &[FoundProblem]) -> usize {
+    let mut page = Page::default();
+    add_to(&mut page, "", problems);
+    page.series()
 }
 
 /// Adds the findings of a server to the page.

@@ -101,6 +101,25 @@ impl Page {
         }
     }
 
+    /// Adds all samples of another page.
+    pub(crate) fn append(&mut self, other: Page) {
+        for (metric, samples) in other.families {
+            for sample in samples {
+                self.sample(metric, sample.suffix, sample.labels, sample.value);
+            }
+        }
+    }
+
+    /// Keeps the first samples, by family.
+    pub(crate) fn truncate(&mut self, series_max: usize) {
+        let mut left = series_max;
+        for (_, samples) in &mut self.families {
+            samples.truncate(left);
+            left -= samples.len();
+        }
+        self.families.retain(|(_, samples)| !samples.is_empty());
+    }
+
     /// Returns the number of samples, each of which is a time series.
     pub fn series(&self) -> usize {
         self.families.iter().map(|(_, samples)| samples.len()).sum()

@@ -16,6 +16,8 @@ use crate::server_counters::{Pressure, ServerCounters};
 const LIMITATIONS_MAX: usize = 8;
 /// Characters of a limitation, and of its reason, that are kept.
 const LIMITATION_MAX: usize = 160;
+/// Series about the exporter itself.
+const OWN_SERIES: usize = 5;
 /// The share of a server's series that its layout may take: one in so many.
 const LAYOUT_SHARE: usize = 4;
 
@@ -68,7 +70,7 @@ pub struct TraceUse {
 }
 
 impl Registry {
-    /// Creates a registry for at most `series_max` series, without those about the exporter itself.
+    /// Creates a registry for at most `series_max` series.
     pub fn new(series_max: usize, version: &'static str) -> Self {
         Self {
             servers: BTreeMap::new(),
@@ -133,38 +135,62 @@ impl Registry {
 
     /// Returns the series that the files of each server may have: an equal part of what the figures of servers leave.
     fn room_for_each(&self) -> usize {
-        let fixed = self.fixed_page().series();
-        self.series_max.saturating_sub(fixed) / self.servers.len().max(1)
+        self.room_for_files(&self.fixed_page())
     }
 
-    /// Returns the samples whose number does not depend on files.
+    /// Returns the same beside this page. Findings come and go; the room for them is kept free, so that files do not
+    /// come and go with them.
+    fn room_for_files(&self, fixed: &Page) -> usize {
+        let free = self.servers.values().map(|figures| {
+            findings::SERIES_MAX.saturating_sub(findings::series(&figures.problems))
+        });
+        self.room_beside(fixed.series() + free.sum::<usize>())
+    }
+
+    /// Returns an equal part for each server of the series that are left beside so many.
+    fn room_beside(&self, series: usize) -> usize {
+        let taken = OWN_SERIES + series;
+        self.series_max.saturating_sub(taken) / self.servers.len().max(1)
+    }
+
+    /// Returns the samples whose number does not depend on files. Many servers have equal parts of the room.
     fn fixed_page(&self) -> Page {
+        let mut of_host = Page::default();
+        self.pressure.add_to(&mut of_host);
+        let room = self.room_beside(of_host.series());
         let mut page = Page::default();
         for (name, figures) in &self.servers {
-            figures.add_to(&mut page, name);
+            page.append(figures.page(name, room));
         }
-        self.pressure.add_to(&mut page);
+        page.append(of_host);
         page
     }
 
     /// Returns all samples of this moment.
-    pub fn page(&self, own: OwnUse) -> Page {
+    pub fn page(&mut self, own: OwnUse) -> Page {
         let mut page = self.fixed_page();
+        let room = self.room_for_files(&page);
+        self.fit(room);
         for (name, figures) in &self.servers {
-            figures.files.add_to(&mut page, name);
+            let series = figures.files.series() + layout::series(&figures.layout);
+            // The sum of all files without series of their own may alone be more than there is room for.
+            if series <= room {
+                figures.files.add_to(&mut page, name);
+            }
         }
         for (name, figures) in &self.servers {
             layout::add_to(&mut page, name, &figures.layout);
         }
-        let series = page.series();
         let version = vec![("version", self.version.to_string())];
         page.add(&m::BUILD_INFO, version, 1.0);
         page.add(&m::OWN_CPU_SECONDS, Vec::new(), own.cpu_s);
         if let Some(bytes) = own.memory_bytes {
             page.add(&m::OWN_MEMORY, Vec::new(), bytes as f64);
         }
-        page.add(&m::SERIES, Vec::new(), series as f64);
         page.add(&m::SERIES_MAX, Vec::new(), self.series_max as f64);
+        // With itself.
+        let series = page.series() + 1;
+        page.add(&m::SERIES, Vec::new(), series as f64);
         page
     }
 }
@@ -202,17 +228,32 @@ impl ServerFigures {
         self.limitations = limitations;
     }
 
-    fn add_to(&self, page: &mut Page, name: &str) {
+    /// Returns what does not depend on files, as much as there is room for.
+    fn page(&self, name: &str, series_max: usize) -> Page {
+        let mut page = self.page_with(name, None);
+        if page.series() > series_max {
+            let why = format!("--series leaves {series_max} for each server");
+            page = self.page_with(name, Some(("figures of the server are left out", &why)));
+            page.truncate(series_max);
+        }
+        page
+    }
+
+    fn page_with(&self, name: &str, limitation: Option<(&str, &str)>) -> Page {
+        let mut page = Page::default();
         let labels = || vec![("server", name.to_string())];
         page.add(&m::UP, labels(), f64::from(u8::from(self.is_up)));
-        self.counters.add_to(page, name, self.device.as_deref());
-        page.add(&m::TRACING, labels(), f64::from(u8::from(self.is_tracing)));
-        for (what, why) in &self.limitations {
+        let limitations = self.limitations.iter();
+        let limitations = limitations.map(|(what, why)| (what.as_str(), why.as_str()));
+        for (what, why) in limitation.into_iter().chain(limitations) {
             let mut labels = labels();
-            labels.push(("what", what.clone()));
-            labels.push(("why", why.clone()));
+            labels.push(("what", what.into()));
+            labels.push(("why", why.into()));
             page.add(&m::LIMITATION, labels, 1.0);
         }
+        page.add(&m::TRACING, labels(), f64::from(u8::from(self.is_tracing)));
+        self.counters
+            .add_to(&mut page, name, self.device.as_deref());
         for (metric, counter) in [
             (&m::KERNEL_SECONDS, self.kernel_s),
             (&m::LOST_CALLS, self.lost_calls),
@@ -230,9 +271,10 @@ impl ServerFigures {
                 page.add(metric, labels(), value);
             }
         }
-        findings::add_to(page, name, &self.problems);
+        findings::add_to(&mut page, name, &self.problems);
         let others = self.files.among_others();
         page.add(&m::FILES_IN_OTHER, labels(), others as f64);
+        page
     }
 }
 
@@ -267,8 +309,7 @@ mod tests {
                 let now_ns = second * 60_000_000_000;
                 registry.count(server, now_ns, files.collect::<Vec<_>>());
                 let page = registry.page(OwnUse::default());
-                // Those about the exporter itself come on top.
-                assert!(page.series() <= 400 + 5, "{}", page.series());
+                assert!(page.series() <= 400, "{}", page.series());
             }
         }
         let text = registry.page(OwnUse::default()).text(Format::OpenMetrics);
@@ -278,6 +319,48 @@ mod tests {
         );
         assert!(text.contains("collection=\"other\""));
         assert!(text.contains("seekscope_exporter_build_info{version=\"1.2.3\"} 1\n"));
+    }
+
+    #[test]
+    fn so_many_servers_stay_within_the_bound_that_their_own_figures_do_not_fit() {
+        let mut registry = Registry::new(300, "1");
+        let sample = |source: &str, name: &str| CounterSample {
+            t_ns: 1,
+            source: source.into(),
+            name: name.into(),
+            value: 1.0,
+        };
+        let operations = ["insert", "query", "update", "delete", "getmore", "command"];
+        let status = operations.map(|name| sample("serverStatus", &format!("opcounters.{name}")));
+        let lacks = [("a", "x"), ("b", "x"), ("c", "x"), ("d", "x")];
+        let is_cut = |text: &str| text.contains("figures of the server are left out");
+        for nth in 0..300 {
+            let server = format!("s{nth:03}:1");
+            registry.read(&server, &status);
+            registry.count(&server, nth, [reads("db.c", 1_000), reads("db.d", 1_000)]);
+            // What becomes known after its files were counted.
+            registry.server(&server).limit(lacks);
+            registry.server(&server).reading_s = Some(0.1);
+            let page = registry.page(OwnUse {
+                memory_bytes: Some(1),
+                ..OwnUse::default()
+            });
+            let series = page.series();
+            let text = page.text(Format::Prometheus);
+            assert!(series <= 300, "{series} of {nth}\n{text}");
+            assert!(text.contains(&format!("seekscope_exporter_series {series}\n")));
+            match nth {
+                0 => assert!(
+                    text.contains("collection=\"db.c\"") && !is_cut(&text),
+                    "{text}"
+                ),
+                50..100 => {
+                    assert_eq!(text.matches("seekscope_up{").count() as u64, nth + 1);
+                    assert!(is_cut(&text), "{text}");
+                }
+                _ => {}
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use seekscope_fuzz::{formats, sound_block, walk};
-use seekscope_wiredtiger::{Catalogue, FileConfig, Metadata, Visit, size_storer};
+use seekscope_wiredtiger::{Catalogue, Metadata, Visit, size_storer};
 
 fuzz_target!(|input: &[u8]| {
     let (root, bytes) = sound_block(input, &[7]);
@@ -13,8 +13,6 @@ fuzz_target!(|input: &[u8]| {
         };
         let _ = Catalogue::from_rows(&rows);
         let _ = size_storer::parse(&rows);
-        for (_, text) in Metadata::from_rows(rows).files() {
-            let _ = FileConfig::parse(text);
-        }
+        let _ = Metadata::from_rows(&rows);
     }
 });

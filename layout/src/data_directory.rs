@@ -1,12 +1,14 @@
 //! A data directory: its state, its files and their names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use seekscope_run::layout::{DataState, NameSource};
 use seekscope_wiredtiger::catalogue::{CATALOGUE_FILE, Catalogue};
-use seekscope_wiredtiger::size_storer::{self, SIZE_STORER_FILE};
+use seekscope_wiredtiger::size_storer::{SIZE_STORER_FILE, StoredSize};
+use seekscope_wiredtiger::walk::KeyValue;
 
 use crate::LayoutError;
 use crate::data_file::DataFile;
@@ -14,7 +16,7 @@ use crate::gate::Gate;
 use crate::live::server_is_running;
 use crate::page_cache::PageCache;
 use crate::recognise;
-use crate::snapshot::{Rows, Snapshot, Source};
+use crate::snapshot::{Snapshot, Source};
 use crate::table_files::{Names, TableFile, TableFiles};
 use crate::unlisted::table_files_below;
 
@@ -121,7 +123,7 @@ impl DataDirectory {
         let snapshot = self.held_snapshot().unwrap_or(snapshot);
         self.wiredtiger_version.clone_from(&snapshot.version);
         let on_disk = table_files_below(&self.path);
-        self.tables = TableFiles::new(&snapshot, &names, self.names, on_disk);
+        self.tables = TableFiles::new(&snapshot, names, self.names, on_disk);
         self.named_from = Some(snapshot.source.clone());
         Ok(true)
     }
@@ -145,37 +147,47 @@ impl DataDirectory {
     }
 
     fn read_names(&mut self, gate: &Gate<'_>) -> Result<Names, LayoutError> {
-        let mut names = Names::default();
-        if let Some(rows) = self.rows_if_readable(gate, CATALOGUE_FILE)? {
-            let catalogue = Catalogue::from_rows(&rows);
-            if catalogue.unreadable > 0 {
-                self.unreadable_names.push(LayoutError::CatalogueEntries {
-                    path: self.path.join(CATALOGUE_FILE),
-                    entries: catalogue.unreadable,
-                });
-            }
-            names.catalogue = Some(catalogue);
+        let add = |catalogue: &mut Catalogue, (_, entry): KeyValue| catalogue.add(&entry);
+        let catalogue = self.read_if_readable(gate, CATALOGUE_FILE, add)?;
+        if let Some(Catalogue { unreadable, .. }) = catalogue
+            && unreadable > 0
+        {
+            self.unreadable_names.push(LayoutError::CatalogueEntries {
+                path: self.path.join(CATALOGUE_FILE),
+                entries: unreadable,
+            });
         }
-        if let Some(rows) = self.rows_if_readable(gate, SIZE_STORER_FILE)? {
-            names.sizes = size_storer::parse(&rows);
-        }
-        Ok(names)
+        let add =
+            |sizes: &mut BTreeMap<_, _>, row: KeyValue| sizes.extend(StoredSize::of_row(&row));
+        let sizes = self.read_if_readable(gate, SIZE_STORER_FILE, add)?;
+        Ok(Names {
+            catalogue,
+            sizes: sizes.unwrap_or_default(),
+        })
     }
 
-    /// Returns the rows; `None` if there is no such file, or if it is not readable, which is
-    /// recorded: the trees can be walked all the same. Only a request to stop is an error.
-    fn rows_if_readable(
+    /// Returns what `add` makes of a table's rows; `None` if there is no such file, or if it is not
+    /// readable, which is recorded: the trees can be walked all the same. Only a request to stop is
+    /// an error.
+    fn read_if_readable<T: Default>(
         &mut self,
         gate: &Gate<'_>,
         file: &str,
-    ) -> Result<Option<Rows>, LayoutError> {
+        add: impl Fn(&mut T, KeyValue),
+    ) -> Result<Option<T>, LayoutError> {
         let snapshot = self.held_snapshot();
         if snapshot.is_some_and(|s| s.metadata.file(file).is_none()) {
             return Ok(None);
         }
-        let read = |s: Arc<Snapshot>| s.rows(&self.path, file, gate, &self.cache);
+        let read = |snapshot: Arc<Snapshot>| {
+            // Each attempt begins anew.
+            let mut made = T::default();
+            let each_row = &mut |row| add(&mut made, row);
+            snapshot.read_rows(&self.path, file, gate, &self.cache, each_row)?;
+            Ok(made)
+        };
         match self.with_restarts(gate, file, read) {
-            Ok((rows, _)) => Ok(Some(rows)),
+            Ok((made, _)) => Ok(Some(made)),
             Err(LayoutError::Interrupted) => Err(LayoutError::Interrupted),
             Err(error) => {
                 self.unreadable_names.push(error);

@@ -27,7 +27,7 @@ pub fn walk_lone(path: &Path, options: &WalkOptions<'_>) -> Result<WalkedFile, L
     };
     let mut scan = Scan::default();
     let search = scan.read(&file, &gate, nothing)?;
-    let pages = WalkPages::new(Pages::new(), false);
+    let pages = WalkPages::new(Pages::new(), 0);
     let mut reader = TreeReader::new(file, &gate, pages).in_parallel(options.parallel_reads);
     let trees = searched(search, &mut reader)?.map_err(nothing)?;
     let mut failure = None;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use seekscope_wiredtiger::BlockAddress;
 
 /// Bound for one walk, and for all files together between walks.
-const BYTES_MAX: usize = 128 << 20;
+pub(crate) const BYTES_MAX: usize = 128 << 20;
 
 /// Pages by address. An address holds the block's checksum, so a page found under it is the right
 /// one.
@@ -52,18 +52,17 @@ pub(crate) struct WalkPages {
     used: Pages,
     /// Bytes of both.
     bytes: usize,
-    keeps_new: bool,
+    bytes_max: usize,
 }
 
 impl WalkPages {
-    /// `known` are pages of former walks; new ones are kept only if `keeps_new`, as that takes
-    /// memory.
-    pub(crate) fn new(known: Pages, keeps_new: bool) -> Self {
+    /// `known` are pages of former walks. Those of this one are kept up to `bytes_max`.
+    pub(crate) fn new(known: Pages, bytes_max: usize) -> Self {
         Self {
             bytes: bytes(&known),
             known,
             used: Pages::new(),
-            keeps_new,
+            bytes_max,
         }
     }
 
@@ -76,7 +75,7 @@ impl WalkPages {
 
     /// Keeps a page that was checked to be the right one, if there is room.
     pub(crate) fn keep(&mut self, address: BlockAddress, page: Vec<u8>) {
-        if self.keeps_new && self.bytes + page.len() <= BYTES_MAX {
+        if self.bytes + page.len() <= self.bytes_max {
             self.bytes += page.len();
             self.used.insert(address, page);
         }
@@ -125,7 +124,7 @@ mod tests {
     fn walks_that_fail_again_and_again_stay_within_bounds() {
         let mut pages = Pages::new();
         for walk in 0..20 {
-            let mut now = WalkPages::new(pages, true);
+            let mut now = WalkPages::new(pages, BYTES_MAX);
             for n in 0..4 {
                 let (address, page) = page(walk * 4 + n, BYTES_MAX / 10);
                 now.keep(address, page);
@@ -135,12 +134,12 @@ mod tests {
         }
         assert_eq!(pages.len(), 10);
         // Pages that a complete walk did not use belong to a former tree.
-        let mut now = WalkPages::new(pages, true);
+        let mut now = WalkPages::new(pages, BYTES_MAX);
         let (address, _) = page(1, 0);
         let found = now.take(&address).unwrap();
         now.keep(address, found);
         assert_eq!(now.into_pages(true).len(), 1);
-        let mut now = WalkPages::new(Pages::new(), false);
+        let mut now = WalkPages::new(Pages::new(), 0);
         now.keep(address, vec![1]);
         assert!(now.into_pages(true).is_empty());
     }

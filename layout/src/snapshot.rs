@@ -3,25 +3,27 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use seekscope_wiredtiger::file_config::FileConfig;
 use seekscope_wiredtiger::metadata::Metadata;
 use seekscope_wiredtiger::turtle::{METADATA_FILE, Turtle};
-use seekscope_wiredtiger::walk::{KeyValue, TreeWalk, Visit};
+use seekscope_wiredtiger::walk::{TreeWalk, Visit};
 
 use crate::LayoutError;
 use crate::data_file::DataFile;
 use crate::gate::Gate;
 use crate::page_cache::{PageCache, WalkPages};
-use crate::tree_reading::{TreeReader, path_of};
+use crate::tree_reading::{RowSink, TreeReader, path_of};
 
 /// A turtle takes a kilobyte or two.
 const TURTLE_BYTES_MAX: u64 = 1 << 20;
 /// Enough for the metadata of a hundred thousand files, at a kilobyte per file.
 const BACKUP_BYTES_MAX: u64 = 256 << 20;
 
-/// Rows in key order.
-pub(crate) type Rows = Vec<KeyValue>;
+/// Pages of a table with rows to read that are kept, all those of most servers. A server that moves
+/// on causes them to be read repeatedly; what is beyond is read from the kernel's cache then.
+const PAGES_BYTES_MAX: usize = 8 << 20;
 
 /// What the metadata is read from, so that a change is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub(crate) struct Snapshot {
     pub(crate) version: Option<String>,
     pub(crate) metadata: Metadata,
     /// The configuration of the metadata's own file, which a backup does not list.
-    metadata_config: Option<FileConfig>,
+    metadata_config: Option<Arc<FileConfig>>,
 }
 
 impl Snapshot {
@@ -92,37 +94,44 @@ impl Snapshot {
             });
         };
         let turtle = Turtle::parse(text).map_err(malformed("WiredTiger.turtle"))?;
-        let rows = rows(directory, METADATA_FILE, &turtle.metadata, gate, cache)?;
+        let (file, config) = (METADATA_FILE, turtle.metadata);
+        let mut metadata = Metadata::default();
+        let each_row = &mut |row| metadata.add_row(&row);
+        read_rows(directory, file, &config, gate, cache, each_row)?;
         Ok(Self {
             source,
             version: turtle.version,
-            metadata: Metadata::from_rows(rows),
-            metadata_config: Some(turtle.metadata),
+            metadata,
+            metadata_config: Some(Arc::new(config)),
         })
     }
 
     /// Returns how to read a file, and from which roots.
-    pub(crate) fn config(&self, file: &str) -> Result<FileConfig, LayoutError> {
+    pub(crate) fn config(&self, file: &str) -> Result<Arc<FileConfig>, LayoutError> {
         if let (METADATA_FILE, Some(config)) = (file, &self.metadata_config) {
-            return Ok(config.clone());
+            return Ok(Arc::clone(config));
         }
-        let text = self.metadata.file(file);
-        let text = text.ok_or_else(|| LayoutError::NotInMetadata { file: file.into() })?;
-        FileConfig::parse(text).map_err(|source| LayoutError::Config {
-            file: file.into(),
-            source,
-        })
+        match self.metadata.file(file) {
+            Some(Ok(config)) => Ok(Arc::clone(config)),
+            Some(Err(source)) => Err(LayoutError::Config {
+                file: file.into(),
+                source: source.clone(),
+            }),
+            None => Err(LayoutError::NotInMetadata { file: file.into() }),
+        }
     }
 
-    /// Returns all rows of a small table.
-    pub(crate) fn rows(
+    /// Reads all rows of a table. After an error some may have been handed over.
+    pub(crate) fn read_rows(
         &self,
         directory: &Path,
         file: &str,
         gate: &Gate<'_>,
         cache: &PageCache,
-    ) -> Result<Rows, LayoutError> {
-        rows(directory, file, &self.config(file)?, gate, cache)
+        each_row: &mut RowSink<'_>,
+    ) -> Result<(), LayoutError> {
+        let config = self.config(file)?;
+        read_rows(directory, file, &config, gate, cache, each_row)
     }
 }
 
@@ -131,17 +140,17 @@ fn turtle_version(directory: &Path) -> Option<String> {
     Turtle::parse(&text.ok()?).ok()?.version
 }
 
-/// Returns the rows of a table; none if it is empty.
-fn rows(
+fn read_rows(
     directory: &Path,
     name: &str,
     config: &FileConfig,
     gate: &Gate<'_>,
     cache: &PageCache,
-) -> Result<Rows, LayoutError> {
+    each_row: &mut RowSink<'_>,
+) -> Result<(), LayoutError> {
     let cookie = config.newest_checkpoint().and_then(|c| c.cookie);
     let Some((cookie, root)) = cookie.and_then(|cookie| Some((cookie, cookie.root?))) else {
-        return Ok(Rows::new());
+        return Ok(());
     };
     let file = DataFile::open(&path_of(directory, name)?)?;
     let failed = |source| LayoutError::Block {
@@ -150,12 +159,11 @@ fn rows(
     };
     let walk = TreeWalk::new(root, config.format(), cookie.file_bytes, Visit::Rows);
     let mut walk = walk.map_err(failed)?;
-    // These are always kept: they are small, and a server that moves on causes them to be read
-    // repeatedly.
-    let pages = WalkPages::new(cache.take(name), true);
+    let pages = WalkPages::new(cache.take(name), PAGES_BYTES_MAX);
     let mut reader = TreeReader::new(file, gate, pages);
-    let supplied = reader.supply(&mut walk);
+    let supplied = reader.supply(&mut walk, each_row);
     cache.keep(name, reader.into_pages(supplied.is_ok()));
     supplied?;
-    walk.rows().map_err(failed)
+    walk.rows().map_err(failed)?.into_iter().for_each(each_row);
+    Ok(())
 }

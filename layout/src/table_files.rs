@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use seekscope_run::layout::NameSource;
 use seekscope_wiredtiger::FileConfig;
@@ -28,7 +29,7 @@ pub struct TableFile {
     /// The configuration when the directory was opened or refreshed; walks look up the newest. An
     /// error if the file cannot be walked: encrypted, or created since the last checkpoint
     /// ([`LayoutError::NotInMetadata`]).
-    pub config: Result<FileConfig, LayoutError>,
+    pub config: Result<Arc<FileConfig>, LayoutError>,
     /// MongoDB's counts of a collection's documents and of their bytes, approximate after a crash.
     pub documents: Option<u64>,
     pub document_bytes: Option<u64>,
@@ -86,11 +87,12 @@ impl TableFiles {
     /// `on_disk` are the names of all files that may be tables.
     pub(crate) fn new(
         snapshot: &Snapshot,
-        names: &Names,
+        names: Names,
         source: NameSource,
         on_disk: Vec<String>,
     ) -> Self {
-        let mut known = known_idents(names);
+        let Names { catalogue, sizes } = names;
+        let mut known = known_idents(catalogue);
         let mut files: Vec<_> = snapshot
             .metadata
             .files()
@@ -115,7 +117,7 @@ impl TableFiles {
                 .map(|file| table_file(file, snapshot, source, None)),
         );
         for file in files.iter_mut().filter(|file| file.index.is_none()) {
-            let size = names.sizes.get(file.ident());
+            let size = sizes.get(file.ident());
             file.documents = size.map(|size| size.documents);
             file.document_bytes = size.map(|size| size.document_bytes);
         }
@@ -186,15 +188,14 @@ impl TableFiles {
 /// Namespace and index name.
 type Name = (String, Option<String>);
 
-fn known_idents(names: &Names) -> BTreeMap<String, Name> {
+fn known_idents(catalogue: Option<Catalogue>) -> BTreeMap<String, Name> {
     let mut known = BTreeMap::new();
-    for collection in names.catalogue.iter().flat_map(|c| &c.collections) {
-        let namespace = &collection.namespace;
-        known.insert(collection.ident.clone(), (namespace.clone(), None));
-        for index in &collection.indexes {
-            let name = (namespace.clone(), Some(index.name.clone()));
-            known.insert(index.ident.clone(), name);
+    for collection in catalogue.unwrap_or_default().collections {
+        for index in collection.indexes {
+            let name = (collection.namespace.clone(), Some(index.name));
+            known.insert(index.ident, name);
         }
+        known.insert(collection.ident, (collection.namespace, None));
     }
     known
 }
@@ -207,8 +208,8 @@ fn table_file(
 ) -> TableFile {
     let config = snapshot.config(file);
     let from_metadata = || {
-        let index = config.as_ref().ok()?.index.clone()?;
-        Some((index.namespace, index.index))
+        let index = config.as_ref().ok()?.index.as_ref()?;
+        Some((index.namespace.clone(), index.index.clone()))
     };
     let (namespace, index) = match (known, source) {
         (Some((namespace, index)), _) => (Some(namespace), index),

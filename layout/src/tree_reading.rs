@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
-use seekscope_wiredtiger::walk::TreeWalk;
+use seekscope_wiredtiger::walk::{KeyValue, TreeWalk};
 use seekscope_wiredtiger::{BlockAddress, BlockError};
 
 use crate::LayoutError;
@@ -24,6 +24,8 @@ const PARALLEL_READS_MAX: usize = 256;
 const BATCH_MAX: usize = 16;
 
 type Block = (BlockAddress, Vec<u8>);
+/// Is handed rows as they are read, in no particular order.
+pub(crate) type RowSink<'a> = dyn FnMut(KeyValue) + 'a;
 
 /// A file being read, and what that has cost.
 #[derive(Debug)]
@@ -58,8 +60,13 @@ impl<'a> TreeReader<'a> {
         self.pages.into_pages(complete)
     }
 
-    /// Supplies a walk with everything that it wants.
-    pub(crate) fn supply(&mut self, walk: &mut TreeWalk) -> Result<(), LayoutError> {
+    /// Supplies a walk with everything that it wants, and takes rows out of it meanwhile, if it
+    /// visits them: a table may be large. Some remain for [`TreeWalk::rows`].
+    pub(crate) fn supply(
+        &mut self,
+        walk: &mut TreeWalk,
+        each_row: &mut RowSink<'_>,
+    ) -> Result<(), LayoutError> {
         loop {
             self.gate.check()?;
             let mut missing = walk.wanted().to_vec();
@@ -75,9 +82,9 @@ impl<'a> TreeReader<'a> {
                 None => true,
             });
             for block in found {
-                self.hand_over(walk, block)?;
+                self.hand_over(walk, block, each_row)?;
             }
-            self.read_level(walk, &missing)?;
+            self.read_level(walk, &missing, each_row)?;
         }
     }
 
@@ -111,9 +118,11 @@ impl<'a> TreeReader<'a> {
         &mut self,
         walk: &mut TreeWalk,
         (address, page): Block,
+        each_row: &mut RowSink<'_>,
     ) -> Result<(), LayoutError> {
         let supplied = walk.supply(&address, &page);
         supplied.map_err(|source| self.block_error(source))?;
+        walk.take_rows().into_iter().for_each(each_row);
         self.pages.keep(address, page);
         Ok(())
     }
@@ -122,6 +131,7 @@ impl<'a> TreeReader<'a> {
         &mut self,
         walk: &mut TreeWalk,
         level: &[BlockAddress],
+        each_row: &mut RowSink<'_>,
     ) -> Result<(), LayoutError> {
         let long = level.iter().any(|a| a.length > PARALLEL_BYTES_MAX);
         let threads = if long || level.len() < PARALLEL_BLOCKS_MIN {
@@ -130,11 +140,11 @@ impl<'a> TreeReader<'a> {
             self.parallel_reads.min(level.len())
         };
         if threads > 1 {
-            return self.read_in_parallel(walk, level, threads);
+            return self.read_in_parallel(walk, level, threads, each_row);
         }
         for address in level {
             let page = self.block(address)?;
-            self.hand_over(walk, (*address, page))?;
+            self.hand_over(walk, (*address, page), each_row)?;
         }
         Ok(())
     }
@@ -145,6 +155,7 @@ impl<'a> TreeReader<'a> {
         walk: &mut TreeWalk,
         level: &[BlockAddress],
         threads: usize,
+        each_row: &mut RowSink<'_>,
     ) -> Result<(), LayoutError> {
         let batch = (level.len() / threads / 2).clamp(1, BATCH_MAX);
         let work = Work {
@@ -169,7 +180,7 @@ impl<'a> TreeReader<'a> {
                     result = blocks.and_then(|blocks| {
                         blocks.into_iter().try_for_each(|block| {
                             self.count(&block.1);
-                            self.hand_over(walk, block)
+                            self.hand_over(walk, block, each_row)
                         })
                     });
                     work.given_up.store(result.is_err(), Ordering::Relaxed);

@@ -20,7 +20,10 @@ impl DataDirectory {
             .find(|table| table.namespace.as_deref() == Some(&list) && table.index.is_none())?;
         let gate = Gate::new(stop, None);
         let rows = self.with_restarts(&gate, &table.file, |snapshot| {
-            snapshot.rows(self.path(), &table.file, &gate, &self.cache)
+            let mut rows = Vec::new();
+            let each_row = &mut |row| rows.push(row);
+            snapshot.read_rows(self.path(), &table.file, &gate, &self.cache, each_row)?;
+            Ok(rows)
         });
         View::find(&rows.ok()?.0, wanted)
     }

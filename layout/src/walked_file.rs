@@ -11,7 +11,7 @@ use seekscope_wiredtiger::{
 use crate::LayoutError;
 use crate::data_directory::DataDirectory;
 use crate::gate::Gate;
-use crate::page_cache::{Pages, WalkPages};
+use crate::page_cache::{BYTES_MAX, Pages, WalkPages};
 use crate::table_files::TableFile;
 use crate::tree_reading::TreeReader;
 
@@ -85,7 +85,8 @@ impl DataDirectory {
         let walked = self.with_restarts(&gate, &table.file, |snapshot| {
             let keep = options.keep_pages || failed_before || self.may_move_on();
             failed_before = true;
-            let known = WalkPages::new(std::mem::take(&mut pages), keep);
+            let bytes_max = if keep { BYTES_MAX } else { 0 };
+            let known = WalkPages::new(std::mem::take(&mut pages), bytes_max);
             let config = snapshot.config(&table.file)?;
             let file = self.open_file(&table.file)?;
             let mut reader =
@@ -163,6 +164,6 @@ pub(crate) fn walk_tree(
 ) -> Result<Tree, LayoutError> {
     let walk = TreeWalk::new(root, format, file_bytes, Visit::InternalPages);
     let mut walk = walk.map_err(|source| reader.block_error(source))?;
-    reader.supply(&mut walk)?;
+    reader.supply(&mut walk, &mut |_| {})?;
     walk.finish().map_err(|source| reader.block_error(source))
 }

@@ -69,11 +69,8 @@ impl FileMap {
                 self.add(tables);
             }
         }
-        let known = self.collections();
-        let lacking = questions.collections().await;
-        let mut lacking = lacking
-            .into_iter()
-            .filter(|namespace| !known.contains(&namespace.to_string()));
+        let lacking = questions.unknown_collections(&self.collections()).await;
+        let mut lacking = lacking.into_iter();
         while let Some(namespace) = lacking.next() {
             if !questions.may_go_on() {
                 questions.left_out(1 + lacking.count());
@@ -136,9 +133,11 @@ impl FileMap {
 
     fn add(&mut self, tables: Vec<TableUse>) {
         for table in tables {
+            // Most tables have one use, and a vector that grows begins with room for four.
+            let one = || Vec::with_capacity(1);
             self.tables
                 .entry(table.ident.clone())
-                .or_default()
+                .or_insert_with(one)
                 .push(table);
         }
     }

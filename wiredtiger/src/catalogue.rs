@@ -17,10 +17,12 @@ const MAX_NAMES: usize = 1 << 20;
 /// The contents of the catalogue. It has no entries for views.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Catalogue {
-    /// Collections in the order of their entries.
+    /// Collections in the order in which their entries were added.
     pub collections: Vec<Collection>,
     /// Number of entries that are not BSON documents, or beyond what is kept.
     pub unreadable: usize,
+    /// Number of collections and indexes.
+    names: usize,
 }
 
 /// A collection and its indexes.
@@ -44,23 +46,26 @@ pub struct Index {
 }
 
 impl Catalogue {
-    /// Reads the table's rows. Entries without a namespace describe no collection and are left out.
+    /// Reads the table's rows.
     #[must_use]
     pub fn from_rows(rows: &[KeyValue]) -> Catalogue {
         let mut catalogue = Catalogue::default();
-        let mut names = 0;
-        for (_, value) in rows {
-            let kept = value.len() <= MAX_ENTRY_BYTES && names < MAX_NAMES;
-            match RawDocument::from_bytes(value) {
-                Ok(entry) if kept => {
-                    let found = collection(entry);
-                    names += found.as_ref().map_or(0, |found| 1 + found.indexes.len());
-                    catalogue.collections.extend(found);
-                }
-                _ => catalogue.unreadable += 1,
-            }
-        }
+        rows.iter().for_each(|(_, entry)| catalogue.add(entry));
         catalogue
+    }
+
+    /// Reads the value of a row. An entry without a namespace describes no collection and is left
+    /// out.
+    pub fn add(&mut self, entry: &[u8]) {
+        let kept = entry.len() <= MAX_ENTRY_BYTES && self.names < MAX_NAMES;
+        match RawDocument::from_bytes(entry) {
+            Ok(entry) if kept => {
+                let found = collection(entry);
+                self.names += found.as_ref().map_or(0, |found| 1 + found.indexes.len());
+                self.collections.extend(found);
+            }
+            _ => self.unreadable += 1,
+        }
     }
 }
 

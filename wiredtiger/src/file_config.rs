@@ -227,6 +227,8 @@ fn checkpoints(
             allocation_bytes,
         )?);
     }
+    // There is mostly one, and a vector that grows begins with room for four.
+    checkpoints.shrink_to_fit();
     Ok(checkpoints)
 }
 

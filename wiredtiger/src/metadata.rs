@@ -1,71 +1,88 @@
 //! The metadata table: a row per file, table and more, each with a configuration text.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::file_config::{FileConfig, FileConfigError};
 use crate::turtle::{self, TurtleError};
+use crate::walk::KeyValue;
 
-/// The rows of `WiredTiger.wt`, or of `WiredTiger.backup`.
+/// Begins the keys of rows about files.
+const FILE_PREFIX: &str = "file:";
+
+/// A file's configuration, or why it is not usable.
+pub type ParsedConfig = Result<Arc<FileConfig>, FileConfigError>;
+
+/// What `WiredTiger.wt`, or `WiredTiger.backup`, says about files. The texts themselves are not
+/// kept: with all that says nothing of files they take several kilobytes for each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     /// Version of the engine that wrote it, if the source says so (`WiredTiger.backup` does).
     pub version: Option<String>,
-    rows: BTreeMap<String, String>,
+    files: BTreeMap<String, ParsedConfig>,
 }
 
 impl Metadata {
-    /// Reads the table's rows, whose keys and values end in a zero byte.
+    /// Reads the table's rows.
     #[must_use]
-    pub fn from_rows(rows: Vec<(Vec<u8>, Vec<u8>)>) -> Metadata {
-        let text = |mut bytes: Vec<u8>| {
-            let end = bytes.iter().position(|&byte| byte == 0);
-            bytes.truncate(end.unwrap_or(bytes.len()));
-            String::from_utf8(bytes).unwrap_or_else(|error| ascii(error.as_bytes()))
-        };
-        let rows = rows
-            .into_iter()
-            .map(|(key, value)| (text(key), text(value)))
-            .collect();
-        Metadata {
-            version: None,
-            rows,
+    pub fn from_rows(rows: &[KeyValue]) -> Metadata {
+        let mut metadata = Metadata::default();
+        rows.iter().for_each(|row| metadata.add_row(row));
+        metadata
+    }
+
+    /// Reads a row of the table, whose key and value end in a zero byte.
+    pub fn add_row(&mut self, (key, value): &KeyValue) {
+        if key.starts_with(FILE_PREFIX.as_bytes()) {
+            self.add(&text(key), &text(value));
         }
     }
 
     /// Reads the text of `WiredTiger.backup`, which replaces the turtle in a copied backup.
     pub fn from_backup(bytes: &[u8]) -> Result<Metadata, TurtleError> {
-        let rows: BTreeMap<String, String> = turtle::line_pairs(bytes)?
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect();
-        if !rows.keys().any(|key| key.starts_with("file:")) {
-            return Err(TurtleError::NoMetadata);
+        let mut metadata = Metadata::default();
+        for (key, value) in turtle::line_pairs(bytes)? {
+            if key == "WiredTiger version" {
+                metadata.version = turtle::version_of(value);
+            }
+            metadata.add(key, value);
         }
-        let version = rows
-            .get("WiredTiger version")
-            .and_then(|text| turtle::version_of(text));
-        Ok(Metadata { version, rows })
+        match metadata.files.is_empty() {
+            true => Err(TurtleError::NoMetadata),
+            false => Ok(metadata),
+        }
     }
 
-    /// Returns files and their configuration texts, by name. Names are paths below the data
-    /// directory and hostile like everything else (they may contain `..`).
-    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.starting_with("file:")
+    fn add(&mut self, key: &str, config: &str) {
+        if let Some(file) = key.strip_prefix(FILE_PREFIX) {
+            let config = FileConfig::parse(config).map(Arc::new);
+            self.files.insert(file.to_owned(), config);
+        }
     }
 
-    /// Returns the configuration text of a file.
+    /// Returns files and their configurations, by name. Names are paths below the data directory and
+    /// hostile like everything else (they may contain `..`).
+    pub fn files(&self) -> impl Iterator<Item = (&str, &ParsedConfig)> {
+        self.files
+            .iter()
+            .map(|(name, config)| (name.as_str(), config))
+    }
+
+    /// Returns the configuration of a file; `None` if it is not listed.
     #[must_use]
-    pub fn file(&self, name: &str) -> Option<&str> {
-        self.rows.get(&format!("file:{name}")).map(String::as_str)
+    pub fn file(&self, name: &str) -> Option<&ParsedConfig> {
+        self.files.get(name)
     }
+}
 
-    /// Returns tables and their configuration texts, by name.
-    pub fn tables(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.starting_with("table:")
-    }
-
-    fn starting_with(&self, prefix: &'static str) -> impl Iterator<Item = (&str, &str)> {
-        self.rows
-            .range(prefix.to_owned()..)
-            .map_while(move |(key, value)| Some((key.strip_prefix(prefix)?, value.as_str())))
+/// Returns the text before the zero byte.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let end = bytes.iter().position(|&byte| byte == 0);
+    let bytes = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+    match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(ascii(bytes)),
     }
 }
 
@@ -97,18 +114,17 @@ mod tests {
             )
         };
         let rows = vec![
-            row("file:db/c.wt", "a=1"),
+            row("file:db/c.wt", "allocation_size=8KB"),
             row("table:db/c", "b"),
             row("system:x", ""),
-            row("file:b.wt", ""),
+            row("file:b.wt", "a=("),
         ];
-        let metadata = Metadata::from_rows(rows);
-        assert_eq!(
-            metadata.files().collect::<Vec<_>>(),
-            [("b.wt", ""), ("db/c.wt", "a=1")]
-        );
-        assert_eq!(metadata.tables().collect::<Vec<_>>(), [("db/c", "b")]);
-        assert_eq!(metadata.file("db/c.wt"), Some("a=1"));
+        let metadata = Metadata::from_rows(&rows);
+        let names: Vec<&str> = metadata.files().map(|(name, _)| name).collect();
+        assert_eq!(names, ["b.wt", "db/c.wt"]);
+        let config = metadata.file("db/c.wt").unwrap().as_ref().unwrap();
+        assert_eq!(config.allocation_bytes, 8192);
+        assert!(metadata.file("b.wt").unwrap().is_err());
         assert_eq!(metadata.file("c.wt"), None);
     }
 

@@ -28,6 +28,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Returns whether no part of it is still on an overflow page.
+    pub(crate) fn is_whole(&self) -> bool {
+        let is_read = |item: &Item| matches!(item, Item::Bytes(_));
+        is_read(&self.key) && is_read(&self.value)
+    }
+
     /// Returns key and value; `None` while part of it is still on an overflow page.
     pub(crate) fn into_bytes(self) -> Option<(Vec<u8>, Vec<u8>)> {
         match (self.key, self.value) {

@@ -21,7 +21,13 @@ pub struct StoredSize {
 /// Returns sizes by ident, from the table's rows; rows that cannot be parsed are left out.
 #[must_use]
 pub fn parse(rows: &[KeyValue]) -> BTreeMap<String, StoredSize> {
-    let size = |(key, value): &KeyValue| {
+    rows.iter().filter_map(StoredSize::of_row).collect()
+}
+
+impl StoredSize {
+    /// Returns an ident and its size, from a row of the table; `None` if it cannot be parsed.
+    #[must_use]
+    pub fn of_row((key, value): &KeyValue) -> Option<(String, StoredSize)> {
         let table = str::from_utf8(key)
             .ok()?
             .trim_end_matches('\0')
@@ -33,8 +39,7 @@ pub fn parse(rows: &[KeyValue]) -> BTreeMap<String, StoredSize> {
             document_bytes: number("dataSize")?,
         };
         Some((table.to_owned(), size))
-    };
-    rows.iter().filter_map(size).collect()
+    }
 }
 
 fn count(number: RawBsonRef<'_>) -> Option<u64> {

@@ -44,6 +44,8 @@ pub struct TreeWalk {
     wanted: WantedBlocks,
     /// Where the wanted blocks belong, by offset.
     places: HashMap<u64, Place>,
+    /// Leaves that were supplied since rows were last taken, within the present level.
+    supplied_leaves: Vec<usize>,
     /// Number of pages to read so far.
     pages: u64,
     leaves: u64,
@@ -98,6 +100,7 @@ impl TreeWalk {
             pieces: vec![Piece::Page(root, Expected::Root)],
             wanted: WantedBlocks::default(),
             places: HashMap::new(),
+            supplied_leaves: Vec::new(),
             pages: 1,
             leaves: 0,
             partly_checked: false,
@@ -151,7 +154,24 @@ impl TreeWalk {
         self.result().map(|(tree, _)| tree)
     }
 
-    /// Returns the rows, in key order, of a walk that visits them, once nothing is wanted any more.
+    /// Takes rows out of leaves that have been supplied, in no particular order, so that a table need
+    /// not be in memory as a whole. Others, as of leaves with overflow pages, are left to
+    /// [`TreeWalk::rows`].
+    pub fn take_rows(&mut self) -> Vec<KeyValue> {
+        let mut taken = Vec::new();
+        for piece in self.supplied_leaves.drain(..) {
+            if let Some(Piece::Rows(_, rows)) = self.pieces.get_mut(piece)
+                && rows.iter().all(Row::is_whole)
+            {
+                let whole = std::mem::take(rows);
+                taken.extend(whole.into_iter().filter_map(Row::into_bytes));
+            }
+        }
+        taken
+    }
+
+    /// Returns the rows that were not taken, in key order, of a walk that visits them, once nothing
+    /// is wanted any more.
     pub fn rows(self) -> Result<Vec<KeyValue>, BlockError> {
         self.result().map(|(_, rows)| rows)
     }
@@ -200,8 +220,8 @@ impl TreeWalk {
         };
         self.pieces[piece] = match (block.kind, expected) {
             (PageKind::Internal, Expected::Root | Expected::Internal) => self.children(block)?,
-            (PageKind::Leaf, Expected::Root) => self.leaf(block, LeafKind::Plain)?,
-            (PageKind::Leaf, Expected::Leaf(kind)) => self.leaf(block, kind)?,
+            (PageKind::Leaf, Expected::Root) => self.leaf(piece, block, LeafKind::Plain)?,
+            (PageKind::Leaf, Expected::Leaf(kind)) => self.leaf(piece, block, kind)?,
             (_, Expected::Leaf(_)) => return Err(block.wrong_type("a leaf (7)")),
             (_, Expected::Internal) => return Err(block.wrong_type("an internal page (6)")),
             (_, Expected::Root) => return Err(block.wrong_type("a root (6 or 7)")),
@@ -209,7 +229,12 @@ impl TreeWalk {
         Ok(())
     }
 
-    fn leaf(&mut self, block: &CheckedBlock<'_>, kind: LeafKind) -> Result<Piece, BlockError> {
+    fn leaf(
+        &mut self,
+        piece: usize,
+        block: &CheckedBlock<'_>,
+        kind: LeafKind,
+    ) -> Result<Piece, BlockError> {
         let leaf = Leaf {
             offset: block.address.offset,
             length: block.address.length,
@@ -222,6 +247,7 @@ impl TreeWalk {
         }
         let image = block.image(self.format.compressor)?;
         let rows = pages::rows(block, &image, unit, &mut self.budget);
+        self.supplied_leaves.push(piece);
         Ok(Piece::Rows(leaf, rows.map_err(|fault| block.error(fault))?))
     }
 
@@ -317,6 +343,7 @@ impl TreeWalk {
             }
         }
         self.pieces = pieces;
+        self.supplied_leaves.clear();
         self.places.clear();
         let (mut wanted, mut overflow_pages) = (Vec::new(), 0);
         for (piece, known) in self.pieces.iter().enumerate() {

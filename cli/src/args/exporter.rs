@@ -42,7 +42,8 @@ pub struct ExporterArgs {
     /// How often counters are read
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = period)]
     pub every: Duration,
-    /// The most time series, files making room for the others; the 70 or so of each server itself are never left out
+    /// The most time series: files make room for the 70 or so of each server itself, of which some are left out if
+    /// there are too many servers
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(300..=1_000_000))]
     pub series: u32,
     /// How often the order of the files is read, gently

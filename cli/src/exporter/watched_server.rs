@@ -23,15 +23,13 @@ use super::layout_walk::{self, LayoutWalks, WalkPlan};
 use super::memory;
 use crate::args::ExporterArgs;
 use crate::file_names::FileNames;
+use crate::name_renewal::NameRenewal;
 use crate::subjects::Subject;
 
 /// How long a reading waits for the server to tell its lag.
 const LAG_PATIENCE: Duration = Duration::from_millis(500);
 /// A server that has not answered for this long is away.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// The least time between two questions about names of files.
-const NAMES_AGAIN: Duration = Duration::from_secs(300);
-
 /// Findings look back at no fewer readings, however far these are apart.
 const READINGS_MIN: u32 = 10;
 
@@ -91,10 +89,14 @@ struct Counting {
 #[derive(Default)]
 struct Naming {
     map: FileMap,
-    asking: Option<JoinHandle<FileNames>>,
-    asked: Option<Instant>,
-    /// A table had calls whose name is unknown.
-    is_lacking: bool,
+    asking: Option<Asking>,
+    renewal: NameRenewal,
+}
+
+/// A question for names, on its way.
+struct Asking {
+    began: Instant,
+    task: JoinHandle<FileNames>,
 }
 
 /// The files that calls refer to.
@@ -231,9 +233,10 @@ impl WatchedServer {
         if has_answered {
             self.answered = Some(Instant::now());
         }
-        self.look_after_names(has_answered).await;
+        self.take_names().await;
         let now_ns = monotonic_ns();
         let (counted, used) = self.count();
+        self.ask_for_lacking_names(has_answered);
         self.findings.read(&samples);
         let found = self.findings.conclude();
         let walked = match &mut self.walks {
@@ -303,21 +306,28 @@ impl WatchedServer {
         }
     }
 
-    /// Asks for names, where some are lacking, at most now and then and of no server that is slow.
-    async fn look_after_names(&mut self, has_answered: bool) {
-        if let Some(asking) = self.naming.asking.take_if(|asking| asking.is_finished()) {
-            if let Ok(names) = asking.await {
-                self.named(names);
-                memory::give_back();
-            }
+    /// Takes up the names that were asked for, if they have come.
+    async fn take_names(&mut self) {
+        let finished = |asking: &mut Asking| asking.task.is_finished();
+        let Some(Asking { began, task }) = self.naming.asking.take_if(finished) else {
             return;
+        };
+        if let Ok(names) = task.await {
+            self.named(names);
+            memory::give_back();
         }
-        let waited = self.naming.asked;
-        let may_ask = waited.is_none_or(|asked| asked.elapsed() >= NAMES_AGAIN);
+        let (began, ended) = (began.into_std(), Instant::now().into_std());
+        self.naming.renewal.asked(began, ended);
+    }
+
+    /// Asks for names, where some are lacking, at most now and then and of no server that is slow.
+    fn ask_for_lacking_names(&mut self, has_answered: bool) {
+        let began = Instant::now();
         let is_fit = has_answered || self.subject.server.is_none();
-        if self.naming.is_lacking && may_ask && is_fit && self.naming.asking.is_none() {
-            self.naming.asked = Some(Instant::now());
-            self.naming.asking = Some(tokio::spawn(self.ask_names()));
+        let is_due = self.naming.renewal.is_due(began.into_std());
+        if is_fit && is_due && self.naming.asking.is_none() {
+            let task = tokio::spawn(self.ask_names());
+            self.naming.asking = Some(Asking { began, task });
         }
     }
 
@@ -332,8 +342,6 @@ impl WatchedServer {
             None => self.naming.map = names.map,
             Some(_) => self.naming.map.update(names.map),
         }
-        self.naming.asked = Some(Instant::now());
-        self.naming.is_lacking = false;
         if let Some(limitation) = names.limitation {
             self.limit(&limitation.what, limitation.why, limitation.remedy);
         }
@@ -353,7 +361,9 @@ impl Counting {
             let is_table = [FileRole::Collection, FileRole::Index]
                 .iter()
                 .any(|role| role.name() == name.role);
-            naming.is_lacking |= is_table && name.collection.is_empty();
+            if is_table && name.collection.is_empty() {
+                naming.renewal.lacks(Path::new(&file.path));
+            }
             counted.push(FileCalls {
                 name,
                 kind: totals.op.kind(),

@@ -1,18 +1,18 @@
 //! Maps files to collections and indexes for a long-running view, while collections come and go.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use seekscope_run::{FileRecord, FileRole, Limitation};
 use seekscope_server::FileMap;
 
 use crate::file_names::FileNames;
 use crate::member_files::MemberFiles;
+use crate::name_renewal::NameRenewal;
 use crate::session::name_file;
 use crate::subjects::Subject;
 
-/// Minimum time between queries for new collections.
-const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// The known names, shared by clones; the thread that collects events uses one.
 #[derive(Clone, Default)]
 pub struct KnownNames(Arc<Mutex<Known>>);
@@ -22,9 +22,7 @@ struct Known {
     map: FileMap,
     /// The names where several members are watched; empty otherwise.
     members: MemberFiles,
-    /// A table was seen whose name is unknown.
-    is_lacking: bool,
-    asked: Option<Instant>,
+    renewal: NameRenewal,
 }
 
 impl KnownNames {
@@ -36,12 +34,16 @@ impl KnownNames {
             false => known.members.name(file),
         }
         let is_table = matches!(file.role, FileRole::Collection | FileRole::Index);
-        known.is_lacking |= is_table && file.namespace.is_none();
+        if is_table && file.namespace.is_none() {
+            known.renewal.lacks(Path::new(&file.path));
+        }
     }
 
     /// Queries the names of all of them. Returns limitations if some are missing.
     pub async fn ask<'a>(&self, subjects: impl Iterator<Item = &'a Subject>) -> Vec<Limitation> {
-        let (mut found, mut limitations) = (Known::default(), Vec::new());
+        let began = Instant::now();
+        let (mut map, mut members) = (FileMap::default(), MemberFiles::default());
+        let mut limitations = Vec::new();
         for subject in subjects {
             let names =
                 FileNames::find(subject.server.as_ref(), subject.data().as_deref(), &[]).await;
@@ -50,19 +52,20 @@ impl KnownNames {
             match (&subject.label, subject.pid) {
                 (Some(label), Some(pid)) => {
                     let data = subject.dbpath.as_deref();
-                    found.members.add(label, pid, data, names.map);
+                    members.add(label, pid, data, names.map);
                 }
-                _ => found.map = names.map,
+                _ => map = names.map,
             }
         }
-        found.asked = Some(Instant::now());
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (known.map, known.members) = (map, members);
+        known.renewal.asked(began, Instant::now());
         limitations
     }
 
     /// Returns whether to query again because there are tables without names.
     pub fn want_asking(&self) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.is_lacking && known.asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN)
+        known.renewal.is_due(Instant::now())
     }
 }

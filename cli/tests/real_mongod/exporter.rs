@@ -83,6 +83,30 @@ fn counts_are_those_of_a_trace() {
     exporter.end();
 }
 
+#[test]
+fn a_collection_that_is_created_meanwhile_gets_its_name_soon() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s", "--no-layout"]);
+    exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    running.load("exporter.newcomer", 100);
+    running.command("admin", doc! { "fsync": 1 });
+    exporter.until(|metrics| {
+        // What it did before it was asked about was counted without a name.
+        let insert = doc! { "insert": "newcomer", "documents": [{ "text": "x".repeat(1000) }] };
+        running.command("exporter", insert);
+        running.command("admin", doc! { "fsync": 1 });
+        let labels = [
+            "role=\"collection\"",
+            "collection=\"exporter.newcomer\"",
+            "op=\"write\"",
+        ];
+        metrics.of("seekscope_file_latency_seconds_count", &labels) > Some(0.0)
+    });
+    exporter.end();
+}
+
 /// A mongod of its own, which can be started again on the same port.
 struct Mongod {
     child: Child,

@@ -1,5 +1,5 @@
-//! A data directory with one tree of any size, written as WiredTiger writes (see the parser's
-//! FORMAT.md). The leaves are holes of a sparse file: nobody reads them.
+//! A data directory with trees of any size, written as WiredTiger writes (see the parser's
+//! FORMAT.md). Leaves without rows are holes of a sparse file: nobody reads them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,6 +8,8 @@ use std::path::Path;
 const UNIT: u64 = 4096;
 const LEAF: u64 = 8 * UNIT;
 const CHILDREN: usize = 150;
+/// Rows of a leaf.
+const ROWS: usize = 20;
 
 /// Offset, length, checksum; then the kind of its cell.
 #[derive(Clone, Copy)]
@@ -27,15 +29,41 @@ pub(crate) fn write(
     place: impl Fn(u64) -> u64,
 ) -> String {
     let file = File::create(directory.join(format!("{name}.wt"))).unwrap();
-    let mut level: Vec<_> = (0..leaves)
-        .map(|i| Child {
-            offset: UNIT + place(i) * LEAF,
-            length: LEAF,
-            checksum: 0,
-            descriptor: 0x30,
-        })
-        .collect();
-    let mut end = UNIT + leaves * LEAF;
+    let leaf = |i| Child {
+        offset: UNIT + place(i) * LEAF,
+        length: LEAF,
+        checksum: 0,
+        descriptor: 0x30,
+    };
+    let above = (0..leaves).map(leaf).collect();
+    write_above(&file, name, above, UNIT + leaves * LEAF)
+}
+
+/// Writes `NAME.wt` with these rows, whose keys and values end in a zero byte, and returns like
+/// [`write`].
+pub(crate) fn write_rows(directory: &Path, name: &str, rows: &[(String, String)]) -> String {
+    let file = File::create(directory.join(format!("{name}.wt"))).unwrap();
+    let (mut end, mut leaves) = (UNIT, Vec::new());
+    for rows in rows.chunks(ROWS) {
+        let mut cells = Vec::new();
+        for (key, value) in rows {
+            assert!(key.len() < 63 && value.len() > 63);
+            cells.push((key.len() as u8 + 1) << 2 | 1);
+            cells.extend([key.as_bytes(), &[0]].concat());
+            cells.push(0x80);
+            cells.extend(varint(value.len() as u64 + 1 - 64));
+            cells.extend([value.as_bytes(), &[0]].concat());
+        }
+        let page = page(7, rows.len() * 2, &cells);
+        file.write_all_at(&page, end).unwrap();
+        leaves.push(child(&page, end, 0x30));
+        end += page.len() as u64;
+    }
+    write_above(&file, name, leaves, end)
+}
+
+/// Writes the internal pages above `level` from `end` on, and returns the row of the metadata.
+fn write_above(file: &File, name: &str, mut level: Vec<Child>, mut end: u64) -> String {
     loop {
         level = level
             .chunks(CHILDREN)
@@ -43,12 +71,7 @@ pub(crate) fn write(
                 let page = internal_page(children);
                 file.write_all_at(&page, end).unwrap();
                 end += UNIT;
-                Child {
-                    offset: end - UNIT,
-                    length: UNIT,
-                    checksum: u32::from_le_bytes(page[32..36].try_into().unwrap()),
-                    descriptor: 0x10,
-                }
+                child(&page, end - UNIT, 0x10)
             })
             .collect();
         if level.len() == 1 {
@@ -67,28 +90,54 @@ pub(crate) fn write(
     )
 }
 
+/// Makes this the directory's metadata.
+pub(crate) fn write_metadata(directory: &Path, rows: &[(String, String)]) {
+    let row = write_rows(directory, "WiredTiger", rows);
+    let version = "WiredTiger version\nmajor=10,minor=0,patch=0\n";
+    let turtle = format!("{version}{row}");
+    fs::write(directory.join("WiredTiger.turtle"), turtle).unwrap();
+}
+
 /// Makes these rows a hot backup.
 pub(crate) fn write_backup(directory: &Path, rows: &str) {
     fs::write(directory.join("WiredTiger.backup"), rows).unwrap();
 }
 
 fn internal_page(children: &[Child]) -> Vec<u8> {
-    let mut page = vec![0; 40];
+    let mut cells = Vec::new();
     for child in children {
-        page.extend([8 << 2 | 1, 1, 2, 3, 4, 5, 6, 7, 8]);
+        cells.extend([8 << 2 | 1, 1, 2, 3, 4, 5, 6, 7, 8]);
         let cookie = address(child);
-        page.extend([child.descriptor, 0x80 + u8::try_from(cookie.len()).unwrap()]);
-        page.extend(cookie);
+        cells.extend([child.descriptor, 0x80 + u8::try_from(cookie.len()).unwrap()]);
+        cells.extend(cookie);
     }
+    let page = page(6, children.len() * 2, &cells);
+    assert_eq!(page.len() as u64, UNIT);
+    page
+}
+
+fn child(page: &[u8], offset: u64, descriptor: u8) -> Child {
+    Child {
+        offset,
+        length: page.len() as u64,
+        checksum: u32::from_le_bytes(page[32..36].try_into().unwrap()),
+        descriptor,
+    }
+}
+
+/// A block with a page of this kind: 6 is internal, 7 a leaf.
+fn page(kind: u8, entries: usize, cells: &[u8]) -> Vec<u8> {
+    let mut page = vec![0; 40];
+    page.extend(cells);
     let image = u32::try_from(page.len()).unwrap();
-    assert!(u64::from(image) <= UNIT);
+    page.resize(page.len().next_multiple_of(UNIT as usize), 0);
+    let length = u32::try_from(page.len()).unwrap();
     page[8] = 7;
     page[16..20].copy_from_slice(&image.to_le_bytes());
-    page[20..24].copy_from_slice(&u32::try_from(children.len() * 2).unwrap().to_le_bytes());
-    page[24] = 6;
-    page[28..32].copy_from_slice(&4096u32.to_le_bytes());
+    page[20..24].copy_from_slice(&u32::try_from(entries).unwrap().to_le_bytes());
+    page[24] = kind;
+    page[28..32].copy_from_slice(&length.to_le_bytes());
     page[36] = 1;
-    page.resize(4096, 0);
     let checksum = crc32c::crc32c(&page);
     page[32..36].copy_from_slice(&checksum.to_le_bytes());
     page

@@ -22,6 +22,7 @@ mod engines;
 mod live;
 mod local_server;
 mod made_tree;
+mod memory;
 mod read_only;
 mod real_directory;
 mod real_wiredtiger;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use seekscope_layout::{DataDirectory, WalkOptions};
-use seekscope_wiredtiger::{Metadata, TreeWalk, Turtle, Visit};
+use seekscope_wiredtiger::{TreeWalk, Turtle, Visit};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -67,10 +67,15 @@ impl RealDirectory {
             walk.supply(&block, &file[start..start + block.length as usize])
                 .unwrap();
         }
-        let metadata = Metadata::from_rows(walk.rows().unwrap());
-        let rows = metadata
-            .files()
-            .map(|(name, config)| format!("file:{name}\n{config}\n"));
-        rows.collect()
+        let text = |bytes: &[u8]| {
+            let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+            String::from_utf8(text.to_vec()).unwrap()
+        };
+        let rows = walk.rows().unwrap();
+        rows.iter()
+            .map(|(key, value)| (text(key), text(value)))
+            .filter(|(key, _)| key.starts_with("file:"))
+            .map(|(key, value)| format!("{key}\n{value}\n"))
+            .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Finds which files a collection and its indexes are in, for a server that does not provide its catalogue at
 //! once (`$listCatalog`, from 6.0 on): `collStats` names them, one collection at a time.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use mongodb::bson::doc;
@@ -37,17 +38,21 @@ impl TableQuestions {
         }
     }
 
-    /// Returns every collection that has files, the most used since the server started first.
-    pub(crate) async fn collections(&mut self) -> Vec<Namespace> {
-        let busy = top(&mut self.asker).await;
-        // Some servers do not say how busy collections are; only the order depends on that.
-        self.asker.missing.clear();
-        let all = list(&mut self.asker, Scope::All, false).await;
+    /// Returns every collection that has files and is not `known`; if there are more than are asked about, the most
+    /// used since the server started first.
+    pub(crate) async fn unknown_collections(&mut self, known: &HashSet<String>) -> Vec<Namespace> {
+        let mut unknown = list(&mut self.asker, Scope::All, false).await;
         if let Some(refused) = self.asker.missing.first() {
             self.unnamed.why.get_or_insert(refused.why.clone());
             self.unnamed.is_refused |= refused.remedy.starts_with("grant");
         }
-        busiest_first(all, &busy)
+        unknown.retain(|namespace| !known.contains(&namespace.to_string()));
+        if unknown.len() <= COLLECTIONS_ASKED_MAX {
+            return unknown;
+        }
+        // The answer is about all collections of the server, some kilobytes for each. Some servers do not say how busy
+        // collections are; only the order depends on that.
+        busiest_first(unknown, &top(&mut self.asker).await)
     }
 
     /// Returns whether another question is within the limits of number and time.
@@ -121,7 +126,12 @@ mod tests {
         let uri = "mongodb://127.0.0.1:1/?directConnection=true";
         let server = Server::unasked(uri).await.unwrap();
         let mut questions = TableQuestions::begin(&server);
-        assert!(questions.collections().await.is_empty());
+        assert!(
+            questions
+                .unknown_collections(&HashSet::new())
+                .await
+                .is_empty()
+        );
         let namespace = "a.x".parse().unwrap();
         assert!(questions.tables(&namespace).await.is_none());
         questions.left_out(2);

@@ -120,7 +120,7 @@ impl<'a> Directory<'a> {
         };
         let turtle = Turtle::parse(file("WiredTiger.turtle")?)?;
         let metadata = rows(METADATA_FILE, file(METADATA_FILE)?, &turtle.metadata)?;
-        let metadata = Metadata::from_rows(metadata);
+        let metadata = Metadata::from_rows(&metadata);
         let rows_of = |name: &str| -> Result<Vec<KeyValue>, ReadError> {
             rows(name, file(name)?, &config_of(&metadata, name)?)
         };
@@ -187,8 +187,11 @@ impl<'a> Directory<'a> {
 }
 
 fn config_of(metadata: &Metadata, name: &str) -> Result<FileConfig, ReadError> {
-    let text = metadata
+    let config = metadata
         .file(name)
         .ok_or_else(|| ReadError::Missing(format!("file:{name}")))?;
-    FileConfig::parse(text).map_err(|error| ReadError::Config(name.to_owned(), error))
+    match config {
+        Ok(config) => Ok(FileConfig::clone(config)),
+        Err(error) => Err(ReadError::Config(name.to_owned(), error.clone())),
+    }
 }
