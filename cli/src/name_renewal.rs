@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// The longest wait for tables that were asked about in vain, and on servers that answer slowly.
 const LATE: Duration = Duration::from_secs(300);
 /// Questions in vain that do not make the next one rarer. A checkpoint comes every minute.
-const VAIN_MAX: u32 = 3;
+const VAIN_MAX: u32 = 2;
 /// The wait up to [`LATE`], in multiples of how long the last question took, so that 2 % of the time are spent on them.
 const REST: u32 = 50;
 
@@ -74,7 +74,7 @@ impl NameRenewal {
         let Some(asked) = &self.asked else {
             return true;
         };
-        let rarer = 1 << vain.saturating_sub(VAIN_MAX - 1).min(8);
+        let rarer = 1 << vain.saturating_sub(VAIN_MAX).min(8);
         let wait = (SOON * rarer).max(asked.took * REST).min(LATE);
         now.saturating_duration_since(asked.ended) >= wait
     }

@@ -1,5 +1,8 @@
 //! A server known by its connection string, whether ours or somebody else's.
 
+mod error;
+mod facts;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +11,14 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::{ClientOptions, ServerAddress};
 use mongodb::{Client, Database};
-use seekscope_run::{Kinded, TargetFacts, document::Limitation};
 use tokio::time::timeout;
 
+pub use self::error::ServerError;
+pub use self::facts::ServerFacts;
 use crate::driver_error::plain;
-use crate::examination::rights;
-use crate::process::ProcFs;
 use crate::redact::{redact_text, redact_uri};
-use crate::sampling::server_status;
-use crate::sightings::{NoServer, NoServerKind, Sightings};
-use crate::{replies, tcp_listener};
+use crate::replies;
+use crate::sightings::{NoServerKind, Sightings};
 
 pub(crate) const APPLICATION: &str = "seekscope";
 pub(crate) const DEFAULT_PORT: u16 = 27017;
@@ -32,20 +33,12 @@ const OPTIONS_OF_MANY: [&str; 6] = [
 ];
 /// Time limit for connecting.
 pub(crate) const SELECTION_LIMIT: Duration = Duration::from_secs(5);
-const UNAUTHORIZED: i32 = 13;
-const AUTHENTICATION_FAILED: i32 = 18;
-/// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
-const TIME_OVER: [i32; 3] = [24, 50, 262];
 /// How long a server may work on a question that others answer at once, and how much longer we wait: the answer
 /// takes time to arrive, and a server that hangs does not check its limit.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const WAY_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the first answer. It is above the limit for connecting, so that the reason becomes known.
 const CONNECTING_LIMIT: Duration = Duration::from_secs(10);
-/// Time limit for finding the server's process, which involves resolving names and reading all descriptors of
-/// this host.
-const LOCATING_LIMIT: Duration = Duration::from_secs(2);
-
 /// A connected server. Cloning shares the connections.
 #[derive(Clone)]
 pub struct Server {
@@ -62,61 +55,6 @@ pub struct Server {
 struct Connecting {
     options: ClientOptions,
     sightings: Sightings,
-}
-
-/// The reason why a server, or one of its commands, refused us. Never holds credentials.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    #[error("connection string {uri}: {why}; use one that mongosh accepts")]
-    BadUri { uri: String, why: String },
-    #[error("cannot connect to {uri}: {why}; {remedy}")]
-    Unreachable {
-        uri: String,
-        why: String,
-        remedy: &'static str,
-    },
-    /// It answers, but belongs to others, or its age or kind is not the required one.
-    #[error("{uri} cannot be used: {why}; {remedy}")]
-    Unsuitable {
-        uri: String,
-        why: String,
-        remedy: String,
-    },
-    #[error("{uri} refused the login: {why}; check user, password, authSource and authMechanism")]
-    LoginRefused { uri: String, why: String },
-    #[error("the user may not run {command} on {uri}; {}", rights::grant(command))]
-    NotAuthorised { uri: String, command: String },
-    #[error("{uri} did not answer {command} in time: {why}; ask again when it has less to do")]
-    TimeOver {
-        uri: String,
-        command: String,
-        why: String,
-    },
-    #[error("{command} failed on {uri}: {why}")]
-    Failed {
-        uri: String,
-        command: String,
-        why: String,
-    },
-}
-
-impl Kinded for ServerError {
-    fn kind(&self) -> Option<seekscope_run::ErrorKind> {
-        Some(match self {
-            // A privilege can be granted; a server that is away or a wrong login is another matter.
-            Self::NotAuthorised { .. } => seekscope_run::ErrorKind::NotPermitted,
-            Self::BadUri { .. } => seekscope_run::ErrorKind::Usage,
-            _ => seekscope_run::ErrorKind::Target,
-        })
-    }
-}
-
-/// What a server says about itself, and what it would not say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerFacts {
-    pub target: TargetFacts,
-    /// One limitation for each fact that the user may not see or the server does not offer.
-    pub missing: Vec<Limitation>,
 }
 
 impl fmt::Debug for Server {
@@ -318,186 +256,6 @@ impl Server {
         let reply = self.command(database, doc! { "count": collection }).await?;
         Ok(reply.get("n").and_then(replies::number).unwrap_or(0))
     }
-
-    /// Classifies an error of the driver, without credentials. `command` names what was attempted.
-    pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
-        let (uri, command) = (self.shown_uri(), command.to_string());
-        let why = redact_text(&plain(error), &self.uri);
-        match error.kind.as_ref() {
-            ErrorKind::Command(e) if e.code == UNAUTHORIZED => {
-                ServerError::NotAuthorised { uri, command }
-            }
-            ErrorKind::Command(e) if e.code == AUTHENTICATION_FAILED => {
-                ServerError::LoginRefused { uri, why }
-            }
-            ErrorKind::Command(e) if TIME_OVER.contains(&e.code) => {
-                ServerError::TimeOver { uri, command, why }
-            }
-            ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
-            ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
-                self.no_server()
-            }
-            ErrorKind::DnsResolve { .. } => ServerError::Unreachable {
-                uri,
-                why,
-                remedy: NoServerKind::UnknownName.remedy(),
-            },
-            ErrorKind::Io(_) => ServerError::Unreachable {
-                uri,
-                why: format!("the connection broke off during {command} ({why})"),
-                remedy: "see in the server's log whether it still runs",
-            },
-            _ => ServerError::Failed { uri, command, why },
-        }
-    }
-
-    /// Returns the reason why the driver has no server to send to.
-    fn no_server(&self) -> ServerError {
-        let NoServer { kind, why } = self.connecting.sightings.why_none();
-        let (uri, why) = (self.shown_uri(), redact_text(&why, &self.uri));
-        match kind {
-            NoServerKind::TlsFile => ServerError::BadUri { uri, why },
-            NoServerKind::TooOld | NoServerKind::OtherSet => ServerError::Unsuitable {
-                uri,
-                why,
-                remedy: kind.remedy().into(),
-            },
-            _ => ServerError::Unreachable {
-                uri,
-                why,
-                remedy: kind.remedy(),
-            },
-        }
-    }
-
-    /// Returns the release, which the server tells anyone who asks.
-    pub async fn version(&self) -> Result<Option<String>, ServerError> {
-        let reply = self.command_in_time("admin", doc! { "buildInfo": 1 });
-        Ok(replies::version(&reply.await?))
-    }
-
-    /// Returns what the server is. A command that is refused, or not answered within some seconds, leaves out
-    /// its facts and is listed as missing.
-    pub async fn facts(&self, proc_fs: &ProcFs) -> ServerFacts {
-        let mut missing = Vec::new();
-        let what = "the server's version";
-        let build = self.ask(doc! { "buildInfo": 1 }, what, &mut missing).await;
-        let what = "the configured data directory";
-        let options = doc! { "getCmdLineOpts": 1 };
-        let options = self.ask(options, what, &mut missing).await;
-        let what = "cache size and process number";
-        let status = self.ask(server_status::command(), what, &mut missing).await;
-        let mut target = self.target_facts(&build, &options, &status);
-        missing.extend(self.locate(&mut target, proc_fs).await.err());
-        ServerFacts { target, missing }
-    }
-
-    /// Returns the contents of the replies to `buildInfo`, `getCmdLineOpts` and `serverStatus`; any of them may
-    /// be empty.
-    pub(crate) fn target_facts(
-        &self,
-        build: &Document,
-        options: &Document,
-        status: &Document,
-    ) -> TargetFacts {
-        let (process, _) = replies::process(status);
-        TargetFacts {
-            uri: self.shown_uri(),
-            version: replies::version(build).unwrap_or_default(),
-            product: process.unwrap_or_default(),
-            dbpath: replies::dbpath(options),
-            cache_bytes: replies::cache_bytes(status),
-            ..TargetFacts::default()
-        }
-    }
-
-    /// Adds what is known from the server's process, if it runs on this host.
-    pub(crate) async fn locate(
-        &self,
-        target: &mut TargetFacts,
-        proc_fs: &ProcFs,
-    ) -> Result<(), Limitation> {
-        let pid = self.local_process(proc_fs).await?;
-        // The program's own name is more exact: compatible servers call themselves mongod.
-        if let Ok(program) = proc_fs.exe_name(pid) {
-            target.product = program;
-        }
-        // The path as the process sees it is preferred, since the configured one can be relative.
-        if let Some(path) = proc_fs.dbpath(pid) {
-            target.dbpath = Some(path.to_string_lossy().into_owned());
-        }
-        target.pid = Some(pid);
-        Ok(())
-    }
-
-    async fn ask(&self, command: Document, what: &str, missing: &mut Vec<Limitation>) -> Document {
-        match self.command_in_time("admin", command).await {
-            Ok(reply) => reply,
-            Err(error) => {
-                let remedy = match &error {
-                    ServerError::TimeOver { .. } => {
-                        "ask again when the server has less to do".into()
-                    }
-                    ServerError::NotAuthorised { command, .. } => rights::grant(command),
-                    _ => String::new(),
-                };
-                let why = match error {
-                    ServerError::NotAuthorised { command, .. } => {
-                        format!("the user may not run {command}")
-                    }
-                    other => other.to_string(),
-                };
-                missing.push(Limitation {
-                    what: format!("{what} is not known"),
-                    why,
-                    remedy,
-                });
-                Document::new()
-            }
-        }
-    }
-
-    /// Returns the process on this host that the connection string leads to; with several members, the first
-    /// that is here. Other tasks continue meanwhile; a resolver that hangs is not waited for.
-    pub(crate) async fn local_process(&self, proc_fs: &ProcFs) -> Result<u32, Limitation> {
-        let (addresses, proc_fs) = (self.addresses.clone(), proc_fs.clone());
-        let found = tokio::task::spawn_blocking(move || local_process(&addresses, &proc_fs));
-        match timeout(LOCATING_LIMIT, found).await {
-            Ok(Ok(found)) => found,
-            _ => Err(process_unknown(
-                "looking up its name and the processes of this host took too long".into(),
-                "name the process with --pid",
-            )),
-        }
-    }
-}
-
-fn local_process(addresses: &[(String, u16)], proc_fs: &ProcFs) -> Result<u32, Limitation> {
-    for (host, port) in addresses {
-        let Some(address) = tcp_listener::local_address(host) else {
-            continue;
-        };
-        return match proc_fs.listener(*port, Some(address)) {
-            Ok(Some(pid)) => Ok(pid),
-            Ok(None) => Err(process_unknown(
-                format!("no process seen from here listens on port {port}"),
-                "if the server runs in a container, name its process with --pid",
-            )),
-            Err(error) => Err(process_unknown(error.to_string(), "run as root")),
-        };
-    }
-    Err(process_unknown(
-        "the server is on another host".into(),
-        "run seekscope on the server's host",
-    ))
-}
-
-fn process_unknown(why: String, remedy: &str) -> Limitation {
-    Limitation {
-        what: "the server's process is not known".into(),
-        why,
-        remedy: remedy.into(),
-    }
 }
 
 /// Returns the value for `maxTimeMS`, where 0 would mean no limit.
@@ -527,32 +285,7 @@ fn direct_uri(shown: &str, address: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mongodb::error::CommandError;
-
     use super::*;
-
-    /// Returns what a command that fails with this code becomes.
-    async fn sorted(code: i32) -> ServerError {
-        let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
-        let reply = doc! { "ok": 0.0, "code": code, "codeName": "x", "errmsg": "y" };
-        let error: CommandError = mongodb::bson::deserialize_from_document(reply).unwrap();
-        server.error("collStats", &ErrorKind::Command(error).into())
-    }
-
-    #[tokio::test]
-    async fn time_that_is_over_is_told_from_other_failures() {
-        for code in [50, 262, 24] {
-            let error = sorted(code).await;
-            assert!(matches!(error, ServerError::TimeOver { .. }), "{error}");
-        }
-        let error = sorted(13).await;
-        assert!(
-            matches!(error, ServerError::NotAuthorised { .. }),
-            "{error}"
-        );
-        let error = sorted(59).await;
-        assert!(matches!(error, ServerError::Failed { .. }), "{error}");
-    }
 
     #[tokio::test]
     async fn nobody_waits_for_a_server_that_hangs() {
@@ -583,18 +316,6 @@ mod tests {
                 "{uri}"
             );
         }
-    }
-
-    #[tokio::test]
-    async fn where_a_server_runs_is_looked_up_aside() {
-        let elsewhere = Server::unasked("mongodb://192.0.2.7:1").await.unwrap();
-        let unknown = elsewhere.local_process(&ProcFs::host()).await.unwrap_err();
-        assert!(unknown.why.contains("another host"), "{unknown:?}");
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let uri = format!("mongodb://{}", listener.local_addr().unwrap());
-        let here = Server::unasked(&uri).await.unwrap();
-        let pid = here.local_process(&ProcFs::host()).await.unwrap();
-        assert_eq!(pid, std::process::id());
     }
 
     #[test]

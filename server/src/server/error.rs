@@ -1,0 +1,146 @@
+//! Why a server refuses something, told from what the driver says.
+
+use mongodb::error::ErrorKind;
+use seekscope_run::Kinded;
+
+use super::Server;
+use crate::driver_error::plain;
+use crate::examination::rights;
+use crate::redact::redact_text;
+use crate::sightings::{NoServer, NoServerKind};
+
+const UNAUTHORIZED: i32 = 13;
+const AUTHENTICATION_FAILED: i32 = 18;
+/// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
+const TIME_OVER: [i32; 3] = [24, 50, 262];
+
+/// The reason why a server, or one of its commands, refused us. Never holds credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error("connection string {uri}: {why}; use one that mongosh accepts")]
+    BadUri { uri: String, why: String },
+    #[error("cannot connect to {uri}: {why}; {remedy}")]
+    Unreachable {
+        uri: String,
+        why: String,
+        remedy: &'static str,
+    },
+    /// It answers, but belongs to others, or its age or kind is not the required one.
+    #[error("{uri} cannot be used: {why}; {remedy}")]
+    Unsuitable {
+        uri: String,
+        why: String,
+        remedy: String,
+    },
+    #[error("{uri} refused the login: {why}; check user, password, authSource and authMechanism")]
+    LoginRefused { uri: String, why: String },
+    #[error("the user may not run {command} on {uri}; {}", rights::grant(command))]
+    NotAuthorised { uri: String, command: String },
+    #[error("{uri} did not answer {command} in time: {why}; ask again when it has less to do")]
+    TimeOver {
+        uri: String,
+        command: String,
+        why: String,
+    },
+    #[error("{command} failed on {uri}: {why}")]
+    Failed {
+        uri: String,
+        command: String,
+        why: String,
+    },
+}
+
+impl Kinded for ServerError {
+    fn kind(&self) -> Option<seekscope_run::ErrorKind> {
+        Some(match self {
+            // A privilege can be granted; a server that is away or a wrong login is another matter.
+            Self::NotAuthorised { .. } => seekscope_run::ErrorKind::NotPermitted,
+            Self::BadUri { .. } => seekscope_run::ErrorKind::Usage,
+            _ => seekscope_run::ErrorKind::Target,
+        })
+    }
+}
+
+impl Server {
+    /// Classifies an error of the driver, without credentials. `command` names what was attempted.
+    pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
+        let (uri, command) = (self.shown_uri(), command.to_string());
+        let why = redact_text(&plain(error), &self.uri);
+        match error.kind.as_ref() {
+            ErrorKind::Command(e) if e.code == UNAUTHORIZED => {
+                ServerError::NotAuthorised { uri, command }
+            }
+            ErrorKind::Command(e) if e.code == AUTHENTICATION_FAILED => {
+                ServerError::LoginRefused { uri, why }
+            }
+            ErrorKind::Command(e) if TIME_OVER.contains(&e.code) => {
+                ServerError::TimeOver { uri, command, why }
+            }
+            ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
+            ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
+                self.no_server()
+            }
+            ErrorKind::DnsResolve { .. } => ServerError::Unreachable {
+                uri,
+                why,
+                remedy: NoServerKind::UnknownName.remedy(),
+            },
+            ErrorKind::Io(_) => ServerError::Unreachable {
+                uri,
+                why: format!("the connection broke off during {command} ({why})"),
+                remedy: "see in the server's log whether it still runs",
+            },
+            _ => ServerError::Failed { uri, command, why },
+        }
+    }
+
+    /// Returns the reason why the driver has no server to send to.
+    fn no_server(&self) -> ServerError {
+        let NoServer { kind, why } = self.connecting.sightings.why_none();
+        let (uri, why) = (self.shown_uri(), redact_text(&why, &self.uri));
+        match kind {
+            NoServerKind::TlsFile => ServerError::BadUri { uri, why },
+            NoServerKind::TooOld | NoServerKind::OtherSet => ServerError::Unsuitable {
+                uri,
+                why,
+                remedy: kind.remedy().into(),
+            },
+            _ => ServerError::Unreachable {
+                uri,
+                why,
+                remedy: kind.remedy(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::doc;
+    use mongodb::error::CommandError;
+
+    use super::*;
+
+    /// Returns what a command that fails with this code becomes.
+    async fn sorted(code: i32) -> ServerError {
+        let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
+        let reply = doc! { "ok": 0.0, "code": code, "codeName": "x", "errmsg": "y" };
+        let error: CommandError = mongodb::bson::deserialize_from_document(reply).unwrap();
+        server.error("collStats", &ErrorKind::Command(error).into())
+    }
+
+    #[tokio::test]
+    async fn time_that_is_over_is_told_from_other_failures() {
+        for code in [50, 262, 24] {
+            let error = sorted(code).await;
+            assert!(matches!(error, ServerError::TimeOver { .. }), "{error}");
+        }
+        let error = sorted(13).await;
+        assert!(
+            matches!(error, ServerError::NotAuthorised { .. }),
+            "{error}"
+        );
+        let error = sorted(59).await;
+        assert!(matches!(error, ServerError::Failed { .. }), "{error}");
+    }
+}
