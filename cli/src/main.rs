@@ -81,8 +81,9 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
         }
         Command::Top(args) => block_on(top::run(&args)),
         Command::Exporter(args) => {
+            let web_config = exporter::read_web_config(&args)?;
             exporter::drop_privileges(&args);
-            block_on(exporter::run(&args))
+            block_on(exporter::run(&args, web_config))
         }
         Command::Bench(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;

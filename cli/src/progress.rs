@@ -44,9 +44,14 @@ impl Progress {
     /// visible.
     pub fn say(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            // A closed stderr is no reason to fail.
-            let _ = writeln!(stderr(), "{}", visible(text.as_ref()));
+            self.complain(text);
         }
+    }
+
+    /// Prints what is an error and ends nothing, quiet or not.
+    pub fn complain(&self, text: impl AsRef<str>) {
+        // A closed stderr is no reason to fail.
+        let _ = writeln!(stderr(), "{}", visible(text.as_ref()));
     }
 
     /// Begins a step of unknown length.

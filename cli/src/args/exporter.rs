@@ -18,7 +18,7 @@ use seekscope_run::units::parse_duration;
 #[command(after_help = "\
 Examples:
   seekscope exporter mongodb://localhost:27017/
-  seekscope exporter mongodb://localhost:27017/ --listen 0.0.0.0:9216
+  seekscope exporter mongodb://localhost:27017/ --listen 0.0.0.0:9216 --web-config /etc/seekscope/web.yml
   seekscope exporter --uri-file /etc/seekscope/exporter.uris --textfile /var/lib/prometheus/node-exporter")]
 pub struct ExporterArgs {
     /// Connection strings of servers, replica sets or clusters, whose members on this host are exported
@@ -33,6 +33,9 @@ pub struct ExporterArgs {
     /// Address and port for scrapes (127.0.0.1:9216 unless --textfile is given)
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+    /// Ask scrapers for TLS and passwords: a web.yml as Prometheus' own exporters take, read anew when it changes
+    #[arg(long, alias = "web.config.file", value_name = "FILE")]
+    pub web_config: Option<PathBuf>,
     /// Write seekscope.prom into this folder of node_exporter's textfile collector after each reading
     #[arg(long, value_name = "DIR")]
     pub textfile: Option<PathBuf>,

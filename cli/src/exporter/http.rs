@@ -7,23 +7,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use maud::{DOCTYPE, html};
 use seekscope_exporter::Format;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::exported::Exported;
+use super::web_config::{Access, Login};
 
 /// Connections at a time; more are closed at once. Prometheus has one.
 const CONNECTIONS_MAX: usize = 64;
-/// Time for the head of a request, and between two requests.
+/// Time for a handshake, for the head of a request, and between two requests.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -37,7 +40,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Serves until it is dropped, and with it all connections.
-pub async fn serve(listener: TcpListener, exported: Exported) -> Infallible {
+pub async fn serve(listener: TcpListener, exported: Exported, access: Access) -> Infallible {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -48,19 +51,32 @@ pub async fn serve(listener: TcpListener, exported: Exported) -> Infallible {
         };
         while connections.try_join_next().is_some() {}
         if let Ok(permit) = Arc::clone(&room).try_acquire_owned() {
-            let exported = exported.clone();
+            let (exported, access) = (exported.clone(), access.clone());
             connections.spawn(async move {
-                connection(stream, exported).await;
+                connection(stream, exported, access).await;
                 drop(permit);
             });
         }
     }
 }
 
-async fn connection(stream: TcpStream, exported: Exported) {
+async fn connection(stream: TcpStream, exported: Exported, access: Access) {
+    let Some(tls) = access.config().tls.clone() else {
+        return requests(stream, exported, access).await;
+    };
+    // Errors are the client's.
+    if let Ok(Ok(stream)) = timeout(HEAD_LIMIT, TlsAcceptor::from(tls).accept(stream)).await {
+        requests(stream, exported, access).await;
+    }
+}
+
+async fn requests<S>(stream: S, exported: Exported, access: Access)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
     let service = service_fn(move |request| {
-        let exported = exported.clone();
-        async move { Ok::<_, Infallible>(answer(&request, &exported)) }
+        let (exported, access) = (exported.clone(), access.clone());
+        async move { Ok::<_, Infallible>(answer(&request, &exported, &access).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -77,7 +93,36 @@ async fn connection(stream: TcpStream, exported: Exported) {
     let _ = timeout(LAST_ANSWER_LIMIT, serving).await;
 }
 
-fn answer(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes>> {
+/// Answers whoever may ask. All pages are alike: that of /healthz tells strangers something, too.
+async fn answer(
+    request: &Request<Incoming>,
+    exported: &Exported,
+    access: &Access,
+) -> Response<Full<Bytes>> {
+    let config = access.config();
+    let authorization = request.headers().get(AUTHORIZATION);
+    let mut answer = match access.login(&config, authorization).await {
+        Login::Passed => page(request, exported),
+        Login::Refused => {
+            let mut refused = text(
+                StatusCode::UNAUTHORIZED,
+                TEXT,
+                "name and password, please\n",
+            );
+            let wanted = HeaderValue::from_static("Basic realm=\"seekscope exporter\"");
+            refused.headers_mut().insert(WWW_AUTHENTICATE, wanted);
+            refused
+        }
+        Login::Busy => {
+            let why = "too many logins at once\n";
+            text(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
+        }
+    };
+    answer.headers_mut().extend(config.headers.clone());
+    answer
+}
+
+fn page(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes>> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
         refused

@@ -1,7 +1,7 @@
 //! `seekscope exporter`: keeps the figures of servers ready for a monitoring system, until it is told to stop.
 //!
 //! `monitor` finds the servers and reads them now and then, each of them a `watched_server`; `layout_walk` reads the
-//! order of its files; what they find is kept in a registry of the `exporter` room. `http` and `textfile` hand it out.
+//! order of its files; what they find is kept in a registry of the `exporter` room. `http` and `textfile` hand it out, the former to whom `web_config` lets in.
 
 mod exported;
 mod http;
@@ -11,7 +11,9 @@ mod monitor;
 mod privileges;
 mod textfile;
 mod watched_server;
+mod web_config;
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -24,8 +26,22 @@ use crate::progress::Progress;
 use exported::Exported;
 use monitor::Monitor;
 use textfile::Textfile;
+use web_config::Access;
+pub use web_config::Rereading;
 
 const DEFAULT_ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 9216);
+
+/// Reads the file of --web-config and those that it names. Call it while the rights of whoever started us are there.
+pub fn read_web_config(args: &ExporterArgs) -> Result<Option<Rereading>> {
+    let Some(path) = &args.web_config else {
+        return Ok(None);
+    };
+    if address(args).is_none() {
+        let why = "--web-config is for those who scrape, whom --textfile alone does not serve: add --listen";
+        return Err(Usage(why.into()).into());
+    }
+    Rereading::begin(path).map(Some)
+}
 
 /// Gives up the rights that this command does not need. Call it while there is only one thread.
 pub fn drop_privileges(args: &ExporterArgs) {
@@ -61,17 +77,27 @@ fn read_uris(path: &Path) -> Result<Vec<String>> {
 }
 
 /// Runs the command.
-pub async fn run(args: &ExporterArgs) -> Result<()> {
+pub async fn run(args: &ExporterArgs, web_config: Option<Rereading>) -> Result<()> {
     let uris = connection_strings(args)?;
     let interruption = Interruption::listen();
     let progress = Progress::new(args.quiet);
     let exported = Exported::new(args.series as usize, args.every);
-    let listener = listen(args, progress).await?;
+    let access = match &web_config {
+        Some(rereading) => rereading.access()?,
+        None => Access::open()?,
+    };
+    let listener = listen(args, &access, progress).await?;
     let textfile = args.textfile.as_deref().map(Textfile::create).transpose()?;
     let mut monitor = Monitor::new(args, uris, exported.clone(), textfile, progress);
     let serve = async {
         match listener {
-            Some(listener) => http::serve(listener, exported.clone()).await,
+            Some(listener) => http::serve(listener, exported.clone(), access).await,
+            None => std::future::pending().await,
+        }
+    };
+    let reread = async {
+        match web_config {
+            Some(rereading) => rereading.run(progress).await,
             None => std::future::pending().await,
         }
     };
@@ -80,26 +106,43 @@ pub async fn run(args: &ExporterArgs) -> Result<()> {
         // The regular end.
         _ = interruption.first() => Ok(()),
         never = serve => match never {},
+        never = reread => match never {},
         ended = monitor.run() => ended,
     }
 }
 
-async fn listen(args: &ExporterArgs, progress: Progress) -> Result<Option<TcpListener>> {
-    let address = match (args.listen, &args.textfile) {
-        (Some(address), _) => address,
-        (None, None) => DEFAULT_ADDRESS.into(),
-        (None, Some(_)) => return Ok(None),
+/// Returns where to listen, unless the text file is all that is wanted.
+fn address(args: &ExporterArgs) -> Option<SocketAddr> {
+    let default = args
+        .textfile
+        .is_none()
+        .then(|| SocketAddr::from(DEFAULT_ADDRESS));
+    args.listen.or(default)
+}
+
+async fn listen(
+    args: &ExporterArgs,
+    access: &Access,
+    progress: Progress,
+) -> Result<Option<TcpListener>> {
+    let Some(address) = address(args) else {
+        return Ok(None);
     };
     let listener = TcpListener::bind(address).await.with_context(|| {
         format!("cannot listen on {address}; if the port is in use, name another with --listen")
     })?;
     // The port may have been left to the system.
     let address = listener.local_addr().unwrap_or(address);
-    progress.say(format!("serving metrics at http://{address}/metrics"));
-    if !address.ip().is_loopback() {
-        progress.say(
-            "whoever reaches this address reads the names of collections; there is no password",
-        );
+    let config = access.config();
+    let scheme = match config.tls {
+        Some(_) => "https",
+        None => "http",
+    };
+    progress.say(format!("serving metrics at {scheme}://{address}/metrics"));
+    if !address.ip().is_loopback()
+        && let Some(warning) = config.warning()
+    {
+        progress.say(warning);
     }
     Ok(Some(listener))
 }
