@@ -123,6 +123,7 @@ impl Substitutes {
             ("$(pgrep -x mongod)", pid.clone()),
             ("-p PID", format!("-p {pid}")),
             ("/etc/seekscope/exporter.uris", path("exporter.uris")),
+            ("/etc/seekscope/web.yml", path("web.yml")),
             ("/var/lib/prometheus/node-exporter", path("textfile")),
             ("DISK_RUN", path("run-disk")),
             ("TRACE_RUN", path("run-trace")),
@@ -199,6 +200,9 @@ fn every_command_of_the_documentation_works() {
     let data = busy.bench.path("data").display().to_string();
     std::fs::write(busy.bench.path("exporter.uris"), format!("{uri}\n")).unwrap();
     std::fs::create_dir(busy.bench.path("textfile")).unwrap();
+    seekscope_bench::deployment::certificates::write(&busy.bench.path("")).unwrap();
+    let tls = "tls_server_config: { cert_file: server.crt, key_file: server.key }\n";
+    std::fs::write(busy.bench.path("web.yml"), tls).unwrap();
     for (run, command) in [
         (
             "run-disk",

@@ -69,20 +69,21 @@ fn both_formats_are_read_by_prometheus_own_parsers() {
 }
 
 /// Debian's Prometheus. Dropping it kills it.
-struct Prometheus {
+pub struct Prometheus {
     child: std::process::Child,
     address: String,
 }
 
 impl Prometheus {
-    fn scraping(bench: &Bench, exporter: &Exporter) -> Self {
+    /// `how` is more of the job, indented as it.
+    pub fn scraping(bench: &Bench, exporter: &Exporter, how: &str) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
         drop(free);
         let target = exporter.address;
         let config = bench.path("prometheus.yml");
         let text = format!(
-            "scrape_configs:\n  - job_name: seekscope\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n"
+            "scrape_configs:\n  - job_name: seekscope\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n{how}"
         );
         std::fs::write(&config, text).unwrap();
         let child = Command::new(prometheus_tool("prometheus"))
@@ -99,7 +100,7 @@ impl Prometheus {
     }
 
     /// The values that a query finds.
-    fn query(&self, query: &str) -> Option<Vec<f64>> {
+    pub fn query(&self, query: &str) -> Option<Vec<f64>> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").ok()?;
         let mut text = String::new();
@@ -129,7 +130,7 @@ fn prometheus_itself_scrapes_it() {
     load_documents(&server.uri, &collection, 500);
     let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s"]);
     exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
-    let prometheus = Prometheus::scraping(&bench, &exporter);
+    let prometheus = Prometheus::scraping(&bench, &exporter, "");
     load_documents(&server.uri, &collection, 5_000);
     until(|| prometheus.query("up") == Some(vec![1.0]));
     // The five about the exporter itself come on top of those that it says.

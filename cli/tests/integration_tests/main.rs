@@ -35,6 +35,7 @@ mod documented;
 mod documented_commands;
 mod existing_server;
 mod exporter;
+mod exporter_access;
 mod exporter_process;
 mod interruption;
 mod kubernetes;
