@@ -12,7 +12,7 @@ use crate::support::{Bench, send, until, wait};
 pub struct Exporter {
     pub child: Child,
     pub address: SocketAddr,
-    _stderr: BufReader<ChildStderr>,
+    stderr: BufReader<ChildStderr>,
 }
 
 /// The answer to a request.
@@ -46,7 +46,18 @@ impl Exporter {
         Self {
             child,
             address,
-            _stderr: stderr,
+            stderr,
+        }
+    }
+
+    /// Reads what it says until a line holds `part`, and returns that line.
+    pub fn until_said(&mut self, part: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended");
+            if line.contains(part) {
+                return line;
+            }
         }
     }
 
@@ -57,14 +68,7 @@ impl Exporter {
         stream.write_all(head.as_bytes())?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes)?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-        Ok(Answer {
-            status: status.unwrap_or(0),
-            head: head.to_ascii_lowercase(),
-            body: body.into(),
-        })
+        Ok(Answer::read(&bytes))
     }
 
     pub fn get(&self, path: &str, accept: &str) -> Answer {
@@ -95,6 +99,19 @@ impl Exporter {
         send(&self.child, libc::SIGTERM);
         let status = wait(&mut self.child, Duration::from_secs(20));
         assert_eq!(status.code(), Some(0), "{status:?}");
+    }
+}
+
+impl Answer {
+    pub fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+        Self {
+            status: status.unwrap_or(0),
+            head: head.to_ascii_lowercase(),
+            body: body.into(),
+        }
     }
 }
 

@@ -7,8 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use seekscope_bench::deployment::certificates;
 use serde_json::{Value, json};
 
+use crate::exporter_process::Exporter;
 use crate::kubernetes::exporter;
 use crate::support::{Bench, prometheus_tool, stderr, yaml};
 
@@ -68,6 +70,38 @@ fn promtool_accepts_the_rules_the_example_and_what_the_tests_of_the_rules_say() 
     let example = repository("deploy/prometheus/prometheus.yml");
     assert_accepted(&promtool(&["check", "config"], &example));
     assert_accepted(&promtool(&["test", "rules"], &repository(RULES_TEST)));
+}
+
+/// The example on the page that begins with a comment that is `name`'s.
+fn example(name: &str) -> String {
+    let page = text(PAGE);
+    let mut blocks = page.split("```yaml\n").skip(1);
+    let block = blocks.find_map(|block| block.strip_prefix(&format!("# {name}\n")));
+    let block = block.unwrap_or_else(|| panic!("no example {name}"));
+    block.split("```").next().unwrap().into()
+}
+
+#[test]
+fn the_examples_of_tls_are_taken_by_prometheus_and_by_us() {
+    let bench = Bench::new();
+    let folder = bench.path("");
+    certificates::write(&folder).unwrap();
+    for (from, to) in [
+        ("server.crt", "exporter.crt"),
+        ("server.key", "exporter.key"),
+        ("ca.pem", "seekscope-ca.pem"),
+        ("ca.pem", "seekscope.password"),
+    ] {
+        fs::copy(bench.path(from), bench.path(to)).unwrap();
+    }
+    let config = bench.path("prometheus.yml");
+    fs::write(&config, example("/etc/prometheus/prometheus.yml")).unwrap();
+    assert_accepted(&promtool(&["check", "config"], &config));
+    let web_config = bench.path("web.yml");
+    fs::write(&web_config, example("/etc/seekscope/web.yml")).unwrap();
+    assert_accepted(&promtool(&["check", "web-config"], &web_config));
+    let arguments = ["mongodb://127.0.0.1:1/", "--web-config", "web.yml"];
+    Exporter::start(&bench, &arguments).end();
 }
 
 /// The tests of the rules, on rules of which `from` was replaced; a copy in `folder`.
