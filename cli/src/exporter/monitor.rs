@@ -134,7 +134,7 @@ impl Monitor {
         if let Some(failure) = &failure
             && self.unwritten.as_ref() != Some(failure)
         {
-            self.progress.say(failure);
+            self.progress.complain(failure);
         }
         self.unwritten = failure;
     }
@@ -146,7 +146,7 @@ impl Monitor {
             let is_lost = server.is_lost();
             if is_lost {
                 exported.registry().server(&server.name).lose();
-                progress.say(format!("{} is away, looking for it again", server.name));
+                progress.complain(format!("{} is away, looking for it again", server.name));
             }
             !is_lost
         });
@@ -246,7 +246,7 @@ impl Monitor {
         }
         let message = message_of(&error);
         if target.failure.as_ref() != Some(&message) {
-            self.progress.say(&message);
+            self.progress.complain(&message);
             target.failure = Some(message);
         }
         Ok(())
