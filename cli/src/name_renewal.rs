@@ -14,6 +14,8 @@ const SOON: Duration = Duration::from_secs(60);
 const LATE: Duration = Duration::from_secs(300);
 /// Questions in vain that do not make the next one rarer. A checkpoint comes every minute.
 const VAIN_MAX: u32 = 2;
+/// Questions after which a table that is not used is forgotten.
+const IDLE_MAX: u32 = 50;
 /// The wait up to [`LATE`], in multiples of how long the last question took, so that 2 % of the time are spent on them.
 const REST: u32 = 50;
 
@@ -30,6 +32,8 @@ struct Lacking {
     is_used: bool,
     /// Questions in vain.
     vain: u32,
+    /// Questions since it was used.
+    idle: u32,
 }
 
 #[derive(Debug)]
@@ -48,18 +52,20 @@ impl NameRenewal {
         let new = Lacking {
             is_used: true,
             vain: 0,
+            idle: 0,
         };
         self.lacking.insert(path.into(), new);
     }
 
     /// Notes that names have been asked for from `began` to `ended`.
     pub fn asked(&mut self, began: Instant, ended: Instant) {
-        // What was not used has a name by now, or is gone.
-        self.lacking.retain(|_, lacking| lacking.is_used);
-        for lacking in self.lacking.values_mut() {
+        self.lacking.retain(|_, lacking| {
+            lacking.idle = if lacking.is_used { 0 } else { lacking.idle + 1 };
             lacking.is_used = false;
             lacking.vain += 1;
-        }
+            // What is not used any more has a name by now, or is gone.
+            lacking.idle <= IDLE_MAX
+        });
         let took = ended.saturating_duration_since(began);
         self.asked = Some(Asked { ended, took });
     }
@@ -138,6 +144,16 @@ mod tests {
         let times = |asked: Vec<u64>| asked.into_iter().filter(|s| *s > 4_500).collect::<Vec<_>>();
         assert_eq!(times(without_new), [4_740, 5_040, 5_340, 5_640, 5_940]);
         assert_eq!(times(asked), [4_740, 5_000, 5_060, 5_360, 5_660, 5_960]);
+    }
+
+    #[test]
+    fn tables_that_take_turns_are_not_new_each_time() {
+        let used = |now_s: u64| vec![format!("{}.wt", now_s / 60 % 9)];
+        let late = asked_at(0, 10_000, used)
+            .into_iter()
+            .filter(|s| *s > 5_000)
+            .count();
+        assert!(late <= 5_000 / 300 + 1, "{late}");
     }
 
     #[test]
