@@ -79,6 +79,12 @@ impl FileNames {
 }
 
 const SOME_UNNAMED: &str = "some files are shown without their collections";
+const ALL_UNNAMED: &str = "files are shown without their collections";
+
+/// Returns whether a limitation says that names are lacking, which a later question may turn up.
+pub fn is_about_names(limitation: &Limitation) -> bool {
+    [SOME_UNNAMED, ALL_UNNAMED].contains(&limitation.what.as_str())
+}
 
 fn limitation(
     map: &FileMap,
@@ -105,7 +111,7 @@ fn limitation(
     remedies.dedup();
     let why: Vec<String> = refusals.into_iter().map(|r| r.why).collect();
     let what = match map.is_empty() {
-        true => "files are shown without their collections",
+        true => ALL_UNNAMED,
         false => SOME_UNNAMED,
     };
     Some(Limitation {

@@ -22,7 +22,7 @@ use super::findings::Findings;
 use super::layout_walk::{self, LayoutWalks, WalkPlan};
 use super::memory;
 use crate::args::ExporterArgs;
-use crate::file_names::FileNames;
+use crate::file_names::{FileNames, is_about_names};
 use crate::name_renewal::NameRenewal;
 use crate::subjects::Subject;
 
@@ -342,6 +342,8 @@ impl WatchedServer {
             None => self.naming.map = names.map,
             Some(_) => self.naming.map.update(names.map),
         }
+        self.limitations
+            .retain(|limitation| !is_about_names(limitation));
         if let Some(limitation) = names.limitation {
             self.limit(&limitation.what, limitation.why, limitation.remedy);
         }
