@@ -191,7 +191,16 @@ impl Watch {
         };
         let mut options = TraceOptions::of(followed);
         options.kinds = vec![IoKind::Read, IoKind::Write, IoKind::Sync];
-        options.groups = vec![Group::Calls, Group::Uring, Group::Aio, Group::Faults];
+        options.groups = vec![Group::Calls, Group::Uring];
+        if self
+            .here
+            .iter()
+            .any(|watched| watched.subject.server.is_none())
+        {
+            // Any program may map files or use libaio. A database does neither, and the programs for it would slow down
+            // every system call of every process.
+            options.groups.extend([Group::Aio, Group::Faults]);
+        }
         let source = LiveSource::attach(&options).map_err(|error| match error {
             TraceError::NoPermission { what, why, remedy } => {
                 (format!("cannot {what}: {why}"), remedy)
