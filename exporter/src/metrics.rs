@@ -145,7 +145,7 @@ metrics! {
         "Time in which some or all tasks of the host waited for a resource.";
 
     FINDING: Gauge "seekscope_finding"
-        "1 for each thing that slows the server down, found in the counters of the last ten minutes.";
+        "1 for each thing that slows the server down, found in the counters of the last minutes.";
     FINDING_SECONDS: Gauge "seekscope_finding_seconds_per_hour"
         "Waiting that acting on a finding would save at the present load, in seconds per hour.";
 

@@ -35,6 +35,9 @@ pub enum Group {
 }
 
 impl Group {
+    /// Those that the calls of a database go through. It maps no data files and does not use libaio, and the programs
+    /// for both slow down every system call of every process, to more than twice the cost of the rest.
+    pub const OF_DATABASES: [Self; 2] = [Self::Calls, Self::Uring];
     /// All groups.
     pub const ALL: [Self; 5] = [
         Self::Calls,

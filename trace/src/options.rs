@@ -112,13 +112,11 @@ impl TraceOptions {
         }
     }
 
-    /// Returns options that count the calls of a database server, for as long as one likes. Page faults and libaio are
-    /// left out: the database maps no data files and does not use libaio, and the programs for both would slow
-    /// down every system call of every process, to more than twice the cost of the rest.
+    /// Returns options that count the calls of a database server, for as long as one likes.
     pub fn totals_of_server(pid: u32) -> Self {
         Self {
             kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
-            groups: vec![Group::Calls, Group::Uring],
+            groups: Group::OF_DATABASES.to_vec(),
             only_totals: true,
             // Only the names of files that are opened go through it.
             ring_bytes: 1 << 20,

@@ -17,13 +17,12 @@ use seekscope_trace::{
 
 use crate::session::{OpenPhase, Session};
 
-/// Loads the programs that record a process's read and write calls, syncs, rings, and the requests for its
-/// files. What the kernel does not support becomes a limitation. Page faults and libaio are left out: the
-/// database maps no data files and does not use libaio, and tracing them costs everybody.
+/// Loads the programs that record a database's read and write calls, syncs, rings, and the requests for its
+/// files. What the kernel does not support becomes a limitation.
 pub fn attach(pid: u32) -> Result<LiveSource, TraceError> {
     LiveSource::attach(&TraceOptions {
         kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
-        groups: vec![Group::Calls, Group::Uring, Group::Block],
+        groups: [&Group::OF_DATABASES[..], &[Group::Block]].concat(),
         ..TraceOptions::new(pid)
     })
 }

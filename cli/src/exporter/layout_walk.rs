@@ -58,7 +58,8 @@ impl LayoutWalks {
         }
     }
 
-    /// Begins a walk when it is time and the disk is known, for which scans are predicted, and returns the result of one that has ended; `Err` says why there is none.
+    /// Begins a walk when it is time and the disk is known, for which scans are predicted, and returns the result of one
+    /// that has ended; `Err` says why there is none.
     pub fn look(
         &mut self,
         names: &FileMap,

@@ -191,14 +191,13 @@ impl Watch {
         };
         let mut options = TraceOptions::of(followed);
         options.kinds = vec![IoKind::Read, IoKind::Write, IoKind::Sync];
-        options.groups = vec![Group::Calls, Group::Uring];
+        options.groups = Group::OF_DATABASES.to_vec();
         if self
             .here
             .iter()
             .any(|watched| watched.subject.server.is_none())
         {
-            // Any program may map files or use libaio. A database does neither, and the programs for it would slow down
-            // every system call of every process.
+            // Any program may map files or use libaio.
             options.groups.extend([Group::Aio, Group::Faults]);
         }
         let source = LiveSource::attach(&options).map_err(|error| match error {

@@ -68,10 +68,7 @@ fn requests_of_others_are_counted_and_not_recorded() {
             recorded = (recorded.0 + 1, recorded.1 + u64::from(event.length));
         }
     }
-    assert!(
-        recorded.0 + facts.lost_end + facts.in_flight_at_end >= said.len() as u64,
-        "{recorded:?} {facts:?}"
-    );
+    assert!(recorded.0 >= said.len() as u64, "{recorded:?} {facts:?}");
     // What the trace counted on its own files is what it recorded, but for ends that went by unseen.
     let (requests, bytes) = reads(&counted(&facts, RequestCause::TracedFiles));
     assert_eq!(

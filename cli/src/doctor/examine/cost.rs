@@ -39,7 +39,8 @@ pub fn other_tracers(proc_fs: &ProcFs) -> Option<Limitation> {
     (!others.is_empty()).then(|| Limitation {
         what: "what tracing costs the server is more than this run's own part".into(),
         why: format!(
-            "{} may trace here, too: each call then runs the programs of both, and what it reads of the data files              is among the requests of other processes",
+            "{} may trace here, too: each call then runs the programs of both, and what it reads of the data files \
+             is among the requests of other processes",
             others.join(", ")
         ),
         remedy: "stop it for as long as the cost matters".into(),
@@ -78,5 +79,6 @@ mod tests {
                 .starts_with("seekscope exporter (process 12) may trace")
         );
         assert!(!limitation.why.contains("QZ9X"));
+        assert!(!limitation.why.contains("  "), "{}", limitation.why);
     }
 }
