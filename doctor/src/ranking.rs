@@ -32,7 +32,7 @@ const FILESYSTEM: &str = "filesystem.unfit";
 const INCOMPLETE: &str = "evidence.incomplete";
 
 /// Findings that precede others that save alike.
-const BEFORE: [(&str, &[&str]); 6] = [
+const BEFORE: [(&str, &[&str]); 7] = [
     (
         "schema.scattered-series",
         &["layout.key-order-lost", "cache.too-small", "disk.saturated"],
@@ -48,10 +48,12 @@ const BEFORE: [(&str, &[&str]); 6] = [
             "disk.saturated",
         ],
     ),
+    // It claims seconds only where an index spares them, and then nothing is left to be cached.
     (
-        "cache.too-small",
-        &["query.collection-scan", "disk.saturated"],
+        "query.collection-scan",
+        &["cache.too-small", "disk.saturated"],
     ),
+    ("cache.too-small", &["disk.saturated"]),
     (
         "memory.short",
         &["disk.limited", "disk.slow", "disk.saturated"],
@@ -259,6 +261,11 @@ mod tests {
             finding("cache.too-small", Some(600.0)),
         ]);
         assert_eq!(ids(&found)[0], "disk.limited", "order is a third of it");
+        let found = ranked(vec![
+            finding("cache.too-small", Some(700.0)),
+            finding("query.collection-scan", Some(600.0)),
+        ]);
+        assert_eq!(ids(&found)[0], "query.collection-scan");
     }
 
     fn of_a_scan(mut finding: Finding) -> Finding {
