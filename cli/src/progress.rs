@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Prints what is an error and ends nothing, quiet or not.
+    /// Prints a warning, or an error that ends nothing, quiet or not.
     pub fn complain(&self, text: impl AsRef<str>) {
         // A closed stderr is no reason to fail.
         let _ = writeln!(stderr(), "{}", visible(text.as_ref()));

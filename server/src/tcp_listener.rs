@@ -1,13 +1,19 @@
 //! Finds which process of this host listens on a TCP port.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 
 use crate::process::{ProcFs, ProcessError};
 
 /// The most file descriptors examined for one process; a proxy with more is not what is sought.
 const DESCRIPTORS_MAX: usize = 200_000;
+
+/// The length of a line of `/proc/net/tcp`, to which the kernel pads; those of `tcp6` are a little longer.
+const LINE_BYTES: usize = 150;
+/// The state TCP_LISTEN, as the kernel prints it.
+const LISTENING: &str = "0A";
 
 struct Listener {
     address: IpAddr,
@@ -27,8 +33,10 @@ impl ProcFs {
         let mut inodes = HashSet::new();
         for table in ["net/tcp", "net/tcp6"] {
             // A kernel without IPv6 has no second table.
-            let text = fs::read_to_string(self.root.join(table)).unwrap_or_default();
-            let matching = text.lines().filter_map(|line| parse_listener(line, port));
+            let Ok(table) = File::open(self.root.join(table)) else {
+                continue;
+            };
+            let matching = listening(table).filter_map(|line| parse_listener(&line, port));
             inodes.extend(
                 matching
                     .filter(|l| accepts(l.address, address))
@@ -90,12 +98,23 @@ fn accepts(bound: IpAddr, wanted: Option<IpAddr>) -> bool {
     wanted.is_none_or(|wanted| bound.is_unspecified() || bound == wanted.to_canonical())
 }
 
-/// Parses one line of `/proc/net/tcp` or `tcp6`, if it is a listening socket on `port`.
+/// Returns the lines of `/proc/net/tcp` or `tcp6` that are of listening sockets. The kernel lists these first, and
+/// makes lines as they are read: those of the connections, of which a server has tens of thousands, are left alone.
+fn listening(table: File) -> impl Iterator<Item = String> {
+    let lines = BufReader::with_capacity(LINE_BYTES, table)
+        .lines()
+        .map_while(Result::ok);
+    // The first line names the columns.
+    lines
+        .skip(1)
+        .take_while(|line| line.split_ascii_whitespace().nth(3) == Some(LISTENING))
+}
+
+/// Parses one line of a listening socket, if it is on `port`.
 fn parse_listener(line: &str, port: u16) -> Option<Listener> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (address, hex_port) = fields.get(1)?.split_once(':')?;
-    let listening = *fields.get(3)? == "0A";
-    if !listening || u16::from_str_radix(hex_port, 16).ok()? != port {
+    if u16::from_str_radix(hex_port, 16).ok()? != port {
         return None;
     }
     Some(Listener {

@@ -352,8 +352,11 @@ static __always_inline void count_unmatched(void)
 
 /* ---- Backend tp_btf ---- */
 
-SEC("tp_btf/sys_enter")
-int seekscope_enter(__u64 *ctx)
+/* In libaio.h, behind what it shares with the other groups. */
+static __always_inline void on_aio_enter(struct pt_regs *regs, __u64 nr);
+static __always_inline void on_aio_exit(struct pt_regs *regs, __u32 nr, __s64 result);
+
+static __always_inline int on_sys_enter(__u64 *ctx, const bool with_aio)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
 	long nr = ctx[1];
@@ -369,6 +372,11 @@ int seekscope_enter(__u64 *ctx)
 	pid_tgid = bpf_get_current_pid_tgid();
 	if (!is_target(pid_tgid))
 		return 0;
+	if (op == OP_AIO_CALL) {
+		if (with_aio)
+			on_aio_enter(regs, nr);
+		return 0;
+	}
 	struct arguments call = {
 		.fd = SYSCALL_FD(regs),
 		.second = SYSCALL_SECOND(regs),
@@ -380,8 +388,7 @@ int seekscope_enter(__u64 *ctx)
 			      : on_enter(pid_tgid, nr, op, &call, false);
 }
 
-SEC("tp_btf/sys_exit")
-int seekscope_exit(__u64 *ctx)
+static __always_inline int on_sys_exit(__u64 *ctx, const bool with_aio)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
 	__u64 pid_tgid;
@@ -400,6 +407,11 @@ int seekscope_exit(__u64 *ctx)
 		on_open(pid_tgid, ctx[1], false);
 		return 0;
 	}
+	if (op == OP_AIO_CALL) {
+		if (with_aio)
+			on_aio_exit(regs, nr, ctx[1]);
+		return 0;
+	}
 	enum start found = take_start(pid_tgid, nr, &start);
 	if (found == START_TAKEN)
 		return HAS_TYPED_TASK ? on_exit(&start, ctx[1], true) : on_exit(&start, ctx[1], false);
@@ -415,6 +427,18 @@ int seekscope_exit(__u64 *ctx)
 	return 0;
 }
 
+SEC("tp_btf/sys_enter")
+int seekscope_enter(__u64 *ctx)
+{
+	return on_sys_enter(ctx, false);
+}
+
+SEC("tp_btf/sys_exit")
+int seekscope_exit(__u64 *ctx)
+{
+	return on_sys_exit(ctx, false);
+}
+
 /* ---- Backend tracepoint. Program names are limited to 15 characters. ---- */
 
 SEC("tracepoint/raw_syscalls/sys_enter")
@@ -426,7 +450,7 @@ int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
 	if (!tracing)
 		return 0;
 	op = op_of(ctx->id);
-	if (op == OP_NONE || op == OP_OPEN)
+	if (op == OP_NONE || op == OP_OPEN || op == OP_AIO_CALL)
 		return 0;
 	pid_tgid = bpf_get_current_pid_tgid();
 	if (!is_target(pid_tgid))
@@ -450,7 +474,7 @@ int seekscope_end(struct trace_event_raw_sys_exit *ctx)
 
 	__u8 op = op_of(ctx->id);
 
-	if (!tracing || op == OP_NONE)
+	if (!tracing || op == OP_NONE || op == OP_AIO_CALL)
 		return 0;
 	pid_tgid = bpf_get_current_pid_tgid();
 	if (!is_target(pid_tgid))

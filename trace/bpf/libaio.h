@@ -73,10 +73,8 @@ struct pt_regs___aio {
 #endif
 #pragma clang attribute pop
 
-/* Numbers of the three calls; they differ between architectures. */
+/* Tells the call that submits from those that collect; its number differs between architectures. */
 const volatile __u32 nr_io_submit = 0;
-const volatile __u32 nr_io_getevents = 0;
-const volatile __u32 nr_io_pgetevents = 0;
 
 static __always_inline __u8 op_of_aio(__u16 opcode)
 {
@@ -165,15 +163,12 @@ __noinline int seekscope_aio_collected(__u64 address, __u64 end_ns)
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int seekscope_aio_e(__u64 *ctx)
+static __always_inline void on_aio_enter(struct pt_regs *regs, __u64 nr)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
 	__u64 number;
 
-	if (ctx[1] != nr_io_submit || !tracing || !is_target(bpf_get_current_pid_tgid()) ||
-	    is_compat(current_task(false), false))
-		return 0;
+	if (nr != nr_io_submit || is_compat(current_task(false), false))
+		return;
 	__s64 count = SYSCALL_ARGUMENT_2(regs);
 	__u64 *list = (__u64 *)SYSCALL_ARGUMENT_3(regs), address;
 	if (count > AIO_BATCH)
@@ -183,7 +178,6 @@ int seekscope_aio_e(__u64 *ctx)
 			break;
 		seekscope_aio_submitted(address);
 	}
-	return 0;
 }
 
 static __always_inline void forget_refused(struct pt_regs *regs, __s64 taken)
@@ -202,25 +196,55 @@ static __always_inline void forget_refused(struct pt_regs *regs, __s64 taken)
 	}
 }
 
-SEC("tp_btf/sys_exit")
-int seekscope_aio_x(__u64 *ctx)
+static __always_inline void on_aio_exit(struct pt_regs *regs, __u32 nr, __s64 result)
 {
-	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	__s64 result = ctx[1];
 	__u64 number, end_ns;
-	__u32 nr = SYSCALL_NR(regs);
 
-	if ((nr != nr_io_submit && nr != nr_io_getevents && nr != nr_io_pgetevents) || !tracing ||
-	    !is_target(bpf_get_current_pid_tgid()) || is_compat(current_task(false), false))
-		return 0;
+	if (is_compat(current_task(false), false))
+		return;
 	if (nr == nr_io_submit) {
 		forget_refused(regs, result);
-		return 0;
+		return;
 	}
 	end_ns = bpf_ktime_get_ns();
 	__u64 events = SYSCALL_ARGUMENT_4(regs);
 	/* Results beyond the bound stay in the table and count as in flight. */
 	for (number = 0; number < AIO_BATCH && (__s64)number < result; number++)
 		seekscope_aio_collected(events + number * sizeof(struct io_event), end_ns);
+}
+
+/* With the backend tracepoint, whose programs do not have the arguments at the end of a call. */
+
+SEC("tp_btf/sys_enter")
+int seekscope_aio_e(__u64 *ctx)
+{
+	if (op_of(ctx[1]) == OP_AIO_CALL && tracing && is_target(bpf_get_current_pid_tgid()))
+		on_aio_enter((struct pt_regs *)ctx[0], ctx[1]);
 	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int seekscope_aio_x(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	__u32 nr = SYSCALL_NR(regs);
+
+	if (op_of(nr) == OP_AIO_CALL && tracing && is_target(bpf_get_current_pid_tgid()))
+		on_aio_exit(regs, nr, ctx[1]);
+	return 0;
+}
+
+/* With the backend tp_btf, one pair for both kinds of calls: a second one would run at every system
+ * call of every process. */
+
+SEC("tp_btf/sys_enter")
+int seekscope_enter_with_aio(__u64 *ctx)
+{
+	return on_sys_enter(ctx, true);
+}
+
+SEC("tp_btf/sys_exit")
+int seekscope_exit_with_aio(__u64 *ctx)
+{
+	return on_sys_exit(ctx, true);
 }

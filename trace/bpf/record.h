@@ -23,7 +23,10 @@
 #define OP_FSYNC 11
 #define OP_FDATASYNC 12
 #define OP_SYNC_FILE_RANGE 13
-/* Not I/O: gives a file its name. Never in a record. */
+/* Submits or collects requests of libaio, each of which has a record of its own. Never in a record, nor are the
+ * ones above. */
+#define OP_AIO_CALL 254
+/* Not I/O: gives a file its name. */
 #define OP_OPEN 255
 
 /* `flags`: the low byte of `IoFlags` in the `run` crate. 0x04 said that a latency had been cut off,

@@ -14,6 +14,8 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use seekscope_run::{BLOCK_REQUESTS, TraceCoverage};
 
+use crate::loader::Backend;
+
 pub(crate) use attach::{attach, in_flight, programs, select};
 
 /// The reason for a group that nobody asked for; it is not a limitation of the host.
@@ -79,6 +81,22 @@ pub(crate) struct Hooks {
     /// Description for the trailer.
     pub(crate) how: &'static str,
 }
+
+/// The plain calls, with each [`Backend`]; the programs run at every system call of the host.
+const CALLS: Hooks = Hooks {
+    group: Group::Calls,
+    programs: &["seekscope_enter", "seekscope_exit"],
+    how: "tp_btf sys_enter and sys_exit",
+};
+const CALLS_AND_AIO: Hooks = Hooks {
+    programs: &["seekscope_enter_with_aio", "seekscope_exit_with_aio"],
+    ..CALLS
+};
+const CALLS_BY_TRACEPOINT: Hooks = Hooks {
+    programs: &["seekscope_begin", "seekscope_end"],
+    how: "tracepoint sys_enter and sys_exit",
+    ..CALLS
+};
 
 const BLOCK: Hooks = Hooks {
     group: Group::Block,
@@ -260,6 +278,25 @@ impl Plan {
             plan.add(group, found);
         }
         plan
+    }
+
+    /// Returns whether a group is followed.
+    pub(crate) fn has(&self, group: Group) -> bool {
+        self.hooks.iter().any(|hooks| hooks.group == group)
+    }
+
+    /// Returns the hooks of the plain calls. Where those programs can see to the calls of libaio as well, that group
+    /// is left without programs of its own: a second pair would run at every system call of every process.
+    pub(crate) fn hooks_of_calls(&mut self, backend: Backend) -> Hooks {
+        let aio = self.hooks.iter_mut().find(|h| h.group == Group::Aio);
+        match (backend, aio) {
+            (Backend::Tracepoint, _) => CALLS_BY_TRACEPOINT,
+            (Backend::TpBtf, None) => CALLS,
+            (Backend::TpBtf, Some(aio)) => {
+                aio.programs = &[];
+                CALLS_AND_AIO
+            }
+        }
     }
 
     fn add(&mut self, group: Group, found: Result<(Hooks, String), String>) {

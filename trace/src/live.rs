@@ -255,7 +255,7 @@ impl LiveSource {
         let calls = TraceCoverage {
             group: "read, write and sync calls".into(),
             covered: true,
-            how: format!("{} sys_enter and sys_exit", self.programs.backend().name()),
+            how: self.programs.way_to_calls().into(),
         };
         let groups = self.programs.groups().coverage.iter().cloned();
         std::iter::once(calls).chain(groups).collect()

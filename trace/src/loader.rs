@@ -138,6 +138,7 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
+    calls: Hooks,
     groups: Plan,
     own_requests_only: bool,
 }
@@ -167,22 +168,18 @@ impl Programs {
         // bounds. It holds one pointer, so leaking it costs eight bytes per trace.
         let place = Box::leak(Box::new(MaybeUninit::<OpenObject>::uninit()));
         let mut open = IoSkelBuilder::default().open(place)?;
-        configure(&mut open, backend, settings)?;
+        let mut groups = settings.groups.clone();
+        let calls = groups.hooks_of_calls(backend);
+        let all: Vec<Hooks> = std::iter::once(calls)
+            .chain(groups.hooks.iter().copied())
+            .collect();
+        configure(&mut open, &all, settings)?;
         let skeleton = open.load()?;
-        let programs = &skeleton.progs;
         // Whether entry or exit is attached first does not matter: programs are idle while
         // `tracing` is 0.
-        let mut links = match backend {
-            Backend::TpBtf => vec![
-                programs.seekscope_exit.attach()?,
-                programs.seekscope_enter.attach()?,
-            ],
-            Backend::Tracepoint => vec![
-                programs.seekscope_end.attach()?,
-                programs.seekscope_begin.attach()?,
-            ],
-        };
+        let mut links = groups::attach(skeleton.object(), &calls)?;
         if settings.follow_children {
+            let programs = &skeleton.progs;
             links.push(programs.seekscope_fork.attach()?);
             links.push(programs.seekscope_exec.attach()?);
         }
@@ -192,9 +189,8 @@ impl Programs {
                 .seekscope_wanted
                 .update(key, &[1], MapFlags::ANY)?;
         }
-        let mut groups = settings.groups.clone();
-        for hooks in &settings.groups.hooks {
-            match groups::attach(skeleton.object(), hooks) {
+        for hooks in groups.hooks.clone() {
+            match groups::attach(skeleton.object(), &hooks) {
                 Ok(more) => links.extend(more),
                 Err(error) => groups.drop_group(hooks.group, error.to_string()),
             }
@@ -203,6 +199,7 @@ impl Programs {
             links,
             skeleton,
             backend,
+            calls,
             groups,
             own_requests_only: settings.own_requests_only,
         })
@@ -219,17 +216,8 @@ impl Programs {
         let attempt = || {
             let mut place = MaybeUninit::<OpenObject>::uninit();
             let mut open = IoSkelBuilder::default().open(&mut place)?;
-            let calls = &mut open.progs;
-            for program in [
-                &mut calls.seekscope_enter,
-                &mut calls.seekscope_exit,
-                &mut calls.seekscope_begin,
-                &mut calls.seekscope_end,
-                &mut calls.seekscope_fork,
-                &mut calls.seekscope_exec,
-            ] {
-                program.set_autoload(false);
-            }
+            open.progs.seekscope_fork.set_autoload(false);
+            open.progs.seekscope_exec.set_autoload(false);
             let page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(1 << 16);
             open.maps.seekscope_ring.set_max_entries(page_bytes)?;
             groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
@@ -244,6 +232,11 @@ impl Programs {
                 error.to_string()
             }
         })
+    }
+
+    /// Returns how the plain calls are followed.
+    pub(crate) fn way_to_calls(&self) -> &'static str {
+        self.calls.how
     }
 
     /// Returns what is followed besides the plain calls, and why the rest is not.
@@ -333,8 +326,7 @@ impl Programs {
     /// Returns all requests of `disks` so far, if they are counted.
     pub(crate) fn counted_requests(&self, disks: &[DiskNumber]) -> Vec<CountedRequests> {
         let counts = &self.skeleton.maps.seekscope_request_counts;
-        let followed = self.groups.hooks.iter().any(|h| h.group == Group::Block);
-        if !self.own_requests_only || !followed {
+        if !self.own_requests_only || !self.groups.has(Group::Block) {
             return Vec::new();
         }
         let disks = &disks[..disks.len().min(DISKS_MAX)];
@@ -399,18 +391,14 @@ impl Programs {
 
     /// Returns what the kernel counted about the programs.
     pub(crate) fn runs(&self) -> AllRuns {
-        let programs = &self.skeleton.progs;
-        let pair = match self.backend {
-            Backend::TpBtf => [&programs.seekscope_enter, &programs.seekscope_exit],
-            Backend::Tracepoint => [&programs.seekscope_begin, &programs.seekscope_end],
-        };
-        let of_groups = groups::programs(self.skeleton.object(), &self.groups.hooks);
-        AllRuns {
-            calls: pair
-                .iter()
+        let of = |hooks: &[Hooks]| {
+            groups::programs(self.skeleton.object(), hooks)
                 .map(|program| program_runs(program.as_fd()))
-                .sum(),
-            groups: of_groups.map(|program| program_runs(program.as_fd())).sum(),
+                .sum()
+        };
+        AllRuns {
+            calls: of(std::slice::from_ref(&self.calls)),
+            groups: of(&self.groups.hooks),
         }
     }
 }
@@ -495,10 +483,10 @@ fn without_verifier_log(text: &str) -> String {
     format!("{before}{}{after}", verdict.unwrap_or("no reason given"))
 }
 
-/// Sizes the maps, fills the constants and picks the backend's programs.
+/// Sizes the maps, fills the constants and picks the programs.
 fn configure(
     open: &mut OpenIoSkel<'_>,
-    backend: Backend,
+    hooks: &[Hooks],
     settings: &Settings,
 ) -> libbpf_rs::Result<()> {
     open.maps
@@ -507,11 +495,6 @@ fn configure(
     open.maps
         .seekscope_slots
         .set_max_entries(settings.start_slots)?;
-    let typed = backend == Backend::TpBtf;
-    open.progs.seekscope_enter.set_autoload(typed);
-    open.progs.seekscope_exit.set_autoload(typed);
-    open.progs.seekscope_begin.set_autoload(!typed);
-    open.progs.seekscope_end.set_autoload(!typed);
     open.progs
         .seekscope_fork
         .set_autoload(settings.follow_children);
@@ -526,7 +509,7 @@ fn configure(
     if settings.only_totals {
         open.maps.seekscope_totals.set_max_entries(TOTALS_MAX)?;
     }
-    groups::select(open.open_object_mut(), &settings.groups.hooks)?;
+    groups::select(open.open_object_mut(), hooks)?;
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
         constants::fill(constants, settings);
     }

@@ -144,7 +144,7 @@ async fn listen(
     if !address.ip().is_loopback()
         && let Some(warning) = config.warning()
     {
-        progress.say(warning);
+        progress.complain(warning);
     }
     Ok(Some(listener))
 }

@@ -20,11 +20,14 @@ const BLOCK_TABLES: [&str; 3] = [
     "seekscope_request_counts",
 ];
 
-/// Disables the programs and tables of all groups but the chosen ones.
+/// The programs that follow children; they belong to no hooks.
+const OF_CHILDREN: [&str; 2] = ["seekscope_fork", "seekscope_exec"];
+
+/// Disables the programs and tables of all hooks but the chosen ones.
 pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Result<()> {
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if is_of_a_group(&name) {
+        if !OF_CHILDREN.contains(&name.as_str()) {
             program.set_autoload(hooks.iter().any(|h| h.programs.contains(&name.as_str())));
         }
     }
@@ -40,21 +43,7 @@ pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Res
     Ok(())
 }
 
-fn is_of_a_group(program: &str) -> bool {
-    const PREFIXES: [&str; 8] = [
-        "seekscope_sub_",
-        "seekscope_cqe",
-        "seekscope_aio_",
-        "seekscope_flt_",
-        "seekscope_bio",
-        "seekscope_issue",
-        "seekscope_back",
-        "seekscope_compl",
-    ];
-    PREFIXES.iter().any(|prefix| program.starts_with(prefix))
-}
-
-/// Attaches one group.
+/// Attaches the programs of one set of hooks.
 pub(crate) fn attach(object: &Object, hooks: &Hooks) -> libbpf_rs::Result<Vec<Link>> {
     let mut links = Vec::new();
     for program in object.progs_mut() {
@@ -124,7 +113,7 @@ fn major_fault_event(cpu: usize) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Returns the programs of the chosen groups.
+/// Returns the programs of the chosen hooks.
 pub(crate) fn programs<'a>(
     object: &'a Object,
     hooks: &'a [Hooks],

@@ -119,6 +119,19 @@ fn a_group_that_fails_leaves_the_others() {
 }
 
 #[test]
+fn libaio_adds_no_second_pair_of_programs_to_every_system_call() {
+    let mut plan = Plan::make(&[Group::Calls, Group::Aio]);
+    assert_eq!(plan.hooks_of_calls(Backend::TpBtf), CALLS_AND_AIO);
+    assert!(plan.has(Group::Aio) && plan.hooks[0].programs.is_empty());
+    let mut plan = Plan::make(&[Group::Calls]);
+    assert_eq!(plan.hooks_of_calls(Backend::TpBtf), CALLS);
+    // Programs on classic tracepoints do not have the arguments at the end of a call.
+    let mut plan = Plan::make(&[Group::Calls, Group::Aio]);
+    let calls = plan.hooks_of_calls(Backend::Tracepoint);
+    assert_eq!((calls, plan.hooks[0]), (CALLS_BY_TRACEPOINT, AIO));
+}
+
+#[test]
 fn nothing_is_tried_that_nobody_asked_for() {
     let plan = Plan::make(&[Group::Calls]);
     assert_eq!((plan.hooks.len(), plan.coverage.len()), (0, 4));

@@ -3,15 +3,17 @@
 use seekscope_run::IoOp;
 
 use crate::disks::function_addresses;
-use crate::groups::{Group, Hooks};
+use crate::groups::{Group, Plan};
 
 use super::{Settings, types};
 
 /// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
 const OPEN: u8 = 255;
+/// Not an [`IoOp`] either: the call submits or collects requests of libaio (`OP_AIO_CALL`).
+const AIO_CALL: u8 = 254;
 
 /// Number of io_pgetevents(2), which the C library's binding lacks.
-const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
+const IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") {
     333
 } else {
     292
@@ -33,6 +35,12 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
     }
     // Needed even if no plain calls are wanted, because events of other groups also need names.
     OPEN_CALLS.into_iter().for_each(|number| note(number, OPEN));
+    if settings.groups.has(Group::Aio) {
+        AIO_CALLS
+            .into_iter()
+            .for_each(|number| note(number, AIO_CALL));
+        constants.nr_io_submit = u32::try_from(libc::SYS_io_submit).unwrap_or(u32::MAX);
+    }
     constants.target_tgid = settings.target.tgid;
     constants.target_is_set = u32::from(settings.is_set);
     if let Some(namespace) = settings.target.namespace {
@@ -53,16 +61,12 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
         *place = *device;
         constants.device_filters += 1;
     }
-    fill_groups(constants, &settings.groups.hooks);
+    fill_groups(constants, &settings.groups);
 }
 
-fn fill_groups(constants: &mut types::rodata, hooks: &[Hooks]) {
+fn fill_groups(constants: &mut types::rodata, groups: &Plan) {
     constants.page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
-    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
-    constants.nr_io_submit = number(libc::SYS_io_submit);
-    constants.nr_io_getevents = number(libc::SYS_io_getevents);
-    constants.nr_io_pgetevents = IO_PGETEVENTS;
-    if hooks.iter().any(|hooks| hooks.group == Group::Block) {
+    if groups.has(Group::Block) {
         [constants.iomap_dio_end_io, constants.bio_chain_end_io] =
             function_addresses(["iomap_dio_bio_end_io", "bio_chain_endio"]);
     }
@@ -84,6 +88,9 @@ const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [
     (libc::SYS_fdatasync, IoOp::Fdatasync),
     (libc::SYS_sync_file_range, IoOp::SyncFileRange),
 ];
+
+/// Calls of libaio. Results that are collected without a call are not seen.
+const AIO_CALLS: [libc::c_long; 3] = [libc::SYS_io_submit, libc::SYS_io_getevents, IO_PGETEVENTS];
 
 /// Calls after which a file has a descriptor.
 #[cfg(target_arch = "x86_64")]
@@ -109,6 +116,7 @@ mod tests {
         }
         let mut numbers: Vec<_> = SYSTEM_CALLS.iter().map(|(number, _)| *number).collect();
         numbers.extend(OPEN_CALLS);
+        numbers.extend(AIO_CALLS);
         let all = numbers.len();
         numbers.sort_unstable();
         numbers.dedup();
