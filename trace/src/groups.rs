@@ -37,8 +37,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Those that the calls of a database go through. It maps no data files and does not use libaio, and the programs
-    /// for both slow down every system call of every process, to more than twice the cost of the rest.
+    /// Those that the calls of a database go through: it maps no data files and does not use libaio.
     pub const OF_DATABASES: [Self; 2] = [Self::Calls, Self::Uring];
     /// All groups.
     pub const ALL: [Self; 5] = [

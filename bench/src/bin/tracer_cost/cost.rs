@@ -33,14 +33,16 @@ enum Variant {
     Peer(Peer),
 }
 
-const VARIANTS: [Variant; 11] = [
+const VARIANTS: [Variant; 13] = [
     Variant::Untraced,
     Variant::Seekscope(Backend::TpBtf),
     Variant::Seekscope(Backend::Tracepoint),
     Variant::Seekscope(Backend::Totals),
+    Variant::Seekscope(Backend::AllGroups),
     Variant::OtherProcess(Backend::TpBtf),
     Variant::OtherProcess(Backend::Tracepoint),
     Variant::OtherProcess(Backend::Totals),
+    Variant::OtherProcess(Backend::AllGroups),
     Variant::Peer(Peer::BpftraceHistogram),
     Variant::Peer(Peer::BpftracePrintf),
     Variant::Peer(Peer::PerfRecord),
@@ -60,9 +62,11 @@ impl Variant {
             Self::Untraced => "untraced",
             Self::Seekscope(Backend::TpBtf) => "seekscope, tp_btf",
             Self::Seekscope(Backend::Totals) => "seekscope, totals (exporter)",
+            Self::Seekscope(Backend::AllGroups) => "seekscope, all kinds of I/O",
             Self::Seekscope(_) => "seekscope, tracepoint",
             Self::OtherProcess(Backend::TpBtf) => "seekscope on another, tp_btf",
             Self::OtherProcess(Backend::Totals) => "seekscope on another, totals",
+            Self::OtherProcess(Backend::AllGroups) => "seekscope on another, all kinds",
             Self::OtherProcess(_) => "seekscope on another, tracepoint",
             Self::Peer(Peer::BpftracePrintf) => "bpftrace, printf per call",
             Self::Peer(Peer::BpftraceHistogram) => "bpftrace, histogram only",

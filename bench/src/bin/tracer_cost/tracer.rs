@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use seekscope_run::directory::IoWriter;
 use seekscope_run::{FileRecord, IoEvent, RunDirectory, RunDocument, ThreadRecord};
 use seekscope_trace::{
-    BackendChoice, EventSink, EventSource, LiveSource, Recording, SinkError, TraceOptions,
+    BackendChoice, EventSink, EventSource, Group, LiveSource, Recording, SinkError, TraceOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,8 @@ pub(crate) enum Backend {
     Auto,
     /// Counts and records nothing, as the exporter does.
     Totals,
+    /// All kinds of I/O, as `seekscope trace` records unless told otherwise.
+    AllGroups,
 }
 
 /// What a trace came to.
@@ -67,13 +69,17 @@ pub(crate) fn serve(pid: u32, backend: Backend, folder: &Path) -> Result<()> {
         return serve_totals(pid);
     }
     let run = RunDirectory::create(folder, &RunDocument::begin("bench", Vec::new()))?;
-    let backend = match backend {
+    let choice = match backend {
         Backend::TpBtf => BackendChoice::TpBtf,
         Backend::Tracepoint => BackendChoice::Tracepoint,
-        Backend::Auto | Backend::Totals => BackendChoice::Auto,
+        Backend::Auto | Backend::Totals | Backend::AllGroups => BackendChoice::Auto,
     };
     let source = LiveSource::attach(&TraceOptions {
-        backend,
+        backend: choice,
+        groups: match backend {
+            Backend::AllGroups => Group::ALL.to_vec(),
+            _ => vec![Group::Calls],
+        },
         ..TraceOptions::new(pid)
     })?;
     let sink = Counted {
