@@ -1,7 +1,7 @@
 //! Describes a collection: its options and indexes, and whether it can be reordered.
 
-use bson::{Bson, Document, doc};
-use seekscope_server::{Namespace, Server, ServerError, first_batch};
+use bson::{Document, doc};
+use seekscope_server::{Namespace, Server, ServerError, first_batch, float};
 
 use crate::obstacles;
 use crate::replies::{is_set, says};
@@ -116,7 +116,7 @@ impl Definition {
 
     /// Returns the name of an index whose keys begin with these and which holds every document once.
     pub(crate) fn index_for(&self, keys: &Document) -> Result<&str, String> {
-        let directions = keys.values().all(|d| matches!(number(d), Some(1.0 | -1.0)));
+        let directions = keys.values().all(|d| matches!(float(d), Some(1.0 | -1.0)));
         if keys.is_empty() || !directions {
             return Err(format!(
                 "{keys} is no key pattern of ascending (1) and descending (-1) fields"
@@ -158,7 +158,7 @@ impl Definition {
             )
         } else if set("hidden") {
             Some("is hidden from queries")
-        } else if keys.values().any(|v| number(v).is_none())
+        } else if keys.values().any(|v| float(v).is_none())
             || keys.keys().any(|k| k.contains("$**"))
         {
             Some("is hashed, text, wildcard or geographic and has no order of values")
@@ -167,15 +167,6 @@ impl Definition {
         } else {
             None
         }
-    }
-}
-
-fn number(value: &Bson) -> Option<f64> {
-    match *value {
-        Bson::Int32(n) => Some(n.into()),
-        Bson::Int64(n) => Some(n as f64),
-        Bson::Double(n) => Some(n),
-        _ => None,
     }
 }
 

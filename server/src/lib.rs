@@ -45,7 +45,7 @@ pub use page_cache::{PageCacheError, Residency};
 pub use private_server::PrivateServer;
 pub use process::{ProcFs, ProcessError, ProcessIdentity};
 pub use redact::{redact_text, redact_uri};
-pub use replies::{first_batch, number};
+pub use replies::{first_batch, float, number};
 pub use sampling::{CpuTimes, GroupMemory, Sampler, processors_allowed};
 pub use server::{Server, ServerError, ServerFacts};
 pub use server_use::{ServerUse, ServerUsed};

@@ -29,6 +29,17 @@ pub fn number(value: &Bson) -> Option<u64> {
     }
 }
 
+/// Returns a number of any of the types that servers and shells mix; `None` for what is none, and for a Decimal128.
+/// Whole numbers beyond 2^53 are rounded.
+pub fn float(value: &Bson) -> Option<f64> {
+    match *value {
+        Bson::Int32(n) => Some(f64::from(n)),
+        Bson::Int64(n) => Some(n as f64),
+        Bson::Double(n) => Some(n),
+        _ => None,
+    }
+}
+
 /// Returns the documents of the first batch of a reply with a cursor; none if it has no cursor. It is for questions
 /// whose whole answer is in there; [`crate::Server::documents`] reads all batches.
 pub fn first_batch(reply: &Document) -> impl Iterator<Item = &Document> {

@@ -10,6 +10,7 @@ use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::monotonic_ns;
 
 use super::Rows;
+use crate::replies::float;
 use crate::server::{Server, ServerError, milliseconds};
 
 /// The source of the examined server's rows.
@@ -232,17 +233,15 @@ fn keep(status: &Document, source: &str, rows: &mut Rows) {
 }
 
 fn keep_numbers(path: &[&str], value: &Bson, source: &str, rows: &mut Rows) {
-    let number = match *value {
-        Bson::Int32(n) => f64::from(n),
-        Bson::Int64(n) => n as f64,
-        Bson::Double(n) => n,
-        Bson::Document(ref inner) if path.len() < DEPTH_MAX => {
-            for (name, value) in inner {
-                keep_numbers(&[path, &[name]].concat(), value, source, rows);
-            }
-            return;
+    if let Bson::Document(inner) = value
+        && path.len() < DEPTH_MAX
+    {
+        for (name, value) in inner {
+            keep_numbers(&[path, &[name]].concat(), value, source, rows);
         }
-        _ => return,
+    }
+    let Some(number) = float(value) else {
+        return;
     };
     let name = path.join(".");
     if rows.samples.len() < ROWS_MAX && name.len() <= NAME_MAX_BYTES {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bson::{Bson, Document, doc};
-use seekscope_server::{Namespace, SHARDS_MAX, Server, ServerError, first_batch, number};
+use seekscope_server::{Namespace, SHARDS_MAX, Server, ServerError, first_batch, float, number};
 
 /// The database in which a cluster keeps its own records.
 const CONFIG: &str = "config";
@@ -41,11 +41,7 @@ pub async fn sharded(
 
 /// Returns whether two patterns of a shard key mean the same: shells send `1.0` for `1`.
 pub fn is_same_key(a: &Document, b: &Document) -> bool {
-    let number = |value: &Bson| {
-        let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
-        value.as_f64().or_else(|| whole.map(|n| n as f64))
-    };
-    let is_same = |a: &Bson, b: &Bson| a == b || (number(a).is_some() && number(a) == number(b));
+    let is_same = |a: &Bson, b: &Bson| a == b || (float(a).is_some() && float(a) == float(b));
     let mut pairs = a.iter().zip(b);
     a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && is_same(a.1, b.1))
 }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use bson::Bson;
+use seekscope_server::float;
 
 /// Why there are no such values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,18 +64,13 @@ fn order(a: &Bson, b: &Bson) -> Option<Ordering> {
         }
         _ => match (integer(a), integer(b)) {
             (Some(a), Some(b)) => Some(a.cmp(&b)),
-            _ => double(a)?.partial_cmp(&double(b)?),
+            _ => float(a)?.partial_cmp(&float(b)?),
         },
     }
 }
 
 fn integer(value: &Bson) -> Option<i64> {
     value.as_i64().or_else(|| value.as_i32().map(i64::from))
-}
-
-fn double(value: &Bson) -> Option<f64> {
-    let whole = || integer(value).map(|n| n as f64);
-    value.as_f64().or_else(whole)
 }
 
 #[cfg(test)]
