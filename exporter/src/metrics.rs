@@ -172,8 +172,8 @@ metrics! {
         "CPU time of the exporter.";
     OWN_MEMORY: Gauge "seekscope_exporter_resident_memory_bytes"
         "Memory of the exporter.";
-    KERNEL_SECONDS: Counter "seekscope_exporter_kernel_seconds_total"
-        "Estimated CPU time of the programs that count in the kernel.";
+    CALL_DELAY: Gauge "seekscope_exporter_call_delay_seconds"
+        "Time by which counting lengthens every system call of the host, measured when it began.";
     LOST_CALLS: Counter "seekscope_exporter_lost_calls_total"
         "Calls on files that could not be counted.";
     READING_SECONDS: Gauge "seekscope_exporter_reading_seconds"

@@ -53,7 +53,7 @@ pub struct ServerFigures {
     /// When its files were walked, seconds since 1970.
     pub walked_at_unix_s: Option<f64>,
     counters: ServerCounters,
-    kernel_s: Rising,
+    call_delay_s: Option<f64>,
     lost_calls: Rising,
     files: Files,
     layout: Vec<FileLayout>,
@@ -65,7 +65,8 @@ pub struct ServerFigures {
 /// What a trace has cost and lost since it was attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TraceUse {
-    pub kernel_s: f64,
+    /// By how much every system call of the host takes longer.
+    pub call_delay_s: f64,
     pub lost_calls: u64,
 }
 
@@ -211,7 +212,7 @@ impl ServerFigures {
 
     /// Adds what its trace has cost and lost.
     pub fn traced(&mut self, used: TraceUse) {
-        self.kernel_s.read(used.kernel_s);
+        self.call_delay_s = Some(used.call_delay_s);
         self.lost_calls.read(used.lost_calls as f64);
     }
 
@@ -254,15 +255,11 @@ impl ServerFigures {
         page.add(&m::TRACING, labels(), f64::from(u8::from(self.is_tracing)));
         self.counters
             .add_to(&mut page, name, self.device.as_deref());
-        for (metric, counter) in [
-            (&m::KERNEL_SECONDS, self.kernel_s),
-            (&m::LOST_CALLS, self.lost_calls),
-        ] {
-            if counter.was_read() {
-                page.add(metric, labels(), counter.total());
-            }
+        if self.lost_calls.was_read() {
+            page.add(&m::LOST_CALLS, labels(), self.lost_calls.total());
         }
         for (metric, value) in [
+            (&m::CALL_DELAY, self.call_delay_s),
             (&m::READING_SECONDS, self.reading_s),
             (&m::LAST_READING_TIME, self.read_at_unix_s),
             (&m::LAYOUT_WALK_TIME, self.walked_at_unix_s),
@@ -368,10 +365,10 @@ mod tests {
         let mut registry = Registry::new(400, "1");
         let server = registry.server("a:1");
         server.is_up = true;
-        for seconds in [1.0, 4.0] {
+        for lost_calls in [1, 4] {
             server.traced(TraceUse {
-                kernel_s: seconds,
-                lost_calls: 0,
+                call_delay_s: 5e-8,
+                lost_calls,
             });
         }
         let long = format!("x{}", "y".repeat(500));
@@ -379,7 +376,7 @@ mod tests {
         server.lose();
         let text = registry.page(OwnUse::default()).text(Format::Prometheus);
         assert!(text.contains("seekscope_up{server=\"a:1\"} 0\n"), "{text}");
-        assert!(text.contains("seekscope_exporter_kernel_seconds_total{server=\"a:1\"} 3\n"));
+        assert!(text.contains("seekscope_exporter_lost_calls_total{server=\"a:1\"} 3\n"));
         assert_eq!(text.matches("seekscope_exporter_limitation{").count(), 2);
         registry.forget("a:1");
         assert!(

@@ -204,6 +204,12 @@ pub struct TracerCost {
 }
 
 impl TracerCost {
+    /// Returns the time spent in the programs, ns; `None` if the kernel's statistics could not be switched on, which
+    /// takes CAP_SYS_ADMIN.
+    pub fn known_program_ns(&self) -> Option<u64> {
+        (self.program_runs > 0).then_some(self.program_ns)
+    }
+
     /// Returns the cost of an event, ns; `None` if there were too few events.
     pub fn known_ns_per_event(&self) -> Option<f64> {
         (self.ns_per_event > 0.0).then_some(self.ns_per_event)

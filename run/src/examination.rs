@@ -372,8 +372,9 @@ pub struct FtdcFacts {
 pub struct ExaminationCost {
     /// CPU time of seekscope's own process, ns.
     pub client_cpu_ns: u64,
-    /// CPU time of seekscope's programs in the kernel, ns.
-    pub kernel_cpu_ns: u64,
+    /// CPU time of seekscope's programs in the kernel, ns; 0 without a trace, and `None` where it could not be
+    /// measured, which takes CAP_SYS_ADMIN.
+    pub kernel_cpu_ns: Option<u64>,
     pub client_peak_rss_bytes: u64,
     /// Number of commands sent to servers.
     pub commands: u64,

@@ -125,6 +125,11 @@ impl CostSampler {
         self.call_tax_ns = Some(call_tax_ns.max(0.0));
     }
 
+    /// Returns the extra time of a system call that is not traced, ns; 0 before the start.
+    pub(crate) fn call_tax_ns(&self) -> f64 {
+        self.call_tax_ns.unwrap_or(0.0)
+    }
+
     /// Returns whether it is time to [look](Self::look). To be called after each drain.
     pub(crate) fn is_due(&mut self) -> bool {
         self.drains = self.drains.wrapping_add(1);

@@ -296,15 +296,18 @@ impl LiveSource {
         Ok(taken)
     }
 
-    /// Returns how many calls could not be recorded or counted so far, and the estimated CPU time of the kernel
-    /// programs, ns.
+    /// Returns how many calls could not be recorded or counted so far.
     ///
     /// # Errors
     /// When the counters cannot be read.
-    pub fn lost_and_kernel_ns(&self) -> Result<(u64, u64), TraceError> {
-        let counters = self.programs.counters()?;
-        let cost = self.cost.estimate(counters.seen, cpus());
-        Ok((counters.lost(), cost.program_ns))
+    pub fn lost(&self) -> Result<u64, TraceError> {
+        Ok(self.programs.counters()?.lost())
+    }
+
+    /// Returns by how much a system call takes longer that is not traced, of any process, as measured when tracing
+    /// began, ns.
+    pub fn call_tax_ns(&self) -> f64 {
+        self.cost.call_tax_ns()
     }
 
     /// Returns whether more than half of the room that the kernel programs have for totals is used. A trace that goes

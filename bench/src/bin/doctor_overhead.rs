@@ -222,7 +222,10 @@ fn measure(
         without: stretch(without)?,
         with: stretch(with)?,
         process_cpu_s: examined.usage.cpu_ns as f64 / 1e9,
-        programs_cpu_s: cost.context("no cost in the run")?.kernel_cpu_ns as f64 / 1e9,
+        programs_cpu_s: cost
+            .and_then(|cost| cost.kernel_cpu_ns)
+            .context("the cost in the kernel is not known")? as f64
+            / 1e9,
         examined,
     })
 }

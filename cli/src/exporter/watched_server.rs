@@ -81,8 +81,6 @@ pub struct WatchedServer {
 struct Counting {
     source: LiveSource,
     files: KnownFiles,
-    /// The estimate may be corrected downwards, the exported counter not.
-    kernel_ns: u64,
 }
 
 /// Which file has which collection.
@@ -210,7 +208,6 @@ impl WatchedServer {
                 self.counting = Some(Counting {
                     source,
                     files: KnownFiles::default(),
-                    kernel_ns: 0,
                 });
             }
             Err(TraceError::NoPermission { what, why, remedy }) => {
@@ -372,11 +369,9 @@ impl Counting {
                 calls: calls(&totals.totals),
             });
         }
-        let (lost_calls, kernel_ns) = self.source.lost_and_kernel_ns()?;
-        self.kernel_ns = self.kernel_ns.max(kernel_ns);
         let used = TraceUse {
-            kernel_s: self.kernel_ns as f64 / 1e9,
-            lost_calls,
+            call_delay_s: self.source.call_tax_ns() / 1e9,
+            lost_calls: self.source.lost()?,
         };
         Ok((counted, used))
     }

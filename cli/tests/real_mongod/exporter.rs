@@ -38,6 +38,11 @@ fn counts_are_those_of_a_trace() {
     running.reset_page_cache();
     let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s"]);
     exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    // What it costs everybody is told, and is not the zero of what was not measured.
+    let delay_s = exporter
+        .metrics()
+        .of("seekscope_exporter_call_delay_seconds", &[]);
+    assert!(delay_s.is_some_and(|s| s > 0.0), "{delay_s:?}");
     let scan = || {
         // What the server has in its own cache is not read from the file.
         let validate = doc! { "validate": "orders", "full": true };

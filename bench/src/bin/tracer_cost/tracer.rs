@@ -118,7 +118,7 @@ fn serve_totals(pid: u32) -> Result<()> {
         }
         let totals = source.take_totals(&mut Ignored)?;
         let calls = totals.iter().map(|file| file.totals.calls).sum();
-        let (lost, _) = source.lost_and_kernel_ns()?;
+        let lost = source.lost()?;
         Ok(Outcome {
             backend: "totals".into(),
             seen: calls,

@@ -15,7 +15,7 @@ pub fn cost(document: &RunDocument, commands: u64, ended_early: Option<String>) 
         .filter_map(|phase| phase.trace.as_ref());
     ExaminationCost {
         client_cpu_ns: proc_fs.cpu_ns(pid).unwrap_or(0),
-        kernel_cpu_ns: traces.map(|trace| trace.cost.program_ns).sum(),
+        kernel_cpu_ns: traces.map(|trace| trace.cost.known_program_ns()).sum(),
         client_peak_rss_bytes: proc_fs.rss_bytes_max(pid).unwrap_or(0),
         commands,
         ended_early,

@@ -56,7 +56,7 @@ pub(super) fn record(name: &Naming<'_>) -> ExaminationRecord {
         }),
         cost: Some(ExaminationCost {
             client_cpu_ns: 412_000_000,
-            kernel_cpu_ns: 96_000_000,
+            kernel_cpu_ns: Some(96_000_000),
             client_peak_rss_bytes: 61 * MIB,
             commands: 148,
             ended_early: None,

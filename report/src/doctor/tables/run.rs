@@ -52,7 +52,7 @@ pub(in super::super) fn cost(input: &DoctorReportInput<'_>) -> Option<Vec<Fact>>
         ("CPU time of seekscope", Some(format_ns(cost.client_cpu_ns))),
         (
             "… of its programs in the kernel",
-            Some(format_ns(cost.kernel_cpu_ns)),
+            cost.kernel_cpu_ns.map(format_ns),
         ),
         (
             "Most memory",
