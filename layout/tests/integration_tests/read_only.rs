@@ -76,7 +76,9 @@ fn nothing_is_written_locked_or_touched() {
     let (mut opens, mut preads) = (0, 0);
     for line in calls_on(&text, &real.path) {
         let name = call(line);
-        assert!(HARMLESS.contains(&name), "{line}");
+        // A debug build asks whether a descriptor is open before it closes it.
+        let asks_whether_open = name == "fcntl" && line.contains("F_GETFD");
+        assert!(HARMLESS.contains(&name) || asks_whether_open, "{line}");
         match name {
             "open" | "openat" if !line.contains("O_DIRECTORY") => {
                 opens += 1;

@@ -89,7 +89,9 @@ fn waited(case: &Case, examined: &Examined, own: &OwnWords) -> Check {
         .as_array()
         .into_iter()
         .flatten();
-    let of_waiting = findings.filter(|finding| finding["gain"]["unit"] == PER_HOUR);
+    // What is claimed without a range of the gain is of the observed load, too.
+    let of_waiting =
+        findings.filter(|finding| finding["gain"].is_null() || finding["gain"]["unit"] == PER_HOUR);
     let claimed = of_waiting
         .filter_map(|finding| finding["saves_s_per_hour"].as_f64())
         .fold(0.0, |sum, s| sum + s);
