@@ -50,7 +50,7 @@ pub(crate) struct CostSampler {
     seen: u64,
     drains: u32,
     /// Extra time that a system call which is not traced takes, ns.
-    call_tax_ns: Option<f64>,
+    call_delay_ns: Option<f64>,
 }
 
 /// Counts since the beginning of the trace, or within a window.
@@ -113,21 +113,21 @@ impl CostSampler {
             sampled: Totals::default(),
             seen: 0,
             drains: 0,
-            call_tax_ns: None,
+            call_delay_ns: None,
         }
     }
 
-    /// Begins with the statistics on. `call_tax_ns` is the extra time of a system call that is not
+    /// Begins with the statistics on. `call_delay_ns` is the extra time of a system call that is not
     /// traced.
-    pub(crate) fn start(&mut self, call_tax_ns: f64) {
+    pub(crate) fn start(&mut self, call_delay_ns: f64) {
         self.began = Instant::now();
         self.statistics = RunTimeStatistics::enable();
-        self.call_tax_ns = Some(call_tax_ns.max(0.0));
+        self.call_delay_ns = Some(call_delay_ns.max(0.0));
     }
 
     /// Returns the extra time of a system call that is not traced, ns; 0 before the start.
-    pub(crate) fn call_tax_ns(&self) -> f64 {
-        self.call_tax_ns.unwrap_or(0.0)
+    pub(crate) fn call_delay_ns(&self) -> f64 {
+        self.call_delay_ns.unwrap_or(0.0)
     }
 
     /// Returns whether it is time to [look](Self::look). To be called after each drain.
@@ -223,7 +223,7 @@ impl CostSampler {
         // Two programs run at each of these calls.
         let taxed_ns = |tax_ns: f64| others_call_runs / 2.0 * tax_ns;
         let correction_ns = self
-            .call_tax_ns
+            .call_delay_ns
             .map_or(0.0, |tax_ns| taxed_ns(tax_ns) - others_calls_ns);
         let most = time_ns.saturating_mul(cpus.max(1));
         let program_ns = rounded(counted_ns + correction_ns).min(most.max(1));
@@ -432,7 +432,7 @@ mod tests {
             windows: windows.to_vec(),
             seen: 0,
             drains: 0,
-            call_tax_ns: None,
+            call_delay_ns: None,
         }
     }
 
@@ -451,7 +451,7 @@ mod tests {
         let mut sampler = sampler(&[second(0), second(1000), second(5000)], 10_000_000_000);
         let counted = sampler.estimate(20_000, 2);
         assert_eq!(counted.standing_ns, 2_005_000_000);
-        sampler.call_tax_ns = Some(140.0);
+        sampler.call_delay_ns = Some(140.0);
         let measured = sampler.estimate(20_000, 2);
         assert_eq!(measured.standing_ns, 10 * (140_000_000 + 500_000));
         assert_eq!(measured.program_ns - measured.standing_ns, 20_000 * 400);

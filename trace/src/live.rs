@@ -306,8 +306,8 @@ impl LiveSource {
 
     /// Returns by how much a system call takes longer that is not traced, of any process, as measured when tracing
     /// began, ns.
-    pub fn call_tax_ns(&self) -> f64 {
-        self.cost.call_tax_ns()
+    pub fn call_delay_ns(&self) -> f64 {
+        self.cost.call_delay_ns()
     }
 
     /// Returns whether more than half of the room that the kernel programs have for totals is used. A trace that goes

@@ -370,7 +370,7 @@ impl Counting {
             });
         }
         let used = TraceUse {
-            call_delay_s: self.source.call_tax_ns() / 1e9,
+            call_delay_s: self.source.call_delay_ns() / 1e9,
             lost_calls: self.source.lost()?,
         };
         Ok((counted, used))
