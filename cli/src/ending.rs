@@ -14,7 +14,7 @@ use crate::exit::{
 use crate::output;
 use crate::progress::Progress;
 use crate::session::{Session, measured_nothing};
-use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
+use crate::{advise, bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
 
 /// Returns the outcome of records whose command ended with this result, and the reason unless all went as
 /// wanted.
@@ -92,6 +92,7 @@ pub fn show(session: &mut Session, output: &OutputArgs, progress: Progress) -> R
     let kind = document.kind().filter(|_| document.has_figures());
     match kind {
         None => Err(measured_nothing(session.directory.path(), document).into()),
+        Some(RunKind::Advise) => advise::show(session, output, progress),
         Some(RunKind::Bench) => bench::show(session, output, progress),
         Some(RunKind::Disk) => disk::show(session, output, progress),
         Some(RunKind::Doctor) => doctor::show(session, output, progress),

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
+use seekscope_advice::AdviceError;
 use seekscope_cassandra::CqlError;
 use seekscope_client::ClientError;
 use seekscope_disk::DiskError;
@@ -181,6 +182,7 @@ fn kind_of(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
         of::<YcsbError>,
         of::<CqlError>,
         of::<LayoutError>,
+        of::<AdviceError>,
         of::<ReorderError>,
         of::<PrefetchError>,
         of::<DiskError>,

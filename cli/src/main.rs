@@ -5,6 +5,7 @@
     reason = "a binary has no outside: pub means used by another module"
 )]
 
+mod advise;
 mod args;
 mod bench;
 mod clean;
@@ -102,6 +103,10 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
         Command::Trace(args) => {
             clean::offer(&environment, Progress::new(args.record.output.quiet))?;
             block_on(trace::run(*args, arguments))
+        }
+        Command::Advise(args) => {
+            clean::offer(&environment, Progress::new(args.output.quiet))?;
+            block_on(advise::run(*args, &environment, arguments))
         }
         Command::Layout(args) => block_on(layout::run(*args, &environment, arguments)),
         Command::Reorder(args) => block_on(reorder::run(*args, &environment, arguments)),

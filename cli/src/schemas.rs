@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use seekscope_report::live::top::TopOutput;
 use seekscope_report::tune::TuneSummary;
-use seekscope_run::PrefetchRecord;
+use seekscope_run::{AdviceRecord, PrefetchRecord};
 use serde_json::{Value, json};
 
 use crate::bench::summary::BenchSummary;
@@ -28,6 +28,7 @@ use crate::trace::import::ImportOutput;
 /// Returns the schemas of all commands, by the names of their files.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        described::<RunOutput<Option<AdviceRecord>>>("advise"),
         described::<RunOutput<Option<BenchSummary>>>("bench"),
         described::<CollectOutput>("collect"),
         described::<CompareOutput>("compare"),

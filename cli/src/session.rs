@@ -234,12 +234,14 @@ impl Session {
             reorder,
             prefetch,
             tune,
+            advice,
             ..
         } = &self.document;
         let has_benched = bench.as_ref().is_some_and(|bench| !bench.is_empty());
         let has_tuned = tune.as_ref().is_some_and(|tune| !tune.knobs.is_empty());
         let is_measured = disk.is_some() || layout.is_some() || prefetch.is_some();
-        let is_known = target.is_some() || !phases.is_empty() || reorder.is_some();
+        let is_known =
+            target.is_some() || !phases.is_empty() || reorder.is_some() || advice.is_some();
         !(is_known || is_measured || has_benched || has_tuned)
     }
 

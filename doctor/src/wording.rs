@@ -83,6 +83,15 @@ pub fn mongosh_collection(namespace: &str) -> String {
     )
 }
 
+/// Returns the command line that tries how a collection should be stored.
+pub(crate) fn advise(uri: &str, namespace: &str) -> String {
+    format!(
+        "seekscope advise {} {}",
+        shell_quoted(uri),
+        shell_quoted(namespace)
+    )
+}
+
 /// Returns a command line that has mongosh evaluate a script.
 pub fn mongosh(uri: &str, script: &str) -> String {
     format!(

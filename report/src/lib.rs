@@ -5,6 +5,7 @@
 //! it shows what their records say, and compares whole runs. For examinations ([`doctor`]) it shows the
 //! findings, and the answers that they are based on.
 
+pub mod advise;
 pub mod bench;
 pub mod disk;
 pub mod doctor;

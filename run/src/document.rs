@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BenchMeasurement, ClockOffset, CountedRequests, DeviceFacts, DiskMeasurement,
+    AdviceRecord, BenchMeasurement, ClockOffset, CountedRequests, DeviceFacts, DiskMeasurement,
     ExaminationRecord, HostFacts, LayoutMeasurement, PrefetchRecord, ReorderMeasurement,
     RequestCause, TuneRecord,
 };
@@ -453,6 +453,9 @@ pub struct RunDocument {
     /// What `tune` tried and proved.
     #[serde(default)]
     pub tune: Option<TuneRecord>,
+    /// What `advise` found.
+    #[serde(default)]
+    pub advice: Option<AdviceRecord>,
     /// What `doctor` gathered about a server that is not ours.
     #[serde(default)]
     pub examination: Option<ExaminationRecord>,
@@ -493,6 +496,7 @@ impl RunDocument {
             reorder: None,
             prefetch: None,
             tune: None,
+            advice: None,
             examination: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,

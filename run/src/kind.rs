@@ -5,6 +5,7 @@ use crate::RunDocument;
 /// The command that made a run, which determines what its records are and how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
+    Advise,
     /// Benchmarks, including several that were merged.
     Bench,
     Disk,
@@ -21,6 +22,7 @@ impl RunDocument {
     /// Returns the kind of the run; `None` for a command that this version does not know.
     pub fn kind(&self) -> Option<RunKind> {
         Some(match self.command.as_str() {
+            "advise" => RunKind::Advise,
             "bench" | "merge" => RunKind::Bench,
             "disk" => RunKind::Disk,
             "doctor" => RunKind::Doctor,
@@ -37,6 +39,7 @@ impl RunDocument {
     /// Returns whether its command left anything that can be shown.
     pub fn has_figures(&self) -> bool {
         match self.kind() {
+            Some(RunKind::Advise) => self.advice.is_some(),
             Some(RunKind::Bench) => self.bench.as_ref().is_some_and(|bench| !bench.is_empty()),
             Some(RunKind::Disk) => self
                 .disk

@@ -6,6 +6,7 @@
 //!
 //! Read [`document`] first (what `run.json` says), then [`io_event`] (one row per read or write).
 
+pub mod advice;
 pub mod bench;
 mod bench_index;
 mod bench_shards;
@@ -48,6 +49,10 @@ pub mod thread_record;
 pub mod tune;
 pub mod units;
 
+pub use advice::{
+    AdviceRecord, AdviceSample, AdviceTrial, AdviceVerdict, AdvisedCollection, QueryShape,
+    ShapeCost, ShapeSource, SortField, StoringWay, WayKind,
+};
 pub use bench::{
     Arrivals, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint, OperationResult,
     RateVerdict, Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,

@@ -1,5 +1,6 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
+mod advise;
 mod bench;
 mod bench_common;
 mod bench_index;
@@ -27,6 +28,7 @@ mod tune;
 
 use std::path::PathBuf;
 
+pub use advise::AdviseArgs;
 pub use bench::{
     BenchArgs, BenchVerb, EditionName, EraName, KeyHashName, MergeArgs, SysbenchArgs, WorkloadName,
     YcsbArgs, YcsbPhase,
@@ -85,6 +87,7 @@ pub enum Command {
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),
     Layout(Box<LayoutArgs>),
+    Advise(Box<AdviseArgs>),
     Reorder(Box<ReorderArgs>),
     Prefetch(Box<PrefetchArgs>),
     Tune(Box<TuneArgs>),

@@ -1,5 +1,5 @@
-//! The commands that findings print, for the test that parses them: taken from the detectors' source, so
-//! that none is missed because no test has the illness.
+//! The commands that findings print, for the test that parses them: taken from the detectors' source and
+//! the wordings they share, so that none is missed because no test has the illness.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,10 @@ const VALUES: [&str; 2] = ["mongodb://db1:27017/", "shop.orders"];
 
 /// Lines that call seekscope, in each of the ways in which their values may be filled in.
 pub fn printed_commands() -> Vec<Vec<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/src/detectors");
-    let sources = sources_below(&root).into_iter();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/src");
+    let mut sources = sources_below(&root.join("detectors"));
+    sources.push(root.join("wording.rs"));
+    let sources = sources.into_iter();
     let texts = sources.flat_map(|path| {
         let text = std::fs::read_to_string(path).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::support::{Bench, machine, stderr};
 use crate::top::Busy;
 
 /// Lines that hold the first text are not run here, for the reason beside it.
-const NOT_RUN: [(&str, &str); 23] = [
+const NOT_RUN: [(&str, &str); 24] = [
     (
         "--copy-of",
         "refuses files of a running database: replay.rs has others",
@@ -64,6 +64,10 @@ const NOT_RUN: [(&str, &str); 23] = [
     ),
     ("bench sysbench", "takes minutes: bench_compare.rs runs it"),
     ("bench run", "takes minutes: bench_own.rs runs it"),
+    (
+        "advise",
+        "needs a mongod, which counts blocks for each file: real_mongod/advise.rs runs it",
+    ),
     (
         "bench schema",
         "takes many minutes: bench_labs.rs runs a small one",

@@ -14,7 +14,8 @@ use crate::support::{Bench, stderr};
 const PAGE_COLUMNS: usize = 200;
 
 /// Those of the folder, and the schema of their JSON.
-const RUNS: [(&str, &str); 16] = [
+const RUNS: [(&str, &str); 17] = [
+    ("advise", "advise"),
     ("bench", "bench"),
     ("bench-again", "bench"),
     ("bench-index", "bench"),

@@ -5,6 +5,7 @@ use serde_json::Value;
 /// `name` is that of a file in `docs/schema`, without `.schema.json`.
 pub fn assert_valid(name: &str, document: &Value) {
     let text = match name {
+        "advise" => include_str!("../../../docs/schema/advise.schema.json"),
         "doctor" => include_str!("../../../docs/schema/doctor.schema.json"),
         "collect" => include_str!("../../../docs/schema/collect.schema.json"),
         "disk" => include_str!("../../../docs/schema/disk.schema.json"),

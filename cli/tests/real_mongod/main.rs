@@ -41,6 +41,7 @@
     reason = "a test helper that fails is a failed test; nobody depends on a test"
 )]
 
+mod advise;
 mod aged;
 mod bench;
 mod bench_steps;

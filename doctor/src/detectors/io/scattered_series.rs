@@ -12,7 +12,7 @@ use seekscope_run::{FileRole, Finding, LayoutFile};
 use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
 use crate::answers::DeviceUser;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, whole};
+use crate::wording::{advise, duration, whole};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -108,7 +108,7 @@ fn judge(
             risk: "Buckets and time-series collections change how documents are written; the order of an index \
                    decays with updates and inserts."
                 .into(),
-            command: "seekscope bench schema".into(),
+            command: advise(evidence.uri(), namespace),
 ..Finding::default()
 }
     })

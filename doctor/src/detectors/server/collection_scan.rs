@@ -10,7 +10,7 @@ use seekscope_run::{CollectionFacts, Finding, OperationSeen};
 
 use super::Detector;
 use crate::namespaces::is_internal;
-use crate::wording::{duration, javascript_text, mongosh};
+use crate::wording::{advise, duration, javascript_text, mongosh};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -197,7 +197,7 @@ fn named(
             }
             _ => format!("Operations read all of {namespace} (COLLSCAN)"),
         },
-        subject: namespace,
+        subject: namespace.clone(),
         evidence: sentences,
         saves_s_per_hour: spared.map(|reading| reading.s_per_hour),
         confidence: if spared.is_some() { "medium" } else { "low" }.into(),
@@ -207,7 +207,10 @@ fn named(
             }
             _ => INDEX_RISK.into(),
         },
-        command: mongosh(evidence.uri(), &running),
+        command: match kind {
+            Kind::Selective => advise(evidence.uri(), &namespace),
+            _ => mongosh(evidence.uri(), &running),
+        },
         ..Finding::default()
     }
 }

@@ -1,0 +1,145 @@
+//! What the target's server says of the collection: how its files were made, how well its cache serves them, and which
+//! indexes nobody uses.
+
+use bson::{Document, doc};
+use seekscope_server::{Namespace, Server, ServerError, number};
+
+/// Settings of WiredTiger's tables by which the same documents take other blocks.
+const TABLE_SETTINGS: [&str; 4] = [
+    "block_compressor",
+    "leaf_page_max",
+    "internal_page_max",
+    "leaf_value_max",
+];
+const SHARDS_MAX: usize = 1_000;
+
+/// What is known of the collection's file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FileFacts {
+    /// Options with which `create` makes a file of the same kind.
+    pub create: Document,
+    /// Share of the pages asked for since the server started that it had to read.
+    pub missed_share: Option<f64>,
+}
+
+/// Reads what is known of the collection's file. `options` are those of `listCollections`.
+///
+/// # Errors
+/// Fails if the server does.
+pub async fn file_facts(
+    server: &Server,
+    namespace: &Namespace,
+    options: &Document,
+) -> Result<FileFacts, ServerError> {
+    let command = doc! { "collStats": namespace.collection() };
+    let stats = server
+        .command_in_time(namespace.database(), command)
+        .await?;
+    Ok(of_stats(&stats, options))
+}
+
+fn of_stats(stats: &Document, options: &Document) -> FileFacts {
+    let table = stats.get_document("wiredTiger").ok();
+    let created = table.and_then(|table| table.get_str("creationString").ok());
+    let created = created.unwrap_or_default();
+    let settings = TABLE_SETTINGS.iter().filter_map(|name| {
+        let value = setting(created, name)?;
+        Some(format!("{name}={value}"))
+    });
+    let settings: Vec<String> = settings.collect();
+    let mut create = Document::new();
+    if let Some(collation) = options.get("collation") {
+        create.insert("collation", collation.clone());
+    }
+    if !settings.is_empty() {
+        let text = settings.join(",");
+        create.insert(
+            "storageEngine",
+            doc! { "wiredTiger": { "configString": text } },
+        );
+    }
+    let cache = table.and_then(|table| table.get_document("cache").ok());
+    let pages = |name: &str| cache?.get(name).and_then(number);
+    let asked = pages("pages requested from the cache").filter(|asked| *asked > 0);
+    let missed = asked.zip(pages("pages read into cache"));
+    FileFacts {
+        create,
+        missed_share: missed.map(|(asked, read)| (read as f64 / asked as f64).min(1.0)),
+    }
+}
+
+/// Returns the value of a setting in WiredTiger's own text, if it is a plain word or number.
+fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let entry = text.split(',').find_map(|entry| {
+        let (found, value) = entry.split_once('=')?;
+        (found == name).then_some(value)
+    })?;
+    let is_plain = entry
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    is_plain.then_some(entry)
+}
+
+/// Returns the key patterns of indexes that no operation has used since the server began to count. The one on `_id`
+/// and unique ones have other uses.
+///
+/// # Errors
+/// Fails if the server refuses.
+pub async fn unused_indexes(
+    server: &Server,
+    namespace: &Namespace,
+    indexes: &[Document],
+) -> Result<Vec<String>, ServerError> {
+    let pipeline = vec![doc! { "$indexStats": {} }];
+    let command = doc! { "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": {} };
+    let used = server
+        .documents_in_time(namespace.database(), command, SHARDS_MAX)
+        .await?;
+    let is_used = |name: &str| {
+        let mut of_index = used
+            .iter()
+            .filter(|entry| entry.get_str("name").is_ok_and(|n| n == name));
+        of_index.any(|entry| {
+            let accesses = entry.get_document("accesses").ok();
+            accesses.and_then(|a| a.get("ops").and_then(number)) != Some(0)
+        })
+    };
+    let unused = indexes.iter().filter(|index| {
+        let name = index.get_str("name").unwrap_or("_id_");
+        let has_other_use = ["unique", "expireAfterSeconds"]
+            .iter()
+            .any(|o| index.contains_key(*o));
+        name != "_id_" && !has_other_use && !is_used(name)
+    });
+    let keys = unused.filter_map(|index| index.get_document("key").ok());
+    Ok(keys.map(ToString::to_string).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_same_kind_are_made() {
+        let stats = doc! { "wiredTiger": {
+            "creationString": "access_pattern_hint=none,app_metadata=(formatVersion=1),block_compressor=zstd,\
+                leaf_page_max=16KB,leaf_value_max=64MB,internal_page_max=4(KB",
+            "cache": { "pages requested from the cache": 200, "pages read into cache": 50_i64 },
+        } };
+        let facts = of_stats(
+            &stats,
+            &doc! { "collation": { "locale": "de" }, "validator": {} },
+        );
+        let text = "block_compressor=zstd,leaf_page_max=16KB,leaf_value_max=64MB";
+        let expected = doc! {
+            "collation": { "locale": "de" },
+            "storageEngine": { "wiredTiger": { "configString": text } },
+        };
+        assert_eq!(facts.create, expected);
+        assert_eq!(facts.missed_share, Some(0.25));
+        assert_eq!(
+            of_stats(&Document::new(), &Document::new()),
+            FileFacts::default()
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Why no advice could be given.
+
+use std::io;
+use std::path::PathBuf;
+
+use seekscope_run::{ErrorKind, Kinded};
+use seekscope_server::{LocalServerError, PageCacheError, ServerError, WorkspaceError};
+
+/// Why a collection was not examined to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum AdviceError {
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error("the private server for the trial: {0}")]
+    Private(#[from] LocalServerError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    PageCache(#[from] PageCacheError),
+    #[error("{namespace} holds no documents")]
+    Empty { namespace: String },
+    #[error("{}: {source}", .path.display())]
+    Files { path: PathBuf, source: io::Error },
+    /// The server of the trial says nothing of single files.
+    #[error(
+        "the server of the trial does not count the blocks that it reads of each file: name a mongod with \
+         --server-binary"
+    )]
+    NoCounters,
+}
+
+impl Kinded for AdviceError {
+    fn kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Server(error) => error.kind(),
+            Self::Private(error) => error.kind(),
+            Self::Workspace(_) | Self::PageCache(_) => None,
+            Self::Empty { .. } | Self::NoCounters => Some(ErrorKind::Usage),
+            Self::Files { source, .. } => ErrorKind::of_named_path(source),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Watches the queries on a collection: by the server's profile where it is on, by looking at running operations, and
+//! by its own counts of reads and writes. It only reads.
+
+use std::time::{Duration, Instant};
+
+use bson::{Bson, Document, doc};
+use seekscope_run::{Limitation, QueryShape, ShapeSource};
+use seekscope_server::{Namespace, Server, ServerError, number};
+
+use crate::shape::{NoShape, of_command};
+
+/// The most different shapes that are kept.
+const SHAPES_MAX: usize = 100;
+/// Time between two looks at the running operations.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The most entries of the profile that are read.
+const PROFILE_MAX: usize = 20_000;
+
+/// Watches one collection.
+#[derive(Debug)]
+pub struct Observer<'a> {
+    server: &'a Server,
+    namespace: &'a Namespace,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// The most frequent first.
+    pub shapes: Vec<QueryShape>,
+    /// Reads and writes of the collection per second, by the server's own count.
+    pub reads_per_s: Option<f64>,
+    pub writes_per_s: Option<f64>,
+    pub watched_s: f64,
+    pub limitations: Vec<Limitation>,
+}
+
+impl<'a> Observer<'a> {
+    pub fn new(server: &'a Server, namespace: &'a Namespace) -> Self {
+        Self { server, namespace }
+    }
+
+    /// Watches for this time.
+    ///
+    /// # Errors
+    /// Fails if the server goes away; what it refuses is a limitation.
+    pub async fn watch(&self, time: Duration) -> Result<Observed, ServerError> {
+        let begun = Instant::now();
+        let mut seen = Seen::default();
+        let mut observed = Observed::default();
+        let before = self.counts().await;
+        let server_time = self.server_time().await;
+        let mut may_look = true;
+        while begun.elapsed() < time {
+            if may_look {
+                match self.running().await {
+                    Ok(commands) => commands
+                        .iter()
+                        .for_each(|c| seen.add(c, ShapeSource::Running, None)),
+                    Err(error) => {
+                        observed.limitations.push(refused(
+                            "the running operations were not seen",
+                            &error,
+                            "the privilege inprog on the cluster",
+                        ));
+                        may_look = false;
+                    }
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY.min(time.saturating_sub(begun.elapsed()))).await;
+        }
+        let watched_s = begun.elapsed().as_secs_f64();
+        if let (Some(before), Ok(after)) = (before.ok(), self.counts().await) {
+            let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / watched_s.max(1e-3);
+            observed.reads_per_s = Some(per_s(after.0, before.0));
+            observed.writes_per_s = Some(per_s(after.1, before.1));
+        }
+        match (self.is_profiled().await, server_time) {
+            (Ok(true), Some(since)) => {
+                for entry in self.profile(since).await? {
+                    let returned = entry.get("nreturned").and_then(number).map(|n| n as f64);
+                    if let Ok(command) = entry.get_document("command") {
+                        seen.add(command, ShapeSource::Profile, returned);
+                    }
+                }
+            }
+            (Ok(_), _) => observed.limitations.push(Limitation {
+                what: "queries were seen only while they ran, so their rates are not known".into(),
+                why: "the server's profiler is off, or records slow operations only".into(),
+                remedy: "tell them with --query, or switch the profiler on for the time that is watched: db.setProfilingLevel(2)".into(),
+            }),
+            (Err(error), _) => observed.limitations.push(refused("the server's profile was not read", &error, "the role read on the database, and the privilege find on system.profile")),
+        }
+        observed.watched_s = watched_s;
+        seen.finish(&mut observed);
+        Ok(observed)
+    }
+
+    /// Returns the reads and writes of the collection that the server has counted.
+    async fn counts(&self) -> Result<(u64, u64), ServerError> {
+        let pipeline = vec![doc! { "$collStats": { "latencyStats": {} } }];
+        let command =
+            doc! { "aggregate": self.namespace.collection(), "pipeline": pipeline, "cursor": {} };
+        let found = self
+            .server
+            .documents_in_time(self.namespace.database(), command, 1_000)
+            .await?;
+        let sum = |kind: &str| {
+            let ops = found.iter().filter_map(|shard| {
+                shard
+                    .get_document("latencyStats")
+                    .ok()?
+                    .get_document(kind)
+                    .ok()?
+                    .get("ops")
+                    .and_then(number)
+            });
+            ops.fold(0, u64::saturating_add)
+        };
+        Ok((sum("reads"), sum("writes")))
+    }
+
+    async fn server_time(&self) -> Option<Bson> {
+        let hello = self
+            .server
+            .command_in_time("admin", doc! { "isMaster": 1 })
+            .await
+            .ok()?;
+        hello.get("localTime").cloned()
+    }
+
+    /// Returns whether all operations are profiled.
+    async fn is_profiled(&self) -> Result<bool, ServerError> {
+        let reply = self
+            .server
+            .command_in_time(self.namespace.database(), doc! { "profile": -1 })
+            .await?;
+        Ok(reply.get("was").and_then(number) == Some(2))
+    }
+
+    async fn profile(&self, since: Bson) -> Result<Vec<Document>, ServerError> {
+        let filter = doc! { "ns": self.namespace.to_string(), "ts": { "$gte": since },
+        "op": { "$in": ["query", "command", "update", "remove"] }, "appName": { "$ne": "seekscope" } };
+        let projection = doc! { "command": 1, "nreturned": 1, "_id": 0 };
+        let command = doc! { "find": "system.profile", "filter": filter, "projection": projection };
+        self.server
+            .documents_in_time(self.namespace.database(), command, PROFILE_MAX)
+            .await
+    }
+
+    /// Returns the commands that run on the collection now.
+    async fn running(&self) -> Result<Vec<Document>, ServerError> {
+        let command = doc! { "currentOp": 1, "active": true, "ns": self.namespace.to_string(), "appName": { "$ne": "seekscope" } };
+        let reply = self.server.command_in_time("admin", command).await?;
+        let operations = reply.get_array("inprog").into_iter().flatten();
+        let commands = operations.filter_map(|operation| {
+            let operation = operation.as_document()?;
+            let of_cursor = operation.get_document("cursor").ok();
+            let of_cursor =
+                of_cursor.and_then(|cursor| cursor.get_document("originatingCommand").ok());
+            of_cursor
+                .or_else(|| operation.get_document("command").ok())
+                .cloned()
+        });
+        Ok(commands.take(SHAPES_MAX).collect())
+    }
+}
+
+fn refused(what: &str, error: &ServerError, remedy: &str) -> Limitation {
+    Limitation {
+        what: what.into(),
+        why: error.to_string(),
+        remedy: remedy.into(),
+    }
+}
+
+/// Shapes with how often they were seen.
+#[derive(Debug, Default)]
+struct Seen {
+    shapes: Vec<(QueryShape, u64, f64)>,
+    strange: Vec<NoShape>,
+}
+
+impl Seen {
+    fn add(&mut self, command: &Document, source: ShapeSource, returned: Option<f64>) {
+        let mut shape = match of_command(command) {
+            Ok(shape) => shape,
+            Err(strange) => {
+                if self.strange.len() < SHAPES_MAX && !self.strange.contains(&strange) {
+                    self.strange.push(strange);
+                }
+                return;
+            }
+        };
+        if shape.equality.is_empty() && shape.range.is_empty() && shape.sort.is_empty() {
+            return;
+        }
+        shape.source = source;
+        let has_room = self.shapes.len() < SHAPES_MAX;
+        let mut known = self.shapes.iter_mut();
+        match known.find(|(known, ..)| *known == shape) {
+            Some((_, times, sum)) => {
+                *times += 1;
+                *sum += returned.unwrap_or(0.0);
+            }
+            None if has_room => self.shapes.push((shape, 1, returned.unwrap_or(0.0))),
+            None => {}
+        }
+    }
+
+    fn finish(mut self, observed: &mut Observed) {
+        // The profile saw whatever ran, and tells its rate.
+        if self
+            .shapes
+            .iter()
+            .any(|(shape, ..)| shape.source == ShapeSource::Profile)
+        {
+            self.shapes
+                .retain(|(shape, ..)| shape.source == ShapeSource::Profile);
+        }
+        self.shapes
+            .sort_by_key(|(_, times, _)| std::cmp::Reverse(*times));
+        let shapes = self.shapes.into_iter().map(|(mut shape, times, sum)| {
+            if shape.source == ShapeSource::Profile {
+                shape.per_s = Some(times as f64 / observed.watched_s.max(1e-3));
+                shape.returned = Some(sum / times as f64);
+            }
+            shape
+        });
+        observed.shapes = shapes.collect();
+        observed
+            .limitations
+            .extend(self.strange.into_iter().take(5).map(|strange| Limitation {
+                what: "a kind of query was left out".into(),
+                why: strange.to_string(),
+                remedy: "judge it by hand".into(),
+            }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_counted_by_their_shape() {
+        let mut seen = Seen::default();
+        let find = |value: i32| doc! { "find": "c", "filter": { "a": value } };
+        seen.add(&find(1), ShapeSource::Running, None);
+        seen.add(&find(1), ShapeSource::Profile, Some(4.0));
+        seen.add(&find(2), ShapeSource::Profile, Some(8.0));
+        seen.add(
+            &doc! { "find": "c", "filter": { "b": 1 } },
+            ShapeSource::Profile,
+            Some(1.0),
+        );
+        seen.add(
+            &doc! { "find": "c", "filter": { "$or": [] } },
+            ShapeSource::Profile,
+            Some(1.0),
+        );
+        seen.add(&doc! { "find": "c" }, ShapeSource::Profile, Some(1.0));
+        let mut observed = Observed {
+            watched_s: 4.0,
+            ..Observed::default()
+        };
+        seen.finish(&mut observed);
+        assert_eq!(observed.shapes.len(), 2, "{observed:?}");
+        assert_eq!(
+            (observed.shapes[0].per_s, observed.shapes[0].returned),
+            (Some(0.5), Some(6.0))
+        );
+        assert_eq!(observed.limitations.len(), 1);
+    }
+}

@@ -1,0 +1,219 @@
+//! From the blocks that queries of a trial read of a sample to those of the whole collection.
+//!
+//! What a query returns of a stretch of time lies in the sample as it lies in the whole, since the sample is such a
+//! stretch itself: it reads as many blocks.
+//!
+//! Other documents lie anywhere. They are drawn from the leaves like balls from an urn: of `d` draws from `L` leaves,
+//! `L (1 - e^(-d/L))` are different ones. In the sample several documents share a leaf by chance that they do not
+//! share in the whole; what the draws were is found by inverting the formula, and put into it again with the leaves
+//! of the whole. Documents that lie side by side make few draws, of which next to none coincide, so the same formula
+//! leaves them as they are.
+
+/// By how much more leaves than expected documents lie on by chance.
+const BY_CHANCE: f64 = 0.05;
+
+/// Returns the number of different leaves that so many draws from `leaves` hit on average.
+pub fn distinct(draws: f64, leaves: f64) -> f64 {
+    if leaves < 1.0 || draws <= 0.0 {
+        return 0.0;
+    }
+    leaves * -(-draws / leaves).exp_m1()
+}
+
+/// Returns the draws that hit so many different ones of `leaves`, at most `most`: no document is on two leaves.
+pub fn draws(distinct: f64, leaves: f64, most: f64) -> f64 {
+    if leaves < 1.0 || distinct <= 0.0 {
+        return 0.0;
+    }
+    let share = distinct / leaves;
+    let draws = match share < 1.0 {
+        true => -leaves * (-share).ln_1p(),
+        false => f64::INFINITY,
+    };
+    draws.min(most.max(distinct))
+}
+
+/// What a trial measured of one query, on average, and how much more there is of the whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Queries that were asked in a row after a cold start.
+    pub queries: f64,
+    /// Blocks of the collection that they read together.
+    pub collection_blocks: f64,
+    /// Blocks of the indexes that they read together.
+    pub index_blocks: f64,
+    /// Documents that they read together.
+    pub documents: f64,
+    /// Keys of indexes that they read together.
+    pub keys: f64,
+    /// Leaves of the collection in the trial.
+    pub leaves: f64,
+    /// Documents of the whole collection for each one of the sample.
+    pub whole: f64,
+    /// Documents that a query of the whole returns for each one that a query of the trial returned.
+    pub more_returned: f64,
+    /// Whether what a query returns lies within a stretch of the file, because it is of a stretch of time.
+    pub local: bool,
+    /// Whether all documents are read for want of an index.
+    pub collection_scan: bool,
+}
+
+impl Measured {
+    /// Returns the blocks that one query reads of the whole collection and its indexes.
+    pub fn blocks(&self) -> f64 {
+        if self.queries <= 0.0 {
+            return 0.0;
+        }
+        let whole_leaves = self.leaves * self.whole;
+        if self.collection_scan {
+            return whole_leaves;
+        }
+        let hit = self.collection_blocks;
+        // Documents that lie further apart than by chance share no leaf in the whole either.
+        let is_apart = hit > distinct(self.documents, self.leaves) * (1.0 + BY_CHANCE);
+        let collection = match self.local || is_apart {
+            true => hit / self.queries * self.more_returned,
+            false => {
+                let all = draws(hit, self.leaves, self.documents);
+                distinct(all / self.queries * self.more_returned, whole_leaves)
+            }
+        };
+        collection + self.index_blocks_of_whole()
+    }
+
+    /// Returns the blocks of indexes. Keys that a query reads beside those of its answer are more in the whole, unless
+    /// it asks for a stretch of time, of which the sample has all. The index of a sample may be so small that a query
+    /// finds its leaf in the cache; of the whole it has to read one.
+    fn index_blocks_of_whole(&self) -> f64 {
+        let beside = (self.keys - self.documents).max(0.0);
+        let more_beside = if self.local { 1.0 } else { self.whole };
+        let keys_of_whole =
+            (self.keys - beside + beside * more_beside) * self.more_returned.max(1.0);
+        let blocks = self.index_blocks / self.queries * keys_of_whole / self.keys.max(1.0);
+        match self.whole > 2.0 && self.keys > 0.0 {
+            true => blocks.max(1.0),
+            false => blocks,
+        }
+    }
+
+    /// Returns how many times the time of a query of the trial, with everything cached, one of the whole takes: what it
+    /// reads, it examines.
+    pub fn more_work(&self) -> f64 {
+        if self.collection_scan {
+            return self.whole;
+        }
+        let beside = (self.keys - self.documents).max(0.0);
+        let more_beside = if self.local { 1.0 } else { self.whole };
+        let examined = self.keys.max(self.documents);
+        match examined > 0.0 {
+            true => {
+                (examined - beside + beside * more_beside) / examined * self.more_returned.max(1.0)
+            }
+            false => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Measured = Measured {
+        queries: 1.0,
+        collection_blocks: 100.0,
+        index_blocks: 2.0,
+        documents: 100.0,
+        keys: 100.0,
+        leaves: 1_000_000.0,
+        whole: 1.0,
+        more_returned: 1.0,
+        local: false,
+        collection_scan: false,
+    };
+
+    #[test]
+    fn draws_and_what_they_hit_invert_each_other() {
+        for leaves in [10.0, 1_000.0, 1e6] {
+            for drawn in [0.5, 5.0, 20.0] {
+                let hit = distinct(drawn, leaves);
+                assert!((draws(hit, leaves, f64::INFINITY) - drawn).abs() < 1e-6);
+            }
+        }
+        assert_eq!(draws(10.0, 10.0, 25.0), 25.0, "all leaves were hit");
+        assert_eq!(distinct(5.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn scattered_documents_share_fewer_leaves_in_the_whole() {
+        // 1,000 documents of a sample with 500 leaves: 432 leaves, but 951 of the whole with 10,000.
+        let measured = Measured {
+            collection_blocks: distinct(1_000.0, 500.0),
+            documents: 1_000.0,
+            leaves: 500.0,
+            whole: 20.0,
+            ..PLAIN
+        };
+        let expected = distinct(1_000.0, 10_000.0) + 2.0;
+        assert!((measured.blocks() - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn keys_beside_the_answer_are_more_in_the_whole() {
+        let beside = Measured {
+            keys: 200.0,
+            whole: 20.0,
+            ..PLAIN
+        };
+        // A hundred keys of the answer, and twenty times the hundred beside it.
+        assert!((beside.index_blocks_of_whole() - 2.0 * 2_100.0 / 200.0).abs() < 1e-9);
+        assert!((beside.more_work() - 10.5).abs() < 1e-9);
+        let local = Measured {
+            local: true,
+            ..beside
+        };
+        assert_eq!(
+            (local.index_blocks_of_whole(), local.more_work()),
+            (2.0, 1.0)
+        );
+    }
+
+    #[test]
+    fn a_stretch_of_time_reads_as_much_of_the_whole() {
+        let measured = Measured {
+            collection_blocks: 60.0,
+            index_blocks: 0.0,
+            leaves: 100.0,
+            whole: 20.0,
+            local: true,
+            ..PLAIN
+        };
+        assert_eq!(measured.blocks(), 61.0, "and a leaf of the index");
+    }
+
+    #[test]
+    fn neighbours_stay_neighbours_and_scans_grow() {
+        let clustered = Measured {
+            collection_blocks: 4.0,
+            leaves: 500.0,
+            whole: 20.0,
+            ..PLAIN
+        };
+        assert!(
+            (clustered.blocks() - 6.0).abs() < 0.1,
+            "{}",
+            clustered.blocks()
+        );
+        let scan = Measured {
+            collection_scan: true,
+            leaves: 500.0,
+            whole: 20.0,
+            ..PLAIN
+        };
+        assert_eq!(scan.blocks(), 10_000.0);
+        let more = Measured {
+            more_returned: 3.0,
+            ..PLAIN
+        };
+        assert!((more.blocks() - 306.0).abs() < 0.2, "{}", more.blocks());
+    }
+}

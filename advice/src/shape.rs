@@ -1,0 +1,311 @@
+//! What is kept of a query: which fields it compares, of which it wants a range, and its order. Never a value.
+
+use std::collections::HashSet;
+
+use bson::{Bson, Document};
+use seekscope_run::{QueryShape, ShapeSource, SortField};
+
+/// Bounds of what a hostile reply can make us keep.
+const FIELDS_MAX: usize = 20;
+const NAME_MAX_BYTES: usize = 200;
+const DEPTH_MAX: usize = 5;
+const STAGES_MAX: usize = 100;
+
+/// Names that a told query may have beside its filter.
+const TOLD_NAMES: [&str; 4] = ["filter", "sort", "per_s", "returns"];
+
+/// Why a query on the command line was not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{why}: a filter such as {{\"device\": \"?\", \"ts\": {{\"$gte\": \"?\"}}}} is expected, or the same as \
+         {{\"filter\": …, \"sort\": …, \"per_s\": 20, \"returns\": 100}}"
+)]
+pub struct ToldError {
+    why: String,
+}
+
+/// Reads a query from the command line: a filter as JSON, or an object with it as `filter` beside `sort`, `per_s`
+/// and `returns`. Values mean nothing.
+///
+/// # Errors
+/// Fails on other text, and on conditions that no trial can make up.
+pub fn told(text: &str) -> Result<QueryShape, ToldError> {
+    let wrong = |why: String| ToldError { why };
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let Ok(Bson::Document(given)) = bson::serialize_to_bson(&value) else {
+        return Err(wrong("no object".into()));
+    };
+    let is_long = given.get_document("filter").is_ok()
+        && given.keys().all(|name| TOLD_NAMES.contains(&name.as_str()));
+    let filter = match is_long {
+        true => given.get_document("filter").cloned().unwrap_or_default(),
+        false => given.clone(),
+    };
+    let mut shape = of_filter(&filter).map_err(|why| wrong(why.to_string()))?;
+    if is_long {
+        if let Some(sort) = given.get("sort") {
+            let sort = sort.as_document().and_then(sort_fields);
+            shape.sort = sort.ok_or_else(|| wrong("sort is no order of fields".into()))?;
+        }
+        for (name, place) in [
+            ("per_s", &mut shape.per_s),
+            ("returns", &mut shape.returned),
+        ] {
+            if let Some(number) = given.get(name) {
+                let number = seekscope_server::float(number).filter(|n| *n > 0.0 && n.is_finite());
+                *place = Some(number.ok_or_else(|| wrong(format!("{name} is no number above 0")))?);
+            }
+        }
+    }
+    if shape.equality.is_empty() && shape.range.is_empty() && shape.sort.is_empty() {
+        return Err(wrong("neither a condition nor an order".into()));
+    }
+    shape.source = ShapeSource::Told;
+    Ok(shape)
+}
+
+/// Why a query has no shape that a trial could ask.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoShape {
+    #[error("{0} cannot be made up for a trial")]
+    Condition(String),
+    #[error("the query is not shown as a whole")]
+    NotShown,
+}
+
+/// Returns the shape of a command as the server shows it in its profile and among running operations.
+pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
+    let inner = |name: &str| match command.get(name) {
+        None | Some(Bson::Null) => Ok(Document::new()),
+        Some(Bson::Document(inner)) => Ok(inner.clone()),
+        Some(_) => Err(NoShape::NotShown),
+    };
+    let name = command.keys().next().ok_or(NoShape::NotShown)?;
+    match name.as_str() {
+        "find" => {
+            let mut shape = of_filter(&inner("filter")?)?;
+            let sort = inner("sort")?;
+            shape.sort =
+                sort_fields(&sort).ok_or_else(|| NoShape::Condition("its order".into()))?;
+            Ok(shape)
+        }
+        "count" | "distinct" | "findAndModify" | "findandmodify" => of_filter(&inner("query")?),
+        "q" => of_filter(&inner("q")?),
+        "aggregate" => {
+            let stages = command
+                .get_array("pipeline")
+                .map_err(|_| NoShape::NotShown)?;
+            let mut stages = stages.iter().take(STAGES_MAX).filter_map(Bson::as_document);
+            let first = stages.next().ok_or(NoShape::NotShown)?;
+            let filter = first.get_document("$match");
+            let filter =
+                filter.map_err(|_| NoShape::Condition("a pipeline without $match".into()))?;
+            let mut shape = of_filter(filter)?;
+            if let Some(sort) = stages
+                .next()
+                .and_then(|stage| stage.get_document("$sort").ok())
+            {
+                shape.sort = sort_fields(sort).unwrap_or_default();
+            }
+            Ok(shape)
+        }
+        other => Err(NoShape::Condition(other.chars().take(40).collect())),
+    }
+}
+
+/// Returns the shape of a filter.
+pub fn of_filter(filter: &Document) -> Result<QueryShape, NoShape> {
+    let mut shape = QueryShape::default();
+    add(&mut shape, filter, DEPTH_MAX)?;
+    let ranges: HashSet<&String> = shape.range.iter().collect();
+    shape.equality.retain(|field| !ranges.contains(field));
+    Ok(shape)
+}
+
+fn add(shape: &mut QueryShape, filter: &Document, depth: usize) -> Result<(), NoShape> {
+    for (name, condition) in filter {
+        match (name.as_str(), condition) {
+            ("$comment", _) => {}
+            ("$and", Bson::Array(parts)) if depth > 0 => {
+                for part in parts {
+                    let part = part.as_document().ok_or(NoShape::NotShown)?;
+                    add(shape, part, depth - 1)?;
+                }
+            }
+            (name, _) if name.starts_with('$') => {
+                return Err(NoShape::Condition(name.chars().take(40).collect()));
+            }
+            (name, Bson::Document(operators))
+                if operators.keys().next().is_some_and(|o| o.starts_with('$')) =>
+            {
+                for operator in operators.keys() {
+                    let fields = match operator.as_str() {
+                        "$eq" | "$in" => &mut shape.equality,
+                        "$gt" | "$gte" | "$lt" | "$lte" => &mut shape.range,
+                        other => {
+                            return Err(NoShape::Condition(other.chars().take(40).collect()));
+                        }
+                    };
+                    keep(fields, name)?;
+                }
+            }
+            (_, Bson::RegularExpression(_)) => {
+                return Err(NoShape::Condition("a regular expression".into()));
+            }
+            (name, _) => keep(&mut shape.equality, name)?,
+        }
+    }
+    Ok(())
+}
+
+fn keep(fields: &mut Vec<String>, name: &str) -> Result<(), NoShape> {
+    if fields.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    if fields.len() >= FIELDS_MAX || name.len() > NAME_MAX_BYTES || name.is_empty() {
+        return Err(NoShape::Condition(
+            "so many or such long names of fields".into(),
+        ));
+    }
+    fields.push(name.into());
+    Ok(())
+}
+
+/// Returns the fields of an order; `None` for one that is not of fields.
+fn sort_fields(sort: &Document) -> Option<Vec<SortField>> {
+    if sort.len() > FIELDS_MAX {
+        return None;
+    }
+    sort.iter()
+        .map(|(field, direction)| {
+            let direction = seekscope_server::float(direction)?;
+            let is_field = !field.starts_with('$') && field.len() <= NAME_MAX_BYTES;
+            is_field.then(|| SortField {
+                field: field.clone(),
+                descending: direction < 0.0,
+            })
+        })
+        .collect()
+}
+
+/// Returns the keys of the index that serves a shape best: what is compared, then the order, then the ranges.
+pub fn best_keys(shape: &QueryShape) -> Document {
+    let mut keys = Document::new();
+    for field in &shape.equality {
+        keys.insert(field.clone(), 1);
+    }
+    for SortField { field, descending } in &shape.sort {
+        if !keys.contains_key(field) {
+            keys.insert(field.clone(), if *descending { -1 } else { 1 });
+        }
+    }
+    for field in &shape.range {
+        if !keys.contains_key(field) {
+            keys.insert(field.clone(), 1);
+        }
+    }
+    keys
+}
+
+/// Returns whether an index with these keys serves a shape as well as the best one: its first keys are the compared
+/// fields in any order, and then come the order and the ranges.
+pub fn is_served_by(shape: &QueryShape, keys: &Document) -> bool {
+    let best = best_keys(shape);
+    let compared = shape.equality.len();
+    let plain = |value: Option<&Bson>| value.and_then(seekscope_server::float).is_some();
+    let first: HashSet<&String> = keys.keys().take(compared).collect();
+    let has_compared = shape.equality.iter().all(|field| first.contains(field));
+    let rest = best.keys().skip(compared);
+    let rest_follows = rest.eq(keys
+        .keys()
+        .skip(compared)
+        .take(best.len().saturating_sub(compared)));
+    has_compared && rest_follows && best.keys().all(|field| plain(keys.get(field)))
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    fn names(fields: &[&str]) -> Vec<String> {
+        fields.iter().map(|field| (*field).into()).collect()
+    }
+
+    #[test]
+    fn filters_are_told_by_names_alone() {
+        let shape = told(r#"{"device": "SECRET", "ts": {"$gte": 5, "$lt": "x"}}"#).unwrap();
+        assert_eq!(shape.equality, names(&["device"]));
+        assert_eq!(shape.range, names(&["ts"]));
+        assert_eq!((shape.per_s, shape.returned), (None, None));
+        let long =
+            r#"{"filter": {"a": {"$in": [1]}}, "sort": {"b": -1}, "per_s": 2.5, "returns": 7}"#;
+        let shape = told(long).unwrap();
+        assert_eq!(shape.equality, names(&["a"]));
+        assert!(shape.sort[0].descending);
+        assert_eq!((shape.per_s, shape.returned), (Some(2.5), Some(7.0)));
+        assert_eq!(best_keys(&shape), doc! { "a": 1, "b": -1 });
+        // A collection may have a field of that name.
+        let field = told(r#"{"filter": "?", "x": 1}"#).unwrap();
+        assert_eq!(field.equality, names(&["filter", "x"]));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for text in [
+            "",
+            "5",
+            "{}",
+            r#"{"a": {"$regex": "x"}}"#,
+            r#"{"$or": [{"a": 1}]}"#,
+            r#"{"filter": {"a": 1}, "per_s": -1}"#,
+            r#"{"filter": {"a": 1}, "sort": {"b": "up"}}"#,
+        ] {
+            assert!(told(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_as_servers_show_them() {
+        let of = |command: Document| of_command(&command).unwrap();
+        let find = of(
+            doc! { "find": "c", "filter": { "$and": [{ "a": 1 }, { "b": { "$lt": 2 } }] },
+            "sort": { "b": 1 } },
+        );
+        assert_eq!((find.equality, find.range), (names(&["a"]), names(&["b"])));
+        let pipeline = of(
+            doc! { "aggregate": "c", "pipeline": [{ "$match": { "a": 1 } }, { "$group": { "_id": 1 } }] },
+        );
+        assert_eq!(pipeline.equality, names(&["a"]));
+        let update = of(doc! { "q": { "_id": 5 }, "u": { "$set": { "a": "SECRET" } } });
+        assert_eq!(update.equality, names(&["_id"]));
+        for command in [
+            doc! {},
+            doc! { "find": "c", "filter": "cut off" },
+            doc! { "insert": "c" },
+            doc! { "aggregate": "c", "pipeline": [] },
+        ] {
+            assert!(of_command(&command).is_err(), "{command}");
+        }
+    }
+
+    #[test]
+    fn an_index_serves_in_any_order_of_what_is_compared() {
+        let shape = told(r#"{"a": 1, "b": 1, "c": {"$gt": 1}}"#).unwrap();
+        for keys in [
+            doc! { "a": 1, "b": 1, "c": 1 },
+            doc! { "b": -1, "a": 1, "c": 1, "d": 1 },
+        ] {
+            assert!(is_served_by(&shape, &keys), "{keys}");
+        }
+        for keys in [
+            doc! { "c": 1, "a": 1, "b": 1 },
+            doc! { "a": 1 },
+            doc! { "a": "hashed", "b": 1, "c": 1 },
+        ] {
+            assert!(!is_served_by(&shape, &keys), "{keys}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Stores a sample in several ways on a server of our own, and measures what queries read of each with cold caches.
+
+mod counters;
+mod queries;
+mod storing;
+
+use std::time::Instant;
+
+use bson::{Document, RawDocumentBuf};
+use seekscope_run::{AdviceTrial, QueryShape, ShapeCost};
+use seekscope_server::{PrivateServer, ProcFs, Server, page_cache};
+use seekscope_stats::Estimate;
+
+pub use storing::Stored;
+
+use crate::AdviceError;
+use crate::predict::Measured;
+use crate::sample::{SampleFacts, Wanted, copy_newest};
+use crate::way::{Way, asks_by_age};
+use queries::{Asked, Query};
+
+const DATABASE: &str = "advise";
+/// The sample as it was read: the newest document first.
+const SAMPLED: &str = "sampled";
+/// Queries asked in a row after a cold start are so few that they hardly meet each other's leaves.
+const QUERIES_MAX: u64 = 20;
+const SHARE_OF_LEAVES: f64 = 0.25;
+const ALPHA: f64 = 0.05;
+
+/// How a trial is made.
+#[derive(Debug, Clone)]
+pub struct TrialOptions {
+    /// Cold starts for each shape of each way, at least 2.
+    pub rounds: u32,
+    /// Options of the collection that matter for its files, as for the command `create`.
+    pub create: Document,
+    /// Specifications of the indexes of the target, as `listIndexes` answers.
+    pub indexes: Vec<Document>,
+    /// Documents of the target.
+    pub documents: u64,
+}
+
+/// The queries of one shape that every way is asked.
+#[derive(Debug)]
+pub struct Questions {
+    shape: QueryShape,
+    /// Whether what a query returns lies within a stretch of the file.
+    is_local: bool,
+    /// Each row is asked after a cold start of its own.
+    rows: Vec<Vec<Query>>,
+}
+
+/// The server of the trial.
+#[derive(Debug)]
+pub struct Trial {
+    private: PrivateServer,
+    server: Server,
+    options: TrialOptions,
+    begun: Instant,
+}
+
+impl Trial {
+    /// Starts the server.
+    ///
+    /// # Errors
+    /// Fails if it does not start.
+    pub async fn start(
+        mut private: PrivateServer,
+        options: TrialOptions,
+    ) -> Result<Self, AdviceError> {
+        let server = start(&mut private).await?;
+        Ok(Self {
+            private,
+            server,
+            options,
+            begun: Instant::now(),
+        })
+    }
+
+    /// Returns which server it is, and how long the trial has lasted.
+    pub async fn facts(&self) -> AdviceTrial {
+        let target = self.server.facts(&ProcFs::host()).await.target;
+        AdviceTrial {
+            product: target.product,
+            version: target.version,
+            elapsed_s: self.begun.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Copies the sample from the target.
+    ///
+    /// # Errors
+    /// Fails if a server does, and if the target has no documents.
+    pub async fn take_sample(
+        &self,
+        target: &Server,
+        wanted: Wanted<'_>,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<SampleFacts, AdviceError> {
+        let to = self.collection(SAMPLED);
+        copy_newest(target, wanted, &to, &self.server, progress).await
+    }
+
+    /// Draws the queries of a shape, which all ways are asked.
+    ///
+    /// # Errors
+    /// Fails if the server does.
+    pub async fn draw(
+        &self,
+        shape: &QueryShape,
+        sample: &SampleFacts,
+        present: &Stored,
+    ) -> Result<Questions, AdviceError> {
+        let returned = shape.returned.unwrap_or(1.0).max(1.0);
+        let room = SHARE_OF_LEAVES * present.leaves as f64 / returned;
+        let in_a_row = whole(room).clamp(1, QUERIES_MAX);
+        let rounds = u64::from(self.options.rounds.max(2));
+        let drawn = queries::draw(&self.server, shape, rounds * in_a_row).await?;
+        let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
+        Ok(Questions {
+            shape: shape.clone(),
+            is_local: asks_by_age(shape, sample),
+            rows: rows.map(<[Query]>::to_vec).collect(),
+        })
+    }
+
+    /// Stores the sample in a way, which is the present one if `number` is 0.
+    ///
+    /// # Errors
+    /// Fails if the server does.
+    pub async fn store(&mut self, number: usize, way: &Way) -> Result<Stored, AdviceError> {
+        let collection = collection_of(number);
+        let load = storing::store(&self.server, &collection, way, &self.options).await?;
+        self.restart().await?;
+        self.evict()?;
+        storing::size(&self.server, &collection, load).await
+    }
+
+    /// Asks a stored way its questions, each row of them after a cold start; `None` if it cannot be asked them.
+    ///
+    /// # Errors
+    /// Fails if the server does, or counts no blocks.
+    pub async fn measure(
+        &mut self,
+        number: usize,
+        way: &Way,
+        stored: &Stored,
+        questions: &Questions,
+    ) -> Result<Option<ShapeCost>, AdviceError> {
+        if !way.answers(&questions.shape) {
+            return Ok(None);
+        }
+        let collection = collection_of(number);
+        let asked = Asked::plan(&self.server, &collection, way, questions).await?;
+        let mut rounds = Vec::new();
+        let (mut cold_ns, mut warm_ns) = (Vec::new(), Vec::new());
+        for row in &questions.rows {
+            self.restart().await?;
+            asked.open(&self.server).await?;
+            self.evict()?;
+            let before = counters::read(&self.server, DATABASE, &collection).await?;
+            let mut returned = 0;
+            for query in row {
+                let (found, ns) = asked.ask(&self.server, query).await?;
+                returned += found;
+                cold_ns.push(ns);
+            }
+            let after = counters::read(&self.server, DATABASE, &collection).await?;
+            for query in row {
+                warm_ns.push(asked.ask(&self.server, query).await?.1);
+            }
+            rounds.push(Round {
+                queries: row.len() as f64,
+                returned: returned as f64,
+                collection_blocks: after.collection.saturating_sub(before.collection) as f64,
+                index_blocks: after.indexes.saturating_sub(before.indexes) as f64,
+            });
+        }
+        let documents = self.options.documents.max(stored.sampled);
+        let whole = documents as f64 / stored.sampled.max(1) as f64;
+        Ok(Some(ShapeCost {
+            cold_ns: median(&mut cold_ns),
+            ..cost(
+                &rounds,
+                stored,
+                &asked,
+                questions,
+                whole,
+                median(&mut warm_ns),
+            )
+        }))
+    }
+
+    fn collection(&self, name: &str) -> mongodb::Collection<RawDocumentBuf> {
+        self.server.database(DATABASE).collection(name)
+    }
+
+    async fn restart(&mut self) -> Result<(), AdviceError> {
+        self.private.stop().await?;
+        self.server = start(&mut self.private).await?;
+        Ok(())
+    }
+
+    fn evict(&self) -> Result<(), AdviceError> {
+        page_cache::evict(self.private.data_directory())?;
+        Ok(())
+    }
+}
+
+async fn start(private: &mut PrivateServer) -> Result<Server, AdviceError> {
+    let local = private.start::<AdviceError>().await?;
+    Ok(Server::connect(&local.uri()).await?)
+}
+
+fn collection_of(number: usize) -> String {
+    format!("way{number}")
+}
+
+/// What one cold start showed.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    queries: f64,
+    returned: f64,
+    collection_blocks: f64,
+    index_blocks: f64,
+}
+
+fn cost(
+    rounds: &[Round],
+    stored: &Stored,
+    asked: &Asked,
+    questions: &Questions,
+    whole: f64,
+    warm_ns: u64,
+) -> ShapeCost {
+    let queries: f64 = rounds.iter().map(|round| round.queries).sum();
+    let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
+    let returned = per_query(|round| round.returned);
+    let more_returned = asked.more_returned(&questions.shape, returned, whole);
+    let measured: Vec<Measured> = rounds
+        .iter()
+        .map(|round| Measured {
+            queries: round.queries,
+            collection_blocks: round.collection_blocks,
+            index_blocks: round.index_blocks,
+            documents: asked.examined * round.queries,
+            keys: asked.keys * round.queries,
+            leaves: stored.leaves as f64,
+            whole,
+            more_returned,
+            local: questions.is_local,
+            collection_scan: asked.is_collection_scan,
+        })
+        .collect();
+    let predicted: Vec<f64> = measured.iter().map(Measured::blocks).collect();
+    let mean = predicted.iter().sum::<f64>() / predicted.len().max(1) as f64;
+    let (low, high) = Estimate::of_mean(&predicted).map_or((mean, mean), |e| e.interval(ALPHA));
+    ShapeCost {
+        returned,
+        collection_blocks: per_query(|round| round.collection_blocks),
+        index_blocks: per_query(|round| round.index_blocks),
+        blocks: mean,
+        blocks_low: low.max(0.0),
+        blocks_high: high,
+        work_ns: warm_ns as f64 * measured.first().map_or(1.0, Measured::more_work),
+        warm_ns,
+        collection_scan: asked.is_collection_scan,
+        ..ShapeCost::default()
+    }
+}
+
+/// Rounds; 0 for negative values and NaN.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the conversion saturates, and NaN becomes 0"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+fn median(values: &mut [u64]) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}

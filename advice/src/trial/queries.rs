@@ -1,0 +1,373 @@
+//! The queries of a shape: drawn from the sample, planned once for a way, and asked.
+
+use std::time::{Duration, Instant};
+
+use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
+use seekscope_run::QueryShape;
+use seekscope_server::{Server, number};
+
+use super::storing::SAMPLES;
+use super::{DATABASE, Questions, SAMPLED, whole};
+use crate::AdviceError;
+use crate::values::{date_ms, value_at};
+use crate::way::Way;
+
+/// Documents that a query of a range returns where nothing is known of it.
+const RETURNED_UNLESS_KNOWN: f64 = 100.0;
+const QUERY_LIMIT: Duration = Duration::from_secs(60);
+/// A value that no document has.
+const NOWHERE: &str = "seekscope: no document has this value";
+
+/// One query of a shape.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Query {
+    equality: Vec<(String, Bson)>,
+    /// The range of the first field of which a range is asked; without an end it goes on to the last document.
+    range: Option<(String, Bson, Option<Bson>)>,
+    /// Further fields of which a range is asked: all their values.
+    more_ranges: Vec<String>,
+    sort: Document,
+    limit: Option<i64>,
+}
+
+/// Draws so many queries, each around a random document of the sample.
+pub(super) async fn draw(
+    server: &Server,
+    shape: &QueryShape,
+    count: u64,
+) -> Result<Vec<Query>, AdviceError> {
+    let size = i64::try_from(count).unwrap_or(i64::MAX);
+    let sample =
+        doc! { "aggregate": SAMPLED, "pipeline": [{ "$sample": { "size": size } }], "cursor": {} };
+    let documents = server.documents(DATABASE, sample, usize::MAX).await?;
+    let mut drawn = Vec::new();
+    for document in &documents {
+        let mut query = Query::around(document, shape);
+        query.end_range(server, shape).await?;
+        drawn.push(query);
+    }
+    Ok(drawn)
+}
+
+impl Query {
+    fn around(document: &Document, shape: &QueryShape) -> Self {
+        let value = |field: &String| value_at(document, field).unwrap_or(Bson::Null);
+        let equality = shape
+            .equality
+            .iter()
+            .map(|field| (field.clone(), value(field)));
+        let mut ranges = shape.range.iter();
+        let direction = |descending| if descending { -1 } else { 1 };
+        let sort = shape
+            .sort
+            .iter()
+            .map(|s| (s.field.clone(), Bson::Int32(direction(s.descending))));
+        let sort: Document = sort.collect();
+        let returned = shape.returned.map(limit);
+        Self {
+            equality: equality.collect(),
+            range: ranges
+                .next()
+                .map(|field| (field.clone(), value(field), None)),
+            more_ranges: ranges.cloned().collect(),
+            limit: returned.filter(|_| !sort.is_empty()),
+            sort,
+        }
+    }
+
+    /// Ends the range so that the query returns as many documents as those of its shape do. Where too few follow, it
+    /// begins earlier.
+    async fn end_range(&mut self, server: &Server, shape: &QueryShape) -> Result<(), AdviceError> {
+        let Some((field, ..)) = self.range.clone() else {
+            return Ok(());
+        };
+        let returned = limit(shape.returned.unwrap_or(RETURNED_UNLESS_KNOWN));
+        let end = value_after(server, self.filter(), &field, 1, returned).await?;
+        if end.is_none() {
+            if let Some((_, from, _)) = &mut self.range {
+                *from = Bson::MinKey;
+            }
+            let last = value_after(server, self.filter(), &field, -1, returned - 1).await?;
+            if let (Some(last), Some((_, from, _))) = (last, &mut self.range) {
+                *from = last;
+            }
+        }
+        if let Some((.., until)) = &mut self.range {
+            *until = end;
+        }
+        Ok(())
+    }
+
+    fn filter(&self) -> Document {
+        let mut filter: Document = self.equality.iter().cloned().collect();
+        if let Some((field, from, until)) = &self.range {
+            let mut range = doc! { "$gte": from.clone() };
+            if let Some(until) = until {
+                range.insert("$lt", until.clone());
+            }
+            filter.insert(field.clone(), range);
+        }
+        for field in &self.more_ranges {
+            filter.insert(field.clone(), doc! { "$gte": Bson::MinKey });
+        }
+        filter
+    }
+
+    /// Returns the filter for buckets: those that begin in the stretch, and the one that holds its beginning.
+    fn bucket_filter(&self, span_ms: i64) -> Document {
+        let mut filter: Document = self.equality.iter().cloned().collect();
+        if let Some((field, from, until)) = &self.range {
+            let start = date_ms(from).map(|ms| ms - ms.rem_euclid(span_ms.max(1)));
+            let start = start.map_or_else(|| from.clone(), |ms| DateTime::from_millis(ms).into());
+            let mut range = doc! { "$gte": start };
+            if let Some(until) = until {
+                range.insert("$lt", until.clone());
+            }
+            filter.insert(field.clone(), range);
+        }
+        filter
+    }
+
+    fn find(&self, collection: &str, way: &Way, hint: Option<&Bson>) -> Document {
+        let filter = match way {
+            Way::Buckets { span_ms, .. } => self.bucket_filter(*span_ms),
+            _ => self.filter(),
+        };
+        let mut find = doc! { "find": collection, "filter": filter };
+        if !self.sort.is_empty() {
+            find.insert("sort", self.sort.clone());
+        }
+        // Of buckets fewer are needed, and how many depends on what is in them.
+        if let Some(limit) = self.limit.filter(|_| !matches!(way, Way::Buckets { .. })) {
+            find.insert("limit", limit);
+        }
+        if let Some(hint) = hint {
+            find.insert("hint", hint.clone());
+        }
+        find.insert(
+            "maxTimeMS",
+            i64::try_from(QUERY_LIMIT.as_millis()).unwrap_or(i64::MAX),
+        );
+        find
+    }
+
+    /// Returns how many documents of the collection that was sampled a document of the answer stands for.
+    fn counted(&self, document: &Document, way: &Way) -> u64 {
+        let Way::Buckets { time, .. } = way else {
+            return 1;
+        };
+        let samples = document
+            .get_array(SAMPLES)
+            .into_iter()
+            .flatten()
+            .filter_map(Bson::as_document);
+        let within = |sample: &&Document| {
+            let Some((_, from, until)) = &self.range else {
+                return true;
+            };
+            let at = value_at(sample, time).as_ref().and_then(date_ms);
+            at >= date_ms(from) && until.as_ref().is_none_or(|until| at < date_ms(until))
+        };
+        samples.filter(within).count() as u64
+    }
+}
+
+/// The queries of a shape as they are asked of a way.
+#[derive(Debug)]
+pub(super) struct Asked {
+    collection: String,
+    way: Way,
+    /// The index that the server chose, by name, or the natural order.
+    hint: Bson,
+    open: Document,
+    pub(super) is_collection_scan: bool,
+    /// Documents and keys of indexes that a query reads, on average.
+    pub(super) examined: f64,
+    pub(super) keys: f64,
+}
+
+impl Asked {
+    /// Has the server choose an index while everything is cached, so that trying several is not measured.
+    pub(super) async fn plan(
+        server: &Server,
+        collection: &str,
+        way: &Way,
+        questions: &Questions,
+    ) -> Result<Self, AdviceError> {
+        let (mut examined, mut keys, mut explained, mut hint) = (0, 0, 0_u32, None);
+        for query in questions.rows.first().into_iter().flatten() {
+            let mut find = query.find(collection, way, hint.as_ref());
+            find.remove("maxTimeMS");
+            let explain = doc! { "explain": find, "verbosity": "executionStats" };
+            let reply = server.command(DATABASE, explain).await?;
+            let stats = reply.get_document("executionStats").ok();
+            let count = |name: &str| {
+                stats
+                    .and_then(|s| s.get(name).and_then(number))
+                    .unwrap_or(0)
+            };
+            examined += count("totalDocsExamined");
+            keys += count("totalKeysExamined");
+            explained += 1;
+            let plan = reply
+                .get_document("queryPlanner")
+                .and_then(|p| p.get_document("winningPlan"));
+            hint = hint.or_else(|| plan.ok().and_then(index_of).map(Bson::String));
+        }
+        let is_collection_scan = hint.is_none();
+        let hint = hint.unwrap_or_else(|| doc! { "$natural": 1 }.into());
+        let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "hint": hint.clone() };
+        if !is_collection_scan {
+            let Questions { shape, .. } = questions;
+            let fields = shape.equality.iter().chain(&shape.range);
+            let nowhere = fields.map(|field| (field.clone(), Bson::from(NOWHERE)));
+            open.insert("filter", nowhere.collect::<Document>());
+        }
+        Ok(Self {
+            collection: collection.into(),
+            way: way.clone(),
+            hint,
+            open,
+            is_collection_scan,
+            examined: examined as f64 / f64::from(explained.max(1)),
+            keys: keys as f64 / f64::from(explained.max(1)),
+        })
+    }
+
+    /// Opens the files that a query opens, and reads the upper pages of their trees, which a server in use has in its
+    /// cache.
+    pub(super) async fn open(&self, server: &Server) -> Result<(), AdviceError> {
+        let first = doc! { "find": &self.collection, "limit": 1, "hint": { "$natural": 1 } };
+        server.command(DATABASE, first).await?;
+        server.command(DATABASE, self.open.clone()).await?;
+        Ok(())
+    }
+
+    /// Asks a query; returns the documents of the sample in its answer, and its time in ns.
+    pub(super) async fn ask(
+        &self,
+        server: &Server,
+        query: &Query,
+    ) -> Result<(u64, u64), AdviceError> {
+        let find = query.find(&self.collection, &self.way, Some(&self.hint));
+        let begun = Instant::now();
+        let failed = |error| server.error("find", &error);
+        let mut cursor = server
+            .database(DATABASE)
+            .run_cursor_command(find)
+            .await
+            .map_err(failed)?;
+        let mut returned = 0;
+        let mut answers: Vec<RawDocumentBuf> = Vec::new();
+        while cursor.advance().await.map_err(failed)? {
+            match self.way {
+                Way::Buckets { .. } => answers.push(cursor.current().to_owned()),
+                _ => returned += 1,
+            }
+        }
+        let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for answer in &answers {
+            let answer = Document::try_from(answer.as_ref()).unwrap_or_default();
+            returned += query.counted(&answer, &self.way);
+        }
+        Ok((returned, ns))
+    }
+
+    /// Returns how many documents a query of the whole returns for each one that a query of the trial returned:
+    /// as many more as are known to be returned, else as many as there are more documents where a value is compared
+    /// that several have.
+    pub(super) fn more_returned(&self, shape: &QueryShape, returned: f64, whole: f64) -> f64 {
+        let is_bounded = !shape.range.is_empty() || !shape.sort.is_empty();
+        match shape.returned {
+            Some(known) => known / returned.max(f64::MIN_POSITIVE).min(known.max(1.0)),
+            None if is_bounded || returned < 1.5 => 1.0,
+            None => whole,
+        }
+    }
+}
+
+/// Returns the value of the document after the first `skipped` that match, in the order of the field.
+async fn value_after(
+    server: &Server,
+    filter: Document,
+    field: &str,
+    direction: i32,
+    skipped: i64,
+) -> Result<Option<Bson>, AdviceError> {
+    let find = doc! {
+        "find": SAMPLED, "filter": filter, "sort": { field: direction }, "skip": skipped, "limit": 1,
+        "projection": { field: 1 },
+    };
+    let found = server.documents(DATABASE, find, 1).await?;
+    Ok(found.first().and_then(|document| value_at(document, field)))
+}
+
+/// Returns a number of documents as commands take it.
+fn limit(documents: f64) -> i64 {
+    i64::try_from(whole(documents).max(1)).unwrap_or(i64::MAX)
+}
+
+/// Returns the name of the index that a plan reads; `None` if it reads the collection alone.
+fn index_of(plan: &Document) -> Option<String> {
+    if let Ok(name) = plan.get_str("indexName") {
+        return Some(name.into());
+    }
+    if plan.get_str("stage").is_ok_and(|stage| stage == "IDHACK") {
+        return Some("_id_".into());
+    }
+    let inner = plan.get_document("inputStage").ok().and_then(index_of);
+    inner
+        .or_else(|| {
+            let stages = plan.get_array("inputStages").into_iter().flatten();
+            stages.filter_map(Bson::as_document).find_map(index_of)
+        })
+        .or_else(|| plan.get_document("queryPlan").ok().and_then(index_of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::told;
+
+    #[test]
+    fn queries_are_made_of_a_document() {
+        let shape = told(
+            r#"{"filter": {"d": "?", "ts": {"$gte": "?"}}, "sort": {"ts": -1}, "returns": 5}"#,
+        )
+        .unwrap();
+        let at = |ms| DateTime::from_millis(ms);
+        let document = doc! { "d": 7, "ts": at(150) };
+        let mut query = Query::around(&document, &shape);
+        assert_eq!(query.filter(), doc! { "d": 7, "ts": { "$gte": at(150) } });
+        query.range.as_mut().unwrap().2 = Some(at(320).into());
+        let buckets = Way::Buckets {
+            keys: vec!["d".into()],
+            time: "ts".into(),
+            span_ms: 100,
+        };
+        let find = query.find("c", &buckets, None);
+        assert_eq!(
+            find.get_document("filter").unwrap(),
+            &doc! { "d": 7, "ts": { "$gte": at(100), "$lt": at(320) } }
+        );
+        assert!(!find.contains_key("limit"));
+        assert_eq!(
+            query.find("c", &Way::Present, None).get_i64("limit").ok(),
+            Some(5)
+        );
+        let bucket = doc! { SAMPLES: [{ "ts": at(120) }, { "ts": at(150) }, { "ts": at(319) }, { "ts": at(320) }] };
+        assert_eq!(query.counted(&bucket, &buckets), 2);
+    }
+
+    #[test]
+    fn the_index_is_found_in_any_plan() {
+        let plan =
+            doc! { "stage": "FETCH", "inputStage": { "stage": "IXSCAN", "indexName": "a_1" } };
+        assert_eq!(index_of(&plan).as_deref(), Some("a_1"));
+        assert_eq!(index_of(&doc! { "stage": "COLLSCAN" }), None);
+        assert_eq!(
+            index_of(&doc! { "stage": "IDHACK" }).as_deref(),
+            Some("_id_")
+        );
+    }
+}

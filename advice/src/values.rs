@@ -1,0 +1,63 @@
+//! Values of fields by their dotted paths, drawn from sampled documents for the queries of a trial.
+
+use bson::{Bson, Document};
+
+/// Returns the value at a path. Of an array its first element is taken: a query that compares a field with one value
+/// matches any of them.
+pub fn value_at(document: &Document, path: &str) -> Option<Bson> {
+    let mut parts = path.split('.');
+    let mut value = document.get(parts.next()?)?;
+    for part in parts {
+        value = first_of(value)?.as_document()?.get(part)?;
+    }
+    first_of(value).cloned()
+}
+
+fn first_of(value: &Bson) -> Option<&Bson> {
+    match value {
+        Bson::Array(elements) => elements.first(),
+        other => Some(other),
+    }
+}
+
+/// Puts a value at a path, in documents that are made on the way.
+pub fn set_at(document: &mut Document, path: &str, value: Bson) {
+    match path.split_once('.') {
+        None => drop(document.insert(path, value)),
+        Some((first, rest)) => {
+            if document.get_document(first).is_err() {
+                document.insert(first, Document::new());
+            }
+            if let Ok(inner) = document.get_document_mut(first) {
+                set_at(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Returns a date's milliseconds since 1970.
+pub fn date_ms(value: &Bson) -> Option<i64> {
+    match value {
+        Bson::DateTime(date) => Some(date.timestamp_millis()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    #[test]
+    fn paths_lead_through_documents_and_arrays() {
+        let document = doc! { "a": { "b": [{ "c": 5 }, { "c": 6 }] }, "d": [] };
+        assert_eq!(value_at(&document, "a.b.c"), Some(Bson::Int32(5)));
+        assert_eq!(value_at(&document, "d"), None);
+        assert_eq!(value_at(&document, "a.x.y"), None);
+        let mut made = doc! { "a": 1 };
+        set_at(&mut made, "a.b.c", Bson::Int32(5));
+        set_at(&mut made, "d", Bson::Int32(6));
+        assert_eq!(made, doc! { "a": { "b": { "c": 5 } }, "d": 6 });
+    }
+}

@@ -1,0 +1,204 @@
+//! `seekscope advise`: how a collection should be stored, tried with a sample on a server of our own.
+//!
+//! `trying` stores and measures the ways; `seconds` says what the blocks cost on the disk; `results` shows what the
+//! records say.
+
+mod results;
+mod seconds;
+mod trying;
+
+pub use results::show;
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_advice::{Observer, collection};
+use seekscope_reorder::{By, Definition, ReorderError};
+use seekscope_run::{AdviceRecord, AdvisedCollection, QueryShape, RunDocument};
+use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, storage_facts};
+
+use crate::args::{AdviseArgs, SurveyArgs};
+use crate::environment::Environment;
+use crate::exit::{Elsewhere, Usage};
+use crate::interruption::Interruption;
+use crate::layout::ScanDisk;
+use crate::progress::Progress;
+use crate::session::{Session, limit};
+use crate::{disk, ending};
+
+/// Shapes beyond these cost time, and rarely change the advice.
+const SHAPES_MAX: usize = 5;
+
+/// Runs the command.
+pub async fn run(
+    mut args: AdviseArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let namespace: Namespace = args
+        .collection
+        .parse()
+        .map_err(|error: NamespaceError| Usage(error.to_string()))?;
+    if let Some(directory) = args.disk.measure_disk.take() {
+        let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
+        let session = disk::survey(&survey, environment, arguments.clone()).await?;
+        args.disk.disk_run = Some(session.directory.path().to_path_buf());
+    }
+    let interruption = Interruption::listen();
+    let progress = Progress::new(args.output.quiet);
+    let server = {
+        let _step = progress.step("connecting");
+        interruption
+            .or(async { Ok(Server::connect(&args.uri).await?) })
+            .await?
+    };
+    let definition = interruption.or(definition_of(&server, &namespace)).await?;
+    let mut session = Session::begin("advise", arguments, args.out.as_deref())?;
+    session.document.advice = Some(AdviceRecord {
+        namespace: namespace.to_string(),
+        ..AdviceRecord::default()
+    });
+    session.save()?;
+    let advise = Advise {
+        args: &args,
+        environment,
+        server: &server,
+        namespace: &namespace,
+        definition: &definition,
+        progress,
+    };
+    let worked = interruption.or(advise.work(&mut session)).await;
+    ending::end(&mut session, worked, progress, |session| {
+        show(session, &args.output, progress)
+    })
+}
+
+/// The running command.
+struct Advise<'a> {
+    args: &'a AdviseArgs,
+    environment: &'a Environment,
+    server: &'a Server,
+    namespace: &'a Namespace,
+    definition: &'a Definition,
+    progress: Progress,
+}
+
+impl Advise<'_> {
+    async fn work(&self, session: &mut Session) -> Result<()> {
+        let facts = self.server.facts(&ProcFs::host()).await;
+        for missing in facts.missing {
+            session.limit(missing);
+        }
+        session.document.target = Some(facts.target);
+        let file = collection::file_facts(self.server, self.namespace, self.definition.options());
+        let file = file.await?;
+        record(&mut session.document).collection = self.collection(file.missed_share).await?;
+        let shapes = self.shapes(session).await?;
+        self.unused_indexes(&mut session.document).await;
+        session.save()?;
+        if shapes.is_empty() {
+            let why = format!(
+                "no query on {} was seen in {} s; say with --query what is asked of it, or watch it for longer \
+                 with --for",
+                self.namespace,
+                self.args.duration.as_secs()
+            );
+            return Err(Elsewhere(why).into());
+        }
+        let disk = self.disk(&session.document)?;
+        let advice = record(&mut session.document);
+        advice.shapes.clone_from(&shapes);
+        advice.disk = Some(disk.model.disk.clone());
+        advice.disk_measured = disk.measured;
+        session.document.device = disk.device.clone();
+        session.save()?;
+        let read_ns = seconds::read_ns(&disk.model);
+        self.try_ways(session, &shapes, file.create, read_ns)
+            .await?;
+        seconds::fill_in(record(&mut session.document), &disk.model);
+        Ok(())
+    }
+
+    async fn collection(&self, missed_share: Option<f64>) -> Result<AdvisedCollection> {
+        let (database, collection) = (self.namespace.database(), self.namespace.collection());
+        let facts = storage_facts(self.server, database, &[collection]).await?;
+        let indexes = self.definition.indexes().iter();
+        let keys = indexes.filter_map(|index| index.get_document("key").ok());
+        Ok(AdvisedCollection {
+            documents: facts.documents,
+            data_bytes: facts.data_bytes,
+            storage_bytes: facts.storage_bytes,
+            index_bytes: facts.index_bytes,
+            indexes: keys.map(ToString::to_string).collect(),
+            missed_share,
+            ..AdvisedCollection::default()
+        })
+    }
+
+    /// Returns the queries that were told, or else those that are seen.
+    async fn shapes(&self, session: &mut Session) -> Result<Vec<QueryShape>> {
+        if !self.args.query.is_empty() {
+            return Ok(self.args.query.clone());
+        }
+        let _step = self.progress.step("watching the queries");
+        let observer = Observer::new(self.server, self.namespace);
+        let observed = observer.watch(self.args.duration).await?;
+        for limitation in observed.limitations {
+            session.limit(limitation);
+        }
+        let collection = &mut record(&mut session.document).collection;
+        collection.watched_s = observed.watched_s;
+        collection.reads_per_s = observed.reads_per_s;
+        collection.writes_per_s = observed.writes_per_s;
+        let mut shapes = observed.shapes;
+        shapes.truncate(SHAPES_MAX);
+        Ok(shapes)
+    }
+
+    async fn unused_indexes(&self, document: &mut RunDocument) {
+        let indexes = self.definition.indexes();
+        match collection::unused_indexes(self.server, self.namespace, indexes).await {
+            Ok(unused) => record(document).unused_indexes = unused,
+            Err(error) => limit(
+                document,
+                seekscope_run::Limitation {
+                    what: "whether there are indexes that nobody uses is not known".into(),
+                    why: error.to_string(),
+                    remedy: "the privilege indexStats on the collection".into(),
+                },
+            ),
+        }
+    }
+
+    /// Returns the disk under the target's data, where they are on this host.
+    fn disk(&self, document: &RunDocument) -> Result<ScanDisk> {
+        let target = document.target.as_ref();
+        let path = target.and_then(|target| target.dbpath.as_deref());
+        ScanDisk::choose(&self.args.disk, Path::new(path.unwrap_or_default()))
+    }
+}
+
+/// Returns what the collection is, if it can be advised on: what cannot be copied as it is cannot be tried either.
+async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definition> {
+    let refused = |why: &str| Elsewhere(format!("there is no advice on {namespace}: {why}"));
+    let definition = match Definition::read(server, namespace).await {
+        Err(ReorderError::Refused { why, .. }) => return Err(refused(&why).into()),
+        definition => definition?,
+    };
+    if let Some(why) = definition.refusal(&By::Natural, true) {
+        return Err(refused(&why).into());
+    }
+    if server
+        .count(namespace.database(), namespace.collection())
+        .await?
+        == 0
+    {
+        return Err(refused("it holds no documents").into());
+    }
+    Ok(definition)
+}
+
+/// Returns this command's record, which `run` made.
+fn record(document: &mut RunDocument) -> &mut AdviceRecord {
+    document.advice.get_or_insert_default()
+}

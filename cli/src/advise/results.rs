@@ -1,0 +1,25 @@
+//! What a run's records say, shown by `advise` at its end and by `report` later.
+
+use anyhow::Result;
+use seekscope_report::advise::{html, terminal};
+
+use crate::args::OutputArgs;
+use crate::ending;
+use crate::output::{self, RunOutput};
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Fills in the summary, writes `report.html`, and prints text or JSON on stdout.
+pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    session.document.summary = serde_json::to_value(&session.document.advice)?;
+    session.save()?;
+    session.directory.save_report(&html(&session.document))?;
+    let document = &session.document;
+    ending::print(
+        &session.directory,
+        args,
+        progress,
+        |run_dir| output::print_json(&RunOutput::of("advise", document, run_dir)),
+        |width| Ok(terminal(document, width)),
+    )
+}

@@ -1,0 +1,247 @@
+//! Stores the sample in each way on a private server, and measures what queries read.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use mongodb::bson::Document;
+use rustix::fs::statvfs;
+use seekscope_advice::sample::Wanted;
+use seekscope_advice::trial::{Questions, Stored};
+use seekscope_advice::{
+    AdviceError, Proposal, SampleFacts, Trial, TrialOptions, Way, proposals, verdict,
+};
+use seekscope_run::units::format_bytes;
+use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay};
+use seekscope_server::{LocalServerOptions, PrivateServer, ServerBinary, ServerKind, Workspace};
+
+use super::{Advise, record};
+use crate::exit::{Elsewhere, message_of};
+use crate::session::Session;
+
+/// Cold starts for each shape of each way.
+const ROUNDS: u32 = 4;
+/// The most bytes of documents that are copied: a query's neighbourhood is what counts, not the amount.
+const SAMPLE_BYTES_MAX: u64 = 64 << 20;
+const CACHE_BYTES: u64 = 256 << 20;
+/// What the sample in nine ways, the journal and the server's own files take at most.
+const SPACE_BYTES: u64 = 20 * SAMPLE_BYTES_MAX;
+/// A cold start and a row of queries take about as long; a way that is begun later would not come to its end.
+const BEGIN_MARGIN: f64 = 0.9;
+
+impl Advise<'_> {
+    /// Tries the ways that fit the shapes, and records what each costs and which is advised.
+    pub(super) async fn try_ways(
+        &self,
+        session: &mut Session,
+        shapes: &[QueryShape],
+        create: Document,
+        read_ns: f64,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let trial = self.start(session, create).await?;
+        let sample = self.take_sample(&trial, shapes).await?;
+        let advice = record(&mut session.document);
+        advice.sample = Some(AdviceSample {
+            documents: sample.documents,
+            bytes: sample.bytes,
+        });
+        advice.trial = Some(trial.facts().await);
+        session.save()?;
+        let proposals = proposals(
+            shapes,
+            self.definition.indexes(),
+            &sample,
+            self.has_fixed_order(),
+        );
+        let decays: Vec<bool> = proposals.iter().map(|proposal| proposal.decays).collect();
+        let mut tried = Tried {
+            trial,
+            shapes,
+            sample: &sample,
+            questions: Vec::new(),
+        };
+        for (number, proposal) in proposals.iter().enumerate() {
+            let mut way = described(proposal);
+            let is_late =
+                begun.elapsed().as_secs_f64() > self.args.budget.as_secs_f64() * BEGIN_MARGIN;
+            if is_late && number > 0 {
+                way.not_measured = Some("the time for trying was over".into());
+            } else {
+                let text = format!(
+                    "trying {} ({} of {})",
+                    way.name,
+                    number + 1,
+                    proposals.len()
+                );
+                let _step = self.progress.step(text);
+                let measured = tried.try_way(number, &proposal.way);
+                match measured.await {
+                    Ok((stored, costs)) => fill_in(&mut way, &stored, costs),
+                    // Without the present way there is nothing to compare with.
+                    Err(error) if number == 0 => return Err(error.into()),
+                    Err(error) => way.not_measured = Some(message_of(&error.into())),
+                }
+            }
+            let advice = record(&mut session.document);
+            advice.ways.push(way);
+            advice.verdict = verdict(shapes, &mut advice.ways, &decays, read_ns);
+            advice.trial = Some(tried.trial.facts().await);
+            session.save()?;
+        }
+        self.note_versions(session);
+        Ok(())
+    }
+
+    async fn start(&self, session: &Session, create: Document) -> Result<Trial> {
+        let parent = session.data_folder(self.args.data_dir.as_deref())?;
+        let space =
+            statvfs(&parent).with_context(|| format!("cannot look at {}", parent.display()))?;
+        let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+        if free_bytes < SPACE_BYTES {
+            return Err(Elsewhere(format!(
+                "{} has {} free, and a trial can take {}: name another folder with --data-dir",
+                parent.display(),
+                format_bytes(free_bytes),
+                format_bytes(SPACE_BYTES)
+            ))
+            .into());
+        }
+        let workspace = Workspace::create(&parent, &self.environment.lease_folder)?;
+        let binary = ServerBinary::find(
+            self.args.server_binary.as_deref(),
+            Some(&self.environment.search_path),
+            &self.environment.tool_folders,
+        )?;
+        if binary.kind != ServerKind::Mongod {
+            return Err(AdviceError::NoCounters.into());
+        }
+        let options = LocalServerOptions::new(binary, workspace.data_directory(), CACHE_BYTES);
+        let private = PrivateServer::new(workspace, options, None);
+        let documents = session
+            .document
+            .advice
+            .as_ref()
+            .map_or(0, |a| a.collection.documents);
+        let options = TrialOptions {
+            rounds: ROUNDS,
+            create,
+            indexes: self.definition.indexes().to_vec(),
+            documents,
+        };
+        let _step = self.progress.step("starting a server for the trial");
+        Ok(Trial::start(private, options).await?)
+    }
+
+    async fn take_sample(&self, trial: &Trial, shapes: &[QueryShape]) -> Result<SampleFacts> {
+        let mut fields: Vec<String> = Vec::new();
+        for shape in shapes {
+            let sorted = shape.sort.iter().map(|sort| &sort.field);
+            for field in shape.equality.iter().chain(&shape.range).chain(sorted) {
+                if !fields.contains(field) {
+                    fields.push(field.clone());
+                }
+            }
+        }
+        let wanted = Wanted {
+            namespace: self.namespace,
+            documents: self.args.sample,
+            bytes_max: SAMPLE_BYTES_MAX,
+            fields: &fields,
+        };
+        let step = self
+            .progress
+            .counted("copying the newest documents", self.args.sample);
+        let taken = trial
+            .take_sample(self.server, wanted, &|done| step.at(done))
+            .await;
+        Ok(taken?)
+    }
+
+    /// Returns whether the server keeps the documents in an order of its own: capped and clustered collections.
+    fn has_fixed_order(&self) -> bool {
+        let options = self.definition.options();
+        options.get_bool("capped").unwrap_or(false) || options.contains_key("clusteredIndex")
+    }
+
+    /// Says where the trial's server is of another release than the target: they may choose other plans.
+    fn note_versions(&self, session: &mut Session) {
+        let target = session.document.target.as_ref().map(|t| t.version.clone());
+        let trial = session
+            .document
+            .advice
+            .as_ref()
+            .and_then(|a| a.trial.clone());
+        let (Some(target), Some(trial)) = (target, trial) else {
+            return;
+        };
+        let release = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
+        if release(&target) != release(&trial.version) {
+            session.limit(Limitation {
+                what: "the ways were tried on another release than that of the server".into(),
+                why: format!(
+                    "{} {} was found, and the server is {target}",
+                    trial.product, trial.version
+                ),
+                remedy: "name a mongod of its release with --server-binary".into(),
+            });
+        }
+    }
+}
+
+/// The trial, and what its ways are asked.
+struct Tried<'a> {
+    trial: Trial,
+    shapes: &'a [QueryShape],
+    sample: &'a SampleFacts,
+    /// Drawn once the present way is stored, and the same for all ways.
+    questions: Vec<Questions>,
+}
+
+impl Tried<'_> {
+    async fn try_way(
+        &mut self,
+        number: usize,
+        way: &Way,
+    ) -> Result<(Stored, Vec<Option<ShapeCost>>), AdviceError> {
+        let stored = self.trial.store(number, way).await?;
+        if self.questions.is_empty() {
+            for shape in self.shapes {
+                let drawn = self.trial.draw(shape, self.sample, &stored).await?;
+                self.questions.push(drawn);
+            }
+        }
+        let mut costs = Vec::new();
+        for questions in &self.questions {
+            costs.push(self.trial.measure(number, way, &stored, questions).await?);
+        }
+        Ok((stored, costs))
+    }
+}
+
+fn described(proposal: &Proposal) -> StoringWay {
+    let way = &proposal.way;
+    let replaces = match way {
+        Way::Index { replaces, .. } => replaces.as_ref().map(ToString::to_string),
+        _ => None,
+    };
+    let bucket_ms = match way {
+        Way::Buckets { span_ms, .. } => Some(*span_ms),
+        _ => None,
+    };
+    StoringWay {
+        kind: way.kind(),
+        name: way.name(),
+        keys: way.keys().map(|keys| keys.to_string()),
+        replaces,
+        bucket_ms,
+        reason: proposal.reason.clone(),
+        ..StoringWay::default()
+    }
+}
+
+fn fill_in(way: &mut StoringWay, stored: &Stored, costs: Vec<Option<ShapeCost>>) {
+    let sampled = stored.sampled.max(1) as f64;
+    way.costs = costs;
+    way.stored_bytes_per_document = Some(stored.bytes as f64 / sampled);
+    way.load_documents_per_s = (stored.load_s > 0.0).then(|| sampled / stored.load_s);
+}

@@ -1,0 +1,56 @@
+//! What may be typed after `seekscope advise`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use seekscope_advice::told;
+use seekscope_run::QueryShape;
+use seekscope_run::units::parse_duration;
+
+use super::{OutputArgs, ScanDiskArgs};
+
+/// Say how the documents of a collection should be stored, by trying it with a sample on a server of its own
+///
+/// Watches the queries on the collection, copies its newest documents to a private server, stores them there in the
+/// ways that fit those queries (another index, another order, several documents joined in one), and measures how many
+/// blocks a query reads of each. On the server that is asked nothing is written and no setting is changed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope advise mongodb://localhost:27017/ shop.orders
+  seekscope advise mongodb://localhost:27017/ iot.samples --query '{\"device\": \"?\", \"ts\": {\"$gte\": \"?\"}}'")]
+pub struct AdviseArgs {
+    /// Connection string of the server
+    #[arg(value_name = "URI")]
+    pub uri: String,
+    /// The collection
+    #[arg(value_name = "DB.COLL")]
+    pub collection: String,
+    /// A kind of query: its filter as JSON, with anything for values, or '{\"filter\": {…}, \"sort\": {…}, \"per_s\": 20,
+    /// \"returns\": 100}'. May be repeated; queries are then not watched for
+    #[arg(long, value_name = "JSON", value_parser = told)]
+    pub query: Vec<QueryShape>,
+    /// How long to watch the queries
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_duration, conflicts_with = "query")]
+    pub duration: Duration,
+    /// The most documents that are copied, the newest; also at most 64 MiB
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+    pub sample: u64,
+    /// The most time for trying; ways that it does not suffice for are named
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_duration)]
+    pub budget: Duration,
+    /// The mongod to try on, of the release of the server if possible [default: mongod on PATH]
+    #[arg(long, value_name = "FILE")]
+    pub server_binary: Option<PathBuf>,
+    /// Folder below which the private server's data lie [default: beside the run]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub disk: ScanDiskArgs,
+    /// Folder for the run [default: ./seekscope-runs/advise-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

@@ -1,0 +1,451 @@
+//! `advise` on collections whose best way of storing is known, compared with what that way costs when the whole
+//! collection is stored so.
+
+use std::path::Path;
+use std::time::Duration;
+
+use mongodb::bson::{DateTime, Document, doc};
+use seekscope_bench::deployment::Topology;
+use seekscope_server::{LocalServerOptions, PrivateServer, Server, Workspace};
+use seekscope_stats::SplitMix64;
+use seekscope_workload::WorkloadError;
+use serde_json::Value;
+
+use crate::running::{programs, shared};
+use crate::schemas::assert_valid;
+use crate::support::{Bench, assert_fails, json, machine, runtime, send, until};
+
+const DATABASE: &str = "advise";
+const CACHE_BYTES: u64 = 256 << 20;
+const MINUTE_MS: i64 = 60_000;
+const DEVICES: i64 = 100;
+
+/// A mongod of a test's own, which can be started again on its data with an empty cache.
+struct Prepared {
+    // Dropped in this order.
+    private: PrivateServer,
+    runtime: tokio::runtime::Runtime,
+    _folder: tempfile::TempDir,
+}
+
+impl Prepared {
+    fn start() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let leases: &Path = &folder.path().join("leases");
+        let workspace = Workspace::create(folder.path(), leases).unwrap();
+        let data = workspace.data_directory();
+        let options = LocalServerOptions::new(programs().mongod, data, CACHE_BYTES);
+        let mut prepared = Self {
+            private: PrivateServer::new(workspace, options, None),
+            runtime: runtime(),
+            _folder: folder,
+        };
+        prepared.restart();
+        prepared
+    }
+
+    fn restart(&mut self) {
+        self.runtime.block_on(async {
+            self.private.stop().await.unwrap();
+            self.private.start::<WorkloadError>().await.unwrap();
+        });
+    }
+
+    fn uri(&self) -> String {
+        self.private.running().unwrap().uri()
+    }
+
+    fn command(&self, database: &str, command: Document) -> Document {
+        self.runtime.block_on(async {
+            let server = Server::connect(&self.uri()).await.unwrap();
+            server.command(database, command).await.unwrap()
+        })
+    }
+}
+
+/// Inserts documents made from their number, in its order.
+fn insert(running: &Prepared, collection: &str, count: i64, document: impl Fn(i64) -> Document) {
+    for batch in (0..count).collect::<Vec<i64>>().chunks(1_000) {
+        let documents: Vec<Document> = batch.iter().map(|n| document(*n)).collect();
+        running.command(
+            DATABASE,
+            doc! { "insert": collection, "documents": documents },
+        );
+    }
+}
+
+fn index(running: &Prepared, collection: &str, keys: Document) {
+    let index = doc! { "key": keys, "name": "made" };
+    running.command(
+        DATABASE,
+        doc! { "createIndexes": collection, "indexes": [index] },
+    );
+}
+
+/// Text of so many characters that hardly compresses, the same for a number.
+fn text(number: i64, length: usize) -> String {
+    let mut random = SplitMix64::new(number.unsigned_abs());
+    let mut text = String::new();
+    while text.len() < length {
+        text.push_str(&format!("{:016x}", random.next_u64()));
+    }
+    text.truncate(length);
+    text
+}
+
+/// A sample of each device a minute, in no order within the minute.
+fn sample(number: i64) -> Document {
+    let (minute, place) = (number / DEVICES, number % DEVICES);
+    let device = (place * 37 + minute * 11) % DEVICES;
+    let at = DateTime::from_millis(1_700_000_000_000 + minute * MINUTE_MS);
+    doc! { "device": format!("device {device}"), "ts": at, "value": text(number, 40) }
+}
+
+fn advice(
+    bench: &Bench,
+    running: &Prepared,
+    collection: &str,
+    query: &str,
+    more: &[&str],
+) -> Value {
+    let mongod = programs().mongod.path.display().to_string();
+    let namespace = format!("{DATABASE}.{collection}");
+    let uri = running.uri();
+    let mut arguments = vec!["advise", &uri, &namespace, "--query", query];
+    arguments.extend(["--server-binary", &mongod]);
+    arguments.extend(more);
+    let document = json(&mut bench.seekscope(&arguments));
+    assert_valid("advise", &document);
+    document["summary"].clone()
+}
+
+/// Blocks that the server reads for a query with everything but the upper pages of the files out of its cache: queries
+/// of a fresh server.
+fn blocks(running: &Prepared, collection: &str, keys: &Document, queries: &[Document]) -> f64 {
+    let read = || {
+        let stats = running.command(DATABASE, doc! { "collStats": collection });
+        let pages = |file: &Document| {
+            let cache = file.get_document("cache").unwrap();
+            f64::from(cache.get_i32("pages read into cache").unwrap())
+        };
+        let indexes = stats.get_document("indexDetails").unwrap().iter();
+        let indexes = indexes.map(|(_, index)| pages(index.as_document().unwrap()));
+        pages(stats.get_document("wiredTiger").unwrap()) + indexes.sum::<f64>()
+    };
+    let nothing: Document = keys
+        .keys()
+        .map(|key| (key.clone(), "nothing".into()))
+        .collect();
+    running.command(
+        DATABASE,
+        doc! { "find": collection, "filter": nothing, "hint": keys },
+    );
+    running.command(DATABASE, doc! { "find": collection, "limit": 1 });
+    let before = read();
+    for query in queries {
+        let find =
+            doc! { "find": collection, "filter": query.clone(), "hint": keys, "batchSize": 10_000 };
+        running.command(DATABASE, find);
+    }
+    (read() - before) / queries.len() as f64
+}
+
+/// The same of a server that was restarted with the collection's files, which closes every page of the cache.
+fn cold_blocks(
+    running: &mut Prepared,
+    collection: &str,
+    keys: &Document,
+    queries: &[Document],
+) -> f64 {
+    running.restart();
+    blocks(running, collection, keys, queries)
+}
+
+fn way<'a>(summary: &'a Value, kind: &str) -> &'a Value {
+    let ways = summary["ways"].as_array().unwrap();
+    let found = ways.iter().find(|way| way["kind"] == kind);
+    found.unwrap_or_else(|| panic!("no way of kind {kind}: {summary:#}"))
+}
+
+fn advised(summary: &Value) -> &Value {
+    let number = summary["verdict"]["way"].as_u64().unwrap();
+    &summary["ways"][usize::try_from(number).unwrap()]
+}
+
+/// The predicted reduction is within a quarter of the measured one.
+fn assert_reduction(summary: &Value, kind: &str, measured: (f64, f64)) {
+    let blocks = |kind: &str| way(summary, kind)["blocks_per_query"].as_f64().unwrap();
+    let predicted = blocks("present") - blocks(kind);
+    let true_one = measured.0 - measured.1;
+    assert!(
+        (predicted / true_one - 1.0).abs() <= 0.25,
+        "predicted {predicted}, measured {measured:?}: {summary:#}"
+    );
+}
+
+#[test]
+fn series_are_to_be_joined_and_the_prediction_comes_true() {
+    let _machine = machine();
+    let mut running = Prepared::start();
+    let bench = Bench::new();
+    let minutes = 4_000;
+    insert(&running, "series", DEVICES * minutes, sample);
+    let keys = doc! { "device": 1, "ts": 1 };
+    index(&running, "series", keys.clone());
+    let query = r#"{"filter": {"device": "?", "ts": {"$gte": "?", "$lt": "?"}}, "per_s": 10, "returns": 120}"#;
+    let summary = advice(&bench, &running, "series", query, &["--sample", "20000"]);
+    assert_eq!(summary["sample"]["documents"], 20_000);
+    let joined = advised(&summary);
+    assert_eq!(joined["kind"], "buckets", "{summary:#}");
+    let span_ms = joined["bucket_ms"].as_i64().unwrap();
+    assert!(joined["s_per_hour"].as_f64() < way(&summary, "present")["s_per_hour"].as_f64());
+
+    // For real: the whole collection in the same buckets.
+    let ms = doc! { "$toLong": "$ts" };
+    let start = doc! { "$subtract": [ms.clone(), { "$mod": [ms, span_ms] }] };
+    let pipeline = vec![
+        doc! { "$group": { "_id": { "d": "$device", "s": start }, "samples": { "$push": { "ts": "$ts", "value": "$value" } } } },
+        doc! { "$sort": { "_id.s": 1 } },
+        doc! { "$project": { "_id": 0, "device": "$_id.d", "ts": { "$toDate": "$_id.s" }, "samples": 1 } },
+        doc! { "$out": "joined" },
+    ];
+    running.command(
+        DATABASE,
+        doc! { "aggregate": "series", "pipeline": pipeline, "cursor": {}, "allowDiskUse": true },
+    );
+    index(&running, "joined", keys.clone());
+    let asked = |span_ms: i64| -> Vec<Document> {
+        let one = |n: i64| {
+            let from = 1_700_000_000_000 + (n * 733 % (minutes - 130)) * MINUTE_MS;
+            let until = DateTime::from_millis(from + 120 * MINUTE_MS);
+            let from = DateTime::from_millis(from - from.rem_euclid(span_ms));
+            doc! { "device": format!("device {}", n * 13 % DEVICES), "ts": { "$gte": from, "$lt": until } }
+        };
+        (1..=5).map(one).collect()
+    };
+    let present = cold_blocks(&mut running, "series", &keys, &asked(1));
+    let after = cold_blocks(&mut running, "joined", &keys, &asked(span_ms));
+    assert_reduction(&summary, "buckets", (present, after));
+}
+
+#[test]
+fn an_index_that_begins_with_the_date_is_to_be_turned_round() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    // Each device's samples came in one go.
+    let per_device = 200;
+    let document = |n: i64| {
+        let (device, minute) = (n / per_device, n % per_device);
+        let at = DateTime::from_millis(1_700_000_000_000 + minute * MINUTE_MS);
+        doc! { "device": device * 7_919 % 100_003, "ts": at, "text": text(n, 200) }
+    };
+    insert(&running, "dated", 1_000 * per_device, document);
+    index(&running, "dated", doc! { "ts": 1, "device": 1 });
+    let query = r#"{"filter": {"device": "?", "ts": {"$gte": "?"}}, "returns": 50}"#;
+    let summary = advice(&bench, &running, "dated", query, &["--sample", "10000"]);
+    let turned = advised(&summary);
+    assert_eq!(turned["kind"], "index", "{summary:#}");
+    assert_eq!(turned["keys"], r#"{ "device": 1, "ts": 1 }"#);
+    assert_eq!(turned["replaces"], r#"{ "ts": 1, "device": 1 }"#);
+}
+
+#[test]
+fn ranges_of_a_scattered_field_want_their_order_and_the_prediction_comes_true() {
+    let _machine = machine();
+    let mut running = Prepared::start();
+    let bench = Bench::new();
+    let count = 200_000;
+    let document = |n: i64| {
+        let price = SplitMix64::new(n.unsigned_abs()).next_u64() % 1_000_000_000;
+        doc! { "price": i64::try_from(price).unwrap(), "text": text(n, 300) }
+    };
+    insert(&running, "items", count, document);
+    let keys = doc! { "price": 1 };
+    index(&running, "items", keys.clone());
+    let query = r#"{"filter": {"price": {"$gte": "?", "$lt": "?"}}, "returns": 200}"#;
+    let summary = advice(&bench, &running, "items", query, &["--sample", "10000"]);
+    let ordered = advised(&summary);
+    assert_eq!(
+        (&ordered["kind"], &ordered["keys"]),
+        (&"order".into(), &r#"{ "price": 1 }"#.into())
+    );
+
+    let pipeline = vec![doc! { "$sort": keys.clone() }, doc! { "$out": "ordered" }];
+    running.command(
+        DATABASE,
+        doc! { "aggregate": "items", "pipeline": pipeline, "cursor": {}, "allowDiskUse": true },
+    );
+    index(&running, "ordered", keys.clone());
+    let one =
+        |n: i64| doc! { "price": { "$gte": n * 166_666_666, "$lt": n * 166_666_666 + 1_000_000 } };
+    let queries: Vec<Document> = (1..=5).map(one).collect();
+    let present = cold_blocks(&mut running, "items", &keys, &queries);
+    let after = cold_blocks(&mut running, "ordered", &keys, &queries);
+    assert_reduction(&summary, "order", (present, after));
+}
+
+#[test]
+fn what_is_stored_well_is_left_as_it_is_and_nothing_is_written() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    insert(
+        &running,
+        "well",
+        20_000,
+        |n| doc! { "_id": n, "text": text(n, 300) },
+    );
+    let writes = || {
+        let status = running.command("admin", doc! { "serverStatus": 1 });
+        let documents = status
+            .get_document("metrics")
+            .unwrap()
+            .get_document("document")
+            .unwrap();
+        let databases = running.command("admin", doc! { "listDatabases": 1, "nameOnly": true });
+        (
+            documents.get_i64("inserted").ok(),
+            databases.get_array("databases").unwrap().len(),
+        )
+    };
+    let before = writes();
+    let summary = advice(&bench, &running, "well", r#"{"_id": "?"}"#, &[]);
+    assert_eq!(summary["verdict"]["way"], 0, "{summary:#}");
+    assert_eq!(writes(), before);
+    let left = std::fs::read_dir(bench.path("seekscope-runs")).unwrap();
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 1, "only the run itself: {left:?}");
+}
+
+#[test]
+fn queries_are_seen_in_the_profile_with_their_rates() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    insert(
+        &running,
+        "seen",
+        20_000,
+        |n| doc! { "_id": n, "customer": n % 500, "text": text(n, 200) },
+    );
+    running.command(DATABASE, doc! { "profile": 2 });
+    let mongod = programs().mongod.path.display().to_string();
+    let namespace = format!("{DATABASE}.seen");
+    let uri = running.uri();
+    let arguments = [
+        "advise",
+        &uri,
+        &namespace,
+        "--for",
+        "5s",
+        "--server-binary",
+        &mongod,
+    ];
+    let document = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            runtime().block_on(async {
+                let client = mongodb::Client::with_uri_str(&uri).await.unwrap();
+                for n in 0..60_i64 {
+                    let find =
+                        doc! { "find": "seen", "filter": { "customer": n }, "batchSize": 1_000 };
+                    client.database(DATABASE).run_command(find).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            });
+        });
+        let document = json(&mut bench.seekscope(&arguments));
+        asking.join().unwrap();
+        document
+    });
+    let summary = &document["summary"];
+    let shape = &summary["shapes"][0];
+    assert_eq!(shape["source"], "profile", "{document:#}");
+    assert_eq!(shape["equality"], serde_json::json!(["customer"]));
+    assert_eq!(shape["returned"], 40.0);
+    assert!(
+        (1.0..=12.0).contains(&shape["per_s"].as_f64().unwrap()),
+        "{shape}"
+    );
+    assert!(
+        way(summary, "present")["costs"][0]["collection_scan"]
+            .as_bool()
+            .unwrap()
+    );
+    // In the order of the index, too, or not.
+    assert_eq!(
+        advised(summary)["keys"],
+        r#"{ "customer": 1 }"#,
+        "{summary:#}"
+    );
+    // Of queries the names of fields are kept.
+    assert!(!document.to_string().contains(&text(7, 200)));
+}
+
+#[test]
+fn what_cannot_be_tried_is_said_before_anything_is_begun() {
+    let running = shared(Topology::Standalone);
+    running.command(DATABASE, doc! { "create": "nothing" });
+    running.command(
+        DATABASE,
+        doc! { "create": "view", "viewOn": "nothing", "pipeline": [] },
+    );
+    for (collection, words) in [
+        ("nothing", "it holds no documents"),
+        ("view", "it is a view"),
+        ("missing", "there is no collection of that name"),
+    ] {
+        let bench = Bench::new();
+        let namespace = format!("{DATABASE}.{collection}");
+        let arguments = [
+            "advise",
+            running.uri(),
+            &namespace,
+            "--query",
+            r#"{"a": 1}"#,
+        ];
+        let output = bench.seekscope(&arguments).output().unwrap();
+        assert_fails(&output, 3, &["there is no advice on", words]);
+        assert!(!bench.path("seekscope-runs").exists());
+    }
+    running.command(DATABASE, doc! { "dropDatabase": 1 });
+}
+
+#[test]
+fn interrupted_it_leaves_no_server_and_no_data() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    insert(&running, "series", 50_000, sample);
+    let mongod = programs().mongod.path.display().to_string();
+    let namespace = format!("{DATABASE}.series");
+    let query = r#"{"device": "?", "ts": {"$gte": "?"}}"#;
+    let uri = running.uri();
+    let arguments = [
+        "advise",
+        &uri,
+        &namespace,
+        "--query",
+        query,
+        "--server-binary",
+        &mongod,
+    ];
+    let mut child = bench
+        .seekscope(&arguments)
+        .arg("--out")
+        .arg("run")
+        .spawn()
+        .unwrap();
+    let record = || std::fs::read_to_string(bench.path("run/run.json")).unwrap_or_default();
+    until(|| record().contains("\"load_documents_per_s\""));
+    send(&child, libc::SIGINT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let left = std::fs::read_dir(bench.path("")).unwrap().flatten();
+    let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["run", "state"], "the data of the trial are gone");
+    let again = json(&mut bench.seekscope(&["report", "run"]));
+    assert_eq!(again["outcome"], "partial");
+    // The server that was asked goes on.
+    runtime().block_on(async { Server::connect(&uri).await.unwrap() });
+}

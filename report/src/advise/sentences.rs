@@ -1,0 +1,245 @@
+//! What is advised, in sentences.
+
+use seekscope_run::units::format_count;
+use seekscope_run::{AdviceRecord, QueryShape, ShapeSource, StoringWay, WayKind};
+
+use crate::layout::sentences::format_s;
+use crate::numbers::{format_mean_ns, format_number, format_share, whole};
+
+/// Returns the advice in one sentence; `None` if nothing could be compared.
+pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
+    let verdict = advice.verdict.as_ref()?;
+    let (way, present) = (advice.ways.get(verdict.way)?, advice.ways.first()?);
+    let cost = |way: &StoringWay| {
+        let (blocks, ns) = (way.blocks_per_query?, way.query_ns?);
+        Some((format_number(blocks), format_mean_ns(ns)))
+    };
+    let (now_blocks, now) = cost(present)?;
+    if verdict.way == 0 {
+        return Some(format!(
+            "{} is best left as it is: a query reads {now_blocks} blocks, and no way that was tried saves much of that",
+            advice.namespace
+        ));
+    }
+    let (blocks, time) = cost(way)?;
+    Some(format!(
+        "Store {} with {}: a query then reads {blocks} blocks instead of {now_blocks}, in {time} instead of {now} \
+         with cold caches",
+        advice.namespace,
+        named(way)
+    ))
+}
+
+/// Returns the way's name as it stands in a sentence.
+pub(super) fn named(way: &StoringWay) -> String {
+    match way.kind {
+        WayKind::Index => format!("an {}", way.name),
+        _ => way.name.clone(),
+    }
+}
+
+/// Returns a shape in words.
+pub(super) fn shape(shape: &QueryShape) -> String {
+    let mut parts = Vec::new();
+    if !shape.equality.is_empty() {
+        parts.push(format!("{} compared", shape.equality.join(", ")));
+    }
+    if !shape.range.is_empty() {
+        parts.push(format!("a range of {}", shape.range.join(", ")));
+    }
+    if !shape.sort.is_empty() {
+        let sorted = shape.sort.iter().map(|sort| match sort.descending {
+            true => format!("{} (descending)", sort.field),
+            false => sort.field.clone(),
+        });
+        parts.push(format!(
+            "in the order of {}",
+            sorted.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let mut known = vec![source(shape.source).to_owned()];
+    known.extend(
+        shape
+            .per_s
+            .map(|rate| format!("{} per second", format_number(rate))),
+    );
+    known.extend(
+        shape
+            .returned
+            .map(|documents| format!("returns {}", format_number(documents))),
+    );
+    format!("{} ({})", parts.join("; "), known.join(", "))
+}
+
+/// Returns where a shape is known from.
+fn source(source: ShapeSource) -> &'static str {
+    match source {
+        ShapeSource::Told => "told",
+        ShapeSource::Profile => "profiler",
+        ShapeSource::Running => "seen running",
+    }
+}
+
+/// Says what the trial was made with.
+pub(super) fn trial(advice: &AdviceRecord) -> Option<String> {
+    let (sample, trial) = (advice.sample.as_ref()?, advice.trial.as_ref()?);
+    Some(format!(
+        "Tried with the newest {} of {} documents on a private {} {} in {}; the blocks of the whole collection are \
+         predicted from what queries read of the sample with cold caches.",
+        format_count(sample.documents),
+        format_count(advice.collection.documents),
+        trial.product,
+        trial.version,
+        format_s(trial.elapsed_s)
+    ))
+}
+
+/// Says what the seconds are based on.
+pub(super) fn seconds(advice: &AdviceRecord) -> Option<String> {
+    advice.ways.iter().find(|way| way.query_ns.is_some())?;
+    let disk = advice.disk.as_deref()?;
+    let mut said = format!(
+        "Times are those of reading the blocks one by one from {disk}, and of the work with everything cached as in the \
+         trial."
+    );
+    let is_hourly = advice.ways.iter().any(|way| way.s_per_hour.is_some());
+    let missed = advice.collection.missed_share.filter(|_| is_hourly);
+    if let Some(missed) = missed {
+        said.push_str(&format!(
+            " Per hour, {} of the blocks have to be read: that share of the pages that were asked for the server had to \
+             read so far.",
+            format_share(missed)
+        ));
+    }
+    Some(said)
+}
+
+/// Returns what the advised way asks for, and what gets worse with it.
+pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
+    let Some(verdict) = &advice.verdict else {
+        return Vec::new();
+    };
+    let (Some(way), Some(present)) = (advice.ways.get(verdict.way), advice.ways.first()) else {
+        return Vec::new();
+    };
+    if verdict.way == 0 {
+        return Vec::new();
+    }
+    let mut said = vec![way.reason.clone()];
+    said.push(
+        match way.kind {
+            WayKind::Buckets => {
+                "The application must write and read other documents: a sample is added to its bucket by an update \
+                 with upsert and $push, and a range of time is asked from the beginning of its first bucket on. \
+                 Documents then lose their own _id."
+            }
+            WayKind::Order => {
+                "The application need not change. Other queries, which follow the order of insertion, then read more."
+            }
+            WayKind::Index => "The application need not change, unless it names the old index in a hint.",
+            WayKind::Present => "",
+        }
+        .into(),
+    );
+    let larger = way
+        .stored_bytes_per_document
+        .zip(present.stored_bytes_per_document);
+    if let Some((bytes, now)) = larger.filter(|(bytes, now)| *now > 0.0 && *bytes > 0.0) {
+        let change = bytes / now;
+        let text = match change {
+            c if c > 1.05 => format!("It takes {} more space", format_share(c - 1.0)),
+            c if c < 0.95 => format!("It takes {} less space", format_share(1.0 - c)),
+            _ => "It takes about as much space".into(),
+        };
+        said.push(format!(
+            "{text}: {} instead of {} bytes per document.",
+            whole(bytes),
+            whole(now)
+        ));
+    }
+    said
+}
+
+/// Names the other ways that save much.
+pub(super) fn others(advice: &AdviceRecord) -> Option<String> {
+    let also = &advice.verdict.as_ref()?.also;
+    let named = also.iter().filter_map(|number| {
+        let way = advice.ways.get(*number)?;
+        Some(format!(
+            "{} saves {}",
+            named(way),
+            format_share(way.saved_share?)
+        ))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("Of the other ways, {}.", named.join(", and ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{AdviceVerdict, SortField};
+
+    use super::*;
+
+    fn advice(way: usize) -> AdviceRecord {
+        let stored = |name: &str, kind, blocks| StoringWay {
+            name: name.into(),
+            kind,
+            blocks_per_query: Some(blocks),
+            query_ns: Some(blocks * 1e6),
+            saved_share: Some(1.0 - blocks / 100.0),
+            stored_bytes_per_document: Some(blocks),
+            ..StoringWay::default()
+        };
+        AdviceRecord {
+            namespace: "iot.samples".into(),
+            ways: vec![
+                stored("as it is", WayKind::Present, 100.0),
+                stored("index { \"a\": 1 }", WayKind::Index, 5.0),
+            ],
+            verdict: Some(AdviceVerdict {
+                way,
+                also: Vec::new(),
+            }),
+            ..AdviceRecord::default()
+        }
+    }
+
+    #[test]
+    fn the_advice_is_one_sentence() {
+        let told = headline(&advice(1)).unwrap();
+        let expected = "Store iot.samples with an index { \"a\": 1 }: a query then reads 5.00 blocks instead of 100, \
+                        in 5.00 ms instead of 100 ms with cold caches";
+        assert_eq!(told, expected);
+        assert!(headline(&advice(0)).unwrap().contains("best left as it is"));
+        assert_eq!(headline(&AdviceRecord::default()), None);
+    }
+
+    #[test]
+    fn what_changes_is_said_of_a_change_only() {
+        assert_eq!(consequences(&advice(0)), Vec::<String>::new());
+        let said = consequences(&advice(1)).join(" ");
+        assert!(
+            said.contains("95.0 % less space: 5 instead of 100 bytes"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn shapes_in_words() {
+        let asked = QueryShape {
+            equality: vec!["a".into(), "b".into()],
+            range: vec!["c".into()],
+            sort: vec![SortField {
+                field: "d".into(),
+                descending: true,
+            }],
+            per_s: Some(2.0),
+            ..QueryShape::default()
+        };
+        assert_eq!(
+            shape(&asked),
+            "a, b compared; a range of c; in the order of d (descending) (told, 2.00 per second)"
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! What `advise` learnt of a collection and of the queries on it, and what other ways of storing it cost.
+//!
+//! Of queries and indexes the names of fields are kept, never a value. Blocks are pages that WiredTiger read from
+//! its files. What could not be found out is `None`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What `advise` found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct AdviceRecord {
+    /// `database.collection`.
+    pub namespace: String,
+    pub collection: AdvisedCollection,
+    /// The queries on the collection, the most frequent first.
+    pub shapes: Vec<QueryShape>,
+    /// The documents that the ways were tried with; null if none were taken.
+    pub sample: Option<AdviceSample>,
+    /// The server that they were tried on.
+    pub trial: Option<AdviceTrial>,
+    /// The ways of storing that were tried; the first is the present one.
+    pub ways: Vec<StoringWay>,
+    /// The advice; null if the trial did not come to its end.
+    pub verdict: Option<AdviceVerdict>,
+    /// Indexes that no operation has used since the server began to count, as JSON key patterns.
+    pub unused_indexes: Vec<String>,
+    /// The disk that seconds are predicted for, e.g. "typical SATA SSD".
+    pub disk: Option<String>,
+    /// Whether that disk was measured rather than taken to be typical.
+    pub disk_measured: bool,
+}
+
+/// The collection on the server that was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct AdvisedCollection {
+    pub documents: u64,
+    /// Size of all documents as BSON.
+    pub data_bytes: u64,
+    /// Size of the collection's file.
+    pub storage_bytes: u64,
+    pub index_bytes: u64,
+    /// Key patterns of the indexes as JSON.
+    pub indexes: Vec<String>,
+    /// Time that queries were watched for, s.
+    pub watched_s: f64,
+    /// Queries per second while they were watched, of all shapes, by the server's own count.
+    pub reads_per_s: Option<f64>,
+    /// Inserts, updates and deletes per second meanwhile.
+    pub writes_per_s: Option<f64>,
+    /// Share of the pages asked for since the server started that it had to read.
+    pub missed_share: Option<f64>,
+}
+
+/// Where a shape is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum ShapeSource {
+    /// The command line.
+    #[default]
+    Told,
+    /// The server's profile, `system.profile`.
+    Profile,
+    /// Operations that were seen running, `currentOp`.
+    Running,
+}
+
+/// Queries that differ in their values only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct QueryShape {
+    /// Fields that are compared with one value, or with each of a list.
+    pub equality: Vec<String>,
+    /// Fields of which a range is asked.
+    pub range: Vec<String>,
+    pub sort: Vec<SortField>,
+    pub source: ShapeSource,
+    /// Queries per second; null if only their kind is known.
+    pub per_s: Option<f64>,
+    /// Documents that one query returns; null if unknown.
+    pub returned: Option<f64>,
+}
+
+/// A field of a sort order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SortField {
+    pub field: String,
+    pub descending: bool,
+}
+
+/// Documents that were copied to the server of the trial: the newest ones, in their order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+pub struct AdviceSample {
+    pub documents: u64,
+    /// Their size as BSON, which is what was read of the target.
+    pub bytes: u64,
+}
+
+/// The server of the trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+pub struct AdviceTrial {
+    pub product: String,
+    pub version: String,
+    /// Time that the trial took, s.
+    pub elapsed_s: f64,
+}
+
+/// What kind of change a way of storing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum WayKind {
+    /// As the collection is stored now.
+    #[default]
+    Present,
+    /// Another index.
+    Index,
+    /// Documents in the order of an index.
+    Order,
+    /// Documents of one key and one stretch of time joined in one.
+    Buckets,
+}
+
+/// A way of storing the collection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct StoringWay {
+    pub kind: WayKind,
+    /// What it is, in a few words.
+    pub name: String,
+    /// Keys of the index that it needs, as JSON; null for the present way.
+    pub keys: Option<String>,
+    /// Key pattern of the index that it replaces, as JSON.
+    pub replaces: Option<String>,
+    /// The stretch of time that a bucket holds, ms.
+    pub bucket_ms: Option<i64>,
+    /// Why it was tried.
+    pub reason: String,
+    /// What it costs each shape, in the order of the shapes; null for a shape that cannot be asked this way.
+    pub costs: Vec<Option<ShapeCost>>,
+    /// Bytes of files, the indexes' included, for each document of the sample.
+    pub stored_bytes_per_document: Option<f64>,
+    /// Documents of the sample stored per second in the trial, indexes included.
+    pub load_documents_per_s: Option<f64>,
+    /// Blocks per query over all shapes, weighted by their rates.
+    pub blocks_per_query: Option<f64>,
+    /// Time of a query with cold caches on the disk, over all shapes likewise, ns: predicted.
+    pub query_ns: Option<f64>,
+    /// Share of the present way's `query_ns` that it saves; negative if it takes longer.
+    pub saved_share: Option<f64>,
+    /// Time that the queries take per hour, with the share of the blocks cached that is cached now; null if their rates
+    /// are unknown.
+    pub s_per_hour: Option<f64>,
+    /// Why it was not measured.
+    pub not_measured: Option<String>,
+}
+
+/// What one query of a shape costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct ShapeCost {
+    /// Documents returned by one query of the trial.
+    pub returned: f64,
+    /// Blocks of the collection that one query of the trial read with cold caches.
+    pub collection_blocks: f64,
+    /// Blocks of its indexes, likewise.
+    pub index_blocks: f64,
+    /// Blocks that one query reads of the whole collection, of the indexes too: predicted.
+    pub blocks: f64,
+    /// Bounds of the prediction, from the differences between rounds of the trial: 95 %.
+    pub blocks_low: f64,
+    pub blocks_high: f64,
+    /// Median time of a query in the trial, with cold and with warm caches, ns.
+    pub cold_ns: u64,
+    pub warm_ns: u64,
+    /// Time that one query of the whole collection takes with everything cached, ns: predicted from `warm_ns` by what it
+    /// examines.
+    pub work_ns: f64,
+    /// Whether all documents were read for want of an index.
+    pub collection_scan: bool,
+}
+
+/// What is advised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct AdviceVerdict {
+    /// Number of the advised way in `ways`, from 0; 0 means that none is better enough than the present one.
+    pub way: usize,
+    /// Other ways that save much too, the best first.
+    pub also: Vec<usize>,
+}
