@@ -108,7 +108,9 @@ impl Subject {
         } = server.facts(proc_fs).await;
         // The path of a server on another host means nothing here.
         let is_here = |(host, _): &(String, u16)| is_this_host(host);
-        let here = target.pid.is_some() || server.addresses().iter().any(is_here);
+        let here = target.pid.is_some()
+            || server.sockets().next().is_some()
+            || server.addresses().iter().any(is_here);
         let mut dbpath = target.dbpath.filter(|_| here).map(PathBuf::from);
         if let Some(pid) = pid {
             dbpath = proc_fs.dbpath(pid).or(dbpath);

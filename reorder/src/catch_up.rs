@@ -6,12 +6,14 @@ use std::time::Duration;
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 use futures_util::future::try_join_all;
 
+use seekscope_server::ServerError;
+
 use crate::ReorderError;
 use crate::checksum::Checksum;
 use crate::copy::insert;
 use crate::follow::{ids, key_document};
 use crate::reader::BATCH_BYTES;
-use crate::site::Site;
+use crate::site::{MAJORITY_LIMIT, Site};
 use crate::spool::{Spool, key_of};
 use crate::state::is_duplicate;
 
@@ -277,16 +279,22 @@ async fn replace(
         .zip(batch)
         .map(|(key, document)| rawdoc! { "q": key.clone(), "u": document.clone(), "upsert": true })
         .collect();
+    let limit_ms = i64::try_from(MAJORITY_LIMIT.as_millis()).unwrap_or(i64::MAX);
     let command = rawdoc! {
         "update": site.copy_name(),
         "updates": updates,
         "ordered": false,
         "bypassDocumentValidation": true,
-        "writeConcern": { "w": "majority" },
+        "writeConcern": { "w": "majority", "wtimeout": limit_ms },
     };
     let database = site.server.database(site.database());
     let reply = database.run_raw_command(command).await;
     let reply = reply.map_err(|e| site.failed("update", &e))?;
+    // The driver leaves it to whoever sends a command as it is.
+    if reply.contains_key("writeConcernError") {
+        let (uri, command) = (site.server.shown_uri(), "update".into());
+        return Err(ServerError::Unacknowledged { uri, command }.into());
+    }
     let errors = reply.get_array("writeErrors").map(Vec::as_slice);
     let index = |error: &Bson| usize::try_from(error.as_document()?.get_i32("index").ok()?).ok();
     let refused = errors.unwrap_or_default().iter().filter_map(index);

@@ -1,5 +1,7 @@
 //! Names the collections that a reordering works on, and how they are read and written.
 
+use std::time::Duration;
+
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::Collection;
 use mongodb::options::{
@@ -94,7 +96,7 @@ impl Site {
         let options = CollectionOptions::builder()
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .read_concern(concern)
-            .write_concern(WriteConcern::builder().w(written).build())
+            .write_concern(within_limit(written))
             .build();
         self.server
             .database(self.database())
@@ -173,12 +175,19 @@ impl Site {
     }
 }
 
+/// How long a majority of a set's members may take to acknowledge a write. Flow control (MongoDB 4.2) keeps it within ten
+/// seconds of the primary, so one that takes longer is not there.
+pub(crate) const MAJORITY_LIMIT: Duration = Duration::from_secs(30);
+
+fn within_limit(written: Acknowledgment) -> WriteConcern {
+    let limit = (written == Acknowledgment::Majority).then_some(MAJORITY_LIMIT);
+    WriteConcern::builder().w(written).w_timeout(limit).build()
+}
+
 /// Returns the records of a database.
 pub(crate) fn records(server: &Server, database: &str) -> Collection<Document> {
-    let concern = WriteConcern::builder()
-        .w(Acknowledgment::Majority)
-        .journal(true)
-        .build();
+    let mut concern = within_limit(Acknowledgment::Majority);
+    concern.journal = Some(true);
     let options = CollectionOptions::builder()
         .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
         .write_concern(concern)

@@ -111,6 +111,8 @@ pub struct MemberRecord {
     pub target: TargetFacts,
     /// How far it is behind the primary, s.
     pub lag_s: Option<f64>,
+    /// How far it is to be behind the primary, s: a delayed member. `None` for others.
+    pub delay_s: Option<f64>,
     pub oplog: Option<OplogFacts>,
     /// The feature compatibility version, e.g. "7.0".
     pub compatibility_version: Option<String>,

@@ -31,6 +31,7 @@ pub mod sightings;
 pub mod slow_disk;
 pub mod storage;
 pub mod tcp_listener;
+mod unix_listener;
 pub mod workspace;
 
 pub use binary::{BinaryError, ServerBinary, ServerKind};

@@ -4,6 +4,7 @@ mod error;
 mod facts;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,6 +169,15 @@ impl Server {
     /// Returns the host and port of each member that the connection string names.
     pub fn addresses(&self) -> &[(String, u16)] {
         &self.addresses
+    }
+
+    /// Returns the path of each Unix socket that the connection string names; their servers are on this host.
+    pub fn sockets(&self) -> impl Iterator<Item = &Path> {
+        let hosts = self.connecting.options.hosts.iter();
+        hosts.filter_map(|host| match host {
+            ServerAddress::Unix { path } => Some(path.as_path()),
+            _ => None,
+        })
     }
 
     /// Returns the same as `host:port`, with brackets around an IPv6 address.

@@ -43,12 +43,21 @@ impl ProcFs {
                     .map(|l| l.inode),
             );
         }
+        self.process_with_socket(&inodes)
+    }
+
+    /// Returns a process that has one of these sockets open. [`ProcessError::NotPermitted`]: the descriptors of some
+    /// process are not visible to us.
+    pub(crate) fn process_with_socket(
+        &self,
+        inodes: &HashSet<u64>,
+    ) -> Result<Option<u32>, ProcessError> {
         if inodes.is_empty() {
             return Ok(None);
         }
         let mut refused = None;
         for pid in self.pids() {
-            match self.has_socket(pid, &inodes) {
+            match self.has_socket(pid, inodes) {
                 Ok(true) => return Ok(Some(pid)),
                 Ok(false) | Err(ProcessError::Gone { .. }) => {}
                 Err(error) => refused = Some(error),

@@ -299,7 +299,9 @@ fn hosts_of(uri: &str) -> &str {
 fn name_of(subject: &Subject) -> String {
     let server = subject.server.as_ref();
     let address = server.and_then(|server| server.seeds().into_iter().next());
-    address.unwrap_or_else(|| process_name(subject.pid.unwrap_or_default()))
+    let socket = || Some(server?.sockets().next()?.display().to_string());
+    let named = address.or_else(socket);
+    named.unwrap_or_else(|| process_name(subject.pid.unwrap_or_default()))
 }
 
 fn process_name(pid: u32) -> String {

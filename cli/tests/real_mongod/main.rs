@@ -65,6 +65,7 @@ mod running;
 #[path = "../integration_tests/schemas.rs"]
 mod schemas;
 mod sharding;
+mod sockets;
 #[path = "../integration_tests/support.rs"]
 #[allow(dead_code, reason = "the other suite uses the rest")]
 mod support;

@@ -43,6 +43,57 @@ fn collections(running: &Running) -> String {
         .to_string()
 }
 
+/// Members that are stopped are not there for others, and come back as they were.
+struct Stopped(Vec<u32>);
+
+impl Stopped {
+    fn stop(pids: Vec<u32>) -> Self {
+        signal(&pids, libc::SIGSTOP);
+        Self(pids)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        signal(&self.0, libc::SIGCONT);
+    }
+}
+
+fn signal(pids: &[u32], signal: i32) {
+    for pid in pids {
+        // SAFETY: plain kill(2) on a server of this test.
+        let result = unsafe { libc::kill(i32::try_from(*pid).unwrap(), signal) };
+        assert_eq!(result, 0);
+    }
+}
+
+#[test]
+fn a_set_without_a_majority_is_not_waited_for_without_end() {
+    let running = own(Topology::ReplicaSet { members: 3 }, &[]);
+    running.load("reorder.lonely", 2_000);
+    // The primary stays one although it hears of nobody.
+    let mut config = running.command("admin", doc! { "replSetGetConfig": 1 });
+    let config = config.get_document_mut("config").unwrap();
+    let version = config.get_i32("version").unwrap();
+    config.insert("version", version + 1);
+    let settings = config.get_document_mut("settings").unwrap();
+    settings.insert("electionTimeoutMillis", 600_000);
+    running.command("admin", doc! { "replSetReconfig": config.clone() });
+    let bench = Bench::new();
+    let pids = ["member-1", "member-2"].map(|name| running.member(name).pid());
+    let stopped = Stopped::stop(pids.to_vec());
+    let reorder = ["reorder", running.uri(), "reorder.lonely"];
+    let mut command = bench.seekscope(&reorder);
+    command.args(["--apply", "--force", "--quiesced", "--watch", "0s"]);
+    let output = command.output().unwrap();
+    assert_fails(&output, 3, &["too few members of the set acknowledged"]);
+    drop(stopped);
+    let undone = json(bench.seekscope(&reorder).arg("--rollback"));
+    let said = undone["summary"]["recovered"].to_string();
+    assert!(said.contains("is as it was"), "{undone:#}");
+    assert!(!collections(&running).contains("seekscope_reorder.lonely"));
+}
+
 #[test]
 fn a_collection_that_expires_is_copied_to_the_end() {
     let _machine = machine();

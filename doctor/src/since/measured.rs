@@ -87,6 +87,13 @@ pub(super) fn measured(
     let quantity = Quantity::of(finding);
     let subject = &finding.subject;
     let before = quantity.measure(earlier, subject);
+    if quantity == Quantity::Scan && !is_same_disk(earlier, now) {
+        return Measured {
+            before,
+            untold: Some("its scans were predicted for different disks".into()),
+            ..Measured::default()
+        };
+    }
     if !quantity.is_of_load() {
         return Measured {
             before,
@@ -150,6 +157,7 @@ fn at_like_load(
     let untold = (!told).then(|| {
         let way = match load {
             Load::Lighter => "the server had less to do",
+            Load::Unknown => "what the server had to do is not counted, or was next to nothing",
             _ => "the server had more to do",
         };
         format!("{way} ({}); compare runs under like load", in_words(&work))
@@ -168,10 +176,18 @@ fn by_layout(
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> Option<(f64, f64)> {
-    let before = before.filter(|_| finding.id.starts_with("layout."))?;
+    let is_told = finding.id.starts_with("layout.") && is_same_disk(earlier, now);
+    let before = before.filter(|_| is_told)?;
     let scan = |run| Quantity::Scan.measure(run, &finding.subject);
     let scan_before = scan(earlier).filter(|s| *s > 0.0)?;
     Some((before, before * scan(now)? / scan_before))
+}
+
+/// Were scans predicted for the same disk, where both runs predicted any?
+fn is_same_disk(earlier: Examined<'_>, now: Examined<'_>) -> bool {
+    let disk = |run: Examined<'_>| Some(run.document.layout.as_ref()?.predicted_for.clone());
+    let both = disk(earlier).zip(disk(now));
+    both.is_none_or(|(earlier, now)| earlier == now)
 }
 
 /// Returns `None` where none of them is the subject's.

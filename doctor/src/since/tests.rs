@@ -333,3 +333,33 @@ fn new_ones_come_last() {
         .collect();
     assert_eq!(list, [("shop.orders", "same"), ("shop.items", "new")]);
 }
+
+#[test]
+fn of_two_idle_runs_nothing_is_told() {
+    let cache = Finding {
+        id: "cache.too-small".into(),
+        saves_s_per_hour: Some(2_900.0),
+        ..Finding::default()
+    };
+    let earlier = at_load(run(None, vec![cache]), 0.0, 0.0);
+    let now = at_load(run(None, Vec::new()), 0.0, 0.0);
+    let told = changes(&earlier, &now).remove(0);
+    assert_eq!(told.change, "unknown", "{told:?}");
+    assert!(told.verdict.contains("is not counted"), "{told:?}");
+}
+
+#[test]
+fn scans_predicted_for_different_disks_are_not_compared() {
+    let on = |disk: &str, scan_s, findings| {
+        let (mut document, diagnosis) = at_load(run(Some(scan_s), findings), 0.0, 0.0);
+        document.layout.as_mut().unwrap().predicted_for = disk.into();
+        (document, diagnosis)
+    };
+    let earlier = on("as seen", 2.0, vec![key_order("shop.orders")]);
+    let told = |disk: &str| {
+        let told = changes(&earlier, &on(disk, 5.0, Vec::new())).remove(0);
+        !told.verdict.starts_with("cannot be told: its scans")
+    };
+    assert!(told("as seen"));
+    assert!(!told("a typical cloud volume"));
+}

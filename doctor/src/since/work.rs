@@ -29,6 +29,8 @@ pub(super) enum Load {
     Lighter,
     Alike,
     Heavier,
+    /// Neither run did work that is counted, so nothing tells whether it was the same.
+    Unknown,
 }
 
 /// Families of findings due to journal and checkpoints, that is, to writes.
@@ -107,7 +109,7 @@ impl Load {
     pub(super) fn of(work: &WorkCompared) -> Self {
         let (before, after) = (work.before_per_s, work.after_per_s);
         if before.max(after) < PER_S_MIN {
-            Self::Alike
+            Self::Unknown
         } else if after < PER_S_MIN || after * ALIKE < before {
             Self::Lighter
         } else if after > before * ALIKE {
@@ -130,6 +132,7 @@ impl Load {
         match self {
             Self::Lighter => became_worse,
             Self::Alike => true,
+            Self::Unknown => false,
             Self::Heavier => !became_worse,
         }
     }

@@ -238,11 +238,17 @@ const MIGRATIONS: &str = "How much of the disorder is due to migrated chunks, an
 pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
     let mut hints = Vec::new();
     if measurement.files.iter().all(|file| file.leaf_pages == 0) {
-        hints.push(
-            "There is no data yet: nothing was ever written by a checkpoint. A mongod takes one every \
-             60 s."
-                .to_string(),
-        );
+        if measurement
+            .files
+            .iter()
+            .all(|file| file.checkpoint.is_empty())
+        {
+            hints.push(
+                "There is no data yet: nothing was ever written by a checkpoint. A mongod takes one every \
+                 60 s."
+                    .to_string(),
+            );
+        }
         return hints;
     }
     match measurement.names {

@@ -97,6 +97,7 @@ impl Member {
             }
         }
         self.record.state = self.hello.state;
+        self.record.delay_s = self.hello.delay_s.map(|s| s as f64);
         let given = self.record.name.clone();
         if let Some(name) = &self.hello.me {
             self.record.name = name.clone();
@@ -123,6 +124,7 @@ impl Member {
         match Hello::ask(asker).await {
             Ok(hello) => {
                 self.record.state = hello.state;
+                self.record.delay_s = hello.delay_s.map(|s| s as f64);
                 self.hello = hello;
             }
             Err(error) => self.record.not_asked = Some(error.to_string()),

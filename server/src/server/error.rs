@@ -1,6 +1,6 @@
 //! Why a server refuses something, told from what the driver says.
 
-use mongodb::error::ErrorKind;
+use mongodb::error::{ErrorKind, WriteFailure};
 use seekscope_run::Kinded;
 
 use super::Server;
@@ -11,6 +11,7 @@ use crate::sightings::{NoServer, NoServerKind};
 
 const UNAUTHORIZED: i32 = 13;
 const AUTHENTICATION_FAILED: i32 = 18;
+const WRITE_CONCERN_FAILED: i32 = 64;
 /// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
 const TIME_OVER: [i32; 3] = [24, 50, 262];
 
@@ -42,6 +43,11 @@ pub enum ServerError {
         command: String,
         why: String,
     },
+    #[error(
+        "too few members of the set acknowledged {command} on {uri} in time; see with rs.status() which of them are \
+         down or far behind, and go on when they are back"
+    )]
+    Unacknowledged { uri: String, command: String },
     #[error("{command} failed on {uri}: {why}")]
     Failed {
         uri: String,
@@ -61,6 +67,16 @@ impl Kinded for ServerError {
     }
 }
 
+/// Returns whether a write was made, but not acknowledged by as many members as were asked for.
+fn is_unacknowledged(kind: &ErrorKind) -> bool {
+    let concern = match kind {
+        ErrorKind::Write(WriteFailure::WriteConcernError(concern)) => Some(concern),
+        ErrorKind::InsertMany(failed) => failed.write_concern_error.as_ref(),
+        _ => None,
+    };
+    concern.is_some_and(|concern| concern.code == WRITE_CONCERN_FAILED)
+}
+
 impl Server {
     /// Classifies an error of the driver, without credentials. `command` names what was attempted.
     pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
@@ -76,6 +92,7 @@ impl Server {
             ErrorKind::Command(e) if TIME_OVER.contains(&e.code) => {
                 ServerError::TimeOver { uri, command, why }
             }
+            kind if is_unacknowledged(kind) => ServerError::Unacknowledged { uri, command },
             ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
             ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
                 self.no_server()

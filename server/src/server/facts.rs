@@ -1,5 +1,6 @@
 //! What a server is: its own answers, and its process if that is on this host.
 
+use std::path::Path;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
@@ -115,8 +116,12 @@ impl Server {
     /// Returns the process on this host that the connection string leads to; with several members, the first
     /// that is here. Other tasks continue meanwhile; a resolver that hangs is not waited for.
     pub(crate) async fn local_process(&self, proc_fs: &ProcFs) -> Result<u32, Limitation> {
+        let socket = self.sockets().next().map(Path::to_path_buf);
         let (addresses, proc_fs) = (self.addresses.clone(), proc_fs.clone());
-        let found = tokio::task::spawn_blocking(move || local_process(&addresses, &proc_fs));
+        let found = tokio::task::spawn_blocking(move || match &socket {
+            Some(socket) => socket_process(socket, &proc_fs),
+            None => local_process(&addresses, &proc_fs),
+        });
         match timeout(LOCATING_LIMIT, found).await {
             Ok(Ok(found)) => found,
             _ => Err(process_unknown(
@@ -145,6 +150,17 @@ fn local_process(addresses: &[(String, u16)], proc_fs: &ProcFs) -> Result<u32, L
         "the server is on another host".into(),
         "run seekscope on the server's host",
     ))
+}
+
+fn socket_process(socket: &Path, proc_fs: &ProcFs) -> Result<u32, Limitation> {
+    match proc_fs.unix_listener(socket) {
+        Ok(Some(pid)) => Ok(pid),
+        Ok(None) => Err(process_unknown(
+            format!("no process seen from here listens on {}", socket.display()),
+            "if the server runs in a container, name its process with --pid",
+        )),
+        Err(error) => Err(process_unknown(error.to_string(), "run as root")),
+    }
 }
 
 fn process_unknown(why: String, remedy: &str) -> Limitation {

@@ -18,10 +18,10 @@ const LAG_S_MIN: f64 = 10.0;
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let members = evidence.examination().map_or(&[][..], |e| &e.members);
     let lagging = members.iter().filter_map(|member| {
-        let lag_s = member
-            .lag_s
-            .filter(|lag_s| *lag_s >= LAG_S_MIN && lag_s.is_finite())?;
-        Some((member, lag_s))
+        let lag_s = member.lag_s.filter(|lag_s| lag_s.is_finite())?;
+        // A delayed member is behind by intention.
+        let late_s = lag_s - member.delay_s.unwrap_or(0.0);
+        (late_s >= LAG_S_MIN).then_some((member, lag_s))
     });
     lagging
         .map(|(member, lag_s)| finding(evidence, answers, member, lag_s))
@@ -100,5 +100,10 @@ mod tests {
     fn healthy() {
         assert_eq!(with_lag(None).findings(&DETECTOR), []);
         assert_eq!(with_lag(Some(2.0)).findings(&DETECTOR), []);
+        let mut delayed = with_lag(Some(3_601.0));
+        delayed.examined().delay_s = Some(3_600.0);
+        assert_eq!(delayed.findings(&DETECTOR), []);
+        delayed.examined().lag_s = Some(3_700.0);
+        assert_eq!(delayed.findings(&DETECTOR).len(), 1);
     }
 }

@@ -238,6 +238,11 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
     }
 }
 
+/// Share of the longest scan that the server must have counted at least for its count to be believed.
+const COUNTED_MIN: f64 = 0.5;
+/// Time between two looks at what runs, at least, s.
+const LOOK_S: f64 = 1.0;
+
 /// The cost of a collection's scans.
 struct Reading {
     s_per_hour: f64,
@@ -264,17 +269,29 @@ impl Reading {
             .saturating_add(facts.writing_ns.unwrap_or(0));
         let on_it = member.operations.iter();
         let on_it = on_it.filter(|other| other.namespace == *namespace);
-        let (mut scanning, mut all) = (0.0, 0.0);
+        let (mut scanning, mut all, mut longest_s) = (0.0, 0.0, 0.0);
         for other in on_it {
             all += f64::from(other.looks);
             if is_scan(other) {
                 scanning += f64::from(other.looks);
+                longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
             }
         }
-        let counted_s = counted_ns as f64 / 1e9;
+        let counted_s = counted_ns as f64 / 1e9 * (scanning / f64::max(all, 1.0));
+        let observed_s = evidence.observed_s()?;
+        let per_hour = |s: f64| s / observed_s * 3600.0;
+        // MongoDB 4.4 counts next to nothing of the time of an aggregation that groups.
+        if counted_s < longest_s * COUNTED_MIN {
+            return Some(Self {
+                s_per_hour: per_hour(
+                    (scanning * LOOK_S).clamp(longest_s, observed_s.max(longest_s)),
+                ),
+                what: "The scans were seen running for",
+                source: "currentOp",
+            });
+        }
         Some(Self {
-            s_per_hour: counted_s * (scanning / f64::max(all, 1.0)) / evidence.observed_s()?
-                * 3600.0,
+            s_per_hour: per_hour(counted_s),
             what: "The scans took",
             source: "top, currentOp",
         })
@@ -495,6 +512,23 @@ mod tests {
             sentence.starts_with("The scans took 27 min per hour"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn a_count_that_the_longest_scan_contradicts_is_not_believed() {
+        let mut recording = Recording::new();
+        recording.examined().operations = vec![by(&["customer"], true)];
+        recording.examined().collections = vec![CollectionFacts {
+            namespace: "shop.orders".into(),
+            reading_ns: Some(3_000_000),
+            ..CollectionFacts::default()
+        }];
+        let seconds = recording.examine(|evidence, _| evidence.observed_s().unwrap());
+        let found = recording.findings(&DETECTOR).remove(0);
+        let sentence = found.evidence.last().unwrap();
+        let expected = duration(12.0 / seconds * 3600.0);
+        let begin = format!("The scans were seen running for {expected} per hour");
+        assert!(sentence.starts_with(&begin), "{sentence}");
     }
 
     #[test]

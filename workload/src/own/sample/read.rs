@@ -83,6 +83,8 @@ pub async fn sample_collection(
     let mut cursor = collection
         .aggregate([doc! { "$sample": { "size": size } }])
         .with_type::<RawDocumentBuf>()
+        // A sample of a small collection is sorted, and some documents are large.
+        .allow_disk_use(true)
         .await
         .map_err(failed)?;
     let mut observed = Observed::default();
