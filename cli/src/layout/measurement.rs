@@ -354,14 +354,15 @@ pub fn named_file(
 ) -> LayoutFile {
     let (mut namespace, mut index) = (table.namespace.clone(), table.index.clone());
     let path = Path::new(&table.file);
-    if directory.names == NameSource::TableNames {
-        let (_, known) = names.classify(path);
-        namespace = known.or(namespace);
-    } else if namespace.is_none()
-        && let Some((known, of_index)) = names.only_use(path)
-    {
-        namespace = Some(known.to_owned());
-        index = of_index.map(str::to_owned);
+    let is_unsure = directory.names == NameSource::TableNames;
+    match names.only_use(path) {
+        Some((known, of_index)) if is_unsure || namespace.is_none() => {
+            namespace = Some(known.to_owned());
+            index = of_index.map(str::to_owned);
+        }
+        // Several collections share it.
+        None if is_unsure => namespace = names.classify(path).1.or(namespace),
+        _ => {}
     }
     LayoutFile {
         file_id,

@@ -3,9 +3,9 @@
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 
-use crate::running::shared;
+use crate::running::{own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine};
+use crate::support::{Bench, assert_fails, json, machine};
 
 const WATCHED: &str = "3s";
 const DOCUMENTS: u64 = 2_000;
@@ -94,4 +94,45 @@ fn permitted_index_builds() {
         let indexes = reply.get_document("cursor").unwrap();
         assert_eq!(indexes.get_array("firstBatch").unwrap().len(), 1, "{reply}");
     }
+}
+
+#[test]
+fn a_member_that_is_down_is_named() {
+    let running = own(Topology::ReplicaSet { members: 3 }, &[]);
+    let down = running.member("member-2");
+    let uri = down.uri();
+    let address = uri.split(['/', '?']).nth(2).unwrap();
+    // SAFETY: plain kill(2) on a server of this test.
+    let killed = unsafe { libc::kill(i32::try_from(down.pid()).unwrap(), libc::SIGKILL) };
+    assert_eq!(killed, 0);
+    let others = ["member-0", "member-1"].map(|name| running.member(name).uri());
+    let hosts = others
+        .each_ref()
+        .map(|uri| uri.split(['/', '?']).nth(2).unwrap());
+    let set = running.command("admin", doc! { "hello": 1 });
+    let set = set.get_str("setName").unwrap();
+    let whole = format!("mongodb://{}/?replicaSet={set}", hosts.join(","));
+    for uri in [&whole, &others[0]] {
+        let document = examined_at(uri);
+        let limitations = document["limitations"].to_string();
+        let expected = format!("nothing is known of the member {address}");
+        assert!(limitations.contains(&expected), "{limitations}");
+    }
+}
+
+#[test]
+fn a_collection_that_is_not_there_is_refused() {
+    let running = shared(Topology::Standalone);
+    let bench = Bench::new();
+    let named = [
+        "doctor",
+        running.uri(),
+        "--for",
+        "1s",
+        "--collection",
+        "doctor.ordres",
+    ];
+    let output = bench.seekscope(&named).output().unwrap();
+    assert_fails(&output, 2, &["there is no collection doctor.ordres"]);
+    assert!(!bench.path("seekscope-runs").exists());
 }

@@ -13,7 +13,7 @@ use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
 use tokio::sync::Notify;
 
 use super::gathering::{keep_answers, questions};
-use super::{Asked, check, cost, counters, examine_server};
+use super::{Asked, check, cost, counters, examine_server, silent_members};
 use crate::doctor::measurement::Measurement;
 use crate::ending;
 use crate::environment::Environment;
@@ -274,6 +274,10 @@ fn end_members(
         for Limitation { what, why, remedy } in of_member.document.limitations.clone() {
             let members = missing.entry((what, why, remedy)).or_default();
             members.push(&member.name);
+        }
+        // The members elsewhere are asked by the first of those here.
+        for silent in silent_members(&of_member.document) {
+            session.limit(silent);
         }
         if !of_member.is_discarded() && !of_member.document.phases.is_empty() {
             let examination = session.document.examination.get_or_insert_default();

@@ -21,9 +21,12 @@ mod subject;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{Disk, ExaminationRecord, HostFacts, Limitation, Phase};
+use mongodb::bson::doc;
+use seekscope_run::{
+    Disk, ExaminationRecord, HostFacts, Limitation, MemberState, Phase, RunDocument,
+};
 use seekscope_server::examination::{FoundDeployment, OthersAsked};
-use seekscope_server::{Namespace, NamespaceError, ProcFs, Server};
+use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, first_batch};
 use seekscope_workload::IndexKeys;
 
 use super::demo;
@@ -148,9 +151,28 @@ pub async fn examine(
             .await
         }
     };
+    for silent in silent_members(&session.document) {
+        session.limit(silent);
+    }
     let measured = measured.and_then(|()| check(&session));
     let measured = ending::close(&mut session, measured, progress);
     Ok((session, measured))
+}
+
+/// Returns the members that hold data and did not answer: a report on the others alone would seem to be on all.
+fn silent_members(document: &RunDocument) -> Vec<Limitation> {
+    let members = document.examination.iter().flat_map(|e| &e.members);
+    let members = members.filter(|member| member.state != MemberState::Arbiter);
+    let silent = members.filter_map(|member| {
+        Some(Limitation {
+            what: format!("nothing is known of the member {}", member.name),
+            why: member.not_asked.clone()?,
+            remedy:
+                "see with rs.status() whether it is down, or whether this host may connect to it"
+                    .into(),
+        })
+    });
+    silent.collect()
 }
 
 /// Begins the run of an examination.
@@ -182,6 +204,19 @@ async fn choose(asked: &Asked, may_be_whole: bool, progress: Progress) -> Result
     Ok(Chosen::One(found.preferred(&asked.uri).await?))
 }
 
+/// Refuses a collection that is not there, which is mostly a slip of the pen. Whoever may not list them is believed.
+async fn refuse_missing(server: &Server, namespaces: &[Namespace]) -> Result<()> {
+    for namespace in namespaces {
+        let named = doc! { "name": namespace.collection() };
+        let list = doc! { "listCollections": 1, "filter": named, "nameOnly": true };
+        let listed = server.command_in_time(namespace.database(), list).await;
+        if listed.is_ok_and(|listed| first_batch(&listed).next().is_none()) {
+            return Err(Usage(format!("there is no collection {namespace}")).into());
+        }
+    }
+    Ok(())
+}
+
 /// Examines the server that the connection string names or, if it may be a whole deployment, every member here.
 async fn examine_named(
     session: &mut Session,
@@ -199,6 +234,9 @@ async fn examine_named(
             deployment::examine(session, asked, &whole, environment, progress, interruption).await
         }
         Chosen::One(server) => {
+            interruption
+                .or(refuse_missing(&server, &asked.namespaces))
+                .await?;
             examine_server(
                 session,
                 asked,

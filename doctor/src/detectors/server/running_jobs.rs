@@ -1,4 +1,4 @@
-//! `index-build.running` and `resync.running`: temporary work, its progress and remaining time.
+//! `index-build.running` and `resync.running`: temporary work and its progress.
 
 use seekscope_run::{Finding, OperationSeen};
 
@@ -11,9 +11,6 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Shortest time from which a rate is computed; it also needs some progress.
-const RUNNING_S_MIN: f64 = 5.0;
-const DONE_SHARE_MIN: f64 = 0.01;
 /// Fewest samples; a job that is over in a moment is no finding.
 const LOOKS_MIN: u32 = 2;
 
@@ -60,19 +57,15 @@ fn finding(
         operation.looks,
         duration(running_s)
     )];
-    let remaining = remaining(operation, running_s);
-    let state = match &remaining {
-        Some((done, remaining_s)) => {
+    let done = done(operation);
+    let state = match done {
+        Some(done) => {
             sentences.push(format!(
-                "{} are done; at the rate so far the rest of this phase takes {} (currentOp).",
-                percent(*done),
-                duration(*remaining_s)
+                "{} of its present phase are done (currentOp); how long its phases take differs, so the end cannot be \
+                 told from that.",
+                percent(done)
             ));
-            format!(
-                ": {} done, about {} to go",
-                percent(*done),
-                duration(*remaining_s)
-            )
+            format!(", {} of its present phase done", percent(done))
         }
         None => format!(" for {}", duration(running_s)),
     };
@@ -96,7 +89,7 @@ fn finding(
                 .map_or(String::new(), |namespace| format!(" on {namespace}"))
         ),
         evidence: sentences,
-        confidence: if remaining.is_some() { "medium" } else { "low" }.into(),
+        confidence: if done.is_some() { "medium" } else { "low" }.into(),
         risk: "To end it loses what it has done; it is mostly better to wait.".into(),
         command: mongosh(
             evidence.uri(),
@@ -106,14 +99,11 @@ fn finding(
     }
 }
 
-/// Returns the share done, and the seconds remaining.
-fn remaining(operation: &OperationSeen, running_s: f64) -> Option<(f64, f64)> {
-    let (done, total) = operation
-        .progress
-        .filter(|(done, total)| *total > 0 && done <= total)?;
-    let done = done as f64 / total as f64;
-    (running_s >= RUNNING_S_MIN && done >= DONE_SHARE_MIN)
-        .then(|| (done, running_s / done - running_s))
+/// Returns the share of the present phase that is done.
+fn done(operation: &OperationSeen) -> Option<f64> {
+    let known = |(done, total): &(u64, u64)| *total > 0 && done <= total;
+    let (done, total) = operation.progress.filter(known)?;
+    Some(done as f64 / total as f64)
 }
 
 #[cfg(test)]
@@ -144,7 +134,7 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert_eq!(
             found[0].title,
-            "An index build is running on shop.orders: 25 % done, about 30 min to go"
+            "An index build is running on shop.orders, 25 % of its present phase done"
         );
         assert_eq!(found[1].title, "An initial sync is running for 10 min");
     }
