@@ -3,7 +3,7 @@
 //!
 //! Nothing is written to the server that is asked. Read [`shape`] first (what is kept of a query), then [`way`]
 //! (what is proposed, and why), [`trial`] (how ways are measured), [`predict`] (from the sample to the whole
-//! collection) and [`verdict`] (which way is advised).
+//! collection) and [`mod@verdict`] (which way is advised).
 
 pub mod collection;
 pub mod error;

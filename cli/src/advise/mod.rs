@@ -17,7 +17,7 @@ use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{AdviceRecord, AdvisedCollection, QueryShape, RunDocument};
 use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, storage_facts};
 
-use crate::args::{AdviseArgs, SurveyArgs};
+use crate::args::AdviseArgs;
 use crate::environment::Environment;
 use crate::exit::{Elsewhere, Usage};
 use crate::interruption::Interruption;
@@ -39,11 +39,7 @@ pub async fn run(
         .collection
         .parse()
         .map_err(|error: NamespaceError| Usage(error.to_string()))?;
-    if let Some(directory) = args.disk.measure_disk.take() {
-        let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
-        let session = disk::survey(&survey, environment, arguments.clone()).await?;
-        args.disk.disk_run = Some(session.directory.path().to_path_buf());
-    }
+    disk::measure_first(&mut args.disk, args.output, environment, &arguments).await?;
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let server = {

@@ -17,8 +17,23 @@ pub use target::{FILL_BYTES_PER_S_BESIDE_DATABASE, LIMITS_BESIDE_DATABASE};
 
 use anyhow::Result;
 
-use crate::args::{DiskArgs, DiskVerb};
+use crate::args::{DiskArgs, DiskVerb, OutputArgs, ScanDiskArgs, SurveyArgs};
 use crate::environment::Environment;
+
+/// Measures the disk that scans are predicted for, if that was asked for, and names the run as the one to predict from.
+pub async fn measure_first(
+    scan_disk: &mut ScanDiskArgs,
+    output: OutputArgs,
+    environment: &Environment,
+    arguments: &[String],
+) -> Result<()> {
+    if let Some(directory) = scan_disk.measure_disk.take() {
+        let survey_args = SurveyArgs::within(directory, scan_disk.measure_for, output);
+        let session = survey(&survey_args, environment, arguments.to_vec()).await?;
+        scan_disk.disk_run = Some(session.directory.path().to_path_buf());
+    }
+    Ok(())
+}
 
 /// Runs the command.
 pub async fn run(args: &DiskArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {

@@ -30,7 +30,7 @@ use anyhow::{Context, Result};
 use seekscope_layout::LayoutError;
 use seekscope_run::HostFacts;
 
-use crate::args::{LayoutArgs, OutputArgs, SurveyArgs};
+use crate::args::{LayoutArgs, OutputArgs};
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Interrupted, Usage};
 use crate::interruption::Interruption;
@@ -48,11 +48,7 @@ pub async fn run(
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
-    if let Some(directory) = args.disk.measure_disk.take() {
-        let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
-        let session = disk::survey(&survey, environment, arguments.clone()).await?;
-        args.disk.disk_run = Some(session.directory.path().to_path_buf());
-    }
+    disk::measure_first(&mut args.disk, args.output, environment, &arguments).await?;
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let location = DataLocations::find(&args.place, args.pid, progress).await?;

@@ -26,7 +26,7 @@ use seekscope_run::{ReorderMeasurement, ReorderTask, RunDocument};
 use seekscope_server::{Namespace, Server};
 use seekscope_workload::IndexKeys;
 
-use crate::args::{ReorderArgs, SurveyArgs};
+use crate::args::ReorderArgs;
 use crate::environment::Environment;
 use crate::exit::{Elsewhere, Usage};
 use crate::interruption::Interruption;
@@ -54,11 +54,7 @@ pub async fn run(
         .map_err(|error: seekscope_server::NamespaceError| Usage(error.to_string()))?;
     let by = order(&args.by)?;
     let arguments = hide_values(arguments, &COMMANDS);
-    if let Some(directory) = args.disk.measure_disk.take() {
-        let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
-        let session = disk::survey(&survey, environment, arguments.clone()).await?;
-        args.disk.disk_run = Some(session.directory.path().to_path_buf());
-    }
+    disk::measure_first(&mut args.disk, args.output, environment, &arguments).await?;
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let server = {
