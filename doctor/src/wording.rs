@@ -59,6 +59,15 @@ pub fn capitalised(text: &str) -> String {
     })
 }
 
+/// Returns the command line that tries how a collection should be stored.
+pub(crate) fn advise(uri: &str, namespace: &str) -> String {
+    format!(
+        "seekscope advise {} {}",
+        shell_quoted(uri),
+        shell_quoted(namespace)
+    )
+}
+
 /// Returns the text as a JavaScript literal.
 pub fn javascript_text(text: &str) -> String {
     let mut quoted = String::from('"');
@@ -80,15 +89,6 @@ pub fn mongosh_collection(namespace: &str) -> String {
         "db.getSiblingDB({}).getCollection({})",
         javascript_text(database),
         javascript_text(collection)
-    )
-}
-
-/// Returns the command line that tries how a collection should be stored.
-pub(crate) fn advise(uri: &str, namespace: &str) -> String {
-    format!(
-        "seekscope advise {} {}",
-        shell_quoted(uri),
-        shell_quoted(namespace)
     )
 }
 
