@@ -60,6 +60,8 @@ pub enum NoServerKind {
     ClosesTls,
     /// Its certificate is not trusted.
     Untrusted,
+    /// Its certificate is that of an authority, as `openssl req -x509` makes it.
+    OwnAuthority,
     /// Its certificate is for another name.
     OtherName,
     /// It requires a certificate from us.
@@ -92,6 +94,11 @@ impl NoServerKind {
             }
             Self::Untrusted => {
                 "name the certificate of the authority that signed the server's with tlsCAFile=FILE"
+            }
+            Self::OwnAuthority => {
+                "its certificate is its own authority, which is not taken for a server's: give it one that an \
+                 authority has signed (basicConstraints=CA:FALSE), or trust whoever answers with \
+                 tlsAllowInvalidCertificates=true"
             }
             Self::OtherName => "connect by a name that stands in the server's certificate",
             Self::WantsCertificate => "name a client certificate with tlsCertificateKeyFile=FILE",
@@ -241,6 +248,7 @@ impl Sightings {
             _ if says("CertificateRequired") || says("received fatal alert") => {
                 (NoServerKind::WantsCertificate, text)
             }
+            _ if says("CaUsedAsEndEntity") => (NoServerKind::OwnAuthority, text),
             _ if says("certificate") => (NoServerKind::Untrusted, text),
             Io::NotFound | Io::PermissionDenied if self.uses_tls => (NoServerKind::TlsFile, text),
             Io::UnexpectedEof | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe
@@ -346,6 +354,10 @@ mod tests {
             (
                 "invalid peer certificate: UnknownIssuer",
                 NoServerKind::Untrusted,
+            ),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                NoServerKind::OwnAuthority,
             ),
             (
                 "invalid peer certificate: certificate not valid for name \"h\"",
