@@ -1,8 +1,8 @@
 //! What the target's server says of the collection: how its files were made, how well its cache serves them, and which
 //! indexes nobody uses.
 
-use bson::{Document, doc};
-use seekscope_server::{Namespace, Server, ServerError, number};
+use bson::{Bson, Document, doc};
+use seekscope_server::{Namespace, Server, ServerError, float, number};
 
 /// Settings of WiredTiger's tables by which the same documents take other blocks.
 const TABLE_SETTINGS: [&str; 4] = [
@@ -80,6 +80,28 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     is_plain.then_some(entry)
 }
 
+/// Returns specifications of indexes with their directions as whole numbers. The older mongo shell stored 1 as 1.0,
+/// which the server takes for the same index, and a comparison of documents does not.
+pub fn with_plain_directions(indexes: &[Document]) -> Vec<Document> {
+    let plain = |(field, direction): (&String, &Bson)| {
+        let direction = match float(direction) {
+            Some(direction) if direction < 0.0 => Bson::Int32(-1),
+            Some(_) => Bson::Int32(1),
+            None => direction.clone(),
+        };
+        (field.clone(), direction)
+    };
+    let with_plain_keys = |index: &Document| {
+        let mut index = index.clone();
+        if let Ok(keys) = index.get_document("key") {
+            let keys: Document = keys.iter().map(plain).collect();
+            index.insert("key", keys);
+        }
+        index
+    };
+    indexes.iter().map(with_plain_keys).collect()
+}
+
 /// Returns the key patterns of indexes that no operation has used since the server began to count. The one on `_id`
 /// and unique ones have other uses.
 ///
@@ -118,6 +140,13 @@ pub async fn unused_indexes(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shells_directions_are_those_of_others() {
+        let given = [doc! { "name": "a", "key": { "a": 1.0, "b": -1_i64, "c": "hashed" } }];
+        let expected = [doc! { "name": "a", "key": { "a": 1, "b": -1, "c": "hashed" } }];
+        assert_eq!(with_plain_directions(&given), expected);
+    }
 
     #[test]
     fn files_of_the_same_kind_are_made() {

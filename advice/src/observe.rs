@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use bson::{Bson, Document, doc};
+use bson::{DateTime, Document, doc};
 use seekscope_run::{Limitation, QueryShape, ShapeSource};
 use seekscope_server::{Namespace, Server, ServerError, number};
 
 use crate::shape::{NoShape, of_command};
+use crate::values::date_ms;
 
 /// The most different shapes that are kept.
 const SHAPES_MAX: usize = 100;
@@ -15,6 +16,8 @@ const SHAPES_MAX: usize = 100;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The most entries of the profile that are read.
 const PROFILE_MAX: usize = 20_000;
+/// Share of the time watched that the profile must cover for nothing to be said.
+const COVERED_MIN: f64 = 0.9;
 
 /// Watches one collection.
 #[derive(Debug)]
@@ -49,7 +52,7 @@ impl<'a> Observer<'a> {
         let mut seen = Seen::default();
         let mut observed = Observed::default();
         let before = self.counts().await;
-        let server_time = self.server_time().await;
+        let server_time_ms = self.server_time_ms().await;
         let mut may_look = true;
         while begun.elapsed() < time {
             if may_look {
@@ -75,14 +78,18 @@ impl<'a> Observer<'a> {
             observed.reads_per_s = Some(per_s(after.0, before.0));
             observed.writes_per_s = Some(per_s(after.1, before.1));
         }
-        match (self.is_profiled().await, server_time) {
-            (Ok(true), Some(since)) => {
-                for entry in self.profile(since).await? {
+        let mut profiled_s = watched_s;
+        match (self.is_profiled().await, server_time_ms) {
+            (Ok(true), Some(since_ms)) => {
+                let profile = self.profile(since_ms, watched_s).await?;
+                for entry in &profile.entries {
                     let returned = entry.get("nreturned").and_then(number).map(|n| n as f64);
                     if let Ok(command) = entry.get_document("command") {
                         seen.add(command, ShapeSource::Profile, returned);
                     }
                 }
+                observed.limitations.extend(profile.shortened(watched_s));
+                profiled_s = profile.covered_s;
             }
             (Ok(_), _) => observed.limitations.push(Limitation {
                 what: "queries were seen only while they ran, so their rates are not known".into(),
@@ -92,7 +99,7 @@ impl<'a> Observer<'a> {
             (Err(error), _) => observed.limitations.push(refused("the server's profile was not read", &error, "the role read on the database, and the privilege find on system.profile")),
         }
         observed.watched_s = watched_s;
-        seen.finish(&mut observed);
+        seen.finish(&mut observed, profiled_s);
         Ok(observed)
     }
 
@@ -120,13 +127,13 @@ impl<'a> Observer<'a> {
         Ok((sum("reads"), sum("writes")))
     }
 
-    async fn server_time(&self) -> Option<Bson> {
+    async fn server_time_ms(&self) -> Option<i64> {
         let hello = self
             .server
             .command_in_time("admin", doc! { "isMaster": 1 })
             .await
             .ok()?;
-        hello.get("localTime").cloned()
+        hello.get("localTime").and_then(date_ms)
     }
 
     /// Returns whether all operations are profiled.
@@ -138,14 +145,21 @@ impl<'a> Observer<'a> {
         Ok(reply.get("was").and_then(number) == Some(2))
     }
 
-    async fn profile(&self, since: Bson) -> Result<Vec<Document>, ServerError> {
-        let filter = doc! { "ns": self.namespace.to_string(), "ts": { "$gte": since },
+    /// Reads what the profile holds of the time that was watched. It is small unless somebody made it larger, and loses
+    /// its oldest entries first, those of other collections with them.
+    async fn profile(&self, since_ms: i64, watched_s: f64) -> Result<Profile, ServerError> {
+        let at = |ms: i64| DateTime::from_millis(ms);
+        let filter = doc! { "ns": self.namespace.to_string(), "ts": { "$gte": at(since_ms) },
         "op": { "$in": ["query", "command", "update", "remove"] }, "appName": { "$ne": "seekscope" } };
-        let projection = doc! { "command": 1, "nreturned": 1, "_id": 0 };
-        let command = doc! { "find": "system.profile", "filter": filter, "projection": projection };
-        self.server
-            .documents_in_time(self.namespace.database(), command, PROFILE_MAX)
-            .await
+        let projection = doc! { "command": 1, "nreturned": 1, "ts": 1, "_id": 0 };
+        let find = doc! { "find": "system.profile", "filter": filter, "projection": projection };
+        let oldest =
+            doc! { "find": "system.profile", "limit": 1, "projection": { "ts": 1, "_id": 0 } };
+        let database = self.namespace.database();
+        let ask = |find, most| self.server.documents_in_time(database, find, most);
+        let entries = ask(find, PROFILE_MAX).await?;
+        let oldest = ask(oldest, 1).await?;
+        Ok(Profile::of(entries, oldest.first(), since_ms, watched_s))
     }
 
     /// Returns the commands that run on the collection now.
@@ -174,6 +188,44 @@ fn refused(what: &str, error: &ServerError, remedy: &str) -> Limitation {
     }
 }
 
+/// What the profile holds of the time that was watched.
+#[derive(Debug)]
+struct Profile {
+    entries: Vec<Document>,
+    /// The time that they are of, s.
+    covered_s: f64,
+}
+
+impl Profile {
+    fn of(
+        entries: Vec<Document>,
+        oldest: Option<&Document>,
+        since_ms: i64,
+        watched_s: f64,
+    ) -> Self {
+        let time_ms = |entry: &Document| entry.get("ts").and_then(date_ms);
+        let begin_ms = oldest.and_then(time_ms).unwrap_or(since_ms).max(since_ms);
+        let lost_s = (begin_ms - since_ms) as f64 / 1e3;
+        let end_s = match entries.last().and_then(time_ms) {
+            // The rest was not read.
+            Some(last_ms) if entries.len() >= PROFILE_MAX => (last_ms - since_ms) as f64 / 1e3,
+            _ => watched_s,
+        };
+        Self {
+            entries,
+            covered_s: (end_s - lost_s).clamp(1e-3, watched_s.max(1e-3)),
+        }
+    }
+
+    fn shortened(&self, watched_s: f64) -> Option<Limitation> {
+        (self.covered_s < watched_s * COVERED_MIN).then(|| Limitation {
+            what: format!("rates of queries are those of {:.1} s", self.covered_s),
+            why: "the profile holds no more, or more than are read".into(),
+            remedy: "make system.profile larger, or tell the queries with --query".into(),
+        })
+    }
+}
+
 /// Shapes with how often they were seen.
 #[derive(Debug, Default)]
 struct Seen {
@@ -192,7 +244,7 @@ impl Seen {
                 return;
             }
         };
-        if shape.equality.is_empty() && shape.range.is_empty() && shape.sort.is_empty() {
+        if shape.is_empty() {
             return;
         }
         shape.source = source;
@@ -208,7 +260,7 @@ impl Seen {
         }
     }
 
-    fn finish(mut self, observed: &mut Observed) {
+    fn finish(mut self, observed: &mut Observed, profiled_s: f64) {
         // The profile saw whatever ran, and tells its rate.
         if self
             .shapes
@@ -222,7 +274,7 @@ impl Seen {
             .sort_by_key(|(_, times, _)| std::cmp::Reverse(*times));
         let shapes = self.shapes.into_iter().map(|(mut shape, times, sum)| {
             if shape.source == ShapeSource::Profile {
-                shape.per_s = Some(times as f64 / observed.watched_s.max(1e-3));
+                shape.per_s = Some(times as f64 / profiled_s.max(1e-3));
                 shape.returned = Some(sum / times as f64);
             }
             shape
@@ -260,16 +312,26 @@ mod tests {
             Some(1.0),
         );
         seen.add(&doc! { "find": "c" }, ShapeSource::Profile, Some(1.0));
-        let mut observed = Observed {
-            watched_s: 4.0,
-            ..Observed::default()
-        };
-        seen.finish(&mut observed);
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 4.0);
         assert_eq!(observed.shapes.len(), 2, "{observed:?}");
         assert_eq!(
             (observed.shapes[0].per_s, observed.shapes[0].returned),
             (Some(0.5), Some(6.0))
         );
         assert_eq!(observed.limitations.len(), 1);
+    }
+
+    #[test]
+    fn a_profile_that_lost_entries_covers_less() {
+        let at = |ms: i64| doc! { "ts": DateTime::from_millis(ms) };
+        let covered = |entries: Vec<Document>, oldest_ms| {
+            Profile::of(entries, Some(&at(oldest_ms)), 10_000, 60.0).covered_s
+        };
+        assert_eq!(covered(vec![at(20_000)], 5_000), 60.0);
+        assert_eq!(covered(vec![at(69_000)], 68_000), 2.0);
+        assert_eq!(covered(vec![at(40_000); PROFILE_MAX], 5_000), 30.0);
+        let short = Profile::of(vec![at(69_000)], Some(&at(68_000)), 10_000, 60.0);
+        assert!(short.shortened(60.0).is_some());
     }
 }

@@ -58,7 +58,7 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
             }
         }
     }
-    if shape.equality.is_empty() && shape.range.is_empty() && shape.sort.is_empty() {
+    if shape.is_empty() {
         return Err(wrong("neither a condition nor an order".into()));
     }
     shape.source = ShapeSource::Told;

@@ -7,9 +7,9 @@ mod storing;
 use std::time::Instant;
 
 use bson::{Document, RawDocumentBuf};
-use seekscope_run::{AdviceTrial, QueryShape, ShapeCost};
+use seekscope_run::{AdviceTrial, QueryShape, ShapeCost, TargetFacts};
 use seekscope_server::{PrivateServer, ProcFs, Server, page_cache};
-use seekscope_stats::Estimate;
+use seekscope_stats::{Estimate, median};
 
 pub use storing::Stored;
 
@@ -56,6 +56,7 @@ pub struct Trial {
     private: PrivateServer,
     server: Server,
     options: TrialOptions,
+    target: TargetFacts,
     begun: Instant,
 }
 
@@ -69,20 +70,21 @@ impl Trial {
         options: TrialOptions,
     ) -> Result<Self, AdviceError> {
         let server = start(&mut private).await?;
+        let target = server.facts(&ProcFs::host()).await.target;
         Ok(Self {
             private,
             server,
             options,
+            target,
             begun: Instant::now(),
         })
     }
 
     /// Returns which server it is, and how long the trial has lasted.
-    pub async fn facts(&self) -> AdviceTrial {
-        let target = self.server.facts(&ProcFs::host()).await.target;
+    pub fn facts(&self) -> AdviceTrial {
         AdviceTrial {
-            product: target.product,
-            version: target.version,
+            product: self.target.product.clone(),
+            version: self.target.version.clone(),
             elapsed_s: self.begun.elapsed().as_secs_f64(),
         }
     }
@@ -113,7 +115,7 @@ impl Trial {
     ) -> Result<Questions, AdviceError> {
         let returned = shape.returned.unwrap_or(1.0).max(1.0);
         let room = SHARE_OF_LEAVES * present.leaves as f64 / returned;
-        let in_a_row = whole(room).clamp(1, QUERIES_MAX);
+        let in_a_row = whole_number(room).clamp(1, QUERIES_MAX);
         let rounds = u64::from(self.options.rounds.max(2));
         let drawn = queries::draw(&self.server, shape, rounds * in_a_row).await?;
         let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
@@ -153,42 +155,32 @@ impl Trial {
         let collection = collection_of(number);
         let asked = Asked::plan(&self.server, &collection, way, questions).await?;
         let mut rounds = Vec::new();
-        let (mut cold_ns, mut warm_ns) = (Vec::new(), Vec::new());
         for row in &questions.rows {
             self.restart().await?;
             asked.open(&self.server).await?;
             self.evict()?;
             let before = counters::read(&self.server, DATABASE, &collection).await?;
-            let mut returned = 0;
+            let (mut returned, mut cold_ns, mut warm_ns) = (0, Vec::new(), Vec::new());
             for query in row {
                 let (found, ns) = asked.ask(&self.server, query).await?;
                 returned += found;
-                cold_ns.push(ns);
+                cold_ns.push(ns as f64);
             }
             let after = counters::read(&self.server, DATABASE, &collection).await?;
             for query in row {
-                warm_ns.push(asked.ask(&self.server, query).await?.1);
+                warm_ns.push(asked.ask(&self.server, query).await?.1 as f64);
             }
             rounds.push(Round {
-                queries: row.len() as f64,
                 returned: returned as f64,
                 collection_blocks: after.collection.saturating_sub(before.collection) as f64,
                 index_blocks: after.indexes.saturating_sub(before.indexes) as f64,
+                cold_ns,
+                warm_ns,
             });
         }
         let documents = self.options.documents.max(stored.sampled);
         let whole = documents as f64 / stored.sampled.max(1) as f64;
-        Ok(Some(ShapeCost {
-            cold_ns: median(&mut cold_ns),
-            ..cost(
-                &rounds,
-                stored,
-                &asked,
-                questions,
-                whole,
-                median(&mut warm_ns),
-            )
-        }))
+        Ok(Some(cost(&rounds, stored, &asked, questions, whole)))
     }
 
     fn collection(&self, name: &str) -> mongodb::Collection<RawDocumentBuf> {
@@ -217,12 +209,21 @@ fn collection_of(number: usize) -> String {
 }
 
 /// What one cold start showed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Round {
-    queries: f64,
+    /// Documents of the sample that all its queries returned together.
     returned: f64,
     collection_blocks: f64,
     index_blocks: f64,
+    /// Time of each query with cold caches, and of the same again.
+    cold_ns: Vec<f64>,
+    warm_ns: Vec<f64>,
+}
+
+impl Round {
+    fn queries(&self) -> f64 {
+        self.cold_ns.len() as f64
+    }
 }
 
 fn cost(
@@ -231,20 +232,19 @@ fn cost(
     asked: &Asked,
     questions: &Questions,
     whole: f64,
-    warm_ns: u64,
 ) -> ShapeCost {
-    let queries: f64 = rounds.iter().map(|round| round.queries).sum();
+    let queries: f64 = rounds.iter().map(Round::queries).sum();
     let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
     let returned = per_query(|round| round.returned);
     let more_returned = asked.more_returned(&questions.shape, returned, whole);
     let measured: Vec<Measured> = rounds
         .iter()
         .map(|round| Measured {
-            queries: round.queries,
+            queries: round.queries(),
             collection_blocks: round.collection_blocks,
             index_blocks: round.index_blocks,
-            documents: asked.examined * round.queries,
-            keys: asked.keys * round.queries,
+            documents: asked.examined * round.queries(),
+            keys: asked.keys * round.queries(),
             leaves: stored.leaves as f64,
             whole,
             more_returned,
@@ -254,6 +254,11 @@ fn cost(
         .collect();
     let predicted: Vec<f64> = measured.iter().map(Measured::blocks).collect();
     let mean = predicted.iter().sum::<f64>() / predicted.len().max(1) as f64;
+    let median_ns = |of: fn(&Round) -> &Vec<f64>| {
+        let all: Vec<f64> = rounds.iter().flat_map(of).copied().collect();
+        median(&all).unwrap_or(0.0)
+    };
+    let warm_ns = median_ns(|round| &round.warm_ns);
     let (low, high) = Estimate::of_mean(&predicted).map_or((mean, mean), |e| e.interval(ALPHA));
     ShapeCost {
         returned,
@@ -262,10 +267,10 @@ fn cost(
         blocks: mean,
         blocks_low: low.max(0.0),
         blocks_high: high,
-        work_ns: warm_ns as f64 * measured.first().map_or(1.0, Measured::more_work),
-        warm_ns,
+        cold_ns: whole_number(median_ns(|round| &round.cold_ns)),
+        warm_ns: whole_number(warm_ns),
+        work_ns: warm_ns * measured.first().map_or(1.0, Measured::more_work),
         collection_scan: asked.is_collection_scan,
-        ..ShapeCost::default()
     }
 }
 
@@ -275,11 +280,6 @@ fn cost(
     clippy::cast_sign_loss,
     reason = "the conversion saturates, and NaN becomes 0"
 )]
-fn whole(value: f64) -> u64 {
+fn whole_number(value: f64) -> u64 {
     value.round() as u64
-}
-
-fn median(values: &mut [u64]) -> u64 {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
 }

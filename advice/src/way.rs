@@ -71,8 +71,8 @@ impl Way {
     pub fn name(&self) -> String {
         match self {
             Self::Present => "as it is".into(),
-            Self::Index { keys, .. } => format!("index {}", json(keys)),
-            Self::Order { keys } => format!("documents in the order of {}", json(keys)),
+            Self::Index { keys, .. } => format!("index {}", keys),
+            Self::Order { keys } => format!("documents in the order of {}", keys),
             Self::Buckets { keys, span_ms, .. } => {
                 format!(
                     "one document per {} and {}",
@@ -111,11 +111,6 @@ impl Way {
             && shape.range.iter().all(|field| field == time)
             && shape.sort.iter().all(|sort| sorts(&sort.field))
     }
-}
-
-/// Returns a key pattern as JSON text.
-pub fn json(keys: &Document) -> String {
-    keys.to_string()
 }
 
 /// Returns a stretch of time in words.

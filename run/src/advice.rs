@@ -82,6 +82,19 @@ pub struct QueryShape {
     pub returned: Option<f64>,
 }
 
+impl QueryShape {
+    /// Returns whether it has neither a condition nor an order.
+    pub fn is_empty(&self) -> bool {
+        self.fields().next().is_none()
+    }
+
+    /// Returns the fields that it names, some of them twice.
+    pub fn fields(&self) -> impl Iterator<Item = &String> {
+        let sorted = self.sort.iter().map(|sort| &sort.field);
+        self.equality.iter().chain(&self.range).chain(sorted)
+    }
+}
+
 /// A field of a sort order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SortField {

@@ -12,6 +12,7 @@ pub use results::show;
 use std::path::Path;
 
 use anyhow::Result;
+use mongodb::bson::Document;
 use seekscope_advice::{Observer, collection};
 use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{AdviceRecord, AdvisedCollection, QueryShape, RunDocument};
@@ -61,6 +62,7 @@ pub async fn run(
         server: &server,
         namespace: &namespace,
         definition: &definition,
+        indexes: collection::with_plain_directions(definition.indexes()),
         progress,
     };
     let worked = interruption.or(advise.work(&mut session)).await;
@@ -76,6 +78,7 @@ struct Advise<'a> {
     server: &'a Server,
     namespace: &'a Namespace,
     definition: &'a Definition,
+    indexes: Vec<Document>,
     progress: Progress,
 }
 
@@ -118,8 +121,8 @@ impl Advise<'_> {
     async fn collection(&self, missed_share: Option<f64>) -> Result<AdvisedCollection> {
         let (database, collection) = (self.namespace.database(), self.namespace.collection());
         let facts = storage_facts(self.server, database, &[collection]).await?;
-        let indexes = self.definition.indexes().iter();
-        let keys = indexes.filter_map(|index| index.get_document("key").ok());
+        let keys = self.indexes.iter();
+        let keys = keys.filter_map(|index| index.get_document("key").ok());
         Ok(AdvisedCollection {
             documents: facts.documents,
             data_bytes: facts.data_bytes,
@@ -152,8 +155,7 @@ impl Advise<'_> {
     }
 
     async fn unused_indexes(&self, document: &mut RunDocument) {
-        let indexes = self.definition.indexes();
-        match collection::unused_indexes(self.server, self.namespace, indexes).await {
+        match collection::unused_indexes(self.server, self.namespace, &self.indexes).await {
             Ok(unused) => record(document).unused_indexes = unused,
             Err(error) => limit(
                 document,

@@ -45,14 +45,9 @@ impl Advise<'_> {
             documents: sample.documents,
             bytes: sample.bytes,
         });
-        advice.trial = Some(trial.facts().await);
+        advice.trial = Some(trial.facts());
         session.save()?;
-        let proposals = proposals(
-            shapes,
-            self.definition.indexes(),
-            &sample,
-            self.has_fixed_order(),
-        );
+        let proposals = proposals(shapes, &self.indexes, &sample, self.has_fixed_order());
         let decays: Vec<bool> = proposals.iter().map(|proposal| proposal.decays).collect();
         let mut tried = Tried {
             trial,
@@ -85,7 +80,7 @@ impl Advise<'_> {
             let advice = record(&mut session.document);
             advice.ways.push(way);
             advice.verdict = verdict(shapes, &mut advice.ways, &decays, read_ns);
-            advice.trial = Some(tried.trial.facts().await);
+            advice.trial = Some(tried.trial.facts());
             session.save()?;
         }
         self.note_versions(session);
@@ -125,7 +120,7 @@ impl Advise<'_> {
         let options = TrialOptions {
             rounds: ROUNDS,
             create,
-            indexes: self.definition.indexes().to_vec(),
+            indexes: self.indexes.clone(),
             documents,
         };
         let _step = self.progress.step("starting a server for the trial");
@@ -135,8 +130,7 @@ impl Advise<'_> {
     async fn take_sample(&self, trial: &Trial, shapes: &[QueryShape]) -> Result<SampleFacts> {
         let mut fields: Vec<String> = Vec::new();
         for shape in shapes {
-            let sorted = shape.sort.iter().map(|sort| &sort.field);
-            for field in shape.equality.iter().chain(&shape.range).chain(sorted) {
+            for field in shape.fields() {
                 if !fields.contains(field) {
                     fields.push(field.clone());
                 }
