@@ -5,13 +5,13 @@
 //! ([`outcome_of`]); nothing else does.
 
 use anyhow::Result;
-use seekscope_run::{Outcome, RunDirectory, RunKind};
+use seekscope_run::{Outcome, RunDirectory, RunDocument, RunKind};
 
 use crate::args::OutputArgs;
 use crate::exit::{
     BrokenOff, CommandFailed, Inconsistent, Interrupted, ThresholdMissed, message_of,
 };
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::{Session, measured_nothing};
 use crate::{advise, bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
@@ -84,6 +84,27 @@ pub fn print(
     }
     progress.say(format!("Report: {}", directory.report_path().display()));
     Ok(())
+}
+
+/// Writes the page of a run whose summary is in its document, and prints text or JSON. `schema` names a file of
+/// `docs/schema`.
+pub fn show_page(
+    session: &Session,
+    schema: &str,
+    args: &OutputArgs,
+    progress: Progress,
+    html: fn(&RunDocument) -> String,
+    terminal: fn(&RunDocument, u16) -> String,
+) -> Result<()> {
+    let document = &session.document;
+    session.directory.save_report(&html(document))?;
+    print(
+        &session.directory,
+        args,
+        progress,
+        |run_dir| output::print_json(&RunOutput::of(schema, document, run_dir)),
+        |width| Ok(terminal(document, width)),
+    )
 }
 
 /// Shows a finished run, possibly of an older version: prints its tables or JSON, and rewrites its page.

@@ -5,7 +5,6 @@ use seekscope_report::advise::{html, terminal};
 
 use crate::args::OutputArgs;
 use crate::ending;
-use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -13,13 +12,5 @@ use crate::session::Session;
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     session.document.summary = serde_json::to_value(&session.document.advice)?;
     session.save()?;
-    session.directory.save_report(&html(&session.document))?;
-    let document = &session.document;
-    ending::print(
-        &session.directory,
-        args,
-        progress,
-        |run_dir| output::print_json(&RunOutput::of("advise", document, run_dir)),
-        |width| Ok(terminal(document, width)),
-    )
+    ending::show_page(session, "advise", args, progress, html, terminal)
 }

@@ -6,7 +6,6 @@ use seekscope_report::reorder::{html, terminal};
 use super::summary::ReorderSummary;
 use crate::args::OutputArgs;
 use crate::ending;
-use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -16,13 +15,5 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
         session.document.summary = serde_json::to_value(ReorderSummary::of(record))?;
         session.save()?;
     }
-    session.directory.save_report(&html(&session.document))?;
-    let document = &session.document;
-    ending::print(
-        &session.directory,
-        args,
-        progress,
-        |run_dir| output::print_json(&RunOutput::of("reorder", document, run_dir)),
-        |width| Ok(terminal(document, width)),
-    )
+    ending::show_page(session, "reorder", args, progress, html, terminal)
 }

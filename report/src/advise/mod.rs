@@ -8,11 +8,11 @@ mod content;
 mod sentences;
 mod tables;
 
-use seekscope_run::{Outcome, RunDocument};
+use seekscope_run::RunDocument;
 
 use crate::page::html::report;
-use crate::page::{Block, OutcomeLine, Page, Section, disk_and_server, terminal as plain};
-use crate::wording;
+use crate::page::terminal::text_of_blocks;
+use crate::page::{Block, Page};
 
 /// Renders the report.
 pub fn html(document: &RunDocument) -> String {
@@ -23,30 +23,16 @@ pub fn html(document: &RunDocument) -> String {
         blocks.extend(content::blocks(document, advice));
         blocks
     });
-    let page = Page {
-        subject: "how the documents should be stored",
-        outcome: OutcomeLine::of(document),
-        headline: headline.unwrap_or_else(|| "No way of storing was compared".into()),
-        next: None,
-        about: Vec::new(),
-        key_figures: Vec::new(),
-        blocks: Section::new("", "", blocks)
-            .or_nothing()
-            .into_iter()
-            .collect(),
-        measured_on: disk_and_server(document),
-        data: None,
-    };
+    let headline = headline.unwrap_or_else(|| "No way of storing was compared".into());
+    let subject = "how the documents should be stored";
+    let page = Page::of_blocks(document, subject, headline, blocks);
     report(document, page)
 }
 
 /// Renders the report as plain text, `width` characters wide. Control characters in names are shown, not executed.
 pub fn terminal(document: &RunDocument, width: u16) -> String {
-    let outcome = (document.outcome != Outcome::Ok).then(|| wording::outcome(document));
-    let mut blocks = Block::sentences(outcome);
-    if let Some(advice) = &document.advice {
-        blocks.extend(Block::sentences(sentences::headline(advice)));
-        blocks.extend(content::blocks(document, advice));
-    }
-    plain::text(document, &blocks, width)
+    let advice = document.advice.as_ref();
+    let headline = advice.and_then(sentences::headline);
+    let blocks = advice.map_or_else(Vec::new, |advice| content::blocks(document, advice));
+    text_of_blocks(document, headline, blocks, width)
 }

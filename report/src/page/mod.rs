@@ -36,6 +36,31 @@ pub struct Page {
     pub data: Option<Data>,
 }
 
+impl Page {
+    /// Returns the page of a run that consists of a headline and blocks.
+    pub(crate) fn of_blocks(
+        document: &RunDocument,
+        subject: &'static str,
+        headline: String,
+        blocks: Vec<Block>,
+    ) -> Self {
+        Self {
+            subject,
+            outcome: OutcomeLine::of(document),
+            headline,
+            next: None,
+            about: Vec::new(),
+            key_figures: Vec::new(),
+            blocks: Section::new("", "", blocks)
+                .or_nothing()
+                .into_iter()
+                .collect(),
+            measured_on: disk_and_server(document),
+            data: None,
+        }
+    }
+}
+
 /// What must be known before any number is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeLine {

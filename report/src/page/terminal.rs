@@ -1,7 +1,7 @@
 //! Renders blocks as plain text.
 
 use seekscope_doctor::ranking::is_boilerplate;
-use seekscope_run::{Finding, RunDocument};
+use seekscope_run::{Finding, Outcome, RunDocument};
 
 use super::Block;
 use crate::escape::visible;
@@ -23,6 +23,19 @@ pub fn text(document: &RunDocument, blocks: &[Block], width: u16) -> String {
     let parts = [shown.as_str(), missing.trim_end()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n") + "\n"
+}
+
+/// Renders a run that consists of a headline and blocks; how it ended comes first, unless all went well.
+pub(crate) fn text_of_blocks(
+    document: &RunDocument,
+    headline: Option<String>,
+    blocks: Vec<Block>,
+    width: u16,
+) -> String {
+    let outcome = (document.outcome != Outcome::Ok).then(|| wording::outcome(document));
+    let mut all = Block::sentences(outcome.into_iter().chain(headline));
+    all.extend(blocks);
+    text(document, &all, width)
 }
 
 /// Renders blocks without what could not be measured.

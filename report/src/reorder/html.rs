@@ -4,8 +4,8 @@ use seekscope_run::RunDocument;
 
 use super::content::blocks;
 use super::sentences;
+use crate::page::Page;
 use crate::page::html::report;
-use crate::page::{OutcomeLine, Page, Section, disk_and_server};
 
 /// Renders the report.
 pub fn html(document: &RunDocument) -> String {
@@ -13,19 +13,7 @@ pub fn html(document: &RunDocument) -> String {
     let namespace = record.map_or("", |record| record.namespace.as_str());
     let headline = record.and_then(sentences::headline);
     let blocks = record.map_or_else(Vec::new, |record| blocks(document, record));
-    let page = Page {
-        subject: "order on disk",
-        outcome: OutcomeLine::of(document),
-        headline: headline.unwrap_or_else(|| format!("Reordering {namespace}")),
-        next: None,
-        about: Vec::new(),
-        key_figures: Vec::new(),
-        blocks: Section::new("", "", blocks)
-            .or_nothing()
-            .into_iter()
-            .collect(),
-        measured_on: disk_and_server(document),
-        data: None,
-    };
+    let headline = headline.unwrap_or_else(|| format!("Reordering {namespace}"));
+    let page = Page::of_blocks(document, "order on disk", headline, blocks);
     report(document, page)
 }

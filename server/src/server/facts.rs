@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{Server, ServerError};
 use crate::examination::rights;
-use crate::process::ProcFs;
+use crate::process::{ProcFs, ProcessError};
 use crate::sampling::server_status;
 use crate::{replies, tcp_listener};
 
@@ -119,7 +119,9 @@ impl Server {
         let socket = self.sockets().next().map(Path::to_path_buf);
         let (addresses, proc_fs) = (self.addresses.clone(), proc_fs.clone());
         let found = tokio::task::spawn_blocking(move || match &socket {
-            Some(socket) => socket_process(socket, &proc_fs),
+            Some(socket) => {
+                known_process(proc_fs.unix_listener(socket), &socket.display().to_string())
+            }
             None => local_process(&addresses, &proc_fs),
         });
         match timeout(LOCATING_LIMIT, found).await {
@@ -133,30 +135,28 @@ impl Server {
 }
 
 fn local_process(addresses: &[(String, u16)], proc_fs: &ProcFs) -> Result<u32, Limitation> {
-    for (host, port) in addresses {
-        let Some(address) = tcp_listener::local_address(host) else {
-            continue;
-        };
-        return match proc_fs.listener(*port, Some(address)) {
-            Ok(Some(pid)) => Ok(pid),
-            Ok(None) => Err(process_unknown(
-                format!("no process seen from here listens on port {port}"),
-                "if the server runs in a container, name its process with --pid",
-            )),
-            Err(error) => Err(process_unknown(error.to_string(), "run as root")),
-        };
+    let mut here = addresses.iter().filter_map(|(host, port)| {
+        let address = tcp_listener::local_address(host)?;
+        Some((address, *port))
+    });
+    match here.next() {
+        Some((address, port)) => known_process(
+            proc_fs.listener(port, Some(address)),
+            &format!("port {port}"),
+        ),
+        None => Err(process_unknown(
+            "the server is on another host".into(),
+            "run seekscope on the server's host",
+        )),
     }
-    Err(process_unknown(
-        "the server is on another host".into(),
-        "run seekscope on the server's host",
-    ))
 }
 
-fn socket_process(socket: &Path, proc_fs: &ProcFs) -> Result<u32, Limitation> {
-    match proc_fs.unix_listener(socket) {
+/// Returns the process that was found to listen on `what`.
+fn known_process(found: Result<Option<u32>, ProcessError>, what: &str) -> Result<u32, Limitation> {
+    match found {
         Ok(Some(pid)) => Ok(pid),
         Ok(None) => Err(process_unknown(
-            format!("no process seen from here listens on {}", socket.display()),
+            format!("no process seen from here listens on {what}"),
             "if the server runs in a container, name its process with --pid",
         )),
         Err(error) => Err(process_unknown(error.to_string(), "run as root")),
