@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use answers::Answers;
 pub use detectors::key_order;
-pub use evidence::{Counters, Evidence};
+pub use evidence::{Counters, Evidence, Scanning};
 pub use namespaces::is_internal;
 pub use opinion::disk_opinion;
 pub use ranking::rank;

@@ -151,7 +151,7 @@ impl Prefetch {
             file,
             path,
             sweep,
-            pace: Pace::own(engine_ns_per_byte(walked.compressor)),
+            pace: Pace::own(engine_ns_per_byte(walked.compressor, None)),
             attaching: None,
             began_ns: monotonic_ns(),
             counts: ReadCounts::default(),

@@ -117,7 +117,7 @@ impl Conclusion {
             counters: &counters,
         };
         let opinion = disk_opinion(&watched);
-        let scans = scan_times::seen_requests(&watched);
+        let scans = scan_times::seen_scans(&watched);
         if let Some(examination) = &mut document.examination {
             examination.disk_opinion = opinion;
         }

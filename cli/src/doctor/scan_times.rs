@@ -7,25 +7,22 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use seekscope_doctor::Evidence;
+use seekscope_doctor::{Evidence, Scanning};
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_run::{
-    DeviceModel, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord, PredictedScan, RunDirectory,
-    RunDocument,
+    CollectionFacts, DeviceModel, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord,
+    PredictedScan, RunDirectory, RunDocument, TokenBucket,
 };
 use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
 
-/// Requests that the disk received per page of a file, by file id, where scans of it were observed.
-pub type SeenRequests = HashMap<u32, f64>;
+/// Scans that were observed, by file id.
+pub type SeenScans = HashMap<u32, Scanning>;
 
-/// Returns the observed requests of the walked files.
-pub fn seen_requests(evidence: &Evidence<'_>) -> SeenRequests {
+/// Returns the observed scans of the walked files.
+pub fn seen_scans(evidence: &Evidence<'_>) -> SeenScans {
     let layout = evidence.document.layout.iter();
     let files = layout.flat_map(|layout| &layout.files);
-    let seen = files.filter_map(|file| {
-        let per_page = evidence.scanning(file)?.requests_per_page?;
-        Some((file.file_id, per_page))
-    });
+    let seen = files.filter_map(|file| Some((file.file_id, evidence.scanning(file)?)));
     seen.collect()
 }
 
@@ -33,7 +30,7 @@ pub fn seen_requests(evidence: &Evidence<'_>) -> SeenRequests {
 pub fn predict(
     directory: &RunDirectory,
     document: &mut RunDocument,
-    seen: &SeenRequests,
+    seen: &SeenScans,
 ) -> Result<()> {
     let opinion = document
         .examination
@@ -46,8 +43,10 @@ pub fn predict(
         return Ok(());
     }
     let host = document.host.clone().unwrap_or_default();
+    let examined = document.examination.as_ref().and_then(|e| e.examined());
     let mut files = Files {
         layout,
+        collections: examined.map_or(&[], |member| &member.collections),
         model: &disk.model,
         host: &host,
         seen,
@@ -64,9 +63,10 @@ pub fn predict(
 /// Takes leaves file by file, as they were written, holding those of one file at a time.
 struct Files<'a> {
     layout: &'a mut LayoutMeasurement,
+    collections: &'a [CollectionFacts],
     model: &'a DeviceModel,
     host: &'a HostFacts,
-    seen: &'a SeenRequests,
+    seen: &'a SeenScans,
     current: Option<(u32, Vec<Leaf>)>,
 }
 
@@ -95,15 +95,68 @@ impl Files<'_> {
             return;
         };
         let options = ScanOptions {
-            reader_ns_per_byte: engine_ns_per_byte(compressor(file)),
+            reader_ns_per_byte: engine_ns_per_byte(
+                compressor(file),
+                expansion(file, self.collections),
+            ),
             idle_is_paged_out: self.host.idle_is_paged_out,
             ..ScanOptions::with_memory(self.host.memory_bytes)
         };
         let mut predicted = predict_scan(self.model, &leaves, file.file_bytes, &options);
-        if let Some(per_page) = self.seen.get(&file_id) {
-            take_as_many(&mut predicted, per_page * leaves.len() as f64, self.model);
+        if let Some(seen) = self.seen.get(&file_id) {
+            let engine_s = options.reader_ns_per_byte * file.leaf_bytes as f64 / 1e9;
+            believe(
+                &mut predicted,
+                seen,
+                leaves.len() as f64,
+                engine_s,
+                self.model,
+            );
         }
         file.predicted_scan = Some(predicted);
+    }
+}
+
+/// Most requests, over the predicted ones, of reads that can be such a scan: more are reads of single pages.
+const MORE_MAX: f64 = 1.25;
+
+/// Corrects the prediction for a file of this many leaves by the scans of it that were observed. `engine_s` is
+/// what the server itself spends on such a scan.
+fn believe(
+    scan: &mut PredictedScan,
+    seen: &Scanning,
+    leaves: f64,
+    engine_s: f64,
+    model: &DeviceModel,
+) {
+    let Some(requests) = seen.requests_per_page.map(|per_page| per_page * leaves) else {
+        return;
+    };
+    let is_like_it = requests <= MORE_MAX * scan.device_requests as f64;
+    if seen.is_cold_and_alone && is_like_it {
+        take_as_long(scan, seen.page_latency_ns * leaves / 1e9, engine_s);
+    } else if let Some(limit) = model.iops_bucket.filter(|limit| limit.per_s > 0.0) {
+        take_as_many(scan, requests, limit);
+    }
+}
+
+/// Makes the reads of a scan take as long as those of observed scans did, and those in other orders as much
+/// longer or shorter. The model knows little of a disk that was only watched: most of all, how much of what is
+/// read ahead it serves at once.
+fn take_as_long(scan: &mut PredictedScan, reading_s: f64, engine_s: f64) {
+    let predicted_s = scan.now_s - engine_s;
+    if predicted_s <= 0.0 || reading_s <= 0.0 {
+        return;
+    }
+    let times = reading_s / predicted_s;
+    for seconds in [
+        &mut scan.now_s,
+        &mut scan.now_low_s,
+        &mut scan.now_high_s,
+        &mut scan.ordered_s,
+        &mut scan.after_compact_s,
+    ] {
+        *seconds = engine_s + (*seconds - engine_s).max(0.0) * times;
     }
 }
 
@@ -116,10 +169,7 @@ impl Files<'_> {
     clippy::cast_sign_loss,
     reason = "saturates, and is not negative"
 )]
-fn take_as_many(scan: &mut PredictedScan, requests: f64, model: &DeviceModel) {
-    let Some(limit) = model.iops_bucket.filter(|limit| limit.per_s > 0.0) else {
-        return;
-    };
+fn take_as_many(scan: &mut PredictedScan, requests: f64, limit: TokenBucket) {
     let seconds = requests / limit.per_s;
     if seconds > scan.now_s {
         scan.device_requests = scan.device_requests.max(requests as u64);
@@ -127,6 +177,14 @@ fn take_as_many(scan: &mut PredictedScan, requests: f64, model: &DeviceModel) {
         scan.now_high_s *= seconds / scan.now_s.max(1e-9);
         scan.now_s = seconds;
     }
+}
+
+/// Returns the bytes of documents per stored byte, if the server counts the file's documents.
+fn expansion(file: &LayoutFile, collections: &[CollectionFacts]) -> Option<f64> {
+    let namespace = file.namespace.as_deref().filter(|_| file.index.is_none())?;
+    let collection = collections.iter().find(|c| c.namespace == namespace)?;
+    (collection.data_bytes > 0)
+        .then(|| collection.data_bytes as f64 / file.leaf_bytes.max(1) as f64)
 }
 
 /// Returns the file's compressor; if unknown, MongoDB's default.
@@ -169,9 +227,18 @@ mod tests {
         }
     }
 
+    fn seen(requests_per_page: f64) -> Scanning {
+        Scanning {
+            requests_per_page: Some(requests_per_page),
+            page_latency_ns: 1e6,
+            is_cold_and_alone: true,
+            ..Scanning::default()
+        }
+    }
+
     #[test]
     fn requests_that_were_seen_are_believed() {
-        let ability = ability("limited", 150.0);
+        let model = ability("limited", 150.0).model;
         let predicted = PredictedScan {
             now_s: 20.0,
             now_high_s: 25.0,
@@ -179,19 +246,52 @@ mod tests {
             device_requests: 3000,
             ..PredictedScan::default()
         };
+        let of_several = |requests_per_page| Scanning {
+            is_cold_and_alone: false,
+            ..seen(requests_per_page)
+        };
         let mut more = predicted.clone();
-        take_as_many(&mut more, 4500.0, &ability.model);
+        believe(&mut more, &of_several(1.5), 3000.0, 0.0, &model);
         assert_eq!((more.now_s, more.device_requests), (30.0, 4500));
         assert_eq!((more.now_low_s, more.now_high_s), (16.0, 37.5));
         let mut fewer = predicted.clone();
-        take_as_many(&mut fewer, 2000.0, &ability.model);
-        let unlimited = DeviceModel {
-            iops_bucket: None,
-            ..ability.model
+        believe(&mut fewer, &of_several(0.6), 3000.0, 0.0, &model);
+        assert_eq!(fewer, predicted);
+    }
+
+    #[test]
+    fn the_time_of_scans_that_were_seen_is_believed() {
+        let unlimited = DeviceModel::default();
+        let predicted = PredictedScan {
+            now_s: 6.5,
+            now_low_s: 4.5,
+            now_high_s: 8.5,
+            ordered_s: 2.5,
+            after_compact_s: 6.5,
+            device_requests: 3000,
+            ..PredictedScan::default()
         };
-        let mut quick = predicted.clone();
-        take_as_many(&mut quick, 4500.0, &unlimited);
-        assert_eq!((&fewer, &quick), (&predicted, &predicted));
+        let with = |seen: &Scanning| {
+            let mut scan = predicted.clone();
+            believe(&mut scan, seen, 3000.0, 0.5, &unlimited);
+            scan
+        };
+        // 3 s of reading where 6 were predicted, and half a second of the server's own.
+        let scan = with(&seen(0.9));
+        assert_eq!((scan.now_s, scan.ordered_s), (3.5, 1.5));
+        assert_eq!((scan.now_low_s, scan.now_high_s), (2.5, 4.5));
+        let warm = Scanning {
+            is_cold_and_alone: false,
+            ..seen(0.9)
+        };
+        let of_single_pages = seen(1.3);
+        let uncounted = Scanning {
+            requests_per_page: None,
+            ..seen(0.9)
+        };
+        for other in [warm, of_single_pages, uncounted] {
+            assert_eq!(with(&other), predicted, "{other:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use seekscope_bench::deployment::Topology;
-use seekscope_run::{Finding, RunDirectory};
+use seekscope_run::{Finding, PredictedScan, RunDirectory, RunDocument};
 use seekscope_server::SlowDiskSpec;
 
 use crate::aged::{self, Draws, cold_scan, limited};
@@ -23,22 +23,32 @@ const BESIDE_S: f64 = 0.5;
 /// Scans of a second, of which the quickest counts.
 const SHORT_SCANS: usize = 3;
 
-/// Of a server on a limited disk while one thread scans the aged collection over and over.
-fn examine_scans(server: &Running, bench: &Bench) -> serde_json::Value {
+/// What `doctor` says of a server while one thread scans the aged collection over and over, and the seconds
+/// that each of the scans took.
+fn examine_scans(server: &Running, bench: &Bench, length: &str) -> (serde_json::Value, Vec<f64>) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let scans = scope.spawn(|| {
+            let mut seconds = Vec::new();
             while !over.load(Ordering::Relaxed) {
-                cold_scan(server, "aged");
+                seconds.push(cold_scan(server, "aged"));
             }
+            seconds
         });
         std::thread::sleep(Duration::from_secs(3));
-        // Less than a scan takes, so that nothing is read again and more cache would save nothing.
-        let arguments = ["doctor", server.uri(), "--for", "6s", "--out", "run"];
+        let arguments = ["doctor", server.uri(), "--for", length, "--out", "run"];
         let document = json(&mut bench.seekscope(&arguments));
         over.store(true, Ordering::Relaxed);
-        document
+        (document, scans.join().unwrap())
     })
+}
+
+/// The predicted scan of the aged collection, of a run in which it was examined.
+fn predicted(run: &RunDocument) -> PredictedScan {
+    let files = &run.layout.as_ref().unwrap().files;
+    let mut files = files.iter().filter(|file| file.index.is_none());
+    let aged = files.find(|file| file.namespace.as_deref() == Some("opinion.aged"));
+    aged.unwrap().predicted_scan.clone().unwrap()
 }
 
 fn close(predicted: f64, measured: f64) -> bool {
@@ -111,19 +121,16 @@ fn seconds_come_true_on_a_disk_that_a_control_group_limits() {
     let in_order = (0..SHORT_SCANS).map(|_| cold_scan(&server, "fresh"));
     let in_order = in_order.fold(f64::INFINITY, f64::min);
     let measured = [cold_scan(&server, "aged"), in_order];
-    let document = examine_scans(&server, &bench);
+    // Less than a scan takes, so that nothing is read again and more cache would save nothing.
+    let (document, _) = examine_scans(&server, &bench, "6s");
     assert_valid("doctor", &document);
 
     let (_, run) = RunDirectory::open(&bench.path("run")).unwrap();
-    let opinion = run.examination.unwrap().disk_opinion.unwrap();
+    let opinion = run.examination.as_ref().unwrap().disk_opinion.clone();
+    let opinion = opinion.unwrap();
     assert!((opinion.model.iops_bucket.unwrap().per_s - 150.0).abs() < 1e-9);
-    let layout = run.layout.unwrap();
-    assert_eq!(layout.predicted_for, opinion.model.disk);
-    let aged = layout
-        .files
-        .iter()
-        .find(|file| file.namespace.as_deref() == Some("opinion.aged") && file.index.is_none());
-    let scan = aged.unwrap().predicted_scan.clone().unwrap();
+    let scan = predicted(&run);
+    assert_eq!(run.layout.unwrap().predicted_for, opinion.model.disk);
     assert!(
         measured[0] > 6.0,
         "the collection did not age: {measured:?}"
@@ -146,6 +153,25 @@ fn seconds_come_true_on_a_disk_that_a_control_group_limits() {
         assert_runs(&bench, finding);
     }
     slow.remove().unwrap();
+}
+
+/// Nothing tells what this disk can do but the scans themselves, which are over within a second.
+#[test]
+fn seconds_of_scans_that_were_seen_come_true() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    aged::prepare(&server, DOCUMENTS);
+    let (_, mut measured) = examine_scans(&server, &bench, "12s");
+    measured.sort_by(f64::total_cmp);
+    let measured = measured[measured.len() / 2];
+    let (_, run) = RunDirectory::open(&bench.path("run")).unwrap();
+    let scan = predicted(&run);
+    let times = scan.now_s / measured;
+    assert!(
+        (0.65..=1.5).contains(&times) && (scan.now_low_s..=scan.now_high_s).contains(&measured),
+        "{scan:?} predicted, {measured} s measured"
+    );
 }
 
 /// Another program reads large files on the same disk while the server reads hardly anything.

@@ -15,6 +15,10 @@ const NEIGHBOURS_SHARE: f64 = 0.3;
 /// Share of the leaves that one thread read, hardly any of them twice.
 const COVERED_SHARE: f64 = 0.3;
 const REREAD_SHARE_MAX: f64 = 0.05;
+/// Readers who come back to a page after at least this share of all that they read, but for a few of the reads,
+/// go round in one order. Of single documents read at random, half would be read again sooner.
+const ROUND_SHARE: f64 = 0.5;
+const SOONER_SHARE_MAX: f64 = 0.05;
 /// Jobs that read a collection in key order, as currentOp calls them.
 const SCAN_KINDS: [&str; 5] = [
     "index build",
@@ -25,17 +29,27 @@ const SCAN_KINDS: [&str; 5] = [
 ];
 
 /// Scans of a file in the trace.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scanning {
     /// Number of reads that waited for the disk.
-    pub(crate) reads: u64,
-    pub(crate) waiting_s_per_hour: f64,
+    pub reads: u64,
+    /// Waiting for the disk by these reads, s per hour.
+    pub waiting_s_per_hour: f64,
     /// Why these reads are considered a scan.
-    pub(crate) because: String,
+    pub because: String,
     /// Requests that reached the disk for each page read, from the page cache or not; `None` where requests
     /// were not recorded.
     pub requests_per_page: Option<f64>,
+    /// Mean latency of the calls that read a page, from the page cache or not, ns.
+    pub page_latency_ns: f64,
+    /// Whether this is the latency of a cold scan alone: one read at a time, and pages from the disk.
+    pub is_cold_and_alone: bool,
 }
+
+/// Smallest ratio of the bytes that the disk sent to those that were asked for, of a cold scan.
+const FROM_DISK: f64 = 0.9;
+/// Most reads in flight at once, in the mean while there are any, of one scan.
+const ALONE_MAX: f64 = 1.2;
 
 impl Evidence<'_> {
     /// Returns the scans of a file in the trace; `None` where its reads, if any, may be of single documents.
@@ -49,13 +63,17 @@ impl Evidence<'_> {
             .or_else(|| by_operation(self, file))
             .or_else(|| by_steps(traced, file))
             .or_else(|| by_documents(self, file, traced, seconds))
-            .or_else(|| by_coverage(self, traced, file))?;
+            .or_else(|| by_coverage(self, traced, file))
+            .or_else(|| by_rounds(traced, file))?;
         let (pages, requests) = (traced.reads.transfers.calls, traced.device.reads.calls);
         Some(Scanning {
             reads,
             waiting_s_per_hour: ns / 1e9 / seconds * 3600.0,
             because,
             requests_per_page: (requests > 0).then(|| requests as f64 / pages.max(1) as f64),
+            page_latency_ns: traced.reads.transfers.latency_ns.mean as f64,
+            is_cold_and_alone: traced.device.read_amplification >= Some(FROM_DISK)
+                && traced.queue_depth.mean_while_busy <= ALONE_MAX,
         })
     }
 }
@@ -140,6 +158,30 @@ fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -
         format!(
             "one thread read {} of its leaves, hardly any twice",
             percent(covered.min(1.0))
+        )
+    })
+}
+
+/// Recognises scans that were repeated: what was read is read again when most of the file was read in between.
+fn by_rounds(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
+    let reuse = &traced.reuse;
+    let distinct_bytes = traced.reads.pattern.as_ref()?.distinct_bytes as f64;
+    let covered = distinct_bytes / file.leaf_bytes.max(1) as f64;
+    let again = reuse.references.saturating_sub(reuse.first_references) as f64;
+    let is_sooner = |distance_bytes: u64| (distance_bytes as f64) < ROUND_SHARE * distinct_bytes;
+    let sooner: u64 = reuse
+        .distances
+        .iter()
+        .filter(|distance| is_sooner(distance.distance_bytes))
+        .map(|distance| distance.references)
+        .sum();
+    let rounds = again / reuse.first_references.max(1) as f64;
+    let round_and_round = rounds >= COVERED_SHARE && sooner as f64 <= SOONER_SHARE_MAX * again;
+    (covered >= COVERED_SHARE && round_and_round).then(|| {
+        format!(
+            "{} of its leaves were read {:.1} times, each time in the same order",
+            percent(covered.min(1.0)),
+            rounds + 1.0
         )
     })
 }

@@ -1,8 +1,9 @@
 //! Derives how the disk itself answered while it was watched, from the kernel's counters: all processes
 //! together, and without the delay by a control group, because that happens before a request is counted.
 //!
-//! Load makes latencies longer, so the quicker seconds show what a read takes; the bytes of the busiest
-//! second are a lower bound of what the disk can move.
+//! Load makes latencies longer, so the quicker seconds show what a read takes. The bytes of a second, over the
+//! time in which the disk had requests, are a lower bound of what the disk can move; a scan that ends within a
+//! second would otherwise make the disk seem slower than it was.
 
 use seekscope_run::DeviceModel;
 
@@ -17,6 +18,9 @@ const SECONDS_MIN: usize = 5;
 /// Largest mean size of a second's reads: larger ones say more about the bus than about the disk. Leaf pages
 /// of mongod were 28 to 118 KiB.
 const BYTES_MAX: f64 = 256.0 * 1024.0;
+/// Shortest time in a second with requests in the disk, ms, for the rate over this time to count: the kernel
+/// counts it in ticks of up to 10 ms.
+const BUSY_MIN_MS: f64 = 100.0;
 /// Beyond this a token bucket of a typical disk is refuted.
 const BEYOND: f64 = 1.1;
 /// Largest share of a read's time that is the transfer of its bytes, where the model's rate says more.
@@ -29,6 +33,8 @@ pub(super) struct Seen {
     pub(super) bytes: f64,
     requests_per_s_max: f64,
     read_bytes_per_s_max: f64,
+    /// The highest rate of a second over the time in which the disk had requests.
+    read_bytes_per_busy_s_max: f64,
 }
 
 impl Seen {
@@ -41,9 +47,15 @@ impl Seen {
         let (read_bytes, queue_ms) = (rates("read_bytes")?, rates("queue_ms")?);
         let (busy_ms, writes) = (rates("busy_ms")?, rates("writes")?);
         // All of a disk's counters are sampled together.
+        let of = |rates: &[(u64, f64)], at: usize| rates.get(at).map(|(_, rate)| *rate);
+        let while_busy = (0..reads.len()).filter_map(|at| {
+            let busy_ms = of(&busy_ms, at).filter(|busy_ms| *busy_ms >= BUSY_MIN_MS)?;
+            Some(of(&read_bytes, at)? * 1e3 / busy_ms.min(1e3))
+        });
+        let read_bytes_per_busy_s_max = while_busy.fold(0.0, f64::max);
         let mut alone: Vec<(f64, f64)> = (0..reads.len())
             .filter_map(|at| {
-                let of = |rates: &[(u64, f64)]| rates.get(at).map(|(_, rate)| *rate);
+                let of = |rates: &[(u64, f64)]| of(rates, at);
                 let count = of(&reads).filter(|count| *count >= READS_MIN)?;
                 let bytes = of(&read_bytes)? / count;
                 let depth = (of(&queue_ms)? / of(&busy_ms)?.max(1.0)).max(1.0);
@@ -63,6 +75,7 @@ impl Seen {
             bytes,
             requests_per_s_max: most(&mut reads.iter().zip(&writes).map(|(a, b)| a.1 + b.1)),
             read_bytes_per_s_max: most(&mut read_bytes.iter().map(|(_, rate)| *rate)),
+            read_bytes_per_busy_s_max,
         })
     }
 
@@ -84,6 +97,9 @@ impl Seen {
         model
             .bytes_bucket
             .take_if(|bucket| refuted(bucket.per_s, self.read_bytes_per_s_max));
-        at_least(model, self.read_bytes_per_s_max);
+        let at_least_per_s = self
+            .read_bytes_per_busy_s_max
+            .max(self.read_bytes_per_s_max);
+        at_least(model, at_least_per_s);
     }
 }

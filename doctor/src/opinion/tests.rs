@@ -138,6 +138,25 @@ fn reads_of_large_leaf_pages_show_the_disk_too() {
     assert!((read_ns / 1e6 - 1.0).abs() < 0.01, "{read_ns}");
 }
 
+/// Scans that take a part of every second, and move 102 MB in it.
+#[test]
+fn a_disk_moves_as_much_as_it_did_while_it_was_busy() {
+    let rate_when_busy = |each_ms: f64| {
+        let mut recording = Recording::new();
+        typical(&mut recording);
+        counted(&mut recording, 2000.0, 50.0, each_ms);
+        opinion(&recording).model.sequential_bytes_per_s
+    };
+    assert_eq!(rate_when_busy(0.5), 125e6, "busy all the time");
+    let twice_as_much = 2.0 * 2000.0 * 50.0 * 1024.0;
+    assert!((rate_when_busy(0.25) / twice_as_much - 1.0).abs() < 0.01);
+    assert_eq!(
+        rate_when_busy(0.045),
+        125e6,
+        "too short for the kernel's ticks"
+    );
+}
+
 /// From inside a container the host's limits are not visible.
 #[test]
 fn a_limit_that_nobody_names() {

@@ -274,6 +274,39 @@ mod tests {
         assert_eq!(unit(&recording), "s of waiting per hour");
     }
 
+    /// Reads single leaves by four threads.
+    fn read(recording: &mut Recording, leaves: impl Iterator<Item = u32>) {
+        let file_id = recording.file("collection-7.wt", FileRole::Collection, Some("shop.orders"));
+        let tids: Vec<u32> = (0..4)
+            .map(|i| recording.thread(&format!("conn{i}")))
+            .collect();
+        for (i, leaf) in leaves.enumerate() {
+            recording.miss(Call {
+                tid: tids[i % tids.len()],
+                file_id,
+                at_s: i as f64 * 0.009,
+                offset: u64::from(leaf) * 32_768,
+                bytes: 32_768,
+                latency_s: 0.008,
+            });
+        }
+    }
+
+    #[test]
+    fn repeated_scans_are_told_from_random_reads() {
+        let unit = |leaves: &mut dyn Iterator<Item = u32>| {
+            let mut recording = Recording::new();
+            read(&mut recording, leaves);
+            recording.layout(walked(16.0, 4.0));
+            recording.findings(&DETECTOR)[0].gain.clone().unwrap().unit
+        };
+        let round = shuffled(LEAVES);
+        let mut rounds = (0..3).flat_map(|_| round.clone());
+        assert_eq!(unit(&mut rounds), "s of waiting per hour");
+        let mut at_random = shuffled(3 * LEAVES).into_iter().map(|n| n % LEAVES);
+        assert_eq!(unit(&mut at_random), "s per cold scan");
+    }
+
     #[test]
     fn ill_without_a_trace() {
         let mut recording = Recording::new();
