@@ -8,12 +8,13 @@
 //! block manager).
 //!
 //! The page cache behind it already serves the shortest distances, at little cost. So of the reads that added
-//! cache would serve, as many as were page-cache hits count as hits, and only those beyond as reads that
-//! waited for the disk. Each of them also saves its share of what reads cost beside the call itself: checksum
-//! and decompression, which the server's own clock covers and the trace does not.
+//! cache would serve, as many as were page-cache hits count as hits, and only those beyond as reads from the
+//! disk. Hits of what the disk had sent ahead are not re-use: the disk reads that again each time. Each read
+//! saved also saves its share of what reads cost beside the call itself: checksum and decompression, which the
+//! server's own clock covers and the trace does not.
 
 use schemars::JsonSchema;
-use seekscope_pattern::{PatternKind, TraceAnalysis};
+use seekscope_pattern::{FileTrace, TraceAnalysis};
 use seekscope_run::units::format_bytes;
 use serde::{Deserialize, Serialize};
 
@@ -118,8 +119,8 @@ pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
 struct Reads {
     hits: f64,
     hits_s: f64,
-    /// Hits in files that are read in order: due to read-ahead, not re-use.
-    streamed_hits: f64,
+    /// Hits due to read-ahead, not re-use.
+    read_ahead_hits: f64,
     waited: f64,
     waited_s: f64,
     /// Time that the server counts for all of them beyond the calls, s.
@@ -136,10 +137,7 @@ impl Reads {
             let hit = &file.latency_by_outcome.hit_ns;
             reads.hits += hit.count as f64;
             reads.hits_s += hit.count as f64 * hit.mean as f64 / 1e9;
-            let kind = file.reads.pattern.as_ref().map(|pattern| pattern.kind);
-            if kind == Some(PatternKind::Sequential) {
-                reads.streamed_hits += hit.count as f64;
-            }
+            reads.read_ahead_hits += read_ahead(file, count as f64).min(hit.count as f64);
         }
         // Counts application threads alone, while the calls are those of all threads: at worst too little.
         let counted_s = evidence.status_rate(&[READ_TIME]).unwrap_or(0.0) / 1e6 * seconds;
@@ -155,7 +153,9 @@ impl Reads {
     fn saved_s(&self, share: f64) -> f64 {
         let saved = share * self.all();
         let saved_hits = saved.min(self.re_used_hits());
-        let saved_waits = (saved - saved_hits).min(self.waited);
+        // What is left was read from the disk each time, whether it was waited for or came ahead.
+        let from_disk = (self.waited + self.read_ahead_hits).max(1.0);
+        let saved_waits = (saved - saved_hits).min(from_disk) * self.waited / from_disk;
         saved_hits * self.hit_s() + saved_waits * (self.wait_s() + self.beside_each_s())
     }
 
@@ -167,7 +167,7 @@ impl Reads {
     }
 
     fn re_used_hits(&self) -> f64 {
-        (self.hits - self.streamed_hits).max(0.0)
+        (self.hits - self.read_ahead_hits).max(0.0)
     }
 
     /// Returns the time of one hit.
@@ -183,6 +183,18 @@ impl Reads {
     fn beside_each_s(&self) -> f64 {
         self.beside_s / self.all().max(1.0)
     }
+}
+
+/// Returns how many reads of this file found what the disk had sent ahead of them, given the number of those that
+/// waited.
+fn read_ahead(file: &FileTrace, waited: f64) -> f64 {
+    let calls = &file.reads.transfers;
+    let mean_bytes = calls.bytes as f64 / calls.calls.max(1) as f64;
+    let sent = file
+        .cache
+        .device_read_bytes
+        .saturating_sub(file.device.never_asked_bytes);
+    (sent as f64 / mean_bytes.max(1.0) - waited).max(0.0)
 }
 
 /// Returns the part of what more cache would save by the memory answer, s per hour, that is waiting for the
@@ -349,6 +361,36 @@ mod tests {
         let best = answer.worth_adding(u64::MAX).unwrap();
         assert!(best.miss_ratio < 0.3, "{best:?}");
         assert!(best.waiting_saved_s_per_hour < 5.0, "{best:?}");
+    }
+
+    /// Each read that waits brings what the next three ask for.
+    #[test]
+    fn what_is_read_ahead_again_and_again_is_no_re_use() {
+        let mut recording = Recording::new();
+        let file_id = recording.file("a.wt", FileRole::Collection, None);
+        let tid = recording.thread("conn1");
+        for i in 0..4 * 2048_u32 {
+            let waits = i.is_multiple_of(4);
+            let call = Call {
+                tid,
+                file_id,
+                at_s: f64::from(i) * 0.007,
+                // Blocks of four pages, in no order.
+                offset: u64::from(i % 2048 / 4 * 7919 % 512 * 4 + i % 4) * 32_768,
+                bytes: 32_768,
+                latency_s: if waits { 0.01 } else { 1e-5 },
+            };
+            match waits {
+                true => recording.miss_with_read_ahead(call, 4 * 32_768),
+                false => recording.hit(call),
+            }
+        }
+        let answer = recording.examine(|_, answers| answers.memory.clone());
+        let best = *answer.as_ref().unwrap().worth_adding(u64::MAX).unwrap();
+        // Three rounds of four are repeats, each with 512 waits of 10 ms, in a minute.
+        let expected = 3.0 * 512.0 * 0.01 * 60.0;
+        let saved = best.waiting_saved_s_per_hour;
+        assert!((saved / expected - 1.0).abs() < 0.05, "{saved} {expected}");
     }
 
     #[test]
