@@ -19,6 +19,8 @@ const DIFFERS: &str = "member.differs";
 const BUSY: f64 = 0.8;
 /// Waiting for files, s per s, below which it is not mentioned: a hundredth of one thread's time.
 const WAITING_LEAST: f64 = 0.01;
+/// Smallest time of reads beyond the calls that is told, as a share of the waiting.
+const BESIDE_LEAST: f64 = 0.25;
 /// Savings, s per hour, below which they are not mentioned.
 const SAVED_LEAST_S: f64 = 1.0;
 const NO_CAUSE: &str = "No cause was found that is worth acting on.";
@@ -129,13 +131,30 @@ fn waits(answers: &Answers) -> Option<String> {
     let application = users.filter(|user| user.thread_role == ThreadRole::Application);
     let waiting_s: f64 = application.map(|user| user.waiting_s_per_s).sum();
     let noticeable = waiting_s.is_finite() && waiting_s >= WAITING_LEAST;
-    noticeable.then(|| match waiting_s {
-        s if s < 1.0 => format!("application threads wait {} for files", format_s(s)),
-        s => format!(
-            "application threads together wait {} s for files",
-            format_number(s)
-        ),
+    noticeable.then(|| {
+        let waits = match waiting_s {
+            s if s < 1.0 => format!("application threads wait {} for files", format_s(s)),
+            s => format!(
+                "application threads together wait {} s for files",
+                format_number(s)
+            ),
+        };
+        match beside_s(answers, waiting_s) {
+            Some(beside_s) => format!(
+                "{waits}, and work {} on what they read (checksums, decompression)",
+                format_s(beside_s)
+            ),
+            None => waits,
+        }
     })
+}
+
+/// Returns the time, of every second, of reads into the server's cache beyond the calls, s, where it is not much
+/// less than that of the calls; findings claim it, too.
+fn beside_s(answers: &Answers, waiting_s: f64) -> Option<f64> {
+    let waited = &answers.waited;
+    let beside_s = (waited.reads + waited.reads_from_memory) / 3600.0 - waiting_s;
+    (beside_s.is_finite() && beside_s >= BESIDE_LEAST * waiting_s).then_some(beside_s)
 }
 
 fn ceiling(load: &DeviceLoad) -> Option<&str> {
@@ -148,6 +167,7 @@ fn ceiling(load: &DeviceLoad) -> Option<&str> {
 mod tests {
     use super::*;
     use seekscope_doctor::Diagnosis;
+    use seekscope_doctor::answers::DeviceUser;
     use seekscope_doctor::evidence::Counters;
     use seekscope_run::RunDocument;
 
@@ -184,6 +204,27 @@ mod tests {
             ceiling: ceiling.map(String::from),
             ..DeviceLoad::default()
         })
+    }
+
+    #[test]
+    fn what_reads_take_beyond_the_calls_is_told_where_it_is_much() {
+        let of_each_second = |beside_s: f64| {
+            let mut answers = Answers::default();
+            answers.device_users.push(DeviceUser {
+                thread_role: ThreadRole::Application,
+                waiting_s_per_s: 0.2,
+                ..DeviceUser::default()
+            });
+            answers.waited.reads = 0.1 * 3600.0;
+            answers.waited.reads_from_memory = (0.1 + beside_s) * 3600.0;
+            waits(&answers).unwrap()
+        };
+        let waits = "application threads wait 200 ms for files";
+        assert_eq!(of_each_second(0.04), waits);
+        assert_eq!(
+            of_each_second(0.3),
+            format!("{waits}, and work 300 ms on what they read (checksums, decompression)")
+        );
     }
 
     #[test]
