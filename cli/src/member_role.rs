@@ -1,5 +1,6 @@
 //! A server's role in its replica set, which decides whether it may be traced without being asked for.
 
+use seekscope_server::examination::members_with_data;
 use seekscope_server::{Hello, Server, ServerError};
 
 /// The server's role in its set; `None` if it does not tell.
@@ -7,12 +8,21 @@ use seekscope_server::{Hello, Server, ServerError};
 pub struct MemberRole(pub Option<Hello>);
 
 impl MemberRole {
-    /// Asks the server for its role.
+    /// Asks the server for its role. Hidden members replicate as well, but only a user with the right to ask for
+    /// the state of the set is told of them.
     ///
     /// # Errors
     /// It refused, or did not answer within some seconds.
     pub async fn ask(server: &Server) -> Result<Self, ServerError> {
-        Ok(Self(Some(server.hello().await?)))
+        let mut hello = server.hello().await?;
+        if hello.is_writable && hello.set.is_some() {
+            match members_with_data(server).await {
+                Ok(members) => hello.data_members = members,
+                Err(_) if is_followed(&hello) => {}
+                Err(_) => return Ok(Self::default()),
+            }
+        }
+        Ok(Self(Some(hello)))
     }
 
     /// Returns whether this is a primary that others replicate from, as slowing it down affects everybody. A

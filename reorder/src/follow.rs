@@ -9,6 +9,7 @@ use mongodb::change_stream::event::ResumeToken;
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::error::Elapsed;
 
 use crate::ReorderError;
 use crate::site::{STATE, Site};
@@ -103,6 +104,18 @@ impl Follower {
         seen.ok().map(|seen| seen.clone())
     }
 
+    /// Waits for a condition that what was written just now fulfils, for [`BARRIER_LIMIT`] at most.
+    async fn wait_soon(
+        &self,
+        site: &Site,
+        until: impl FnMut(&Seen) -> bool,
+    ) -> Result<Option<Seen>, Elapsed> {
+        tokio::select! {
+            seen = tokio::time::timeout(BARRIER_LIMIT, self.wait(until)) => seen,
+            never = site.keep_shards_awake() => match never {},
+        }
+    }
+
     /// Writes a mark and waits until it comes through the stream; everything acknowledged before has then
     /// arrived too.
     pub(crate) async fn barrier(&self, site: &Site) -> Result<Seen, ReorderError> {
@@ -111,8 +124,8 @@ impl Follower {
         let records = site.records();
         let written = records.insert_one(document).await;
         written.map_err(|e| site.failed("insert", &e))?;
-        let came = self.wait(|s| s.barrier == Some(mark) || s.end.is_some());
-        let seen = tokio::time::timeout(BARRIER_LIMIT, came).await;
+        let came = self.wait_soon(site, |s| s.barrier == Some(mark) || s.end.is_some());
+        let seen = came.await;
         let seen = seen.map_err(|_| site.aborted("the change stream stands still"))?;
         let seen = seen.ok_or_else(|| site.aborted("the change stream ended"))?;
         let removed = records.delete_one(doc! { "_id": mark }).await;
@@ -142,9 +155,8 @@ impl Follower {
     }
 
     /// Waits for the swap and returns what came before it.
-    pub(crate) async fn until_swapped(&self) -> Option<Seen> {
-        let swapped = self.wait(|s| s.end.is_some());
-        let seen = tokio::time::timeout(BARRIER_LIMIT, swapped).await.ok()??;
+    pub(crate) async fn until_swapped(&self, site: &Site) -> Option<Seen> {
+        let seen = self.wait_soon(site, |s| s.end.is_some()).await.ok()??;
         (!matches!(seen.end, Some(End::Broken(_) | End::Failed(_)))).then_some(seen)
     }
 }

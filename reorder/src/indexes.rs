@@ -38,7 +38,11 @@ pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<u64, R
 
 /// Builds indexes of the copy.
 pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<(), ReorderError> {
-    let command = doc! { "createIndexes": site.copy_name(), "indexes": specs };
+    let mut command = doc! { "createIndexes": site.copy_name(), "indexes": specs };
+    // By default all members that vote must have built them, of which one may be down, or delayed by hours.
+    if site.replica_set || site.router {
+        command.insert("commitQuorum", "majority");
+    }
     site.command(command).await.map(drop)
 }
 

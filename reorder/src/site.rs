@@ -1,5 +1,6 @@
 //! Names the collections that a reordering works on, and how they are read and written.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
@@ -16,6 +17,9 @@ use crate::replies::says;
 pub(crate) const STATE: &str = "seekscope_reorder";
 /// Prefix of a copy's name.
 const COPY_PREFIX: &str = "seekscope_reorder.";
+
+/// Time between two questions that make idle shards log something.
+const AWAKE_EVERY: Duration = Duration::from_millis(250);
 
 /// A collection on a server, with the names that belong to its reordering.
 #[derive(Debug, Clone)]
@@ -50,6 +54,39 @@ impl Site {
             replica_set: hello.set.is_some(),
             router: hello.is_router(),
         })
+    }
+
+    /// Has idle shards log something now and again, as long as it is polled: see [`Self::wake_idle_shards`].
+    pub(crate) async fn keep_shards_awake(&self) -> Infallible {
+        loop {
+            self.wake_idle_shards().await;
+            tokio::time::sleep(AWAKE_EVERY).await;
+        }
+    }
+
+    /// Has every shard log something. A router passes on a change only when no shard can have an earlier one, and
+    /// of a shard without writes it learns that from the no-op that the shard logs every ten seconds. A shard logs
+    /// one at once when it is asked for a state as of a time that it has not reached. Where that fails, the no-op
+    /// is waited for.
+    async fn wake_idle_shards(&self) {
+        if !self.router {
+            return;
+        }
+        let admin = |command| self.server.command_in_time("admin", command);
+        let now = admin(doc! { "ping": 1 }).await;
+        let Some(now) = now
+            .ok()
+            .and_then(|reply| reply.get_timestamp("operationTime").ok())
+        else {
+            return;
+        };
+        // Any question that goes to all shards; nobody's operation has this number.
+        let question = vec![doc! { "$currentOp": {} }, doc! { "$match": { "opid": -1 } }];
+        let concern = doc! { "level": "local", "afterClusterTime": now };
+        let ask = doc! {
+            "aggregate": 1, "pipeline": question, "cursor": {}, "readConcern": concern,
+        };
+        let _ = admin(ask).await;
     }
 
     pub(crate) fn database(&self) -> &str {

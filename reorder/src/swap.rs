@@ -75,7 +75,7 @@ pub(crate) async fn rename(site: &Site, record: &Record) -> Result<(), ReorderEr
 /// Reports writes that reached the original between the last check of the stream and the rename, and were
 /// lost with it.
 async fn lost(site: &Site, follower: &Follower, before: &Seen) -> Result<(), ReorderError> {
-    let Some(seen) = follower.until_swapped().await else {
+    let Some(seen) = follower.until_swapped(site).await else {
         return Ok(());
     };
     let count = seen.changes - before.changes;

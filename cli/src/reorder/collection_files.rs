@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use seekscope_run::{HostFacts, Limitation, RunDocument};
+use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument};
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::{ReorderArgs, ScanDiskArgs};
@@ -34,7 +34,11 @@ impl CollectionFiles {
             Ok(location) => location,
             Err(error) => {
                 if args.dbpath.is_none() {
-                    limit(document, no_layout(message_of(&error)));
+                    let mut lacking = no_layout(message_of(&error));
+                    if !keeps_data(server).await {
+                        lacking.remedy.clear();
+                    }
+                    limit(document, lacking);
                 }
                 let data = args.dbpath.as_deref();
                 let named = std::slice::from_ref(namespace);
@@ -105,6 +109,12 @@ impl CollectionFiles {
             }
         }
     }
+}
+
+/// Returns whether the server has files of its own, unlike a router and an arbiter.
+async fn keeps_data(server: &Server) -> bool {
+    let state = server.hello().await.map(|hello| hello.state);
+    !matches!(state, Ok(MemberState::Router | MemberState::Arbiter))
 }
 
 fn no_layout(why: String) -> Limitation {

@@ -18,7 +18,9 @@ type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// Returns what will be blocked, given the arguments and the server.
 pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
-    let replica_set = server.hello().await.is_ok_and(|hello| hello.set.is_some());
+    let hello = server.hello().await.unwrap_or_default();
+    // Each shard behind a router is a replica set.
+    let replica_set = hello.set.is_some() || hello.is_router();
     let writers = if args.quiesced {
         WritersStop::Quiesced
     } else if args.pause_writers.is_some() {

@@ -284,3 +284,69 @@ fn a_killed_clients_last_update_leaves_no_copy_behind() {
     let count = server.command("reorder", doc! { "count": "late" });
     assert_eq!(count.get_i32("n").unwrap(), 500);
 }
+
+/// The primary of a set whose other members nobody sees: one hidden, one hidden and an hour late. Both vote.
+fn with_unseen_members() -> Running {
+    let running = own(Topology::ReplicaSet { members: 3 }, &[]);
+    let mut config = running.command("admin", doc! { "replSetGetConfig": 1 });
+    let config = config.get_document_mut("config").unwrap();
+    let version = config.get_i32("version").unwrap();
+    config.insert("version", version + 1);
+    let delay = match running.version().starts_with("4.") {
+        true => "slaveDelay",
+        false => "secondaryDelaySecs",
+    };
+    let members = config.get_array_mut("members").unwrap();
+    for (member, delay_s) in members.iter_mut().skip(1).zip([0, 3600]) {
+        let member = member.as_document_mut().unwrap();
+        member.insert("priority", 0);
+        member.insert("hidden", true);
+        member.insert(delay, delay_s);
+    }
+    running.command("admin", doc! { "replSetReconfig": config.clone() });
+    running
+}
+
+#[test]
+fn members_that_nobody_sees_count() {
+    let _machine = machine();
+    let running = with_unseen_members();
+    running.load("reorder.unseen", 2_000);
+    let bench = Bench::new();
+    // Hidden members replicate from it, too, so that it is not traced unless that is asked for.
+    let doctor = ["doctor", running.uri(), "--for", "1s", "--out", "doctor"];
+    let document = json(&mut bench.seekscope(&doctor));
+    let limitations = document["limitations"].to_string();
+    assert!(
+        limitations.contains("2 others replicate from"),
+        "{limitations}"
+    );
+    // The member that is late by an hour has indexes an hour later.
+    let index = doc! { "key": { "client_id": 1 }, "name": "client_id_1" };
+    let make = doc! { "createIndexes": "unseen", "indexes": [index], "commitQuorum": 1 };
+    running.command("reorder", make);
+    let mut command = bench.seekscope(&["reorder", running.uri(), "reorder.unseen"]);
+    command.args(["--apply", "--force", "--quiesced", "--watch", "0s"]);
+    let document = json(&mut command);
+    assert_eq!(
+        document["summary"]["done"]["documents"], 2_000,
+        "{document:#}"
+    );
+}
+
+/// A router passes changes on when each shard has said something later, which idle ones do every ten seconds.
+#[test]
+fn writers_behind_a_router_are_not_stopped_for_long() {
+    let _machine = machine();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    cluster.load("reorder.routed", 2_000);
+    let bench = Bench::new();
+    let mut command = bench.seekscope(&["reorder", cluster.uri(), "reorder.routed"]);
+    command.args(["--watch", "0s", "--apply", "--force"]);
+    command.args(["--pause-writers", "true", "--continue-writers", "true"]);
+    let document = json(&mut command);
+    let done = &document["summary"]["done"];
+    assert_eq!(done["documents"], 2_000, "{document:#}");
+    let stopped_s = done["blocked_s"].as_f64().unwrap();
+    assert!(stopped_s < 9.0, "{stopped_s} s");
+}

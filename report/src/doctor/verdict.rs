@@ -169,7 +169,7 @@ mod tests {
     use seekscope_doctor::Diagnosis;
     use seekscope_doctor::answers::DeviceUser;
     use seekscope_doctor::evidence::Counters;
-    use seekscope_run::RunDocument;
+    use seekscope_run::{FileRole, RunDocument};
 
     fn verdict_of(findings: Vec<Finding>, device_load: Option<DeviceLoad>) -> String {
         let mut document = RunDocument::begin("doctor", Vec::new());
@@ -211,9 +211,20 @@ mod tests {
         let of_each_second = |beside_s: f64| {
             let mut answers = Answers::default();
             answers.device_users.push(DeviceUser {
+                path: String::new(),
+                role: FileRole::Collection,
+                namespace: None,
                 thread_role: ThreadRole::Application,
+                writes: false,
+                calls_per_s: 0.0,
+                bytes_per_s: 0.0,
+                device_bytes_per_s: 0.0,
                 waiting_s_per_s: 0.2,
-                ..DeviceUser::default()
+                device_time_share: None,
+                pattern: None,
+                sequential_share: None,
+                p50_ns: 0,
+                p99_ns: 0,
             });
             answers.waited.reads = 0.1 * 3600.0;
             answers.waited.reads_from_memory = (0.1 + beside_s) * 3600.0;

@@ -180,6 +180,18 @@ pub async fn replication_lag_s(server: &Server) -> Result<Option<f64>, ServerErr
     Ok(SetStatus::read(&reply).own_lag_s(&reply))
 }
 
+/// Returns the members of the server's set that keep data, hidden ones among them, which no reply to `hello`
+/// names.
+///
+/// # Errors
+/// It is in no replica set, refuses the question, or does not answer within some seconds.
+pub async fn members_with_data(server: &Server) -> Result<Vec<String>, ServerError> {
+    let command = doc! { "replSetGetStatus": 1 };
+    let status = SetStatus::read(&server.command_in_time("admin", command).await?);
+    let keeps_data = |name: &&String| status.state(name) != Some(MemberState::Arbiter);
+    Ok(status.names().filter(keeps_data).cloned().collect())
+}
+
 impl SetStatus {
     /// Returns the lag of the member that gave the reply.
     fn own_lag_s(&self, reply: &Document) -> Option<f64> {

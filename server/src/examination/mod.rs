@@ -30,7 +30,7 @@ use crate::process::ProcFs;
 use crate::sampling::Sampler;
 use crate::server::Server;
 
-pub use deployment::{refuse_router, replication_lag_s};
+pub use deployment::{members_with_data, refuse_router, replication_lag_s};
 pub use discovery::{FoundDeployment, FoundMember, choose_member};
 pub use routed::{Routed, RoutedShard, ShardPrimary};
 pub(crate) use table_questions::TableQuestions;
