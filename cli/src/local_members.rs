@@ -1,7 +1,7 @@
 //! Finds the members of a replica set or sharded cluster that run on this host, for commands that look at all of them
 //! at once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use anyhow::Result;
 use seekscope_run::units::format_list;
@@ -49,6 +49,8 @@ pub struct LocalMember {
 pub struct OtherMember {
     /// `host:port`, of a cluster `shard@host:port`.
     pub label: String,
+    /// `host:port`.
+    address: String,
     /// `host:port (shard)`.
     name: String,
     /// A direct connection to it, if it answers.
@@ -144,6 +146,12 @@ impl LocalMembers {
         ))
     }
 
+    /// Returns the addresses, `host:port`, of the members that do not answer.
+    pub fn away(&self) -> BTreeSet<String> {
+        let away = self.others.iter().filter(|other| other.server.is_none());
+        away.map(|other| other.address.clone()).collect()
+    }
+
     /// Returns the limitation that names members on other hosts; `done` is what was not done with them.
     pub fn elsewhere(&self, done: &str) -> Option<Limitation> {
         (!self.others.is_empty()).then(|| Limitation {
@@ -208,14 +216,15 @@ impl LocalMember {
 
 impl OtherMember {
     fn of(found: &FoundMember) -> Self {
-        let name = found.name.clone();
+        let address = found.name.clone();
         let (label, name) = match &found.shard {
-            Some(shard) => (format!("{shard}@{name}"), format!("{name} ({shard})")),
-            None => (name.clone(), name),
+            Some(shard) => (format!("{shard}@{address}"), format!("{address} ({shard})")),
+            None => (address.clone(), address.clone()),
         };
         let answers = found.hello.is_ok();
         Self {
             label,
+            address,
             name,
             server: found.server.clone().filter(|_| answers),
         }

@@ -1,5 +1,6 @@
 //! Finds the servers or the process that a long-running command watches.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -31,6 +32,8 @@ pub struct Subjects {
     pub here: Vec<Subject>,
     /// Members on other hosts, whose own counters are shown.
     pub others: Vec<OtherMember>,
+    /// Addresses of the members that do not answer.
+    pub away: BTreeSet<String>,
     pub missing: Vec<Limitation>,
 }
 
@@ -40,22 +43,27 @@ impl Subjects {
     /// # Errors
     /// Nobody answers, or neither is given.
     pub async fn find(uri: Option<&str>, pid: Option<u32>, proc_fs: &ProcFs) -> Result<Self> {
-        if let (Some(uri), None) = (uri, pid)
-            && let Some(local) = LocalMembers::find(uri, proc_fs).await?
+        let local = match (uri, pid) {
+            (Some(uri), None) => LocalMembers::find(uri, proc_fs).await?,
+            _ => None,
+        };
+        let away = local.as_ref().map(LocalMembers::away).unwrap_or_default();
+        if let Some(local) = local
             && local.members.iter().any(|member| member.label.is_some())
         {
-            return Ok(Self::of_members(local, proc_fs).await);
+            return Ok(Self::of_members(local, away, proc_fs).await);
         }
         let mut only = Subject::find(uri, pid, proc_fs).await?;
         Ok(Self {
             name: only.name.clone(),
             others: Vec::new(),
+            away,
             missing: std::mem::take(&mut only.missing),
             here: vec![only],
         })
     }
 
-    async fn of_members(local: LocalMembers, proc_fs: &ProcFs) -> Self {
+    async fn of_members(local: LocalMembers, away: BTreeSet<String>, proc_fs: &ProcFs) -> Self {
         let mut missing = local.missing.clone();
         missing.extend(local.elsewhere("shown with their processes, disks and files"));
         let mut here = Vec::new();
@@ -72,6 +80,7 @@ impl Subjects {
             name: local.subject(),
             here,
             others: local.others,
+            away,
             missing,
         }
     }

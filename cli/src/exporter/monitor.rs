@@ -1,7 +1,7 @@
 //! Finds the servers, and reads all of them now and then. A server that is away is looked for, beside the readings of
 //! the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -24,6 +24,9 @@ use crate::subjects::{Subject, Subjects};
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How often members are looked for that were not there before.
 const LOOK_FOR_NEW: Duration = Duration::from_secs(300);
+/// A server of which so many searches one after another heard nothing does not belong to its target any more. One is not
+/// enough: a member that has just been started does not know its set yet.
+const UNHEARD_MAX: u32 = 3;
 /// How long a search may take.
 const SEARCH_LIMIT: Duration = Duration::from_secs(60);
 
@@ -49,8 +52,8 @@ struct Target {
     pid: Option<u32>,
     /// Stands for it until its servers are found.
     shown: String,
-    /// The servers that were found.
-    servers: BTreeSet<String>,
+    /// The servers that were found at some time, with the number of searches since that heard nothing of them.
+    servers: BTreeMap<String, u32>,
     /// Why none was found the last time.
     failure: Option<String>,
 }
@@ -65,6 +68,8 @@ struct Sought {
 #[derive(Default)]
 struct Found {
     names: BTreeSet<String>,
+    /// Those that belong to it and do not answer.
+    away: BTreeSet<String>,
     /// Those that were not watched yet.
     new: Vec<WatchedServer>,
 }
@@ -158,8 +163,10 @@ impl Monitor {
         }
         let watched: BTreeSet<&String> = self.watched.iter().map(|server| &server.name).collect();
         let is_lacking = self.targets.iter().any(|target| {
-            let is_watched = |name| watched.contains(name);
-            target.servers.is_empty() || !target.servers.iter().all(is_watched)
+            let mut servers = target.servers.iter();
+            let is_well =
+                |(name, unheard): (&String, &u32)| *unheard == 0 && watched.contains(name);
+            target.servers.is_empty() || !servers.all(is_well)
         });
         let after = if is_lacking { LOOK_AGAIN } else { LOOK_FOR_NEW };
         self.searched
@@ -204,16 +211,19 @@ impl Monitor {
         Ok(())
     }
 
-    /// Begins to read the servers that were found, unless another target named them too.
+    /// Begins to read the servers that were found, unless another target named them too, and forgets those that left.
     fn take(&mut self, target: usize, found: Found) {
         let Some(target) = self.targets.get_mut(target) else {
             return;
         };
         target.failure = None;
-        if !found.names.contains(&target.shown) {
+        let left = target.hear_of(&found);
+        if !target.servers.contains_key(&target.shown) {
             self.exported.registry().forget(&target.shown);
         }
-        target.servers = found.names;
+        for name in left {
+            self.forget(&name);
+        }
         for server in found.new {
             if self.watched.iter().any(|known| known.name == server.name) {
                 continue;
@@ -230,6 +240,17 @@ impl Monitor {
             }
             self.watched.push(server);
         }
+    }
+
+    /// Shows a server no longer that left its target, unless another target has it.
+    fn forget(&mut self, name: &str) {
+        if self.targets.iter().any(|t| t.servers.contains_key(name)) {
+            return;
+        }
+        self.watched.retain(|server| server.name != name);
+        self.exported.registry().forget(name);
+        let farewell = format!("{name} is not among the servers that were named any more");
+        self.progress.say(farewell);
     }
 
     /// Notes that a target was not found; one that nobody could find is an error.
@@ -263,9 +284,27 @@ impl Target {
             uri,
             pid,
             shown,
-            servers: BTreeSet::new(),
+            servers: BTreeMap::new(),
             failure: None,
         }
+    }
+
+    /// Takes up which servers a search heard of, and returns those that left. One that is away is known until it is
+    /// back: it is looked for often, and not only when new servers are.
+    fn hear_of(&mut self, found: &Found) -> Vec<String> {
+        let mut left = Vec::new();
+        self.servers.retain(|name, unheard| {
+            let is_heard = found.names.contains(name) || found.away.contains(name);
+            *unheard = if is_heard { 0 } else { *unheard + 1 };
+            let stays = *unheard < UNHEARD_MAX;
+            if !stays {
+                left.push(name.clone());
+            }
+            stays
+        });
+        let here = found.names.iter();
+        self.servers.extend(here.map(|name| (name.clone(), 0)));
+        left
     }
 
     /// Finds its servers on this host, and begins to count of those that are not `known` with this process.
@@ -276,7 +315,10 @@ impl Target {
             process.map_err(|_| TraceError::NoSuchProcess { pid })?;
         }
         let subjects = Subjects::find(self.uri.as_deref(), self.pid, &proc_fs).await?;
-        let mut found = Found::default();
+        let mut found = Found {
+            away: subjects.away,
+            ..Found::default()
+        };
         for subject in subjects.here {
             let name = name_of(&subject);
             found.names.insert(name.clone());
@@ -311,6 +353,31 @@ fn process_name(pid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_that_is_away_stays_known_and_one_that_left_does_not() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let found = |here: &[&str], away: &[&str]| Found {
+            names: names(here),
+            away: names(away),
+            new: Vec::new(),
+        };
+        let mut target = Target::new(Some("mongodb://a:1,b:2/?replicaSet=rs".into()), None);
+        assert!(target.hear_of(&found(&["a:1", "b:2"], &[])).is_empty());
+        for _ in 0..UNHEARD_MAX + 1 {
+            let left = target.hear_of(&found(&["a:1"], &["b:2", "never-seen:3"]));
+            assert_eq!(left, [""; 0]);
+            assert_eq!(target.servers.get("b:2"), Some(&0));
+        }
+        // The only one that answered had just been started, and did not know its set yet.
+        assert_eq!(target.hear_of(&found(&["a:1"], &[])), [""; 0]);
+        assert_eq!(target.hear_of(&found(&["a:1", "b:2"], &[])), [""; 0]);
+        for _ in 1..UNHEARD_MAX {
+            assert_eq!(target.hear_of(&found(&["a:1"], &[])), [""; 0]);
+        }
+        assert_eq!(target.hear_of(&found(&["a:1"], &[])), ["b:2"]);
+        assert_eq!(target.servers.keys().collect::<Vec<_>>(), ["a:1"]);
+    }
 
     #[test]
     fn a_target_is_shown_without_credentials() {
