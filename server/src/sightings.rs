@@ -197,16 +197,8 @@ impl Sightings {
                  later"
             );
             (NoServerKind::TooOld, why)
-        } else if let Some(wanted) = self
-            .set
-            .as_ref()
-            .filter(|set| answer.set.as_ref() != Some(set))
-        {
-            let why = match &answer.set {
-                Some(set) => format!("it belongs to the replica set {set}, not to {wanted}"),
-                None => format!("it belongs to no replica set, and {wanted} was asked for"),
-            };
-            (NoServerKind::OtherSet, why)
+        } else if let Some(other_set) = self.other_set(answer) {
+            return other_set;
         } else if answer.set.is_some() && !answer.is_writable {
             let why = "it answers, and is not the set's primary".into();
             (NoServerKind::NoPrimary, why)
@@ -215,6 +207,18 @@ impl Sightings {
             (NoServerKind::Other, why)
         };
         NoServer { kind, why }
+    }
+
+    /// Returns what is wrong with a server that does not belong to the replica set that the connection string names.
+    pub fn other_set(&self, answer: &Hello) -> Option<NoServer> {
+        let wanted = self.set.as_ref();
+        let wanted = wanted.filter(|set| answer.set.as_ref() != Some(set))?;
+        let why = match &answer.set {
+            Some(set) => format!("it belongs to the replica set {set}, not to {wanted}"),
+            None => format!("it belongs to no replica set, and {wanted} was asked for"),
+        };
+        let kind = NoServerKind::OtherSet;
+        Some(NoServer { kind, why })
     }
 
     fn failure(&self, error: &Error) -> NoServer {

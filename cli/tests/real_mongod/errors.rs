@@ -116,20 +116,23 @@ fn tls_that_is_missing_not_trusted_or_not_wanted() {
 
 #[test]
 fn a_set_that_it_does_not_belong_to() {
+    let all = |uri: &str, words: &[&str]| {
+        for arguments in commands(uri) {
+            fails(&arguments, 3, words);
+        }
+        fails(&["advise", uri, "errors.orders"], 3, words);
+    };
     let running = shared(Topology::Standalone);
     let uri = with_options(&running.member("standalone").uri(), "replicaSet=rs9");
-    fails(
-        &["layout", &uri],
-        3,
-        &["no replica set", "rs9", "replicaSet=NAME"],
-    );
+    all(&uri, &["no replica set", "rs9", "replicaSet=NAME"]);
     let running = shared(Topology::ReplicaSet { members: 1 });
-    let uri = with_options(&running.member("member-0").uri(), "replicaSet=rs9");
-    fails(
-        &["layout", &uri],
-        3,
-        &["belongs to the replica set", "not to rs9"],
-    );
+    for options in ["replicaSet=rs9", "replicaSet=rs9&directConnection=true"] {
+        let uri = with_options(&running.member("member-0").uri(), options);
+        all(&uri, &["belongs to the replica set", "not to rs9"]);
+    }
+    let running = shared(Topology::Sharded { shards: 2 });
+    let uri = with_options(&running.member("mongos").uri(), "replicaSet=rs9");
+    all(&uri, &["no replica set", "rs9", "replicaSet=NAME"]);
 }
 
 #[test]

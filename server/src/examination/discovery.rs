@@ -109,7 +109,8 @@ impl FoundDeployment {
     /// server is a router.
     ///
     /// # Errors
-    /// Fails if the connection string is malformed, or none of the servers that it names answers.
+    /// Fails if the connection string is malformed, or none of the servers that it names answers or belongs to the
+    /// replica set that it names.
     pub async fn find(uri: &str, proc_fs: &ProcFs) -> Result<Self, ServerError> {
         let given = Server::unasked(uri).await?;
         let seeds = given.seeds();
@@ -126,6 +127,7 @@ impl FoundDeployment {
             // This gives the reason why nobody answers.
             given.ping().await?;
         }
+        let seeds = of_named_set(&given, seeds)?;
         Ok(Self::of(&given, seeds, is_one_server, proc_fs).await)
     }
 
@@ -242,6 +244,24 @@ impl FoundDeployment {
     }
 }
 
+/// Leaves out those that do not belong to the replica set that the connection string names. Those that did not answer
+/// may belong to it.
+///
+/// # Errors
+/// Fails if none belongs to it that answered.
+fn of_named_set(
+    given: &Server,
+    mut seeds: Vec<FoundMember>,
+) -> Result<Vec<FoundMember>, ServerError> {
+    let check = |seed: &FoundMember| seed.hello.as_ref().map_or(Ok(()), |h| given.check_set(h));
+    let is_of_set = |seed: &FoundMember| check(seed).is_ok();
+    match seeds.iter().any(|s| s.hello.is_ok() && is_of_set(s)) {
+        true => seeds.retain(is_of_set),
+        false => seeds.iter().try_for_each(check)?,
+    }
+    Ok(seeds)
+}
+
 /// Asks all of them at once.
 async fn greet(given: &Server, fellows: Vec<Fellow>, proc_fs: &ProcFs) -> Vec<FoundMember> {
     let greeted = fellows.into_iter().take(MEMBERS_MAX);
@@ -292,6 +312,47 @@ mod tests {
             best([member(secondary, None), member(primary, here)]),
             (primary, here)
         );
+    }
+
+    #[tokio::test]
+    async fn servers_of_other_sets_than_the_named_one_are_refused() {
+        let of_set = |name: &str, set: Option<&str>| FoundMember {
+            name: name.into(),
+            hello: Ok(Hello {
+                set: set.map(String::from),
+                ..Hello::default()
+            }),
+            ..member(MemberState::Primary, None)
+        };
+        let away = || FoundMember {
+            name: "away".into(),
+            hello: Err("it hangs".into()),
+            ..member(MemberState::Other, None)
+        };
+        let (right, wrong, alone) = (
+            || of_set("right", Some("rs0")),
+            || of_set("wrong", Some("rs1")),
+            || of_set("alone", None),
+        );
+        let uri = "mongodb://127.0.0.1:1/";
+        let any = Server::unasked(uri).await.unwrap();
+        let seeds = of_named_set(&any, vec![right(), wrong(), alone()]).unwrap();
+        assert_eq!(seeds.len(), 3, "no set was named");
+        for options in ["replicaSet=rs0", "replicaSet=rs0&directConnection=true"] {
+            let given = Server::unasked(&format!("{uri}?{options}")).await.unwrap();
+            let seeds = of_named_set(&given, vec![wrong(), away(), right(), alone()]).unwrap();
+            let names: Vec<&str> = seeds.iter().map(|seed| seed.name.as_str()).collect();
+            assert_eq!(names, ["away", "right"]);
+            for (seed, words) in [
+                (wrong(), "belongs to the replica set rs1, not to rs0"),
+                (alone(), "belongs to no replica set, and rs0 was asked for"),
+            ] {
+                let error = of_named_set(&given, vec![away(), seed]).unwrap_err();
+                assert!(matches!(error, ServerError::Unsuitable { .. }), "{error}");
+                assert!(error.to_string().contains(words), "{error}");
+            }
+            assert_eq!(of_named_set(&given, vec![away()]).unwrap().len(), 1);
+        }
     }
 
     #[test]

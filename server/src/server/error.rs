@@ -6,6 +6,7 @@ use seekscope_run::Kinded;
 use super::Server;
 use crate::driver_error::plain;
 use crate::examination::rights;
+use crate::hello::Hello;
 use crate::redact::redact_text;
 use crate::sightings::{NoServer, NoServerKind};
 
@@ -111,9 +112,19 @@ impl Server {
         }
     }
 
+    /// Refuses a server that does not belong to the replica set that the connection string names, as the driver does
+    /// where it chooses the server.
+    pub(crate) fn check_set(&self, answer: &Hello) -> Result<(), ServerError> {
+        let other_set = self.connecting.sightings.other_set(answer);
+        other_set.map_or(Ok(()), |no| Err(self.unusable(no)))
+    }
+
     /// Returns the reason why the driver has no server to send to.
     fn no_server(&self) -> ServerError {
-        let NoServer { kind, why } = self.connecting.sightings.why_none();
+        self.unusable(self.connecting.sightings.why_none())
+    }
+
+    fn unusable(&self, NoServer { kind, why }: NoServer) -> ServerError {
         let (uri, why) = (self.shown_uri(), redact_text(&why, &self.uri));
         match kind {
             NoServerKind::TlsFile => ServerError::BadUri { uri, why },
