@@ -1,8 +1,7 @@
 //! `exporter` beside a mongod: its counts against a trace's, restarts, sets.
 
-use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,8 +11,9 @@ use seekscope_server::SlowDiskSpec;
 
 use crate::aged::{self, cold_scan, limited};
 use crate::exporter_process::{Exporter, Metrics};
-use crate::running::{own, programs, shared};
-use crate::support::{Bench, json, load_documents, machine, send, until, wait};
+use crate::mongod::Mongod;
+use crate::running::{own, shared};
+use crate::support::{Bench, json, load_documents, machine, until, wait};
 
 const FILE: [&str; 2] = ["role=\"collection\"", "collection=\"exporter.orders\""];
 
@@ -112,71 +112,19 @@ fn a_collection_that_is_created_meanwhile_gets_its_name_soon() {
     exporter.end();
 }
 
-/// A mongod of its own, which can be started again on the same port.
-struct Mongod {
-    child: Child,
-    arguments: Vec<String>,
-}
-
-impl Mongod {
-    fn start(arguments: Vec<String>) -> Self {
-        Self {
-            child: spawn(&arguments),
-            arguments,
-        }
-    }
-
-    fn end(&mut self) {
-        send(&self.child, libc::SIGTERM);
-        wait(&mut self.child, Duration::from_secs(60));
-    }
-
-    fn start_again(&mut self) {
-        self.child = spawn(&self.arguments);
-    }
-}
-
-impl Drop for Mongod {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(arguments: &[String]) -> Child {
-    let mut mongod = Command::new(&programs().mongod.path);
-    mongod.args(arguments).stdout(Stdio::null());
-    mongod.spawn().unwrap()
-}
-
 #[test]
 fn a_restart_is_a_gap_and_no_step_back() {
     let _machine = machine();
     let bench = Bench::new();
-    let data = bench.path("data");
-    std::fs::create_dir(&data).unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let arguments = [
-        "--dbpath",
-        data.to_str().unwrap(),
-        "--port",
-        &port.to_string(),
-        "--bind_ip",
-        "127.0.0.1",
-        "--wiredTigerCacheSizeGB",
-        "0.25",
-    ];
-    let mut mongod = Mongod::start(arguments.map(String::from).to_vec());
-    let uri = format!("mongodb://127.0.0.1:{port}/");
+    let mut mongod = Mongod::start(&bench, "data", &[]);
+    let uri = mongod.uri();
     let exporter = Exporter::start(&bench, &[&uri, "--every", "1s", "--no-layout"]);
     let is_counted = |m: &Metrics| m.of("seekscope_exporter_tracing", &[]) == Some(1.0);
     exporter.until(is_counted);
     let inserts = |m: &Metrics| m.of("seekscope_mongodb_operations_total", &["insert"]);
     load_documents(&uri, &"exporter.restarted".parse().unwrap(), 2_000);
     let before = exporter.until(|m| inserts(m).is_some_and(|n| n > 0.0));
-    mongod.end();
+    mongod.end(libc::SIGTERM);
     let away = exporter.until(|m| m.of("seekscope_up", &[]) == Some(0.0));
     assert_eq!(away.of("seekscope_exporter_tracing", &[]), Some(0.0));
     assert_eq!(
@@ -200,6 +148,26 @@ fn a_restart_is_a_gap_and_no_step_back() {
             assert!(*value >= then, "{series} went from {then} to {value}");
         }
     }
+    exporter.end();
+}
+
+/// Five minutes pass until members are looked for that were not there before.
+#[test]
+fn a_member_that_was_killed_is_up_again_soon_after_its_start() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (_primary, mut secondary, uri) = Mongod::set_of_two(&bench);
+    let exporter = Exporter::start(&bench, &[&uri, "--every", "1s", "--no-layout"]);
+    let label = format!("server=\"{}\"", secondary.address());
+    let up = |m: &Metrics| m.of("seekscope_up", &[&label]);
+    exporter.until(|m| up(m) == Some(1.0));
+    secondary.end(libc::SIGKILL);
+    exporter.until(|m| up(m) == Some(0.0));
+    // At least one search finds the set without it.
+    std::thread::sleep(Duration::from_secs(12));
+    assert_eq!(up(&exporter.metrics()), Some(0.0), "it is still shown");
+    secondary.start_again();
+    exporter.until(|m| up(m) == Some(1.0));
     exporter.end();
 }
 

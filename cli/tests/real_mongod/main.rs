@@ -57,6 +57,7 @@ mod file_names;
 mod findings;
 mod layout;
 mod members;
+mod mongod;
 mod prefetch;
 mod reorder;
 mod role;
