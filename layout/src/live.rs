@@ -8,7 +8,8 @@
 //! The list leaves out locks of other PID namespaces (a container cannot see the host's), and on
 //! filesystems with device numbers of their own (btrfs, overlay) it names another device. The
 //! process id in `mongod.lock` remains, which is empty after a clean shutdown. A wrong answer
-//! changes how a failure is worded and what is kept in memory, never how anything is read.
+//! changes how a failure is worded, what is kept in memory and whether a file that is gone counts as a
+//! failure, never how anything is read.
 
 use std::fs;
 use std::path::Path;

@@ -20,6 +20,13 @@ const NAMES_SHOWN: usize = 4;
 /// How long the server may work on its answer.
 const CATALOG_LIMIT: Duration = Duration::from_secs(5);
 
+/// Returns whether the server still has the table `ident` (its file's name without ".wt") of a collection, which the
+/// last checkpoint names; `None` if it does not say within some seconds.
+pub async fn has_table(server: &Server, namespace: &Namespace, ident: &str) -> Option<bool> {
+    let mut questions = TableQuestions::begin(server);
+    questions.has_table(namespace, ident).await
+}
+
 /// A map from file names to what the files hold. Even an empty map knows the roles that follow from file names.
 #[derive(Debug, Clone, Default)]
 pub struct FileMap {

@@ -159,6 +159,18 @@ pub(crate) fn collection_stats_tables(stats: &Document, namespace: &str) -> Vec<
     tables
 }
 
+/// Returns whether a reply to `collStats` names the table of each part of the collection; a server that cannot open a
+/// table gives an error in the place of its name. A collection that is not there has no parts.
+pub(crate) fn names_all_tables(stats: &Document) -> bool {
+    let indexes = stats.get_document("indexDetails").into_iter().flatten();
+    let parts = stats.get("wiredTiger").into_iter();
+    let mut parts = parts.chain(indexes.map(|(_, details)| details));
+    parts.all(|part| {
+        part.as_document()
+            .is_some_and(|part| part.get_str("uri").is_ok())
+    })
+}
+
 fn table(uri: &str, namespace: &str, index: Option<String>) -> TableUse {
     let ident = uri.strip_prefix("statistics:").unwrap_or(uri);
     let ident = ident.strip_prefix("table:").unwrap_or(ident);
@@ -195,6 +207,20 @@ mod tests {
             version(&doc! { "version": "4.2.2" }).as_deref(),
             Some("4.2.2")
         );
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_opened_has_an_error_for_a_name() {
+        let named = doc! { "uri": "statistics:table:index-1" };
+        let refused = doc! { "error": "unable to retrieve statistics", "code": 43 };
+        let stats = |own: &Document, index: &Document| {
+            doc! { "wiredTiger": own, "indexDetails": { "_id_": index } }
+        };
+        assert!(names_all_tables(&stats(&named, &named)));
+        assert!(!names_all_tables(&stats(&refused, &named)));
+        assert!(!names_all_tables(&stats(&named, &refused)));
+        assert!(names_all_tables(&doc! { "ns": "a.dropped", "size": 0 }));
+        assert!(!names_all_tables(&doc! { "wiredTiger": 5 }));
     }
 
     #[test]

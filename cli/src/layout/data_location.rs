@@ -25,6 +25,8 @@ pub struct DataLocation {
     /// Which file holds which collections, if the directory itself does not tell.
     pub names: FileMap,
     pub limitations: Vec<Limitation>,
+    /// The server that was asked.
+    pub server: Option<Server>,
 }
 
 impl DataLocation {
@@ -64,6 +66,7 @@ impl DataLocation {
             target: Some(target),
             names: names.map,
             limitations: names.limitation.into_iter().collect(),
+            server: Some(server.clone()),
         })
     }
 }
@@ -208,6 +211,8 @@ pub enum OpenData {
         /// What was asked for, as it was typed.
         named: Vec<String>,
         names: FileMap,
+        /// The server that was asked where it is.
+        server: Option<Server>,
     },
     Lone(PathBuf),
 }
@@ -321,6 +326,7 @@ impl OpenData {
             wanted,
             named,
             names: location.names.clone(),
+            server: location.server.clone(),
         })
     }
 

@@ -11,12 +11,15 @@ use seekscope_layout::order::scanned;
 use seekscope_layout::{
     DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
+use seekscope_run::units::format_list;
 use seekscope_run::{
     DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LayoutMember, LeafRecord,
     LeafWriter, Limitation, NameSource, PathState, RunDocument,
 };
-use seekscope_server::FileMap;
+use seekscope_server::data_files::has_table;
+use seekscope_server::{FileMap, Server};
 use seekscope_wiredtiger::Leaf;
+use tokio::runtime::Handle;
 
 use super::data_location::{OpenData, OpenedData};
 use super::is_interruption;
@@ -32,6 +35,9 @@ use crate::session::{Session, limit};
 
 /// How often results are saved, so that a killed run keeps them.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// The number of dropped files that are named, so that the message stays readable.
+const DROPPED_NAMED_MAX: usize = 8;
 
 /// Returns the options for reading files.
 pub fn walk_options<'a>(
@@ -62,7 +68,34 @@ struct Chosen<'d> {
     member: Option<&'d str>,
     directory: &'d DataDirectory,
     names: &'d FileMap,
+    server: Option<&'d Server>,
     table: &'d TableFile,
+}
+
+impl Chosen<'_> {
+    /// Returns whether its file is gone because the running server dropped it since the last checkpoint, which alone
+    /// names it still. Without a connection a server that runs is trusted not to lose files.
+    fn was_dropped(&self, error: &LayoutError) -> bool {
+        let is_gone = matches!(error, LayoutError::Vanished { .. });
+        if !is_gone || self.directory.state != DataState::Live {
+            return false;
+        }
+        let Some(server) = self.server else {
+            return true;
+        };
+        let namespace = self.table.namespace.as_ref().and_then(|n| n.parse().ok());
+        let (Some(namespace), Ok(runtime)) = (namespace, Handle::try_current()) else {
+            return false;
+        };
+        runtime.block_on(has_table(server, &namespace, self.table.ident())) == Some(false)
+    }
+
+    /// Returns its name with that of its member.
+    fn name(&self) -> String {
+        let name = self.table.name();
+        self.member
+            .map_or(name.clone(), |member| format!("{member}/{name}"))
+    }
 }
 
 impl<'a> Measurement<'a> {
@@ -121,6 +154,7 @@ impl<'a> Measurement<'a> {
                 directory,
                 wanted,
                 names,
+                server,
                 ..
             } = data
             else {
@@ -137,6 +171,7 @@ impl<'a> Measurement<'a> {
                 member: member.as_ref().map(|member| member.member.as_str()),
                 directory,
                 names,
+                server: server.as_ref(),
                 table,
             }));
         }
@@ -238,7 +273,7 @@ impl<'a> Measurement<'a> {
         let options = walk_options(self.args, self.stop, self.args.decay.watch);
         let mut writer = session.directory.leaf_writer()?;
         let mut records = Vec::new();
-        let mut failure = None;
+        let (mut failure, mut dropped) = (None, Vec::new());
         let mut saved = Instant::now();
         for (file_id, chosen) in (1u32..).zip(tables) {
             let Chosen {
@@ -260,6 +295,10 @@ impl<'a> Measurement<'a> {
                     failure = Some(LayoutError::Interrupted.into());
                     break;
                 }
+                Err(error) if !self.is_named() && chosen.was_dropped(&error) => {
+                    dropped.push(chosen.name());
+                    continue;
+                }
                 Err(error) => {
                     file.file_bytes = path.metadata().map_or(0, |m| m.len());
                     file.not_measured = Some(why(&error, directory.state));
@@ -278,6 +317,16 @@ impl<'a> Measurement<'a> {
         }
         writer.finish()?;
         session.directory.save_files(&records)?;
+        if !dropped.is_empty() {
+            session.limit(Limitation {
+                what: format!(
+                    "left out: {}",
+                    format_list(&dropped, DROPPED_NAMED_MAX, ", ")
+                ),
+                why: "they were dropped since the last checkpoint".into(),
+                remedy: String::new(),
+            });
+        }
         failure.map_or(Ok(()), Err)
     }
 

@@ -79,6 +79,15 @@ impl TableQuestions {
         }
     }
 
+    /// Returns whether the server still has a table of a collection; `None` if it does not say.
+    pub(crate) async fn has_table(&mut self, namespace: &Namespace, ident: &str) -> Option<bool> {
+        let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
+        let stats = self.asker.ask(namespace.database(), command).await.ok()?;
+        let tables = replies::collection_stats_tables(&stats, &namespace.to_string());
+        let has_it = tables.iter().any(|table| table.ident == ident);
+        (has_it || replies::names_all_tables(&stats)).then_some(has_it)
+    }
+
     /// Records that this many collections were not asked about.
     pub(crate) fn left_out(&mut self, count: usize) {
         self.unnamed.collections += count;
