@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
 
 use seekscope_advice::AdviceError;
 use seekscope_cassandra::CqlError;
@@ -12,6 +13,7 @@ use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
 use seekscope_prefetch::PrefetchError;
 use seekscope_reorder::ReorderError;
+use seekscope_run::units::format_ns;
 use seekscope_run::{ErrorKind, Kinded, RunError};
 use seekscope_server::{BinaryError, LocalServerError, ServerError, SlowDiskError};
 use seekscope_settings::{ApplyError, LockError};
@@ -29,6 +31,17 @@ pub struct Interrupted(pub &'static str);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BrokenOff(pub String);
+
+impl BrokenOff {
+    /// For what was observed and ended before the time was up.
+    pub fn ended_early(who: &str, after: Duration, asked: Option<Duration>) -> Self {
+        let time = |time: Duration| format_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let asked = asked.map_or_else(String::new, |asked| {
+            format!(" of the {} asked", time(asked))
+        });
+        Self(format!("{who} ended after {}{asked}", time(after)))
+    }
+}
 
 /// Invalid input that clap cannot detect, such as a malformed key pattern.
 #[derive(Debug, thiserror::Error)]

@@ -128,6 +128,11 @@ impl DataDirectory {
         Ok(true)
     }
 
+    /// Returns whether a server runs here now; a guess, as [`Self::state`] is.
+    pub fn has_server(&self) -> bool {
+        server_is_running(&self.path, Path::new("/proc"))
+    }
+
     /// Returns the directory's path as the caller gave it.
     pub fn path(&self) -> &Path {
         &self.path

@@ -102,8 +102,8 @@ fn measure(
     let measured = measurement.run(&mut session);
     let measured = measured.map_err(|error| match has_figures(&session) {
         _ if is_interruption(&error) => Interrupted("a signal").into(),
-        true => error.context(BrokenOff(BROKEN_OFF.into())),
-        false => error,
+        true if !error.is::<BrokenOff>() => error.context(BrokenOff(BROKEN_OFF.into())),
+        _ => error,
     });
     // A directory without data is shown as such; a failure that found nothing is not.
     let is_shown = measured.is_ok() || has_figures(&session);

@@ -14,11 +14,16 @@ use seekscope_wiredtiger::{Checkpoint, Leaf};
 
 use super::measurement::{Measurement, note_failure, walk_options, write_leaves};
 use crate::environment;
+use crate::exit::BrokenOff;
 use crate::output;
 use crate::session::Session;
 
 /// How soon a signal is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
+/// How often to look whether the server still runs.
+const LOOK_FOR_SERVER: Duration = Duration::from_millis(500);
+/// How long a server may take to be back after a restart.
+const BACK_LIMIT: Duration = Duration::from_secs(5);
 /// Number of checkpoints shown in the course of a file.
 const COURSE: usize = 24;
 
@@ -38,6 +43,33 @@ struct Snapshot {
     time_s: u64,
     order: u64,
     t_ns: u64,
+}
+
+/// The server that was running when the watch began.
+struct WatchedServer {
+    looked: Instant,
+    /// When it was first seen to be gone, unless it is back.
+    gone: Option<Instant>,
+}
+
+impl WatchedServer {
+    fn now() -> Self {
+        Self {
+            looked: Instant::now(),
+            gone: None,
+        }
+    }
+
+    /// Looks for it now and then. Returns whether it has been gone for too long to be back after a restart.
+    fn has_ended(&mut self, directory: &DataDirectory) -> bool {
+        if self.looked.elapsed() >= LOOK_FOR_SERVER {
+            let now = Instant::now();
+            self.looked = now;
+            let gone = self.gone.or(Some(now));
+            self.gone = gone.filter(|_| !directory.has_server());
+        }
+        self.gone.is_some_and(|gone| gone.elapsed() >= BACK_LIMIT)
+    }
 }
 
 impl Snapshot {
@@ -62,6 +94,10 @@ impl Snapshot {
 
 /// Follows the files of the directory at `path`, whose first walks were just made, until the time is up or a
 /// signal comes: both are a regular end.
+///
+/// # Errors
+/// The server that was running has ended ([`BrokenOff`]; what was seen until then is kept), or the run could not be
+/// written.
 pub fn follow(
     measurement: &Measurement<'_>,
     session: &mut Session,
@@ -96,6 +132,10 @@ pub fn follow(
     let result = each_checkpoint(measurement, session, path, &mut watched, started);
     match result {
         Err(error) if matches!(error.downcast_ref(), Some(LayoutError::Interrupted)) => {}
+        Err(error) if error.is::<BrokenOff>() => {
+            finish(session, &watched)?;
+            return Err(error);
+        }
         Err(error) => note_failure(&mut session.document, "the watch broke off", &error),
         Ok(()) => {}
     }
@@ -110,13 +150,25 @@ fn each_checkpoint(
     started: Instant,
 ) -> Result<()> {
     let duration = measurement.args.decay.duration;
+    let mut server = is_live(session).then(WatchedServer::now);
     let mut directory = DataDirectory::open(path, measurement.stop)?;
     // A checkpoint may have come between the first walk and the opening.
     let mut changed = true;
     loop {
         let left = duration.map(|time| time.saturating_sub(started.elapsed()));
-        if !sleep(measurement, left) {
+        let has_ended = || {
+            server
+                .as_mut()
+                .is_some_and(|server| server.has_ended(&directory))
+        };
+        if !sleep(measurement, left, has_ended) {
             return Ok(());
+        }
+        let gone = server.as_ref().and_then(|server| server.gone);
+        let is_over = duration.is_some_and(|time| started.elapsed() >= time);
+        if let Some(gone) = gone.filter(|gone| is_over || gone.elapsed() >= BACK_LIMIT) {
+            let after = gone.saturating_duration_since(started);
+            return Err(BrokenOff::ended_early("the server", after, duration).into());
         }
         changed |= directory.refresh(measurement.stop)?;
         if changed {
@@ -156,8 +208,12 @@ fn look_at_all(
     Ok(())
 }
 
-/// Sleeps; returns false if a signal came.
-fn sleep(measurement: &Measurement<'_>, left: Option<Duration>) -> bool {
+/// Sleeps until the next look or until the server has ended; returns false if a signal came.
+fn sleep(
+    measurement: &Measurement<'_>,
+    left: Option<Duration>,
+    mut has_ended: impl FnMut() -> bool,
+) -> bool {
     let every = measurement.args.decay.every.max(SLEEP_MAX);
     let until = Instant::now() + left.map_or(every, |left| left.min(every));
     loop {
@@ -165,7 +221,7 @@ fn sleep(measurement: &Measurement<'_>, left: Option<Duration>) -> bool {
             return false;
         }
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() || has_ended() {
             return true;
         }
         std::thread::sleep(left.min(SLEEP_MAX));

@@ -35,11 +35,11 @@ const WHAT: &str = "trace";
 /// Why a recording ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// The time was up, the processes ended, or Ctrl-C came and nothing else would end it.
+    /// The time was up, the command ended, or no time was set and the processes ended or Ctrl-C came.
     AsAsked,
     /// A signal came before the time was up.
     Interrupted(&'static str),
-    /// Recording could not go on.
+    /// Recording could not go on, or what was recorded ended before the time was up.
     Early(String),
 }
 
@@ -268,12 +268,16 @@ pub async fn until_over(
             .map(|time| time.saturating_sub(started.elapsed()));
         tokio::time::sleep(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))).await;
         let command_ended = traced.command.as_mut().is_some_and(|c| c.ended().is_some());
-        if failed()
-            || left.is_some_and(|left| left.is_zero())
-            || command_ended
-            || !traced.is_alive()
-        {
+        if failed() || left.is_some_and(|left| left.is_zero()) || command_ended {
             return Ended::AsAsked;
+        }
+        if !traced.is_alive() {
+            let (who, after) = (traced.who(), started.elapsed());
+            // A command has its own end.
+            let asked = args.duration.filter(|_| traced.command.is_none());
+            return asked.map_or(Ended::AsAsked, |asked| {
+                Ended::Early(BrokenOff::ended_early(who, after, Some(asked)).0)
+            });
         }
         if let Some(why) = disk_is_full(session.directory.path()) {
             return Ended::Early(why);

@@ -142,6 +142,15 @@ impl Traced {
         }
     }
 
+    /// Returns what they are, briefly: a connection string stands for its server.
+    pub fn who(&self) -> &str {
+        match self.named_by.as_slice() {
+            [] => &self.name,
+            [_] => "the server",
+            _ => "the last of the servers",
+        }
+    }
+
     /// Returns the processes whose counters accompany the trace: all that are followed, unless there may be others.
     pub fn counted(&self) -> Vec<u32> {
         match &self.followed {

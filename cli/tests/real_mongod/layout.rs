@@ -1,12 +1,18 @@
 //! `layout` on a running mongod.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
+use crate::mongod::Mongod;
 use crate::running::{own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, stderr};
+use crate::support::{
+    Bench, assert_fails, json, load_documents, machine, run_document, stderr, until,
+};
 
 #[test]
 fn a_collection_of_a_running_server_is_found_by_name() {
@@ -98,6 +104,99 @@ fn a_collection_made_since_the_last_checkpoint_is_said_to_be_there() {
     let after = json(&mut bench.seekscope(&["layout", &path, "--out", "after"]));
     assert_eq!(why(&after), Vec::<String>::new());
     assert_eq!(of(&after, "layout_new.orders").len(), 2);
+}
+
+/// The catalogue names what was dropped until the next checkpoint, and the files are gone.
+#[test]
+fn what_was_dropped_since_the_last_checkpoint_is_left_out() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let mut running = Mongod::start(&bench, "data", &["--syncdelay", "3600"]);
+    for collection in ["kept", "dropped", "again"] {
+        load_documents(
+            &running.uri(),
+            &format!("shop.{collection}").parse().unwrap(),
+            200,
+        );
+        let by_n = doc! { "key": { "n": 1 }, "name": "by_n" };
+        running.command(
+            "shop",
+            doc! { "createIndexes": collection, "indexes": [by_n] },
+        );
+    }
+    running.command("admin", doc! { "fsync": 1 });
+    running.command("shop", doc! { "drop": "dropped" });
+    running.command("shop", doc! { "dropIndexes": "kept", "index": "by_n" });
+    // The server has a collection of that name, and not in that file.
+    running.command("shop", doc! { "drop": "again" });
+    running.command("shop", doc! { "create": "again" });
+    let lacking = ["shop.dropped", "shop.kept/by_n", "shop.again/by_n"];
+    let data = running.data().to_owned();
+    // The files go a little later.
+    until(|| {
+        let mut layout = bench.seekscope(&["layout", &data, "shop.kept/by_n"]);
+        !layout.output().unwrap().status.success()
+    });
+    for place in [running.uri(), data.clone()] {
+        let document = json(&mut bench.seekscope(&["layout", &place]));
+        assert_eq!(document["outcome"], "ok", "{document:#}");
+        let limitations = document["limitations"].as_array().unwrap();
+        let [limitation] = limitations.as_slice() else {
+            panic!("{limitations:#?}")
+        };
+        let what = limitation["what"].as_str().unwrap();
+        assert!(lacking.iter().all(|name| what.contains(name)), "{what}");
+        assert_eq!(of(&document, "shop.dropped").len(), 0);
+        assert_eq!(of(&document, "shop.kept").len(), 2, "itself and _id_");
+    }
+    running.end(libc::SIGKILL);
+    let output = bench.seekscope(&["layout", &data]).output().unwrap();
+    assert_fails(&output, 1, &["is gone"]);
+}
+
+/// A file that is gone and that the server has is lost.
+#[test]
+fn what_a_running_server_lost_is_an_error() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = Mongod::start(&bench, "data", &["--syncdelay", "3600"]);
+    load_documents(&running.uri(), &"shop.lost".parse().unwrap(), 200);
+    running.command("admin", doc! { "fsync": 1 });
+    let stats = running.command("shop", doc! { "collStats": "lost" });
+    let table = stats.get_document("wiredTiger").unwrap();
+    let table = table.get_str("uri").unwrap().rsplit(':').next().unwrap();
+    std::fs::remove_file(format!("{}/{table}.wt", running.data())).unwrap();
+    let output = bench.seekscope(&["layout", &running.uri()]).output();
+    assert_fails(&output.unwrap(), 1, &["is gone"]);
+}
+
+#[test]
+fn a_watch_ends_with_its_server() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let mut running = Mongod::start(&bench, "data", &[]);
+    let uri = running.uri();
+    let mut watch = bench.seekscope(&[
+        "layout", &uri, "--watch", "--every", "1s", "--for", "60s", "--out", "run",
+    ]);
+    let watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = watch.spawn().unwrap();
+    let began = Instant::now();
+    until(|| bench.path("run").join("run.json").exists());
+    std::thread::sleep(Duration::from_secs(3));
+    // One that is restarted is followed further.
+    running.end(libc::SIGTERM);
+    running.start_again();
+    std::thread::sleep(Duration::from_secs(8));
+    running.end(libc::SIGKILL);
+    let output = child.wait_with_output().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(40), "{began:?}");
+    assert_fails(
+        &output,
+        1,
+        &["the server ended after 1", "of the 60.0 s asked"],
+    );
+    assert_eq!(run_document(&bench.path("run"))["outcome"], "partial");
 }
 
 #[test]

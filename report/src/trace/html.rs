@@ -83,7 +83,13 @@ fn about(input: &TraceReportInput<'_>) -> Vec<String> {
 
 fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
     let analysis = input.analysis;
-    let seconds = (input.duration_ns() as f64 / 1e9).max(1e-9);
+    // A flight recorder has only the last events.
+    let is_whole = input.trace().is_some_and(|trace| trace.overwritten == 0);
+    let during_ns = match is_whole {
+        true => input.watched_ns(),
+        false => input.duration_ns(),
+    };
+    let seconds = (during_ns as f64 / 1e9).max(1e-9);
     let (reads, writes) = (&analysis.reads, &analysis.writes);
     let per_s = |calls: u64| format_rate(calls as f64 / seconds);
     let mut figures = vec![

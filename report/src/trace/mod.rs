@@ -44,6 +44,12 @@ impl<'a> TraceReportInput<'a> {
         self.phase()?.trace.as_ref()
     }
 
+    /// Returns the time that was watched, ns, in which nothing need have happened.
+    fn watched_ns(&self) -> u64 {
+        let watched_ns = self.phase().map_or(0, Phase::duration_ns);
+        watched_ns.max(self.duration_ns())
+    }
+
     /// Returns the time from the first event to the end of the last, ns.
     fn duration_ns(&self) -> u64 {
         self.analysis

@@ -27,7 +27,7 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
             sentences.push(format!(
                 "{} events seen in {}, {} written, {} lost.",
                 format_count(trace.seen),
-                format_ns(input.duration_ns()),
+                format_ns(input.watched_ns()),
                 format_count(trace.written),
                 format_count(trace.lost)
             ));
