@@ -53,6 +53,7 @@ pub struct OtherMember {
     address: String,
     /// `host:port (shard)`.
     name: String,
+    answers: bool,
     /// A direct connection to it, if it answers.
     pub server: Option<Server>,
 }
@@ -148,17 +149,33 @@ impl LocalMembers {
 
     /// Returns the addresses, `host:port`, of the members that do not answer.
     pub fn away(&self) -> BTreeSet<String> {
-        let away = self.others.iter().filter(|other| other.server.is_none());
+        let away = self.others.iter().filter(|other| !other.answers);
         away.map(|other| other.address.clone()).collect()
     }
 
-    /// Returns the limitation that names members on other hosts; `done` is what was not done with them.
-    pub fn elsewhere(&self, done: &str) -> Option<Limitation> {
-        (!self.others.is_empty()).then(|| Limitation {
-            what: format!("not {done}: {}", named(&self.others)),
-            why: "their processes are not seen on this host".into(),
-            remedy: "run seekscope on their hosts".into(),
-        })
+    /// Returns the limitations that name the members on other hosts and those that do not answer; `done` is what was not
+    /// done with them.
+    pub fn elsewhere(&self, done: &str) -> impl Iterator<Item = Limitation> + use<> {
+        let others = self.others.iter().cloned();
+        let (answering, silent): (Vec<_>, Vec<_>) = others.partition(|other| other.answers);
+        let limitation = |members: &[OtherMember], why: &str, remedy: &str| {
+            (!members.is_empty()).then(|| Limitation {
+                what: format!("not {done}: {}", named(members)),
+                why: why.into(),
+                remedy: remedy.into(),
+            })
+        };
+        let elsewhere = limitation(
+            &answering,
+            "their processes are not seen on this host",
+            "run seekscope on their hosts",
+        );
+        let why = match silent.len() {
+            1 => "it does not answer",
+            _ => "they do not answer",
+        };
+        let silent = limitation(&silent, why, "see on their hosts whether their servers run");
+        elsewhere.into_iter().chain(silent)
     }
 
     /// Describes them for people: "the members shard0 and shard1 of mongodb://…".
@@ -226,6 +243,7 @@ impl OtherMember {
             label,
             address,
             name,
+            answers,
             server: found.server.clone().filter(|_| answers),
         }
     }
@@ -329,8 +347,20 @@ mod tests {
             ..member(Some("s1"), "d:4", None)
         };
         let all = cluster(vec![member(Some("s0"), "b:2", None), dead, arbiter]);
-        let limitation = all.elsewhere("traced").unwrap();
-        assert_eq!(limitation.what, "not traced: b:2 (s0), c:3 (s1)");
+        let limitations: Vec<Limitation> = all.elsewhere("traced").collect();
+        let told = limitations
+            .iter()
+            .map(|l| (l.what.as_str(), l.why.as_str()));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                (
+                    "not traced: b:2 (s0)",
+                    "their processes are not seen on this host"
+                ),
+                ("not traced: c:3 (s1)", "it does not answer"),
+            ]
+        );
         let error = all.nobody_here().to_string();
         assert!(error.contains("a mongos, which keeps no data"), "{error}");
         assert!(

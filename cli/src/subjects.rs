@@ -48,17 +48,20 @@ impl Subjects {
             _ => None,
         };
         let away = local.as_ref().map(LocalMembers::away).unwrap_or_default();
+        let others = local.as_ref().map(|local| local.elsewhere("shown"));
         if let Some(local) = local
             && local.members.iter().any(|member| member.label.is_some())
         {
             return Ok(Self::of_members(local, away, proc_fs).await);
         }
         let mut only = Subject::find(uri, pid, proc_fs).await?;
+        let mut missing = std::mem::take(&mut only.missing);
+        missing.extend(others.into_iter().flatten());
         Ok(Self {
             name: only.name.clone(),
             others: Vec::new(),
             away,
-            missing: std::mem::take(&mut only.missing),
+            missing,
             here: vec![only],
         })
     }

@@ -9,6 +9,7 @@ use seekscope_bench::deployment::Topology;
 use seekscope_run::{IoLayer, RunDirectory};
 use serde_json::Value;
 
+use crate::mongod::Mongod;
 use crate::running::{Running, own_with_data_elsewhere, shared};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, machine, stderr, until};
@@ -364,4 +365,32 @@ fn each_members_scans_are_predicted_for_its_own_disk() {
     }
     let shown = bench.seekscope(&["report", "all"]).output().unwrap();
     println!("{}", String::from_utf8(shown.stdout).unwrap());
+}
+
+#[test]
+fn a_member_that_does_not_answer_is_named() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (_primary, secondary, uri) = Mongod::set_of_two(&bench);
+    secondary.signal(libc::SIGSTOP);
+    for arguments in [
+        vec!["top", &uri, "--count", "1", "--json"],
+        vec!["layout", &uri, "--json"],
+        vec!["trace", "--target", &uri, "--for", "1s", "--json"],
+    ] {
+        let output = bench.seekscope(&arguments).output().unwrap();
+        let document = document_of(&output);
+        let limitations = document["limitations"].as_array().unwrap();
+        let names_it = |l: &&Value| l["what"].as_str().unwrap().ends_with(&secondary.address());
+        let named = limitations.iter().find(names_it);
+        let named = named.unwrap_or_else(|| panic!("{arguments:?} {limitations:#?}"));
+        assert_eq!(named["why"], "it does not answer", "{arguments:?}");
+    }
+    let bundle = ["collect", &uri, "--for", "1s", "--out", "bundle.tar.zst"];
+    let output = bench.seekscope(&bundle).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("was examined") && said.contains(&secondary.address()),
+        "{said}"
+    );
 }
