@@ -87,6 +87,9 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             doctor::compare(first, second, args)
         }
         [first, second] => layout::compare(first, second, args),
-        _ => Err(Usage("more than two runs can be compared of `bench` only".into()).into()),
+        _ => {
+            let text = "more than two runs can be compared of `bench` only; of `doctor` or of `layout`, name two";
+            Err(Usage(text.into()).into())
+        }
     }
 }

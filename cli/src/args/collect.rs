@@ -10,7 +10,11 @@ use super::{ExamineArgs, OutputArgs};
 /// Make one file of all that a colleague or vendor needs to judge a sick server
 ///
 /// TARGET is a run, or the connection string of a server, which is then examined as `seekscope doctor`
-/// does. The bundle holds counters, counts, offsets and settings; no document's value is ever in it.
+/// does. Of a replica set one member is examined, a secondary on this host if possible; of the others the
+/// bundle has what they say of themselves. A mongos is refused: name a member of a shard. For all members on
+/// this host, run `seekscope doctor` on the set or the mongos and collect the run of each member.
+///
+/// The bundle holds counters, counts, offsets and settings; no document's value is ever in it.
 /// `seekscope doctor FILE` opens it.
 #[derive(Debug, Args)]
 #[command(after_help = "\

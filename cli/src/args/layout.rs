@@ -136,8 +136,9 @@ pub struct GentleArgs {
 
 /// Put runs side by side: before and after, two members of a replica set, several servers
 ///
-/// Of `layout` two, whose files are matched by namespace and index. Of `bench` two to eight that did the
-/// same work on different servers or with different settings: all are compared with the first.
+/// Of `layout` two, whose files are matched by namespace and index. Of `doctor` two examinations of one
+/// server, whose findings are matched: which are gone, new, better or worse. Of `bench` two to eight that did
+/// the same work on different servers or with different settings: all are compared with the first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

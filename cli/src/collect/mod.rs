@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use schemars::JsonSchema;
-use seekscope_run::units::format_bytes;
-use seekscope_run::{Outcome, RunDirectory, RunDocument};
+use seekscope_run::units::{format_bytes, format_list};
+use seekscope_run::{MemberState, Outcome, RunDirectory, RunDocument};
 use serde::Serialize;
 
 use crate::args::CollectArgs;
@@ -33,6 +33,9 @@ use crate::progress::Progress;
 use bundle::{Bundle, Packing};
 use salt::salt;
 use stopping::until_signal;
+
+/// The number of members named in a message, so that it stays readable.
+const OTHERS_NAMED_MAX: usize = 12;
 
 /// What `--json` prints for a bundle. Names are stable; fields may be added.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -128,11 +131,13 @@ async fn collect(
     interruption: Interruption,
     progress: Progress,
 ) -> Result<()> {
+    let alone = examined_alone(&document);
     let step = progress.step("packing");
     let make = move |stop: &_| bundle.make(&directory, document, stop);
     let made = until_signal(interruption, make).await?;
     drop(step);
     if args.output.json {
+        alone.into_iter().for_each(|told| progress.say(told));
         return output::print_json(&CollectOutput {
             schema: output::versioned("collect"),
             command: "collect",
@@ -157,10 +162,60 @@ async fn collect(
         ),
         false => String::new(),
     };
+    let alone = alone.map_or_else(String::new, |told| format!("{told}\n"));
     output::print(&format!(
-        "{} ({}{left_out})\nOpen it with: seekscope doctor {}\n",
+        "{} ({}{left_out})\n{alone}Open it with: seekscope doctor {}\n",
         args.out.display(),
         format_bytes(made.bytes),
         args.out.display()
     ))
+}
+
+/// Says which member was examined, if there are others.
+fn examined_alone(document: &RunDocument) -> Option<String> {
+    let members = &document.examination.as_ref()?.members;
+    let (examined, others) = members.split_first()?;
+    let others = others
+        .iter()
+        .filter(|other| other.state != MemberState::Arbiter);
+    let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "Only {} was examined. Collect from the others as well if need be, each by its own address: {}",
+            examined.name,
+            format_list(&others, OTHERS_NAMED_MAX, ", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{ExaminationRecord, MemberRecord};
+
+    use super::*;
+
+    #[test]
+    fn the_members_that_were_not_examined_are_named() {
+        let of = |members: &[(&str, MemberState)]| {
+            let members = members.iter().map(|(name, state)| MemberRecord {
+                name: (*name).into(),
+                state: *state,
+                ..MemberRecord::default()
+            });
+            examined_alone(&RunDocument {
+                examination: Some(ExaminationRecord {
+                    members: members.collect(),
+                    ..ExaminationRecord::default()
+                }),
+                ..RunDocument::default()
+            })
+        };
+        let examined = ("a:1", MemberState::Secondary);
+        let arbiter = ("c:3", MemberState::Arbiter);
+        assert_eq!(of(&[examined, arbiter]), None);
+        let told = of(&[examined, ("b:2", MemberState::Primary), arbiter]).unwrap();
+        assert!(told.starts_with("Only a:1 was examined"), "{told}");
+        assert!(told.ends_with(": b:2"), "{told}");
+        assert_eq!(examined_alone(&RunDocument::default()), None);
+    }
 }

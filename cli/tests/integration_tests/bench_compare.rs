@@ -210,7 +210,7 @@ fn benchmarks_are_put_side_by_side() {
     );
     refused(
         &["compare", "traced", "a", "b"],
-        &["more than two runs", "bench"],
+        &["more than two runs", "bench", "doctor", "name two"],
     );
     let text = stdout(&bench, &["compare", "a", "other", "--anyway"]);
     assert!(
