@@ -15,6 +15,7 @@ use seekscope_run::units::parse_duration;
 /// more series than --series: the files waited for longest have their own, all others are summed. It goes on when a
 /// server is restarted or away. docs/monitoring.md shows the dashboards and alerts that belong to it.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("servers").args(["uris", "uri_file", "pid"]).required(true).multiple(true))]
 #[command(after_help = "\
 Examples:
   seekscope exporter mongodb://localhost:27017/
@@ -22,7 +23,7 @@ Examples:
   seekscope exporter --uri-file /etc/seekscope/exporter.uris --textfile /var/lib/prometheus/node-exporter")]
 pub struct ExporterArgs {
     /// Connection strings of servers, replica sets or clusters, whose members on this host are exported
-    #[arg(value_name = "URI", required_unless_present_any = ["pid", "uri_file"])]
+    #[arg(value_name = "URI")]
     pub uris: Vec<String>,
     /// Read connection strings from a file, one per line, so that passwords are on no command line
     #[arg(long, value_name = "FILE")]

@@ -165,20 +165,23 @@ fn space_facts(file: &LayoutFile) -> Vec<Fact> {
         facts.extend(bytes.and_then(sized).map(|text| (name, Some(text))));
     }
     if let Some(documents) = file.documents {
-        let bytes = file.document_bytes.unwrap_or(0) / documents.max(1);
-        facts.push((
-            "Documents, about",
-            Some(match bytes {
-                0 => format_count(documents),
-                bytes => format!(
-                    "{}, {} on average",
-                    format_count(documents),
-                    format_bytes(bytes)
-                ),
-            }),
-        ));
+        facts.push(("Documents, about", Some(document_facts(file, documents))));
     }
     facts
+}
+
+/// Returns the number of documents by the server's count, which is ahead of the checkpoint: where chunks moved away, it
+/// is smaller long before their pages are gone.
+fn document_facts(file: &LayoutFile, documents: u64) -> String {
+    let count = format_count(documents);
+    if documents < file.leaf_pages {
+        // Each leaf has one at least.
+        return format!("{count} as of now, too few for the leaves as of the checkpoint");
+    }
+    match file.document_bytes.unwrap_or(0) / documents.max(1) {
+        0 => count,
+        bytes => format!("{count}, {} on average", format_bytes(bytes)),
+    }
 }
 
 fn order_facts(order: &ScanOrder) -> Vec<Fact> {
@@ -306,4 +309,28 @@ fn bar_of(count: u64, most: u64, full: char) -> String {
     let scaled = u128::from(count) * u128::from(BAR_CHARS) / u128::from(most.max(1));
     let chars = usize::try_from(scaled).unwrap_or(0);
     std::iter::repeat_n(full, chars.max(usize::from(count > 0))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_that_are_too_few_for_the_leaves_are_told_apart_from_them() {
+        let of = |leaf_pages, document_bytes| {
+            let file = LayoutFile {
+                leaf_pages,
+                document_bytes,
+                ..LayoutFile::default()
+            };
+            document_facts(&file, 755)
+        };
+        assert_eq!(of(30, Some(755 * 1_331)), "755, 1.30 KiB on average");
+        assert_eq!(of(755, None), "755");
+        let moved = of(3_771, Some(755 * 1_331));
+        assert!(
+            moved.starts_with("755 as of now") && !moved.contains("average"),
+            "{moved}"
+        );
+    }
 }
