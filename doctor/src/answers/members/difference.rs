@@ -1,7 +1,8 @@
 //! Finds the one factor in which a member differs from the others.
 //!
 //! A cause is told from its consequences by what members are given: their cache, and the order in which their
-//! files lie. Where one member differs in that and in what it measures, the former is named.
+//! files lie. Where one member differs in that and in what it measures, the former is named. How much work a
+//! member gets is no fault of its own: it is named where nothing else differs.
 //!
 //! The method is robust, because members are few: on a logarithmic scale, a member's distance from the median
 //! of the others in units of their spread (median absolute deviation, at least a fifth). Figures are raised
@@ -25,7 +26,7 @@ const NORMAL: f64 = 1.4826;
 const EFFECT_WEIGHT: f64 = 0.5;
 
 /// Returns the factor in which one member differs most from the others, if it differs enough. A differing
-/// setting is named when no figure stands out.
+/// setting is named when no figure stands out but those of the members' work.
 pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberDifference> {
     let compared: Vec<&MemberAnswer> = members.iter().filter(|m| m.is_comparable()).collect();
     (compared.len() >= 2).then_some(())?;
@@ -34,9 +35,11 @@ pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberD
         all.filter_map(|figure| stands_out(member, &compared, figure))
     });
     let candidates: Vec<Candidate> = candidates.collect();
-    cause(&candidates)
+    own_factor(&candidates)
+        .or_else(|| effect(&candidates))
         .or_else(|| version(&compared))
         .or_else(|| setting(&compared))
+        .or_else(|| farthest(candidates.iter()))
 }
 
 /// A figure in which a member stands out.
@@ -47,18 +50,29 @@ struct Candidate {
     difference: MemberDifference,
 }
 
-/// Returns the candidate that stands out most or, where the same member was given something else than the
-/// others, that: the rest follows from it.
-fn cause(candidates: &[Candidate]) -> Option<MemberDifference> {
-    let farthest = |among: &mut dyn Iterator<Item = &Candidate>| -> Option<MemberDifference> {
-        let found = among.max_by(|a, b| a.distance.total_cmp(&b.distance));
-        found.map(|candidate| candidate.difference.clone())
+/// Returns what the member that stands out most has or is, apart from its work. Where it was given something
+/// else than the others, that is named: the rest follows from it.
+fn own_factor(candidates: &[Candidate]) -> Option<MemberDifference> {
+    let own = || candidates.iter().filter(|one| one.kind.is_own());
+    let first = farthest(own())?;
+    let given =
+        own().filter(|one| one.kind == Kind::Given && one.difference.member == first.member);
+    farthest(given).or(Some(first))
+}
+
+/// Returns the consequence that stands out most and does not follow from the member's work.
+fn effect(candidates: &[Candidate]) -> Option<MemberDifference> {
+    let works = |member: &str| {
+        let mut loads = candidates.iter().filter(|one| one.kind == Kind::Load);
+        loads.any(|load| load.difference.member == member)
     };
-    let first = farthest(&mut candidates.iter())?;
-    let mut given = candidates.iter().filter(|candidate| {
-        candidate.kind == Kind::Given && candidate.difference.member == first.member
-    });
-    farthest(&mut given).or(Some(first))
+    let effects = candidates.iter().filter(|one| one.kind == Kind::Effect);
+    farthest(effects.filter(|one| !works(&one.difference.member)))
+}
+
+fn farthest<'a>(among: impl Iterator<Item = &'a Candidate>) -> Option<MemberDifference> {
+    let found = among.max_by(|a, b| a.distance.total_cmp(&b.distance));
+    found.map(|candidate| candidate.difference.clone())
 }
 
 /// Returns the member as a candidate if it differs enough in this figure.
@@ -69,7 +83,7 @@ fn stands_out(
 ) -> Option<Candidate> {
     let value = value_of(member, figure)?;
     // Primaries and secondaries have different work, and feel it differently.
-    let by_state = matches!(figure.kind, Kind::Load | Kind::Effect);
+    let by_state = figure.kind.depends_on_work();
     let others = compared
         .iter()
         .filter(|other| other.name != member.name && (!by_state || other.state == member.state));
@@ -96,10 +110,9 @@ fn stands_out(
     if !matters || !is_named || (!of_two && distance / spread < SPREADS_MIN) {
         return None;
     }
-    let weight = if figure.kind == Kind::Effect {
-        EFFECT_WEIGHT
-    } else {
-        1.0
+    let weight = match figure.kind {
+        Kind::Effect | Kind::Speed => EFFECT_WEIGHT,
+        Kind::Given | Kind::Property | Kind::Load => 1.0,
     };
     let difference = MemberDifference {
         member: member.name.clone(),

@@ -11,10 +11,24 @@ pub(super) enum Kind {
     Given,
     /// A property of the member: the same work should give the same value on every member.
     Property,
+    /// How fast its disk answers, which also depends on the work the member gets.
+    Speed,
     /// The work the member gets, which differs between primaries and secondaries by nature.
     Load,
     /// A consequence of the others.
     Effect,
+}
+
+impl Kind {
+    /// Is it the member's own, and not brought about by its work alone?
+    pub(super) fn is_own(self) -> bool {
+        matches!(self, Self::Given | Self::Property | Self::Speed)
+    }
+
+    /// Does it depend on the work, so that only members with the same duty are alike in it?
+    pub(super) fn depends_on_work(self) -> bool {
+        matches!(self, Self::Speed | Self::Load | Self::Effect)
+    }
 }
 
 /// A figure that members are compared by.
@@ -34,6 +48,10 @@ struct Member<'a> {
     source: &'a str,
 }
 
+/// Kinds of operations that users alone cause. A member that others copy the oplog from answers their getMores,
+/// and all members command each other: duties that the set hands out.
+const OF_USERS: [&str; 4] = ["insert", "query", "update", "delete"];
+
 const MIB: f64 = 1_048_576.0;
 const GIB: f64 = 1_073_741_824.0;
 
@@ -50,15 +68,15 @@ pub(super) const FIGURES: [Figure; 14] = [
     figure("page written to disk, ms", Kind::Property, 1.0, |m| {
         m.ms_per("application threads page write from cache to disk")
     }),
-    figure("journal sync, ms", Kind::Effect, 2.0, journal_sync_ms),
+    figure("journal sync, ms", Kind::Speed, 2.0, journal_sync_ms),
     figure(
         "bytes on disk per byte of documents",
         Kind::Property,
         0.3,
         |m| bytes_per_document_byte(&m.record.collections),
     ),
-    figure("operations per s", Kind::Load, 50.0, |m| {
-        m.sum_of_rates("opcounters.")
+    figure("operations of users per s", Kind::Load, 50.0, |m| {
+        m.sum_of_rates("opcounters.", &OF_USERS)
     }),
     figure("read into cache, MiB/s", Kind::Load, 2.0, |m| {
         Some(m.rate("wiredTiger.cache.bytes read into cache")? / MIB)
@@ -126,11 +144,10 @@ impl Member<'_> {
         self.get(name)?.rate_per_s()
     }
 
-    fn sum_of_rates(&self, prefix: &str) -> Option<f64> {
-        let rates = self.counters.beginning(self.source, prefix);
-        rates
-            .filter_map(|(_, series)| series.rate_per_s())
-            .reduce(|a, b| a + b)
+    fn sum_of_rates(&self, prefix: &str, names: &[&str]) -> Option<f64> {
+        let rates = names.iter().map(|name| format!("{prefix}{name}"));
+        let rates = rates.filter_map(|name| self.rate(&name));
+        rates.reduce(|a, b| a + b)
     }
 
     /// Returns the mean of a pair of counters of the cache, "… count" and "… time (usecs)".

@@ -80,7 +80,51 @@ fn load_is_compared_between_those_with_the_same_part() {
     for member in &mut recording.examination().members {
         member.state = MemberState::Primary;
     }
-    assert_eq!(found(&recording).unwrap().factor, "operations per s");
+    assert_eq!(
+        found(&recording).unwrap().factor,
+        "operations of users per s"
+    );
+}
+
+/// A secondary that another one copies the oplog from does the same for users, and a smaller cache is not hidden.
+#[test]
+fn the_duties_of_a_sync_source_set_no_member_apart() {
+    let mut recording = set(&[ALIKE; 4]);
+    for (name, per_s) in [("getmore", 500.0), ("command", 400.0)] {
+        let name = format!("opcounters.{name}");
+        recording.values("serverStatus@db2:27017", &name, |s| per_s * s);
+    }
+    assert_eq!(found(&recording), None);
+    recording.examination().members[3].target.cache_bytes = Some(GIB);
+    assert_eq!(found(&recording).unwrap().factor, "cache, GiB");
+}
+
+/// Work explains what a member does slowly, and whatever else differs comes before it.
+#[test]
+fn the_work_of_a_member_is_named_last() {
+    let mut recording = set(&[ALIKE, ALIKE, ALIKE, (800.0, 90_000.0)]);
+    for (at, us) in [100.0, 100.0, 100.0, 90_000.0].into_iter().enumerate() {
+        let source = match at {
+            0 => "serverStatus".into(),
+            _ => format!("serverStatus@db{}:27017", at + 1),
+        };
+        recording.values(&source, "opLatencies.writes.ops", |s| 100.0 * s);
+        recording.values(&source, "opLatencies.writes.latency", |s| 100.0 * us * s);
+    }
+    let factor = |recording: &Recording| found(recording).map(|d| (d.member, d.factor)).unwrap();
+    let busy = (
+        "db4:27017".to_string(),
+        "operations of users per s".to_string(),
+    );
+    assert_eq!(factor(&recording), busy);
+    let members = &mut recording.examination().members;
+    members[2].options.push(NamedValue {
+        name: "storage.directoryPerDB".into(),
+        value: "true".into(),
+    });
+    assert_eq!(factor(&recording).1, "storage.directoryPerDB");
+    recording.examination().members[1].target.cache_bytes = Some(GIB);
+    assert_eq!(factor(&recording).1, "cache, GiB");
 }
 
 #[test]
