@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use seekscope_doctor::deployment::{self, ExaminedMember};
+use seekscope_doctor::evidence::COUNTERS;
 use seekscope_doctor::{Answers, Counters, Diagnosis, Evidence, diagnose, disk_opinion};
 use seekscope_pattern::{DeviceUse, DeviceUseFinder, TraceAnalysis};
 use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
@@ -56,6 +57,8 @@ pub struct Conclusion {
     trace: Option<TraceAnalysis>,
     counters: Counters,
     diagnosis: Diagnosis,
+    /// Neither the server nor its host provided anything to draw conclusions from; of a deployment, no member did.
+    pub is_blind: bool,
 }
 
 impl Conclusion {
@@ -129,6 +132,7 @@ impl Conclusion {
             counters: &counters,
         });
         Ok(Self {
+            is_blind: trace.is_none() && document.layout.is_none() && !tells(&counters),
             trace,
             counters,
             diagnosis,
@@ -143,10 +147,12 @@ impl Conclusion {
     ) -> Result<Self> {
         let runs = document.examination.as_ref().map(|e| e.member_runs.clone());
         let mut members = Vec::new();
+        let mut is_blind = true;
         for run in runs.unwrap_or_default() {
             match open_member(directory, &run) {
                 Ok(mut session) => {
                     let concluded = of_member(&mut session)?;
+                    is_blind &= concluded.is_blind;
                     let verdict = concluded.with_input(&session, |input| verdict(&input));
                     members.push(ExaminedMember {
                         run,
@@ -170,19 +176,10 @@ impl Conclusion {
         let diagnosis = deployment::conclude(document, &mut counters, members);
         Ok(Self {
             trace: None,
+            is_blind: is_blind && !tells(&counters),
             counters,
             diagnosis,
         })
-    }
-
-    /// Returns whether neither the server nor its host provided anything to draw conclusions from.
-    pub fn is_blind(&self, document: &RunDocument) -> bool {
-        let sources = self.counters.sources();
-        let told = ["serverStatus", "process", "diskstats", "cgroup"];
-        let is_told = sources
-            .iter()
-            .any(|source| told.contains(source) || source.starts_with(COUNTERS_OF_MEMBER));
-        self.trace.is_none() && document.layout.is_none() && !is_told
     }
 
     pub fn diagnosis(&self) -> &Diagnosis {
@@ -236,6 +233,13 @@ impl Conclusion {
     }
 }
 
+/// Returns whether a server or its host counted anything.
+fn tells(counters: &Counters) -> bool {
+    let told = [COUNTERS, "process", "diskstats", "cgroup"];
+    let mut sources = counters.sources().into_iter();
+    sources.any(|source| told.contains(&source) || source.starts_with(COUNTERS_OF_MEMBER))
+}
+
 /// Opens the run of a member, which lies in the folder of the deployment's run and nowhere else.
 fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session> {
     if !MemberRun::is_folder(&run.folder) {
@@ -264,6 +268,37 @@ mod tests {
 
     use super::*;
 
+    /// The host tells of the process of each member, whoever may log in to them.
+    #[test]
+    fn a_deployment_is_seen_through_the_runs_of_its_members() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, source, blind) in [("seen", "process", false), ("unseen", "client", true)] {
+            let run = MemberRun {
+                member: "db1:27017".into(),
+                shard: None,
+                folder: MemberRun::folder_of(1),
+            };
+            let mut document = RunDocument::begin("doctor", Vec::new());
+            document.examination.get_or_insert_default().member_runs = vec![run.clone()];
+            let path = folder.path().join(name);
+            let directory = RunDirectory::create(&path, &document).unwrap();
+            let of_member = RunDocument::begin("doctor", Vec::new());
+            let member = RunDirectory::create(&path.join(&run.folder), &of_member).unwrap();
+            let sample = CounterSample {
+                t_ns: 1,
+                source: source.into(),
+                name: "cpu_ns".into(),
+                value: 1.0,
+            };
+            member.counter_writer().unwrap().write(&[sample]).unwrap();
+            for directory in [&directory, &member] {
+                directory.finish_records().unwrap();
+            }
+            let conclusion = Conclusion::of(&directory, &mut document).unwrap();
+            assert_eq!(conclusion.is_blind, blind, "{name}");
+        }
+    }
+
     #[test]
     fn what_told_nothing_is_told_from_what_told_little() {
         let folder = tempfile::tempdir().unwrap();
@@ -283,7 +318,7 @@ mod tests {
             directory.counter_writer().unwrap().write(&samples).unwrap();
             directory.finish_records().unwrap();
             let conclusion = Conclusion::of(&directory, &mut document).unwrap();
-            assert_eq!(conclusion.is_blind(&document), blind, "{name}");
+            assert_eq!(conclusion.is_blind, blind, "{name}");
         }
     }
 }

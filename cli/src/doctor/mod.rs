@@ -106,7 +106,7 @@ pub async fn run(
     let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     conclusion.show(&session, &args.output, progress)?;
     measured?;
-    if conclusion.is_blind(&session.document) {
+    if conclusion.is_blind {
         let text = "nothing of the server may be read, neither through it nor on its host; the least role and \
                     rights are printed by: seekscope doctor --print-role";
         return Err(NotPermitted(text.into()).into());

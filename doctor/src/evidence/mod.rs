@@ -18,7 +18,7 @@ use seekscope_run::{
 };
 
 /// The source of the examined server's own counters.
-pub(crate) const COUNTERS: &str = "serverStatus";
+pub const COUNTERS: &str = "serverStatus";
 /// A sample or two may still follow a phase that was not ended early, ns.
 const OUTLAST_NS: u64 = 5_000_000_000;
 
@@ -116,6 +116,11 @@ impl<'a> Evidence<'a> {
             .map(|(_, series)| series.span_s())
             .max_by(f64::total_cmp);
         longest.filter(|s| *s > 0.0).or_else(|| self.observed_s())
+    }
+
+    /// Was anything seen of what the server does: its counters, or its calls?
+    pub fn sees_server(&self) -> bool {
+        self.trace.is_some() || self.counters.beginning(COUNTERS, "").next().is_some()
     }
 
     /// Was tracing ended early, while the counters were still sampled?

@@ -14,10 +14,10 @@ mod terminal;
 mod tracks;
 mod verdict;
 
-use seekscope_doctor::evidence::Counters;
+use seekscope_doctor::evidence::{COUNTERS, Counters};
 use seekscope_doctor::{Answers, Diagnosis};
 use seekscope_pattern::TraceAnalysis;
-use seekscope_run::{ExaminationRecord, Finding, Phase, RunDocument};
+use seekscope_run::{COUNTERS_OF_MEMBER, ExaminationRecord, Finding, Phase, RunDocument};
 
 use crate::layout::LeafPass;
 use crate::trace::EventPass;
@@ -48,6 +48,17 @@ impl<'a> DoctorReportInput<'a> {
 
     fn examination(&self) -> Option<&'a ExaminationRecord> {
         self.document.examination.as_ref()
+    }
+
+    /// Was anything seen of what the server does, or any member of the deployment?
+    fn sees_server(&self) -> bool {
+        let of_deployment = self.document.is_of_deployment();
+        let sources = self.counters.sources();
+        let is_counted = sources.into_iter().any(|source| match of_deployment {
+            true => source.starts_with(COUNTERS_OF_MEMBER),
+            false => source == COUNTERS,
+        });
+        self.trace.is_some() || is_counted
     }
 
     /// Returns the phase that was observed.

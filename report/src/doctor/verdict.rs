@@ -23,6 +23,7 @@ const WAITING_LEAST: f64 = 0.01;
 const BESIDE_LEAST: f64 = 0.25;
 /// Savings, s per hour, below which they are not mentioned.
 const SAVED_LEAST_S: f64 = 1.0;
+const UNSEEN: &str = "What the server does was not seen: neither its counters nor its reads and writes could be read.";
 const NO_CAUSE: &str = "No cause was found that is worth acting on.";
 
 /// The main sentence, and the one that follows it. Control characters in names are not yet made visible.
@@ -68,6 +69,12 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
     if let Some(state) = differs {
         return Verdict {
             state,
+            next: next(findings),
+        };
+    }
+    if !input.sees_server() {
+        return Verdict {
+            state: UNSEEN.into(),
             next: next(findings),
         };
     }
@@ -168,10 +175,24 @@ mod tests {
     use super::*;
     use seekscope_doctor::Diagnosis;
     use seekscope_doctor::answers::DeviceUser;
-    use seekscope_doctor::evidence::Counters;
-    use seekscope_run::{FileRole, RunDocument};
+    use seekscope_doctor::evidence::{COUNTERS, Counters};
+    use seekscope_run::{CounterSample, FileRole, RunDocument};
 
     fn verdict_of(findings: Vec<Finding>, device_load: Option<DeviceLoad>) -> String {
+        let query = CounterSample {
+            source: COUNTERS.into(),
+            name: "opcounters.query".into(),
+            t_ns: 1,
+            value: 1.0,
+        };
+        verdict_with(findings, device_load, &Counters::new([query]))
+    }
+
+    fn verdict_with(
+        findings: Vec<Finding>,
+        device_load: Option<DeviceLoad>,
+        counters: &Counters,
+    ) -> String {
         let mut document = RunDocument::begin("doctor", Vec::new());
         document.outcome = Outcome::Ok;
         let answers = Answers {
@@ -182,7 +203,7 @@ mod tests {
             document: &document,
             diagnosis: &Diagnosis { findings, answers },
             trace: None,
-            counters: &Counters::default(),
+            counters,
             events: &|_| Ok(()),
             leaves: &|_| Ok(()),
         })
@@ -280,6 +301,8 @@ mod tests {
             "title of disk.not-the-problem"
         );
         assert!(verdict_of(Vec::new(), None).starts_with("Too little"));
+        let unseen = verdict_with(Vec::new(), load(Some(0.2), None), &Counters::default());
+        assert_eq!(unseen, UNSEEN);
         let odd = verdict_of(
             vec![finding("a", Some(f64::NAN))],
             load(Some(f64::NAN), None),

@@ -33,7 +33,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
 fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let waiting = evidence.read_waiting();
     let load = answers.device_load.as_ref();
-    if waiting.is_none() && load.is_none() {
+    // What the disk does for all says nothing of a server of which nothing was seen.
+    if !evidence.sees_server() || (waiting.is_none() && load.is_none()) {
         return None;
     }
     let utilisation = load.and_then(|load| load.utilisation);
@@ -148,6 +149,22 @@ mod tests {
             reading(40, 0.005).findings(&DETECTOR),
             [],
             "a fifth of a thread's time"
+        );
+    }
+
+    /// A server that nobody could log in to, and whose calls were not traced, beside an idle disk.
+    #[test]
+    fn a_disk_whose_server_was_not_seen_is_not_acquitted() {
+        let mut recording = Recording::new();
+        for name in ["reads", "writes", "read_bytes", "write_bytes", "busy_ms"] {
+            recording.values("diskstats", name, |s| s * 10.0);
+        }
+        assert_eq!(recording.findings(&DETECTOR), []);
+        recording.rising("opcounters.query", 5.0);
+        assert_eq!(
+            recording.findings(&DETECTOR).len(),
+            1,
+            "counters say it is idle"
         );
     }
 
