@@ -1,5 +1,6 @@
 //! A server's role in its replica set, which decides whether it may be traced without being asked for.
 
+use seekscope_run::MemberState;
 use seekscope_server::examination::members_with_data;
 use seekscope_server::{Hello, Server, ServerError};
 
@@ -41,7 +42,10 @@ impl MemberRole {
             (None, _) => "a standalone server".into(),
             (Some(set), true) if is_followed(hello) => format!("the primary of {set}"),
             (Some(set), true) => format!("the only member of {set}"),
-            (Some(set), false) => format!("a secondary of {set}"),
+            (Some(set), false) if hello.state == MemberState::Secondary => {
+                format!("a secondary of {set}")
+            }
+            (Some(set), false) => format!("a member of {set} that serves nobody now"),
         }
     }
 }

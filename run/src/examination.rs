@@ -78,7 +78,17 @@ pub enum MemberState {
     Secondary,
     Arbiter,
     Router,
-    /// Starting up, recovering, rolling back or unknown.
+    /// Reading its configuration (STARTUP).
+    Startup,
+    /// Copying all data from another member (STARTUP2).
+    InitialSync,
+    Recovering,
+    Rollback,
+    /// The others do not reach it.
+    Down,
+    /// No member of the set any more.
+    Removed,
+    /// Unknown.
     #[default]
     Other,
 }
@@ -92,7 +102,13 @@ impl MemberState {
             Self::Secondary => "secondary",
             Self::Arbiter => "arbiter",
             Self::Router => "mongos",
-            Self::Other => "other",
+            Self::Startup => "STARTUP",
+            Self::InitialSync => "STARTUP2 (initial sync)",
+            Self::Recovering => "RECOVERING",
+            Self::Rollback => "ROLLBACK",
+            Self::Down => "DOWN",
+            Self::Removed => "REMOVED",
+            Self::Other => "state unknown",
         }
     }
 }
@@ -113,6 +129,8 @@ pub struct MemberRecord {
     pub lag_s: Option<f64>,
     /// How far it is to be behind the primary, s: a delayed member. `None` for others.
     pub delay_s: Option<f64>,
+    /// Whether it is hidden from users.
+    pub hidden: bool,
     pub oplog: Option<OplogFacts>,
     /// The feature compatibility version, e.g. "7.0".
     pub compatibility_version: Option<String>,

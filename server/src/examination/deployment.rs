@@ -33,6 +33,8 @@ impl Fellow {
 /// The contents of `replSetGetStatus`, by member name.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SetStatus {
+    /// That of the member that was asked; `None` if it did not tell.
+    pub(super) own_state: Option<MemberState>,
     states: HashMap<String, MemberState>,
     lags_s: HashMap<String, f64>,
     /// Bytes copied and in total, for the member that was asked.
@@ -209,7 +211,11 @@ impl SetStatus {
     }
 
     fn read(reply: &Document) -> Self {
-        let mut status = Self::default();
+        let own_state = reply.get("myState").and_then(number);
+        let mut status = Self {
+            own_state: own_state.map(|number| state_of(Some(number))),
+            ..Self::default()
+        };
         let members = reply.get_array("members").into_iter().flatten();
         let members: Vec<&Document> = members.filter_map(Bson::as_document).collect();
         let applied_ms = |member: &Document| {
@@ -252,9 +258,15 @@ impl SetStatus {
 /// Returns the state for a number of `replSetGetStatus.members[].state` (manual, "Replica Set Member States").
 fn state_of(number: Option<u64>) -> MemberState {
     match number {
+        Some(0) => MemberState::Startup,
         Some(1) => MemberState::Primary,
         Some(2) => MemberState::Secondary,
+        Some(3) => MemberState::Recovering,
+        Some(5) => MemberState::InitialSync,
         Some(7) => MemberState::Arbiter,
+        Some(8) => MemberState::Down,
+        Some(9) => MemberState::Rollback,
+        Some(10) => MemberState::Removed,
         _ => MemberState::Other,
     }
 }
@@ -312,6 +324,7 @@ mod tests {
     fn lags_and_an_initial_sync() {
         let at_s = |s: i64| DateTime::from_millis(s * 1_000);
         let status = SetStatus::read(&doc! {
+            "myState": 5,
             "members": [
                 { "name": "a:1", "state": 1, "optimeDate": at_s(100) },
                 { "name": "b:1", "state": 2, "optimeDate": at_s(88) },
@@ -325,6 +338,8 @@ mod tests {
         assert_eq!(status.lag_s("c:1"), Some(0.0));
         assert_eq!(status.lag_s("d:1"), None);
         assert_eq!(status.state("e:1"), Some(MemberState::Arbiter));
+        assert_eq!(status.state("d:1"), Some(MemberState::InitialSync));
+        assert_eq!(status.own_state, Some(MemberState::InitialSync));
         assert_eq!(status.initial_sync, Some((250, 1000)));
         assert_eq!(
             SetStatus::read(&doc! { "members": 5 }),

@@ -95,8 +95,8 @@ impl FoundMember {
         let state = match self.state() {
             MemberState::Secondary => 0,
             MemberState::Primary | MemberState::Standalone | MemberState::Router => 1,
-            MemberState::Other => 2,
             MemberState::Arbiter => 3,
+            _ => 2,
         };
         (self.pid.is_none(), state)
     }

@@ -89,15 +89,16 @@ impl Member {
             return Vec::new();
         };
         match Hello::ask(asker).await {
-            Ok(hello) => self.hello = hello,
+            Ok(hello) => {
+                note_role(&mut self.record, &hello);
+                self.hello = hello;
+            }
             Err(error) => {
                 let what = "what the server is to its replica set";
                 asker.note(what, &error, rights::remedy("hello"));
                 return Vec::new();
             }
         }
-        self.record.state = self.hello.state;
-        self.record.delay_s = self.hello.delay_s.map(|s| s as f64);
         let given = self.record.name.clone();
         if let Some(name) = &self.hello.me {
             self.record.name = name.clone();
@@ -108,6 +109,10 @@ impl Member {
             Deployment::Sharded => Vec::new(),
             Deployment::ReplicaSet => {
                 self.status = SetStatus::ask(asker).await;
+                if let (MemberState::Other, Some(state)) = (self.hello.state, self.status.own_state)
+                {
+                    self.record.state = state;
+                }
                 self.record.lag_s = self.status.lag_s(&self.record.name);
                 self.looks.initial_sync(self.status.initial_sync);
                 let fellows = self.hello.fellows(&given);
@@ -123,8 +128,7 @@ impl Member {
         };
         match Hello::ask(asker).await {
             Ok(hello) => {
-                self.record.state = hello.state;
-                self.record.delay_s = hello.delay_s.map(|s| s as f64);
+                note_role(&mut self.record, &hello);
                 self.hello = hello;
             }
             Err(error) => self.record.not_asked = Some(error.to_string()),
@@ -237,6 +241,15 @@ impl Member {
             None => (record, Vec::new(), 0),
         }
     }
+}
+
+/// Records what a server says it is. The word for one that serves nobody is known from its set.
+fn note_role(record: &mut MemberRecord, hello: &Hello) {
+    if hello.state != MemberState::Other {
+        record.state = hello.state;
+    }
+    record.delay_s = hello.delay_s.map(|s| s as f64);
+    record.hidden = hello.is_hidden;
 }
 
 #[cfg(test)]

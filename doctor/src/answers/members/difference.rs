@@ -9,6 +9,8 @@
 //! by the amount that matters, so that nothing and next to nothing are alike. With two members there is no
 //! spread, and the figure with the largest ratio counts.
 
+use std::collections::BTreeSet;
+
 use super::figures::{FIGURES, Figure, Kind};
 use super::{MemberAnswer, MemberDifference};
 
@@ -82,11 +84,10 @@ fn stands_out(
     figure: &Figure,
 ) -> Option<Candidate> {
     let value = value_of(member, figure)?;
-    // Primaries and secondaries have different work, and feel it differently.
-    let by_state = figure.kind.depends_on_work();
+    let by_duty = figure.kind.depends_on_work();
     let others = compared
         .iter()
-        .filter(|other| other.name != member.name && (!by_state || other.state == member.state));
+        .filter(|other| other.name != member.name && (!by_duty || has_same_duty(member, other)));
     let others: Vec<f64> = others.filter_map(|other| value_of(other, figure)).collect();
     if others.len() == 1 && compared.len() > 2 {
         // Either of these two could be the odd one.
@@ -127,6 +128,12 @@ fn stands_out(
     })
 }
 
+/// Primaries and secondaries have different work, and feel it differently; a delayed member does that of another
+/// time, and a hidden one none for users.
+fn has_same_duty(one: &MemberAnswer, other: &MemberAnswer) -> bool {
+    one.state == other.state && !one.has_own_duty && !other.has_own_duty
+}
+
 fn value_of(member: &MemberAnswer, figure: &Figure) -> Option<f64> {
     let found = member.figures.iter().find(|(name, _)| name == figure.name);
     found.and_then(|(_, value)| *value)
@@ -141,16 +148,17 @@ fn number(value: f64) -> String {
 }
 
 fn version(compared: &[&MemberAnswer]) -> Option<MemberDifference> {
-    odd_one(compared, "version", |member| Some(member.version.as_str()))
+    odd_one(compared, "version", |member| {
+        Some(member.version.as_str()).filter(|version| !version.is_empty())
+    })
 }
 
 fn setting(compared: &[&MemberAnswer]) -> Option<MemberDifference> {
-    let names = compared
-        .first()?
-        .differing_settings
+    let all = compared
         .iter()
-        .map(|(name, _)| name);
-    let differences = names.filter_map(|name| {
+        .flat_map(|member| &member.differing_settings);
+    let names: BTreeSet<&str> = all.map(|(name, _)| name.as_str()).collect();
+    let differences = names.into_iter().filter_map(|name| {
         odd_one(compared, name, |member| {
             let mut settings = member.differing_settings.iter();
             settings
@@ -165,23 +173,31 @@ fn setting(compared: &[&MemberAnswer]) -> Option<MemberDifference> {
 }
 
 /// Returns the only member whose text is not that of all others, where there are at least two others, or the
-/// second of two.
+/// second of two. Those of which the text is not known are left out.
 fn odd_one<'a>(
     compared: &[&'a MemberAnswer],
     factor: &str,
     text: impl Fn(&'a MemberAnswer) -> Option<&'a str>,
 ) -> Option<MemberDifference> {
-    let texts: Vec<Option<&str>> = compared.iter().map(|member| text(member)).collect();
-    let odd = (0..texts.len()).rev().find(|&at| {
-        let mut others = texts.iter().enumerate().filter(|(other, _)| *other != at);
-        let first = others.next().map(|(_, t)| *t);
-        first.is_some_and(|first| first != texts[at]) && others.all(|(_, t)| Some(*t) == first)
+    let known = compared
+        .iter()
+        .filter_map(|member| Some((member.name.as_str(), text(member)?)));
+    let known: Vec<(&str, &str)> = known.collect();
+    if known.len() == 2 && compared.len() > 2 {
+        // Either of these two could be the odd one.
+        return None;
+    }
+    let odd = (0..known.len()).rev().find(|&at| {
+        let mut others = known.iter().enumerate().filter(|(other, _)| *other != at);
+        let first = others.next().map(|(_, (_, text))| *text);
+        first.is_some_and(|first| first != known[at].1)
+            && others.all(|(_, (_, text))| Some(*text) == first)
     })?;
-    let others = texts.iter().enumerate().find(|(at, _)| *at != odd)?;
+    let (_, others) = known.iter().enumerate().find(|(at, _)| *at != odd)?;
     Some(MemberDifference {
-        member: compared[odd].name.clone(),
+        member: known[odd].0.into(),
         factor: factor.into(),
-        value: texts[odd]?.into(),
-        others: (*others.1)?.into(),
+        value: known[odd].1.into(),
+        others: others.1.into(),
     })
 }

@@ -6,7 +6,7 @@ mod figures;
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
-use seekscope_run::{COUNTERS_OF_MEMBER, MemberRecord, MemberState};
+use seekscope_run::{COUNTERS_OF_MEMBER, MemberRecord, MemberState, NamedValue};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -21,6 +21,8 @@ pub struct MemberAnswer {
     /// The shard it belongs to; null outside a sharded cluster.
     pub shard: Option<String>,
     pub state: MemberState,
+    /// Does it stay behind the primary by intention, or serve no users? Then its work is not that of the others.
+    pub has_own_duty: bool,
     /// Why it could not be queried; null if it was.
     pub not_asked: Option<String>,
     /// The folder of its own run; null unless it was examined as one of several members.
@@ -30,7 +32,7 @@ pub struct MemberAnswer {
     pub version: String,
     /// (name with unit, value) in the same order for every member; the value is null if not known for this one.
     pub figures: Vec<(String, Option<f64>)>,
-    /// (option or parameter, value) for those that differ between members.
+    /// (option or parameter, value) for those that differ between members; without those that could not be read here.
     pub differing_settings: Vec<(String, String)>,
 }
 
@@ -90,6 +92,7 @@ pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
                 name: record.name.clone(),
                 shard: record.shard.clone(),
                 state: record.state,
+                has_own_duty: record.hidden || record.delay_s.is_some_and(|s| s > 0.0),
                 not_asked: record.not_asked.clone(),
                 run: record.on_host.as_ref().map(|on_host| on_host.run.clone()),
                 verdict: record
@@ -125,32 +128,43 @@ fn keeps_data(state: MemberState) -> bool {
     !matches!(state, MemberState::Router | MemberState::Arbiter)
 }
 
-/// Returns the names of options and parameters that do not have the same value everywhere.
-fn differing_settings(records: &[MemberRecord]) -> BTreeSet<String> {
+/// A list of a member's settings. One that could not be read is empty, and nothing in it is known.
+type Settings = fn(&MemberRecord) -> &[NamedValue];
+const SETTINGS: [Settings; 2] = [|record| &record.options, |record| &record.parameters];
+
+/// Returns the options and parameters that do not have the same value everywhere, as far as known.
+fn differing_settings(records: &[MemberRecord]) -> Vec<(Settings, String)> {
     let compared: Vec<&MemberRecord> = records.iter().filter(|r| is_compared(r)).collect();
-    let mut names = BTreeSet::new();
-    for record in &compared {
-        let all = record.options.iter().chain(&record.parameters);
-        names.extend(all.map(|setting| setting.name.clone()));
+    let mut differing = Vec::new();
+    for settings in SETTINGS {
+        let lists = compared.iter().map(|record| settings(record));
+        let lists: Vec<&[NamedValue]> = lists.filter(|list| !list.is_empty()).collect();
+        let names = lists.iter().flat_map(|list| list.iter());
+        let mut names: BTreeSet<&String> = names.map(|setting| &setting.name).collect();
+        names.retain(|name| {
+            let is_own = OWN_SETTINGS.iter().any(|own| name.starts_with(own));
+            let mut values = lists.iter().map(|list| value_of(list, name));
+            let first = values.next();
+            !is_own && values.any(|value| Some(value) != first)
+        });
+        differing.extend(names.into_iter().map(|name| (settings, name.clone())));
     }
-    names.retain(|name| {
-        let is_own = OWN_SETTINGS.iter().any(|own| name.starts_with(own));
-        let mut values = compared.iter().map(|record| value_of(record, name));
-        let first = values.next();
-        !is_own && values.any(|value| Some(value) != first)
-    });
-    names
+    differing
 }
 
-fn value_of<'a>(record: &'a MemberRecord, name: &str) -> &'a str {
-    let value = record.option(name).or_else(|| record.parameter(name));
-    value.unwrap_or(NOT_SET)
+fn value_of<'a>(list: &'a [NamedValue], name: &str) -> &'a str {
+    let found = list.iter().find(|setting| setting.name == name);
+    found.map_or(NOT_SET, |setting| &setting.value)
 }
 
-fn settings_of(record: &MemberRecord, names: &BTreeSet<String>) -> Vec<(String, String)> {
-    let settings = names.iter();
-    settings
-        .map(|name| (name.clone(), value_of(record, name).to_string()))
+/// Returns the differing settings, as far as they are known of this member.
+fn settings_of(record: &MemberRecord, differing: &[(Settings, String)]) -> Vec<(String, String)> {
+    let lists = differing
+        .iter()
+        .map(|(settings, name)| (settings(record), name));
+    lists
+        .filter(|(list, _)| !list.is_empty())
+        .map(|(list, name)| (name.clone(), value_of(list, name).to_string()))
         .collect()
 }
 

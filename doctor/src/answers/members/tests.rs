@@ -117,11 +117,12 @@ fn the_work_of_a_member_is_named_last() {
         "operations of users per s".to_string(),
     );
     assert_eq!(factor(&recording), busy);
-    let members = &mut recording.examination().members;
-    members[2].options.push(NamedValue {
-        name: "storage.directoryPerDB".into(),
-        value: "true".into(),
-    });
+    for (at, member) in recording.examination().members.iter_mut().enumerate() {
+        member.options.push(NamedValue {
+            name: "storage.directoryPerDB".into(),
+            value: (at == 2).to_string(),
+        });
+    }
     assert_eq!(factor(&recording).1, "storage.directoryPerDB");
     recording.examination().members[1].target.cache_bytes = Some(GIB);
     assert_eq!(factor(&recording).1, "cache, GiB");
@@ -172,4 +173,57 @@ fn a_file_that_awaits_its_checkpoint_is_not_compared() {
     aged.storage_bytes = 2 * GIB;
     let factor = found(&recording).unwrap().factor;
     assert_eq!(factor, "bytes on disk per byte of documents");
+}
+
+/// Such a member writes what the others wrote before it was asked; what it has is compared all the same.
+#[test]
+fn a_delayed_or_hidden_member_does_other_work() {
+    for hide in [
+        (|member| member.delay_s = Some(20.0)) as fn(&mut MemberRecord),
+        |member| member.hidden = true,
+    ] {
+        let mut recording = set(&[ALIKE; 5]);
+        let written = "wiredTiger.cache.bytes written from cache";
+        for (number, mib_per_s) in [(2, 9.0), (3, 9.0), (4, 9.0), (5, 0.0)] {
+            let source = format!("serverStatus@db{number}:27017");
+            recording.values(&source, written, |s| s * mib_per_s * 1_048_576.0);
+        }
+        assert_eq!(
+            found(&recording).unwrap().factor,
+            "written from cache, MiB/s"
+        );
+        hide(&mut recording.examination().members[4]);
+        assert_eq!(found(&recording), None);
+        recording.examination().members[4].target.cache_bytes = Some(GIB);
+        assert_eq!(found(&recording).unwrap().factor, "cache, GiB");
+    }
+}
+
+/// A member in its initial sync answers no `getParameter`, which is not a value.
+#[test]
+fn what_could_not_be_read_is_not_compared() {
+    let mut recording = set(&[ALIKE; 4]);
+    let parameter = |value: &str| NamedValue {
+        name: "cachePressureThreshold".into(),
+        value: value.into(),
+    };
+    let examination = recording.examination();
+    for member in &mut examination.members {
+        member.parameters = vec![parameter("95")];
+    }
+    let syncing = &mut examination.members[3];
+    syncing.parameters.clear();
+    syncing.target.version.clear();
+    syncing.state = MemberState::InitialSync;
+    assert_eq!(found(&recording), None);
+    recording.examination().members[1].parameters = vec![parameter("80")];
+    let difference = found(&recording).unwrap();
+    assert_eq!(
+        (difference.member.as_str(), difference.value.as_str()),
+        ("db2:27017", "80")
+    );
+    let answers = recording.examine(|_, answers| answers.members.clone());
+    assert_eq!(answers[3].differing_settings, []);
+    recording.examination().members[0].parameters.clear();
+    assert_eq!(found(&recording), None, "either of two");
 }
