@@ -120,6 +120,8 @@ pub struct MemberRecord {
     /// `host:port` as the deployment or the connection string gives it. Never contains credentials.
     pub name: String,
     pub state: MemberState,
+    /// The first change of its state that was seen while it was watched; `None` if there was none.
+    pub role_change: Option<RoleChange>,
     /// The shard it belongs to; `None` outside a sharded cluster.
     pub shard: Option<String>,
     /// Why it could not be queried; `None` if it was.
@@ -150,6 +152,15 @@ pub struct MemberRecord {
     /// What was found out on its host; `None` unless this is a member of a deployment that was examined as a whole,
     /// and ran on a host where seekscope did.
     pub on_host: Option<MemberOnHost>,
+}
+
+/// A change of a member's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RoleChange {
+    /// The new state.
+    pub state: MemberState,
+    /// When it was seen first, CLOCK_MONOTONIC ns.
+    pub seen_ns: u64,
 }
 
 /// The run of one member in an examination of a whole deployment.

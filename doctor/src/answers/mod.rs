@@ -69,6 +69,8 @@ pub struct Answers {
     pub members: Vec<MemberAnswer>,
     /// 8. The one factor in which a member differs.
     pub member_difference: Option<MemberDifference>,
+    /// 8. A sentence for each member that took another role while it was watched; figures of both are mixed.
+    pub role_changes: Vec<String>,
 }
 
 impl Answers {
@@ -77,6 +79,7 @@ impl Answers {
         let members = members::members(evidence);
         Self {
             member_difference: members::difference(&members),
+            role_changes: members::role_changes(evidence),
             members,
             ..Self::default()
         }
@@ -97,6 +100,7 @@ impl Answers {
             memory: memory::memory(evidence),
             host: host::host(evidence),
             member_difference: members::difference(&members),
+            role_changes: members::role_changes(evidence),
             members,
         }
     }

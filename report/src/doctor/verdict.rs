@@ -43,7 +43,18 @@ pub fn verdict(input: &DoctorReportInput<'_>) -> String {
         .join(" ")
 }
 
+/// Returns the verdict, with what limits it in front: a member that took another role meanwhile.
 pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
+    let verdict = judged(input);
+    let mut state = input.answers().role_changes.clone();
+    state.push(verdict.state);
+    Verdict {
+        state: state.join(" "),
+        ..verdict
+    }
+}
+
+fn judged(input: &DoctorReportInput<'_>) -> Verdict {
     let alone = |state: &str| Verdict {
         state: state.into(),
         next: None,

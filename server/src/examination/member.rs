@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use mongodb::bson::doc;
 use seekscope_run::document::Limitation;
-use seekscope_run::{Deployment, MemberRecord, MemberState, OperationSeen};
+use seekscope_run::{
+    Deployment, MemberRecord, MemberState, OperationSeen, RoleChange, monotonic_ns,
+};
 
 use super::ExaminationOptions;
 use super::asking::Asker;
@@ -197,6 +199,7 @@ impl Member {
             asker.allow(LOOK_TIME);
             self.looks.look(asker).await;
         }
+        self.look_at_role().await;
     }
 
     /// See [`super::Examination::take_operations`].
@@ -209,6 +212,21 @@ impl Member {
         if let Some(asker) = &mut self.asker {
             asker.allow(time);
             self.collections.finish(asker).await;
+        }
+        self.look_at_role().await;
+    }
+
+    /// Notes the first change of what it is to the others. One that does not answer has not changed.
+    async fn look_at_role(&mut self) {
+        let unchanged = self.record.role_change.is_none() && self.hello.set.is_some();
+        if let (true, Some(asker)) = (unchanged, &mut self.asker)
+            && let Ok(hello) = Hello::ask(asker).await
+            && hello.state != self.hello.state
+        {
+            self.record.role_change = Some(RoleChange {
+                state: hello.state,
+                seen_ns: monotonic_ns(),
+            });
         }
     }
 

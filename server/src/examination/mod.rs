@@ -152,7 +152,7 @@ impl Examination {
         reached.collect()
     }
 
-    /// Looks once at what the examined server is doing; to be called every second or two. Takes as long as the
+    /// Looks once at what the examined server is doing, and whether it has become another to its set; to be called every second or two. Takes as long as the
     /// server does, at most two and a half seconds.
     pub async fn look(&mut self) {
         self.examined.look().await;

@@ -111,6 +111,12 @@ fn rights_found(asked: &Asked, subject: &Subject) -> String {
     )
 }
 
+/// Returns whether a primary may be traced that others depend on. Permission for an index build on the server
+/// includes permission for a trace.
+pub fn may_trace_primary(asked: &Asked) -> bool {
+    asked.args.trace_primary || asked.build.is_some()
+}
+
 /// Returns whether tracing is permitted here; `Err` holds the reason and what would permit it.
 pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String)> {
     let role = &subject.role;
@@ -126,9 +132,7 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
             "name a member of a shard".into(),
         ));
     }
-    // Permission for an index build on the server includes permission for a trace.
-    let is_permitted = asked.args.trace_primary || asked.build.is_some();
-    if role.others_may_depend_on_it() && !is_permitted {
+    if role.others_may_depend_on_it() && !may_trace_primary(asked) {
         let why = match &role.0 {
             None => "it does not say whether others replicate from it".into(),
             Some(hello) => format!(

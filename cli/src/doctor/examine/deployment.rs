@@ -10,9 +10,8 @@ use seekscope_run::units::format_list;
 use seekscope_run::{Deployment, Limitation, MemberRun};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
-use tokio::sync::Notify;
 
-use super::gathering::{keep_answers, questions};
+use super::gathering::{Moments, keep_answers, questions};
 use super::{Asked, check, cost, counters, examine_server, silent_members};
 use crate::doctor::measurement::Measurement;
 use crate::ending;
@@ -248,10 +247,10 @@ async fn ask_router(
         ..asked.clone()
     };
     let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
-    let told = Notify::new();
+    let moments = Moments::default();
     tokio::select! {
         failed = counters::of_examined(router, None, None, &writer) => failed,
-        failed = questions(examination, &asked, router, &writer, &told) => failed,
+        failed = questions(examination, &asked, router, &writer, &moments) => failed,
     }
 }
 

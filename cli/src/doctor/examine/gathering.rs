@@ -1,18 +1,19 @@
 //! Watches the server: everything in parallel, on one clock, for the time asked for.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord};
+use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState};
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use seekscope_server::{ProcFs, Server};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
-use super::contract::may_trace;
+use super::contract::{may_trace, may_trace_primary};
 use super::cost;
 use super::counters;
 use super::guard::{Guard, Harm};
@@ -80,7 +81,7 @@ impl Gathering {
             // The guard's baseline is taken before any queries.
             moments.calm.notified().await;
             let server = &subject.server;
-            questions(&mut self.examination, asked, server, &writer, &moments.told).await
+            questions(&mut self.examination, asked, server, &writer, &moments).await
         };
         let observed = async {
             let watched = Watched {
@@ -178,7 +179,7 @@ pub async fn questions(
     asked: &Asked,
     server: &Server,
     writer: &counters::SharedWriter,
-    told: &Notify,
+    moments: &Moments,
 ) -> Result<std::convert::Infallible> {
     let options = ExaminationOptions {
         collections: asked.namespaces.clone(),
@@ -188,13 +189,17 @@ pub async fn questions(
     let examination = Examination::begin(server, &ProcFs::host(), &options).await;
     let others = counters::of_others(examination.samplers_of_others(), writer);
     let examination = slot.insert(examination);
-    told.notify_one();
+    moments.told.notify_one();
     let looks = async {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
             examination.look().await;
+            let change = examination.examined().role_change;
+            if change.is_some_and(|change| change.state == MemberState::Primary) {
+                moments.is_primary.store(true, Ordering::Relaxed);
+            }
         }
     };
     tokio::select! {
@@ -222,7 +227,7 @@ struct Watched<'a> {
 
 /// Events that other tasks wait for.
 #[derive(Debug, Default)]
-struct Moments {
+pub struct Moments {
     /// The baseline has been taken.
     calm: Notify,
     /// The server has answered the initial queries. Some count documents by reading them all, which must not
@@ -230,6 +235,8 @@ struct Moments {
     told: Notify,
     /// The data files were walked, or it took too long.
     walked: Notify,
+    /// The server has become the primary of its set meanwhile.
+    is_primary: AtomicBool,
 }
 
 impl Watched<'_> {
@@ -303,6 +310,9 @@ impl Watched<'_> {
             let events = measurement.as_ref().and_then(Measurement::events);
             self.guard.look(&subject.server, events).await;
             self.heed_guard(&mut measurement, begun, progress);
+            if moments.is_primary.load(Ordering::Relaxed) && !may_trace_primary(asked) {
+                self.spare_primary(&mut measurement, begun, progress);
+            }
         };
         drop(measurement);
         if let Some(walk) = self.walk.as_ref() {
@@ -349,6 +359,29 @@ impl Watched<'_> {
             let after_s = begun.elapsed().as_secs();
             *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
         }
+    }
+
+    /// Ends the trace of a server that has become the primary, which others depend on.
+    fn spare_primary(
+        &mut self,
+        measurement: &mut Option<Measurement>,
+        begun: Instant,
+        progress: Progress,
+    ) {
+        let is_traced = measurement.as_ref().is_some_and(|m| m.events().is_some());
+        if !is_traced || self.ended_early.is_some() {
+            return;
+        }
+        *measurement = None;
+        let why = "it became the primary, which others depend on";
+        let after_s = begun.elapsed().as_secs();
+        progress.say(format!("Tracing was stopped: {why}. Counters go on."));
+        self.session.limit(Limitation {
+            what: format!("the trace ends after {after_s} s"),
+            why: why.into(),
+            remedy: "ask again, or permit tracing the primary with --trace-primary".into(),
+        });
+        *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
     }
 
     /// Stops reading data files, which causes nearly all of our disk traffic. Returns false if none were being

@@ -32,8 +32,11 @@ const EFFECT_WEIGHT: f64 = 0.5;
 pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberDifference> {
     let compared: Vec<&MemberAnswer> = members.iter().filter(|m| m.is_comparable()).collect();
     (compared.len() >= 2).then_some(())?;
+    // After a failover, figures of work are those of two duties.
+    let roles_changed = members.iter().any(|member| member.became.is_some());
     let candidates = compared.iter().flat_map(|member| {
         let all = FIGURES.iter();
+        let all = all.filter(|figure| !(roles_changed && figure.kind.depends_on_work()));
         all.filter_map(|figure| stands_out(member, &compared, figure))
     });
     let candidates: Vec<Candidate> = candidates.collect();

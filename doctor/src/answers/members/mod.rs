@@ -2,6 +2,7 @@
 
 mod difference;
 mod figures;
+mod roles;
 
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Evidence;
 
 pub(super) use difference::difference;
+pub(super) use roles::role_changes;
 
 /// One member over the observation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
@@ -21,6 +23,8 @@ pub struct MemberAnswer {
     /// The shard it belongs to; null outside a sharded cluster.
     pub shard: Option<String>,
     pub state: MemberState,
+    /// What it became while it was watched; null if it stayed what it was.
+    pub became: Option<MemberState>,
     /// Does it stay behind the primary by intention, or serve no users? Then its work is not that of the others.
     pub has_own_duty: bool,
     /// Why it could not be queried; null if it was.
@@ -92,6 +96,7 @@ pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
                 name: record.name.clone(),
                 shard: record.shard.clone(),
                 state: record.state,
+                became: record.role_change.map(|change| change.state),
                 has_own_duty: record.hidden || record.delay_s.is_some_and(|s| s > 0.0),
                 not_asked: record.not_asked.clone(),
                 run: record.on_host.as_ref().map(|on_host| on_host.run.clone()),

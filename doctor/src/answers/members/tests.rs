@@ -1,7 +1,7 @@
-use seekscope_run::NamedValue;
+use seekscope_run::{NamedValue, RoleChange};
 
 use super::*;
-use crate::testing::{GIB, Recording};
+use crate::testing::{GIB, Recording, START_NS};
 
 /// A set with a member for each pair of read latency (µs per page) and operations per second; the first is
 /// the examined primary.
@@ -226,4 +226,32 @@ fn what_could_not_be_read_is_not_compared() {
     assert_eq!(answers[3].differing_settings, []);
     recording.examination().members[0].parameters.clear();
     assert_eq!(found(&recording), None, "either of two");
+}
+
+/// Figures of work are those of two duties then; what members have is compared all the same.
+#[test]
+fn a_failover_is_told_and_ends_the_comparison_of_work() {
+    let mut recording = set(&[ALIKE, (800.0, 9_000.0), ALIKE, ALIKE]);
+    assert_eq!(found(&recording).unwrap().member, "db2:27017");
+    let sentences =
+        |recording: &Recording| recording.examine(|_, answers| answers.role_changes.clone());
+    assert!(sentences(&recording).is_empty());
+    let members = &mut recording.examination().members;
+    for (at, state) in [(0, MemberState::Secondary), (1, MemberState::Primary)] {
+        members[at].role_change = Some(RoleChange {
+            state,
+            seen_ns: START_NS + 12_000_000_000,
+        });
+    }
+    assert_eq!(found(&recording), None);
+    assert_eq!(
+        sentences(&recording),
+        [
+            "The primary changed from db1:27017 to db2:27017 within 12 s: figures of before and after are mixed."
+        ]
+    );
+    recording.examination().members[1].role_change = None;
+    assert!(sentences(&recording)[0].starts_with("db1:27017 changed from primary to secondary"));
+    recording.examination().members[3].target.cache_bytes = Some(GIB);
+    assert_eq!(found(&recording).unwrap().factor, "cache, GiB");
 }
