@@ -4,8 +4,8 @@ use seekscope_doctor::Answers;
 use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
 use seekscope_pattern::ThreadRole;
-use seekscope_run::units::format_count;
-use seekscope_run::{Finding, Outcome};
+use seekscope_run::units::{format_count, format_list};
+use seekscope_run::{Deployment, Finding, Outcome};
 
 use super::DoctorReportInput;
 use crate::layout::sentences::format_s;
@@ -21,9 +21,11 @@ const BUSY: f64 = 0.8;
 const WAITING_LEAST: f64 = 0.01;
 /// Smallest time of reads beyond the calls that is told, as a share of the waiting.
 const BESIDE_LEAST: f64 = 0.25;
+/// Members that could not be asked that are named.
+const SILENT_MAX: usize = 4;
 /// Savings, s per hour, below which they are not mentioned.
 const SAVED_LEAST_S: f64 = 1.0;
-const UNSEEN: &str = "What the server does was not seen: neither its counters nor its reads and writes could be read.";
+const UNSEEN: &str = "Too little could be measured: neither the server's counters nor its reads and writes could be read.";
 const NO_CAUSE: &str = "No cause was found that is worth acting on.";
 
 /// The main sentence, and the one that follows it. Control characters in names are not yet made visible.
@@ -43,15 +45,41 @@ pub fn verdict(input: &DoctorReportInput<'_>) -> String {
         .join(" ")
 }
 
-/// Returns the verdict, with what limits it in front: a member that took another role meanwhile.
+/// Returns the verdict, with what limits it in front: members that are missing from it, or took another role
+/// meanwhile.
 pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
     let verdict = judged(input);
-    let mut state = input.answers().role_changes.clone();
+    let mut state: Vec<String> = silent(input).into_iter().collect();
+    state.extend(input.answers().role_changes.iter().cloned());
     state.push(verdict.state);
     Verdict {
         state: state.join(" "),
         ..verdict
     }
+}
+
+/// Names the members of a deployment that hold data and could not be asked.
+fn silent(input: &DoctorReportInput<'_>) -> Option<String> {
+    let examination = input.examination();
+    let of_cluster = examination.is_some_and(|e| e.deployment == Deployment::Sharded);
+    let of_deployment = of_cluster || input.document.is_of_deployment();
+    let members = input.answers().members.iter();
+    let members = members.filter(|member| of_deployment && member.holds_data());
+    let (count, silent) = members.fold((0, Vec::new()), |(count, mut silent), member| {
+        let shard = member.shard.as_ref().map(|shard| format!(" of {shard}"));
+        let why = member.not_asked.as_deref();
+        silent
+            .extend(why.map(|why| format!("{}{} ({why})", member.name, shard.unwrap_or_default())));
+        (count + 1, silent)
+    });
+    let named = format_list(&silent, SILENT_MAX, ", ");
+    (!silent.is_empty()).then(|| {
+        let silent = format_count(silent.len() as u64);
+        format!(
+            "Of {} members {silent} could not be asked: {named}.",
+            format_count(count)
+        )
+    })
 }
 
 fn judged(input: &DoctorReportInput<'_>) -> Verdict {
@@ -185,9 +213,9 @@ fn ceiling(load: &DeviceLoad) -> Option<&str> {
 mod tests {
     use super::*;
     use seekscope_doctor::Diagnosis;
-    use seekscope_doctor::answers::DeviceUser;
+    use seekscope_doctor::answers::{DeviceUser, MemberAnswer};
     use seekscope_doctor::evidence::{COUNTERS, Counters};
-    use seekscope_run::{CounterSample, FileRole, RunDocument};
+    use seekscope_run::{CounterSample, FileRole, MemberRun, MemberState, RunDocument};
 
     fn verdict_of(findings: Vec<Finding>, device_load: Option<DeviceLoad>) -> String {
         let query = CounterSample {
@@ -301,6 +329,50 @@ mod tests {
         assert!(
             held.starts_with("The disk is held back by cgroup read IOPS 150/s."),
             "{held}"
+        );
+    }
+
+    #[test]
+    fn members_that_are_missing_come_first() {
+        let member = |name: &str, state, not_asked: Option<&str>| MemberAnswer {
+            name: name.into(),
+            state,
+            not_asked: not_asked.map(String::from),
+            ..MemberAnswer::default()
+        };
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        document.outcome = Outcome::Ok;
+        let examination = document.examination.get_or_insert_default();
+        examination.member_runs.push(MemberRun::default());
+        let mut diagnosis = Diagnosis {
+            findings: vec![finding(HEALTHY, None)],
+            ..Diagnosis::default()
+        };
+        let said = |diagnosis: &Diagnosis| {
+            verdict(&DoctorReportInput {
+                document: &document,
+                diagnosis,
+                trace: None,
+                counters: &Counters::default(),
+                events: &|_| Ok(()),
+                leaves: &|_| Ok(()),
+            })
+        };
+        diagnosis.answers.members = vec![
+            member("db1", MemberState::Primary, None),
+            member("db2", MemberState::Arbiter, Some("an arbiter has no data")),
+        ];
+        assert_eq!(said(&diagnosis), "title of disk.not-the-problem");
+        let down = member("db3", MemberState::Down, Some("nothing listens there"));
+        diagnosis.answers.members.push(down);
+        diagnosis
+            .answers
+            .role_changes
+            .push("The primary changed.".into());
+        assert_eq!(
+            said(&diagnosis),
+            "Of 2 members 1 could not be asked: db3 (nothing listens there). The primary changed. title of \
+             disk.not-the-problem"
         );
     }
 

@@ -77,7 +77,12 @@ const OWN_SETTINGS: [&str; 15] = [
 impl MemberAnswer {
     /// Does it keep data, and was it asked?
     pub(crate) fn is_comparable(&self) -> bool {
-        self.not_asked.is_none() && keeps_data(self.state)
+        self.not_asked.is_none() && self.holds_data()
+    }
+
+    /// Does it hold data, unlike a mongos or an arbiter?
+    pub fn holds_data(&self) -> bool {
+        keeps_data(self.state)
     }
 }
 

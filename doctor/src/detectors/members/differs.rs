@@ -24,7 +24,7 @@ fn detect(_evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let left_out = answers
         .members
         .iter()
-        .filter(|member| member.not_asked.is_some());
+        .filter(|member| member.not_asked.is_some() && member.holds_data());
     let mut sentences = vec![format!(
         "{}: {} on {}, {} on the others ({} members compared; serverStatus and options of each).",
         difference.factor,
