@@ -1,6 +1,6 @@
 //! Renders an examination as one HTML file.
 
-use seekscope_run::{Finding, RunError};
+use seekscope_run::{Finding, RunError, TargetFacts};
 
 use super::sections::sections;
 use super::{DoctorReportInput, charts, index_builds, tables, tracks, verdict};
@@ -10,7 +10,8 @@ use crate::html::points::Blobs;
 use crate::html::tracks::TrackGroup;
 use crate::page::html::report_with;
 use crate::page::{
-    Block, Content, Data, OutcomeLine, Page, Section, disk_and_server, server_and_disk_in_words,
+    Block, Content, Data, OutcomeLine, Page, SERVER, Section, disk_and_server,
+    server_and_disk_in_words,
 };
 use crate::trace;
 use crate::trace::tables::recording_facts;
@@ -165,6 +166,12 @@ fn facts(input: &DoctorReportInput<'_>) -> Vec<(&'static str, Option<Vec<Fact>>)
     let document = input.document;
     let recording = charts::trace_input(input).and_then(|trace| recording_facts(&trace));
     let mut facts = disk_and_server(document);
+    if document.is_of_deployment() {
+        // Each member has a disk and a process of its own, which its own page shows.
+        let of_router = |target: &TargetFacts| !target.shards.is_empty();
+        let is_told = document.target.as_ref().is_some_and(of_router);
+        facts.retain(|(name, _)| is_told && *name == SERVER);
+    }
     facts.push(("Examination", tables::examination_facts(input)));
     facts.push(("What it cost", tables::cost(input)));
     facts.extend(recording.map(|recording| ("Trace", Some(recording))));

@@ -200,6 +200,9 @@ impl Folded {
     }
 }
 
+/// The heading above the facts of the server.
+pub(crate) const SERVER: &str = "Server";
+
 /// Returns facts of the disk under the data and of the server.
 pub fn disk_and_server(document: &RunDocument) -> Vec<(&'static str, Option<Vec<Fact>>)> {
     vec![
@@ -207,7 +210,7 @@ pub fn disk_and_server(document: &RunDocument) -> Vec<(&'static str, Option<Vec<
             "Disk under the data",
             document.device.as_ref().map(device_facts),
         ),
-        ("Server", document.target.as_ref().map(target_facts)),
+        (SERVER, document.target.as_ref().map(target_facts)),
     ]
 }
 

@@ -22,6 +22,19 @@ pub fn cost(document: &RunDocument, commands: u64, ended_early: Option<String>) 
     }
 }
 
+/// Adds what was asked of members, and what tracing them took, to the cost of a deployment's run. The process is the
+/// same one.
+pub fn add_members<'a>(cost: &mut ExaminationCost, members: impl Iterator<Item = &'a RunDocument>) {
+    let costs = members.filter_map(|member| member.examination.as_ref()?.cost.as_ref());
+    for of_member in costs {
+        cost.commands = cost.commands.saturating_add(of_member.commands);
+        cost.kernel_cpu_ns = cost
+            .kernel_cpu_ns
+            .zip(of_member.kernel_cpu_ns)
+            .map(|(all, own)| all.saturating_add(own));
+    }
+}
+
 /// Returns what other seekscopes on this host do to this examination; `None` where there are none.
 pub fn other_tracers(proc_fs: &ProcFs) -> Option<Limitation> {
     let own = std::process::id();
@@ -53,6 +66,28 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn the_cost_of_a_deployment_is_that_of_its_members() {
+        let mut cost = ExaminationCost {
+            commands: 3,
+            kernel_cpu_ns: Some(0),
+            ..ExaminationCost::default()
+        };
+        let member = |kernel_cpu_ns| {
+            let mut document = RunDocument::begin("doctor", Vec::new());
+            document.examination.get_or_insert_default().cost = Some(ExaminationCost {
+                commands: 40,
+                kernel_cpu_ns,
+                ..ExaminationCost::default()
+            });
+            document
+        };
+        add_members(&mut cost, [member(Some(7)), member(Some(5))].iter());
+        assert_eq!((cost.commands, cost.kernel_cpu_ns), (83, Some(12)));
+        add_members(&mut cost, [member(None)].iter());
+        assert_eq!(cost.kernel_cpu_ns, None, "one is not known");
+    }
 
     #[test]
     fn another_seekscope_that_may_trace_is_named() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use futures_util::future::join_all;
 use seekscope_run::units::format_list;
-use seekscope_run::{Deployment, Limitation, MemberRun};
+use seekscope_run::{Deployment, Limitation, MemberRun, MemberState};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
 
@@ -35,6 +35,8 @@ pub struct Whole {
     local: LocalMembers,
     /// Names of those that are only asked; empty if no others are to be asked.
     asked: Vec<String>,
+    /// Those of them that are known to have nothing to tell, with why.
+    silent: Vec<(String, &'static str)>,
     /// How many members there are.
     members: usize,
 }
@@ -54,10 +56,24 @@ impl Whole {
             None => local.members.len() > 1,
         };
         let is_here = |name: &str| local.members.iter().any(|member| member.name == name);
-        let others = found.members.iter().map(|member| &member.name);
-        let others = others.filter(|name| asked.others != OthersAsked::Nobody && !is_here(name));
+        let is_other = |name: &str| asked.others != OthersAsked::Nobody && !is_here(name);
+        let others = || {
+            let members = found.members.iter();
+            members.filter(|member| is_other(&member.name))
+        };
+        let silent = others().filter_map(|member| {
+            let why = match &member.hello {
+                Ok(hello) if hello.state == MemberState::Arbiter => {
+                    "is an arbiter, which has no data, and is left out"
+                }
+                Ok(_) => return None,
+                Err(_) => "does not answer",
+            };
+            Some((member.name.clone(), why))
+        });
         is_worth_it.then_some(Self {
-            asked: others.cloned().collect(),
+            silent: silent.collect(),
+            asked: others().map(|member| member.name.clone()).collect(),
             members: found.members.len(),
             local,
         })
@@ -76,7 +92,10 @@ impl Whole {
                 several.join(", ")
             ),
         };
-        let asked = match self.asked.as_slice() {
+        let asked = self.asked.iter();
+        let asked = asked.filter(|name| self.silent.iter().all(|(silent, _)| silent != *name));
+        let asked: Vec<&String> = asked.collect();
+        let asked = match asked.as_slice() {
             [] => String::new(),
             [one] => format!(" {one} is only asked for its counters and settings."),
             several => format!(
@@ -84,6 +103,10 @@ impl Whole {
                 several.len()
             ),
         };
+        let silent = self.silent.iter().take(NAMED_MAX);
+        let silent: String = silent
+            .map(|(name, why)| format!(" {name} {why}."))
+            .collect();
         let what = match (&self.local.router, self.local.shards.len()) {
             (None, _) => format!("The replica set at {uri} has"),
             (Some(_), 1) => format!("The sharded cluster behind {uri} has one shard with"),
@@ -93,7 +116,7 @@ impl Whole {
         };
         let count = self.members;
         let members = if count == 1 { "member" } else { "members" };
-        format!("{what} {count} {members}. {here}{asked}")
+        format!("{what} {count} {members}. {here}{asked}{silent}")
     }
 
     /// Returns the requests to the members on this host. Those elsewhere are asked by the first of a set; in a
@@ -179,8 +202,9 @@ pub async fn examine(
         }
         _ => {}
     }
+    let mut cost = cost::cost(&session.document, commands, None);
+    cost::add_members(&mut cost, sessions.iter().map(|session| &session.document));
     let ended = end_members(session, whole, sessions, worked?, progress);
-    let cost = cost::cost(&session.document, commands, None);
     session.document.examination.get_or_insert_default().cost = Some(cost);
     session.save()?;
     interruption.check()?;

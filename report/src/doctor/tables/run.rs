@@ -24,25 +24,29 @@ pub(in super::super) fn examination_facts(input: &DoctorReportInput<'_>) -> Opti
         format!("{samples} samples from {from} to {to}")
     });
     let examined = record.examined();
-    Some(vec![
+    let mut facts = vec![
         ("Observed", observed),
         ("Deployment", Some(deployment.into())),
-        ("Examined", examined.and_then(|member| known(&member.name))),
-        ("As", examined.map(|member| member.state.name().into())),
-        (
-            "Feature compatibility version",
-            examined.and_then(|member| member.compatibility_version.clone()),
-        ),
-        ("What the disk can do", ability),
-        ("Diagnostic files of the server", ftdc),
-        (
-            "Names",
-            record
-                .redacted
-                .then(|| "replaced by hashes".to_string())
-                .or(Some("as they are".into())),
-        ),
-    ])
+    ];
+    // The members of a deployment have pages of their own.
+    if !input.document.is_of_deployment() {
+        facts.extend([
+            ("Examined", examined.and_then(|member| known(&member.name))),
+            ("As", examined.map(|member| member.state.name().into())),
+            (
+                "Feature compatibility version",
+                examined.and_then(|member| member.compatibility_version.clone()),
+            ),
+            ("What the disk can do", ability),
+            ("Diagnostic files of the server", ftdc),
+        ]);
+    }
+    let names = match record.redacted {
+        true => "replaced by hashes",
+        false => "as they are",
+    };
+    facts.push(("Names", Some(names.into())));
+    Some(facts)
 }
 
 /// Returns the cost of examining.
