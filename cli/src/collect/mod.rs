@@ -202,13 +202,12 @@ mod tests {
                 state: *state,
                 ..MemberRecord::default()
             });
-            examined_alone(&RunDocument {
-                examination: Some(ExaminationRecord {
-                    members: members.collect(),
-                    ..ExaminationRecord::default()
-                }),
-                ..RunDocument::default()
-            })
+            let mut document = RunDocument::begin("doctor", Vec::new());
+            document.examination = Some(ExaminationRecord {
+                members: members.collect(),
+                ..ExaminationRecord::default()
+            });
+            examined_alone(&document)
         };
         let examined = ("a:1", MemberState::Secondary);
         let arbiter = ("c:3", MemberState::Arbiter);
@@ -216,6 +215,9 @@ mod tests {
         let told = of(&[examined, ("b:2", MemberState::Primary), arbiter]).unwrap();
         assert!(told.starts_with("Only a:1 was examined"), "{told}");
         assert!(told.ends_with(": b:2"), "{told}");
-        assert_eq!(examined_alone(&RunDocument::default()), None);
+        assert_eq!(
+            examined_alone(&RunDocument::begin("doctor", Vec::new())),
+            None
+        );
     }
 }
