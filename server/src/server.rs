@@ -198,6 +198,11 @@ impl Server {
         self.addresses.len() == 1 && !means_set && !self.uri.starts_with("mongodb+srv://")
     }
 
+    /// Returns whether the connection string asks for this server alone, and not for the set that it is in.
+    pub fn is_direct(&self) -> bool {
+        self.connecting.options.direct_connection == Some(true)
+    }
+
     pub fn client(&self) -> &Client {
         &self.client
     }

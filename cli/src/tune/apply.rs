@@ -6,7 +6,7 @@ use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, TunerLock};
 use seekscope_tune::space::Configuration;
 
 use super::definition::Definition;
-use super::server_arena::{self, means, put_back, restart};
+use super::server_arena::{self, means, put_back, restart, telling};
 use crate::args::TuneApplyArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
@@ -97,6 +97,9 @@ async fn set(
     let progress = Progress::new(args.output.quiet);
     let _step = progress.step("setting");
     let target = Target::connect(&args.uri, "", None).await?;
+    if args.config_file.is_some() {
+        server_arena::refuse_restart_of_set(target.server()?).await?;
+    }
     let locks = server_arena::lock_folder(&environment.lease_folder)?;
     let _lock = TunerLock::server(&locks, target.server()?.addresses())?;
     let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
@@ -111,7 +114,7 @@ async fn set(
                        has the commands";
             return Err(Usage(format!("{} {why}", args.run.display())).into());
         };
-        return match put_back(progress, &mut applier).await {
+        return match put_back(progress, &mut applier, None).await {
             Some(false) => Err(Inconsistent("not every setting could be put back".into()).into()),
             _ => Ok(()),
         };
@@ -123,11 +126,13 @@ async fn set(
         return Err(Usage(format!("{} {why}", args.run.display())).into());
     }
     let mut applier = Applier::begin(entries, means, &folder)?;
-    match applier.apply(&Configuration(wanted)).await {
+    let waiting = applier.waiting();
+    let wanted = Configuration(wanted);
+    match telling(progress, &waiting, applier.apply(&wanted)).await {
         Ok(_) => Ok(()),
         Err(error) => {
             // Half of a change was never measured.
-            put_back(progress, &mut applier).await;
+            put_back(progress, &mut applier, None).await;
             Err(error.into())
         }
     }

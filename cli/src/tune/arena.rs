@@ -12,7 +12,6 @@ use super::local_arena::{LocalArena, StartOptions};
 use super::measurement::Load;
 use super::server_arena::{self, ServerArena};
 use crate::bench::{Stage, Target};
-use crate::progress::Progress;
 
 /// The setting cannot be run: a result of the trial, not an error of the session.
 #[derive(Debug, PartialEq, Eq)]
@@ -138,13 +137,14 @@ impl Arena<'_> {
     }
 
     /// Restores everything. Returns whether every setting is as it was; `None` if none was changed.
-    pub async fn close(self, progress: Progress) -> Result<Option<bool>> {
+    pub async fn close(self, stage: &Stage) -> Result<Option<bool>> {
         match self.place {
             Place::Local(local) => local.close().await.map(|()| None),
-            Place::Server(server) => server.put_back(progress).await,
+            Place::Server(server) => server.put_back(stage).await,
             Place::Nowhere(None) => Ok(None),
             Place::Nowhere(Some(mut applier)) => {
-                Ok(server_arena::put_back(progress, &mut applier).await)
+                let interruption = Some(&stage.interruption);
+                Ok(server_arena::put_back(stage.progress, &mut applier, interruption).await)
             }
         }
     }

@@ -11,7 +11,7 @@ use seekscope_settings::{KnobFile, Restart};
 use seekscope_tune::session::Plan;
 use serde::{Deserialize, Serialize};
 
-use super::server_arena;
+use super::{LOCAL, server_arena};
 use crate::args::{TuneLocalArgs, TuneMeasuredArgs};
 use crate::exit::Usage;
 
@@ -141,9 +141,15 @@ impl Definition {
         Ok(self)
     }
 
-    /// As [`Self::with_secrets`], but for restoring settings, which runs no load.
+    /// As [`Self::with_secrets`], but for restoring settings, which runs no load. The connection string may be
+    /// another: one straight to the member of a set that was restarted. Whose originals they are, those know.
     pub fn for_restore(mut self, uri: Option<&str>, restart: Option<&str>) -> Result<Self> {
         self.secret.retain(|name| name == URI || name == RESTART);
+        if let (Some(kept), Some(uri)) = (&mut self.target, uri)
+            && kept != LOCAL
+        {
+            *kept = without_secrets(URI, uri, uri);
+        }
         self.with_secrets([uri, None, None, restart])
     }
 

@@ -211,9 +211,14 @@ async fn find_place<'a>(
     stage: &Stage,
     earlier: Option<&Earlier>,
 ) -> Result<Place<'a>> {
-    let (target, local, measured) = match earlier.map(|earlier| &earlier.definition) {
-        Some(was) => (&was.target, &was.local, &was.measured),
-        None => (&args.target, &args.local, &args.measured),
+    let (target, local, measured, config_file) = match earlier.map(|earlier| &earlier.definition) {
+        Some(was) => (&was.target, &was.local, &was.measured, &was.config_file),
+        None => (
+            &args.target,
+            &args.local,
+            &args.measured,
+            &args.knobs.config_file,
+        ),
     };
     let fresh = measured.fresh_data;
     Ok(match target.as_deref() {
@@ -223,7 +228,8 @@ async fn find_place<'a>(
         }
         Some(uri) => {
             let locks = server_arena::lock_folder(&environment.lease_folder)?;
-            let server = ServerArena::connect(stage, uri, args, fresh, &locks).await?;
+            let restarts = config_file.is_some();
+            let server = ServerArena::connect(stage, uri, args, restarts, fresh, &locks).await?;
             Place::Server(Box::new(server))
         }
         None => Place::Nowhere(None),
@@ -242,7 +248,7 @@ async fn finish(
     record.ledger.total_s = tuner.elapsed().as_secs_f64();
     // First, because the conclusion takes a while, in which a second signal would leave settings changed.
     let entries = std::mem::take(&mut tuner.arena.entries);
-    let closed = tuner.arena.close(stage.progress).await;
+    let closed = tuner.arena.close(stage).await;
     tuner.session.conclude(record);
     record.exports = exports(
         &entries,

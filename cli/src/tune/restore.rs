@@ -8,18 +8,36 @@ use seekscope_settings::{Applier, TunerLock};
 
 use super::LOCAL;
 use super::definition::Definition;
-use super::server_arena::{self, means, put_back};
+use super::server_arena::{self, means, put_back, telling};
 use crate::args::TuneSessionArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
-use crate::exit::{NotRestored, Usage};
+use crate::exit::{Interrupted, NotRestored, Usage};
+use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
 
-/// Runs the command. Once begun it is not interrupted by the first signal: settings that are half restored help
-/// nobody.
+/// Runs the command. The first signal ends it, with what it waits for; what is not restored by then is still in
+/// the run, for the next attempt.
 pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
+    let interruption = Interruption::listen();
+    let restored = restore(run, args, progress, environment);
+    let restored = interruption.or(restored).await;
+    if let Err(error) = &restored
+        && error.is::<Interrupted>()
+    {
+        progress.complain(not_restored(run).to_string());
+    }
+    restored
+}
+
+async fn restore(
+    run: &Path,
+    args: &TuneSessionArgs,
+    progress: Progress,
+    environment: &Environment,
+) -> Result<()> {
     let definition = Definition::read(run)?.for_restore(
         args.target.as_deref(),
         args.knobs.restart_command.as_deref(),
@@ -36,9 +54,12 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
                 let _step = progress.step("connecting");
                 match Target::connect(uri, "", None).await {
                     Ok(target) => target,
-                    Err(gone) => revived(run, &definition, uri, gone).await?,
+                    Err(gone) => revived(run, &definition, uri, gone, progress).await?,
                 }
             };
+            if definition.restart().is_some() {
+                server_arena::refuse_restart_of_set(target.server()?).await?;
+            }
             let locks = server_arena::lock_folder(&environment.lease_folder)?;
             let lock = TunerLock::server(&locks, target.server()?.addresses())?;
             (means(&target, definition.restart())?, Some(lock))
@@ -48,7 +69,7 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
         let why = "holds no originals: the session had not changed anything";
         return Err(Usage(format!("{} {why}", run.display())).into());
     };
-    match put_back(progress, &mut applier).await {
+    match put_back(progress, &mut applier, None).await {
         None => output::print("Nothing to put back: the session had not changed anything.\n"),
         Some(true) => output::print("Every setting is as the session found it.\n"),
         Some(false) => Err(not_restored(run)),
@@ -61,6 +82,7 @@ async fn revived(
     definition: &Definition,
     uri: &str,
     gone: anyhow::Error,
+    progress: Progress,
 ) -> Result<Target> {
     let Some(restart) = definition.restart() else {
         return Err(gone);
@@ -72,8 +94,10 @@ async fn revived(
     let Some(mut applier) = Applier::resume(run, means)? else {
         return Err(gone);
     };
+    let _step = progress.step("starting the server with its own configuration file");
     // Settings that only a running server accepts are left for when it runs.
-    applier.restore().await;
+    let waiting = applier.waiting();
+    telling(progress, &waiting, applier.restore()).await;
     Target::connect(uri, "", None).await
 }
 

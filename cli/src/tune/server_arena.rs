@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_server::ProcFs;
-use seekscope_settings::apply::Means;
+use seekscope_server::{ProcFs, Server};
+use seekscope_settings::apply::{Means, Waiting};
 use seekscope_settings::{Applier, ApplyError, HostFiles, KnobEntry, Restart, Traffic, TunerLock};
 use seekscope_tune::space::Configuration;
 
@@ -17,10 +17,14 @@ use super::memory_watch::MemoryWatch;
 use crate::args::TuneSessionArgs;
 use crate::bench::{Stage, Target};
 use crate::exit::{Elsewhere, Usage};
+use crate::interruption::Interruption;
 use crate::progress::Progress;
 
 /// Time limit for a restart with recovery of a large cache.
 const RESTART_LIMIT: Duration = Duration::from_secs(600);
+/// A wait is told of as often as this.
+const TELLING: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(50);
 /// Time limit for each command of a knob.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
 
@@ -36,11 +40,12 @@ pub struct ServerArena {
 }
 
 impl ServerArena {
-    /// Connects, and refuses a server that others tune or use.
+    /// Connects, and refuses a server that others tune or use, and a set where knobs need `restarts`.
     pub async fn connect(
         stage: &Stage,
         uri: &str,
         args: &TuneSessionArgs,
+        restarts: bool,
         fresh_data: bool,
         lock_folder: &Path,
     ) -> Result<Self> {
@@ -50,6 +55,10 @@ impl ServerArena {
             .or(Target::connect(uri, "", None))
             .await?;
         let server = target.server()?;
+        if restarts {
+            let refused = refuse_restart_of_set(server);
+            stage.interruption.or(refused).await?;
+        }
         let lock = TunerLock::server(lock_folder, server.addresses())?;
         refuse_if_unrestored(&lock, args.resume.as_deref())?;
         let host_lock = match args.knobs.host {
@@ -144,9 +153,9 @@ impl ServerArena {
     }
 
     /// Restores everything. Returns whether all of it is as it was; `None` if nothing was changed.
-    pub async fn put_back(mut self, progress: Progress) -> Result<Option<bool>> {
+    pub async fn put_back(mut self, stage: &Stage) -> Result<Option<bool>> {
         let restored = match &mut self.applier {
-            Some(applier) => put_back(progress, applier).await,
+            Some(applier) => put_back(stage.progress, applier, Some(&stage.interruption)).await,
             None => None,
         };
         drop((self.lock, self.host_lock));
@@ -163,8 +172,10 @@ pub struct Set {
 
 /// Applies a configuration and reads it back. Returns an error only if nothing can be measured or restored.
 pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -> Result<Set> {
+    let waiting = applier.waiting();
     let applied = async { Ok(applier.apply(values).await) };
-    match stage.interruption.or(applied).await? {
+    let applied = stage.interruption.or(applied);
+    match telling(stage.progress, &waiting, applied).await? {
         Ok(applied) => Ok(Set {
             fit: Ok(()),
             restarted: applied.restarted,
@@ -203,10 +214,48 @@ pub async fn begin(
     earlier: Option<&Path>,
 ) -> Result<Applier> {
     if let Some(earlier) = earlier {
-        put_back_earlier(stage.progress, earlier, means.clone()).await?;
+        put_back_earlier(stage, earlier, means.clone()).await?;
     }
     let folder = stage.session.directory.path();
     Ok(Applier::begin(entries, means, folder)?)
+}
+
+/// Does the work, and says what it waits for where that takes long.
+pub async fn telling<T>(progress: Progress, waiting: &Waiting, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        match tokio::time::timeout(TELLING, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                if let Some((what, waited)) = waiting.now() {
+                    let waited_s = waited.as_secs();
+                    progress.say(format!(
+                        "  waiting for {what}, {waited_s} s; Ctrl-C ends it"
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Refuses restarts where the connection string means a set of several members: which of them the command
+/// restarts is not known, another may become primary meanwhile, and that one answers then.
+pub async fn refuse_restart_of_set(server: &Server) -> Result<()> {
+    if server.is_direct() {
+        return Ok(());
+    }
+    let hello = server.hello().await?;
+    let members = hello.data_members.len() + hello.arbiters.len();
+    let Some(set) = hello.set.filter(|_| members > 1) else {
+        return Ok(());
+    };
+    Err(Usage(format!(
+        "{} means the replica set {set} with {members} members, and a restart is of one: name the member that \
+         --restart-command restarts, with directConnection=true, or a server of its own; without --config-file, \
+         knobs that take effect at run time can be set on the set's primary",
+        server.shown_uri()
+    ))
+    .into())
 }
 
 /// Refuses a server with unrestored settings of a killed session, which would become this session's baseline.
@@ -277,14 +326,39 @@ pub fn restart(config_file: Option<&PathBuf>, command: Option<&String>) -> Optio
     })
 }
 
-/// Restores what the applier has changed, and reports it.
-pub async fn put_back(progress: Progress, applier: &mut Applier) -> Option<bool> {
+/// Waits for a signal that comes during a wait. One that came before asked for settings to be put back.
+async fn next_signal(interruption: Option<&Interruption>, waiting: &Waiting) {
+    let Some(interruption) = interruption.filter(|one| one.signal().is_none()) else {
+        return std::future::pending().await;
+    };
+    interruption.first().await;
+    // What takes no time is put back nevertheless.
+    while waiting.now().is_none() {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Restores what the applier has changed, and reports it. A signal ends the wait for a restart, if there was
+/// none before; the settings that remain are outstanding then.
+pub async fn put_back(
+    progress: Progress,
+    applier: &mut Applier,
+    interruption: Option<&Interruption>,
+) -> Option<bool> {
     if applier.originals().outstanding().is_empty() {
         return applier.originals().restored.then_some(true);
     }
     let restored = {
         let _step = progress.step("putting settings back");
-        applier.restore().await
+        let waiting = applier.waiting();
+        tokio::select! {
+            biased;
+            () = next_signal(interruption, &waiting) => {
+                progress.complain("The wait was ended; nothing more is put back.");
+                return Some(false);
+            }
+            restored = telling(progress, &waiting, applier.restore()) => restored,
+        }
     };
     for (knob, result) in &restored.knobs {
         match result {
@@ -299,11 +373,11 @@ pub async fn put_back(progress: Progress, applier: &mut Applier) -> Option<bool>
 }
 
 /// Restores what a session left changed before it is resumed, so that it starts from its original state.
-async fn put_back_earlier(progress: Progress, run: &Path, means: Means) -> Result<()> {
+async fn put_back_earlier(stage: &Stage, run: &Path, means: Means) -> Result<()> {
     let Some(mut applier) = Applier::resume(run, means)? else {
         return Ok(());
     };
-    match put_back(progress, &mut applier).await {
+    match put_back(stage.progress, &mut applier, Some(&stage.interruption)).await {
         Some(false) => Err(Usage(format!(
             "{}: not all that the session had changed could be put back; see above, and run --restore",
             run.display()

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::running::{Running, own};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine, stderr};
+use crate::support::{Bench, assert_fails, json, machine, stderr};
 
 const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
 
@@ -156,4 +156,17 @@ fn only_what_runs_can_judge_is_searched() {
         caution["why"].as_str().unwrap().contains("more than 60 s"),
         "{caution}"
     );
+}
+
+#[test]
+fn a_member_is_restarted_and_never_a_set() {
+    let bench = Bench::new();
+    let set = own(Topology::ReplicaSet { members: 3 }, &[]);
+    std::fs::write(bench.path("mongod.conf"), "net:\n  port: 1\n").unwrap();
+    let mut command = session(&bench, &set, "run", &["--knobs", "journal_compressor"]);
+    command.args(["--config-file", "mongod.conf"]);
+    command.args(["--restart-command", "touch restarted"]);
+    let output = command.output().unwrap();
+    assert_fails(&output, 2, &["3 members", "directConnection=true"]);
+    assert!(!bench.path("restarted").exists() && !bench.path("run").exists());
 }

@@ -9,6 +9,7 @@ mod error;
 mod parameter;
 mod restart;
 mod restore;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use seekscope_tune::space::{ChangeCost, Configuration};
 
 pub use error::ApplyError;
 pub use restore::Restored;
+pub use waiting::Waiting;
 
 use crate::host_files::{self, HostFiles};
 use crate::knob_file::{KnobEntry, Route};
@@ -80,6 +82,7 @@ pub struct Applier {
     running: Option<String>,
     /// Knobs for which the server accepted a value.
     accepted: BTreeSet<String>,
+    waiting: Waiting,
 }
 
 impl Applier {
@@ -132,6 +135,7 @@ impl Applier {
             running: config_text.clone(),
             config_text,
             accepted: BTreeSet::new(),
+            waiting: Waiting::default(),
         })
     }
 
@@ -139,13 +143,16 @@ impl Applier {
     /// originals. The restart command is the recorded one if `means` has none.
     ///
     /// # Errors
-    /// Returns an error if the originals cannot be read, or belong to another server.
+    /// Returns an error if the originals cannot be read, or belong to another server: one that their connection
+    /// string did not name.
     pub fn resume(folder: &Path, mut means: Means) -> Result<Option<Self>, ApplyError> {
         let Some(originals) = Originals::load(folder)? else {
             return Ok(None);
         };
         let (given, members) = identity(means.server.as_ref());
-        if means.server.is_some() && members != originals.members {
+        // A member of the set that was named before is the one that its restarts were of.
+        let is_other = |member: &str| originals.members.split(',').all(|known| known != member);
+        if means.server.is_some() && members.split(',').any(is_other) {
             let recorded = originals.server.clone();
             return Err(OriginalsError::OtherServer { recorded, given }.into());
         }
@@ -170,12 +177,18 @@ impl Applier {
             originals,
             config_text,
             running,
+            waiting: Waiting::default(),
         }))
     }
 
     /// Returns the server, through new connections after a restart.
     pub fn server(&self) -> Option<&Server> {
         self.means.server.as_ref()
+    }
+
+    /// Returns what it waits for, which is a restart at most.
+    pub fn waiting(&self) -> Waiting {
+        self.waiting.clone()
     }
 
     pub fn originals(&self) -> &Originals {

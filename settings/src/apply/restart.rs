@@ -125,12 +125,18 @@ impl Applier {
             Some(server) => Some(Process::of(server).await),
             None => None,
         };
-        let run = script::run(&restart.command, None, restart.limit).await;
-        run.map_err(|error| error.to_string())?;
+        {
+            let _wait = self.waiting.begin("--restart-command");
+            let run = script::run(&restart.command, None, restart.limit).await;
+            run.map_err(|error| error.to_string())?;
+        }
         let (Some(before), Some(server)) = (before, self.means.server.clone()) else {
             return Ok(());
         };
         let deadline = Instant::now() + restart.limit;
+        let _wait = self
+            .waiting
+            .begin("another process of the server to answer after the restart");
         loop {
             let why = match server.another().await {
                 Ok(again) if Process::of(&again).await.is_later_than(&before) => {
