@@ -199,18 +199,13 @@ fn obstacle_of_kind(
 /// Returns obstacles that only the server knows: shards, indexes under construction.
 async fn obstacle_of_sharding(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
     let stats = site.command(doc! { "collStats": name }).await?;
-    let state = doc! { "shardingState": 1 };
-    let state = match site.server.command("admin", state).await {
-        Ok(state) => Some(state),
+    let is_shard = match site.server.is_shard().await {
         // Every shard is a replica set: a rename must not happen on one only because the question was not
         // permitted.
-        Err(error @ ServerError::NotAuthorised { .. }) if site.replica_set => {
-            return Err(error.into());
-        }
-        // mongos, and servers without sharding.
-        Err(_) => None,
+        Err(ServerError::NotAuthorised { .. }) if !site.replica_set => false,
+        asked => asked?,
     };
-    Ok(obstacles::obstacle(&stats, state.as_ref()))
+    Ok(obstacles::obstacle(&stats, is_shard))
 }
 
 /// Returns the names of the indexes that hold elements of arrays, where the server reports it.

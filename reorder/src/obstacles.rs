@@ -7,9 +7,9 @@ use crate::replies::is_set;
 /// Deepest nesting that is searched; replies are nested a few levels deep.
 const DEPTH_MAX: u32 = 40;
 
-/// Returns why a collection's location prevents renaming another over it, from the answers to `collStats` and
-/// `shardingState`; `None` where nothing does.
-pub(crate) fn obstacle(coll_stats: &Document, sharding_state: Option<&Document>) -> Option<String> {
+/// Returns why a collection's location prevents renaming another over it, from the answer to `collStats` and
+/// whether the server is a shard; `None` where nothing does.
+pub(crate) fn obstacle(coll_stats: &Document, is_shard: bool) -> Option<String> {
     if is_set(coll_stats, "sharded") {
         return Some(
             "it is sharded: renaming would break its routing; resync the members of each shard one \
@@ -21,7 +21,6 @@ pub(crate) fn obstacle(coll_stats: &Document, sharding_state: Option<&Document>)
     if builds.is_ok_and(|builds| !builds.is_empty()) {
         return Some("an index is being built on it".into());
     }
-    let is_shard = sharding_state.is_some_and(|state| is_set(state, "enabled"));
     is_shard.then(|| {
         "the server is a shard: a rename would not be known to its cluster; connect to mongos for \
          a collection that is not sharded, else resync the members of each shard one after the other"
@@ -67,23 +66,17 @@ mod tests {
         let sharded = doc! {
             "sharded": true, "ns": "shop.orders", "shards": { "s0": {}, "s1": {} }, "ok": 1.0,
         };
-        let shard = doc! {
-            "enabled": true, "configServer": "c/localhost:27019", "shardName": "s0",
-            "clusterId": bson::oid::ObjectId::new(), "versions": {}, "ok": 1.0,
-        };
-        let alone = doc! { "enabled": false, "ok": 1.0 };
-        assert_eq!(obstacle(&plain, None), None);
-        assert_eq!(obstacle(&plain, Some(&alone)), None);
-        assert_eq!(obstacle(&doc! { "sharded": false }, None), None);
-        let why = obstacle(&sharded, None).unwrap();
+        assert_eq!(obstacle(&plain, false), None);
+        assert_eq!(obstacle(&doc! { "sharded": false }, false), None);
+        let why = obstacle(&sharded, false).unwrap();
         assert!(
             why.contains("resync") && why.contains("reshardCollection"),
             "{why}"
         );
-        let why = obstacle(&plain, Some(&shard)).unwrap();
+        let why = obstacle(&plain, true).unwrap();
         assert!(why.contains("connect to mongos"), "{why}");
         let building = doc! { "indexBuilds": ["a_1"] };
-        assert!(obstacle(&building, Some(&alone)).unwrap().contains("index"));
+        assert!(obstacle(&building, false).unwrap().contains("index"));
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub enum WorkloadError {
     },
     #[error("{name} cannot be used: {why}; nothing was changed; name another database")]
     Database { name: String, why: String },
+    #[error(
+        "{uri} is a shard of a cluster, which would not know of what is written or dropped there; nothing was \
+         changed; name a mongos of the cluster"
+    )]
+    Shard { uri: String },
     #[error("{namespace} does not exist or is empty: nothing to index or update")]
     NoData { namespace: Namespace },
     #[error("{given:?} is not a key pattern: {why}; write for example {{\"i\": 1}}")]
@@ -68,6 +73,7 @@ impl Kinded for WorkloadError {
             Self::ForeignData { .. }
             | Self::ForeignDatabase { .. }
             | Self::Database { .. }
+            | Self::Shard { .. }
             | Self::IndexExists { .. }
             | Self::NoData { .. } => Some(ErrorKind::Target),
             Self::BadKeys { .. } => Some(ErrorKind::Usage),

@@ -16,7 +16,7 @@ use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
 use seekscope_run::units::format_list;
-use seekscope_server::{Namespace, Server, first_batch};
+use seekscope_server::{Namespace, Server, ServerError, first_batch};
 use serde::{Deserialize, Serialize};
 
 use crate::WorkloadError;
@@ -107,6 +107,21 @@ impl DataSet {
     }
 }
 
+/// Refuses a shard: only a mongos may write what is spread over several, and know where it is.
+///
+/// # Errors
+/// [`WorkloadError::Shard`], and those of a server that does not answer.
+pub async fn refuse_shard(server: &Server) -> Result<(), WorkloadError> {
+    match server.is_shard().await {
+        // Its replies do not say that it is one.
+        Ok(false) | Err(ServerError::NotAuthorised { .. }) => Ok(()),
+        Ok(true) => Err(WorkloadError::Shard {
+            uri: server.shown_uri(),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A database that is entirely ours.
 #[derive(Debug)]
 pub struct OwnedDatabase {
@@ -116,7 +131,7 @@ pub struct OwnedDatabase {
 }
 
 impl OwnedDatabase {
-    /// Checks that all documents in the database are ours. Changes nothing.
+    /// Checks that all documents in the database are ours, and that it is not a shard's. Changes nothing.
     pub async fn open(server: &Server, name: &str) -> Result<Self, WorkloadError> {
         let refused = |why: &str| WorkloadError::Database {
             name: name.chars().take(100).collect(),
@@ -126,6 +141,7 @@ impl OwnedDatabase {
         if is_reserved(name) {
             return Err(refused("it is the server's own"));
         }
+        refuse_shard(server).await?;
         let mut database = Self {
             server: server.clone(),
             name: name.into(),

@@ -13,6 +13,7 @@ use seekscope_server::tcp_listener::local_address;
 use seekscope_server::{
     NoServerKind, ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts,
 };
+use seekscope_workload::ownership::refuse_shard;
 use seekscope_workload::{DEFAULT_DATABASE, NoCheckpoint, checkpoint};
 use tokio::time::timeout;
 
@@ -133,6 +134,14 @@ impl Target {
     pub fn shard_names(&self) -> Vec<String> {
         let shards = self.routed.iter().flat_map(|routed| &routed.shards);
         shards.map(|shard| shard.name.clone()).collect()
+    }
+
+    /// Refuses a shard of a cluster.
+    pub async fn refuse_shard(&self) -> Result<()> {
+        match &self.peer {
+            Peer::MongoDb(server) if self.local.is_none() => Ok(refuse_shard(server).await?),
+            _ => Ok(()),
+        }
     }
 
     /// Returns what it is, in words.

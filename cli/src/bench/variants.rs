@@ -24,6 +24,10 @@ pub async fn open(
     let interruption = stage.interruption.clone();
     let opening = async {
         let targets = targets(stage, uri, args, versus, environment).await?;
+        // All of them before any is written to.
+        for target in &targets {
+            target.refuse_shard().await?;
+        }
         if let Some(sharding) = sharding {
             sharding.ensure_router(&targets).await?;
         }

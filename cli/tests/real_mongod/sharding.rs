@@ -565,3 +565,42 @@ fn a_signal_leaves_nothing_that_was_to_be_dropped() {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert_nothing_left(&cluster, database);
 }
+
+#[test]
+fn a_shard_is_refused_before_anything_is_dropped() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (cluster, database) = (cluster(), "shard_refused");
+    let uri = cluster.uri();
+    json(&mut ycsb(
+        &bench,
+        uri,
+        database,
+        &["--shard", "hashed", "--phase", "load"],
+    ));
+    let shard = cluster
+        .members()
+        .into_iter()
+        .find(|name| name.contains("shard"));
+    let shard = cluster.member(shard.unwrap()).uri();
+    let alone = format!("{shard}?directConnection=true");
+    let words = ["is a shard of a cluster", "name a mongos"];
+    assert_fails(
+        &ycsb(&bench, &alone, database, &[]).output().unwrap(),
+        3,
+        &words,
+    );
+    let versus = ycsb(&bench, uri, database, &["--vs", &alone])
+        .output()
+        .unwrap();
+    assert_fails(&versus, 3, &words);
+    assert_eq!(sharded_in(&cluster, database).len(), 1);
+    let counted = cluster.command(database, doc! { "count": "usertable" });
+    assert_eq!(counted.get_i32("n"), Ok(8_000));
+    json(&mut ycsb(
+        &bench,
+        uri,
+        database,
+        &["--phase", "run", "--drop"],
+    ));
+}
