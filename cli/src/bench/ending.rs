@@ -8,7 +8,7 @@ use super::results::{Results, Show};
 use super::stage::Stage;
 use crate::args::OutputArgs;
 use crate::ending;
-use crate::exit::{Inconsistent, ThresholdMissed};
+use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
 
 /// What the user allows and requires.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +84,15 @@ fn unverified(step: &BenchStep) -> Option<String> {
     ))
 }
 
+/// Returns that acknowledged writes were lost, which is graver than any failure of the work; else its error.
+fn lost_or(measurement: &BenchMeasurement, error: anyhow::Error) -> anyhow::Error {
+    let lost = measurement.steps.iter().find_map(unverified);
+    match lost.filter(|_| !error.is::<Interrupted>()) {
+        Some(lost) => Inconsistent(format!("{lost}; {}", message_of(&error))).into(),
+        None => error,
+    }
+}
+
 /// Reports indexes that are incomplete, and ways of storing samples that lost some.
 fn wrong(measurement: &BenchMeasurement) -> Option<String> {
     let build = measurement
@@ -149,7 +158,10 @@ impl Stage {
         output: &OutputArgs,
         show: Show,
     ) -> Result<()> {
-        let worked = worked.and_then(|()| judge(self.measurement(), demands));
+        let worked = match worked {
+            Ok(()) => judge(self.measurement(), demands),
+            Err(error) => Err(lost_or(self.measurement(), error)),
+        };
         let progress = self.progress;
         ending::end(&mut self.session, worked, progress, |session| {
             Results::derive(session)?.show(session, output, progress, show)

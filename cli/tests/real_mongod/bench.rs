@@ -316,3 +316,42 @@ fn a_sample_names_what_it_changed_and_has_the_indexes() {
         "{listed}"
     );
 }
+
+#[test]
+fn a_load_that_is_refused_has_lost_nothing() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    let some = doc! { "_id": Regex { pattern: cstr!("[0-8]$").into(), options: cstr!("").into() } };
+    let run = |out: &str, more: &[&str]| {
+        let uri = server.uri();
+        let mut command = bench.seekscope(&["bench", "ycsb", uri, "--database", "refused"]);
+        command.args(["--records", "20000", "--operations", "100", "--out", out]);
+        command.args(more).output().unwrap()
+    };
+    server.command("refused", doc! { "create": "usertable", "validator": some });
+    let output = run("kept", &[]);
+    assert_fails(&output, 1, &["the load is not complete"]);
+    let document = bench.path("kept");
+    let document = RunDirectory::read_document(&document).unwrap();
+    let found = document.bench.unwrap().steps[0].verification.clone();
+    let found = found.unwrap();
+    let (expected, counted) = (found.expected.unwrap(), found.counted.unwrap());
+    assert!(
+        found.holds() && expected < 20_000 && found.sampled > 0,
+        "{found:?}"
+    );
+    let count = |name: &str| {
+        let reply = server.command("refused", doc! { "count": name });
+        u64::try_from(reply.get_i32("n").unwrap()).unwrap()
+    };
+    assert_eq!((counted, count("usertable")), (expected, expected));
+
+    // What was asked to be dropped at the end is, also after a failure.
+    assert_fails(
+        &run("dropped", &["--drop"]),
+        1,
+        &["the load is not complete"],
+    );
+    assert_eq!((count("usertable"), count("seekscope_owner")), (0, 0));
+}

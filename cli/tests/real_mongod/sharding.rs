@@ -283,7 +283,7 @@ fn index_builds_on_a_standalone_and_on_shards_are_compared() {
     };
     let files = array(summary, "indexed_files");
     let alone_name = files[0]["member"].as_str().unwrap().to_string();
-    assert_eq!(members_of(files), [&alone_name, "shard-0", "shard-1"]);
+    assert_eq!(members_of(files), [&shard_name, "shard-0", "shard-1"]);
     for file in files {
         assert!(file["order"]["sequential_share"].is_number(), "{file:#}");
         // About 3 KiB each, of which the standalone has all and a shard half.
@@ -326,7 +326,7 @@ fn index_builds_on_a_standalone_and_on_shards_are_compared() {
     }
     assert_nothing_left(&cluster, database);
     assert_eq!(
-        first_batch(&alone.command(database, doc! { "listCollections": 1 })),
+        first_batch(&shard.command(database, doc! { "listCollections": 1 })),
         []
     );
 }
@@ -583,14 +583,13 @@ fn a_shard_is_refused_before_anything_is_dropped() {
         .into_iter()
         .find(|name| name.contains("shard"));
     let shard = cluster.member(shard.unwrap()).uri();
-    let alone = format!("{shard}?directConnection=true");
     let words = ["is a shard of a cluster", "name a mongos"];
     assert_fails(
-        &ycsb(&bench, &alone, database, &[]).output().unwrap(),
+        &ycsb(&bench, &shard, database, &[]).output().unwrap(),
         3,
         &words,
     );
-    let versus = ycsb(&bench, uri, database, &["--vs", &alone])
+    let versus = ycsb(&bench, uri, database, &["--vs", &shard])
         .output()
         .unwrap();
     assert_fails(&versus, 3, &words);

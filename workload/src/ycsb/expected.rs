@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use bson::{Bson, RawDocument};
 use seekscope_stats::SplitMix64;
 
+use super::load::Acknowledged;
 use super::rows::CheckBuffers;
 use super::{Rows, YcsbRun, YcsbSettings};
 use crate::verification::ExpectedData;
@@ -23,6 +24,8 @@ pub struct YcsbExpected {
     /// True if nobody else writes to the collection.
     is_whole: bool,
     run: Option<YcsbRun>,
+    /// What the load acknowledged, if not all of it is taken for acknowledged.
+    acknowledged: Option<Acknowledged>,
     /// Numbers of the keys drawn, which cannot be recovered from the keys.
     drawn: Mutex<HashMap<String, u64>>,
 }
@@ -38,6 +41,7 @@ impl YcsbExpected {
             before: settings.load_count,
             is_whole: settings.load_count == settings.record_count,
             run: None,
+            acknowledged: None,
             drawn: Mutex::default(),
         }
     }
@@ -55,6 +59,16 @@ impl YcsbExpected {
         }
     }
 
+    /// Sets which rows the load acknowledged; otherwise they are all expected.
+    #[must_use]
+    pub fn with_acknowledged(self, acknowledged: Acknowledged) -> Self {
+        Self {
+            before: acknowledged.count(),
+            acknowledged: Some(acknowledged),
+            ..self
+        }
+    }
+
     /// Sets how many documents were counted before the run. Otherwise every record below `first_insert` is
     /// assumed to exist, which is not true if inserts of earlier runs have failed.
     #[must_use]
@@ -62,22 +76,29 @@ impl YcsbExpected {
         Self { before, ..self }
     }
 
-    fn draw(&self, random: &mut SplitMix64) -> u64 {
+    fn draw(&self, random: &mut SplitMix64) -> Option<u64> {
+        if let Some(acknowledged) = &self.acknowledged {
+            if acknowledged.count() == 0 {
+                return None;
+            }
+            let mut rows = (0..1_000).map(|_| self.start + random.below(acknowledged.claimed()));
+            return rows.find(|row| acknowledged.has(*row));
+        }
         let inserted = self.run.as_ref().map_or(0, YcsbRun::handed_out);
         for _ in 0..1_000 {
             let at = random.below(self.count + inserted);
             let Some(ordinal) = at.checked_sub(self.count) else {
-                return self.start + at;
+                return Some(self.start + at);
             };
             let record = self
                 .run
                 .as_ref()
                 .and_then(|run| run.inserted_record(ordinal));
-            if let Some(record) = record {
+            if record.is_some() {
                 return record;
             }
         }
-        self.start + random.below(self.count)
+        Some(self.start + random.below(self.count))
     }
 }
 
@@ -92,7 +113,7 @@ impl ExpectedData for YcsbExpected {
     }
 
     fn sample(&self, random: &mut SplitMix64) -> Option<Bson> {
-        let record = self.draw(random);
+        let record = self.draw(random)?;
         let mut key = String::new();
         self.rows.key(record, &mut key);
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);

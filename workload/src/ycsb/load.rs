@@ -1,7 +1,8 @@
 //! Performs the load: every row of a slice, in batches that virtual users claim as they go.
 
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use seekscope_client::{
     Actor, ActorPlace, BsonWriter, Failure, Operation, OperationId, Reply, Request, Verdict,
@@ -27,7 +28,49 @@ struct Shared {
     keep_going: bool,
     /// The first unclaimed row.
     next: AtomicU64,
+    start: u64,
     end: u64,
+    /// Rows that were claimed and not acknowledged.
+    failed: Mutex<Vec<Range<u64>>>,
+}
+
+/// The rows of a load that the server acknowledged.
+#[derive(Debug, Clone, Default)]
+pub struct Acknowledged {
+    start: u64,
+    /// The first row that nobody claimed.
+    end: u64,
+    /// Those before it that were refused, or whose answer never came; in order.
+    failed: Vec<Range<u64>>,
+}
+
+impl Acknowledged {
+    /// Returns their number.
+    pub fn count(&self) -> u64 {
+        let failed: u64 = self.failed.iter().map(|rows| rows.end - rows.start).sum();
+        self.claimed().saturating_sub(failed)
+    }
+
+    /// Returns the number of rows that were claimed, acknowledged or not; they follow the first one.
+    pub fn claimed(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Was this row acknowledged?
+    pub fn has(&self, row: u64) -> bool {
+        let after = self.failed.partition_point(|rows| rows.end <= row);
+        let is_failed = self
+            .failed
+            .get(after)
+            .is_some_and(|rows| rows.contains(&row));
+        (self.start..self.end).contains(&row) && !is_failed
+    }
+
+    /// Returns the number of rows of batches that were not acknowledged as a whole: some of them may be there.
+    pub fn uncertain(&self) -> u64 {
+        let batches = self.failed.iter().map(|rows| rows.end - rows.start);
+        batches.filter(|rows| *rows > 1).sum()
+    }
 }
 
 impl YcsbLoad {
@@ -45,13 +88,27 @@ impl YcsbLoad {
             upsert: settings.upsert,
             keep_going: settings.keep_going,
             next: AtomicU64::new(settings.insert_start),
+            start: settings.insert_start,
             end: settings.insert_start.saturating_add(settings.load_count),
+            failed: Mutex::default(),
         }))
     }
 
     /// Returns the number of rows of each request except the last.
     pub fn batch(&self) -> u64 {
         self.0.batch
+    }
+
+    /// Returns what was acknowledged, once the step has ended.
+    pub fn acknowledged(&self) -> Acknowledged {
+        let failed = self.0.failed.lock();
+        let mut failed = failed.unwrap_or_else(PoisonError::into_inner).clone();
+        failed.sort_unstable_by_key(|rows| rows.start);
+        Acknowledged {
+            start: self.0.start,
+            end: self.0.next.load(Ordering::Relaxed).min(self.0.end),
+            failed,
+        }
     }
 }
 
@@ -65,6 +122,7 @@ impl Workload for YcsbLoad {
             shared: Arc::clone(&self.0),
             first: 0,
             end: 0,
+            is_open: false,
             is_sent: false,
             has_given_up: false,
             key: String::new(),
@@ -78,14 +136,34 @@ struct Loader {
     /// First row of the current batch.
     first: u64,
     end: u64,
+    /// The batch is claimed and not acknowledged.
+    is_open: bool,
     is_sent: bool,
     has_given_up: bool,
     key: String,
     document: BsonWriter,
 }
 
+impl Loader {
+    /// Notes that the batch was not acknowledged, if it was not.
+    fn give_up_batch(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            let failed = self.shared.failed.lock();
+            let mut failed = failed.unwrap_or_else(PoisonError::into_inner);
+            failed.push(self.first..self.end);
+        }
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.give_up_batch();
+    }
+}
+
 impl Actor for Loader {
     fn begin(&mut self) -> Option<OperationId> {
+        self.give_up_batch();
         if self.has_given_up {
             return None;
         }
@@ -98,7 +176,7 @@ impl Actor for Loader {
             })
             .ok()?;
         self.end = self.first.saturating_add(*batch).min(*end);
-        self.is_sent = false;
+        (self.is_open, self.is_sent) = (true, false);
         Some(0)
     }
 
@@ -138,7 +216,10 @@ impl Actor for Loader {
 
     fn reply(&mut self, outcome: Result<&Reply<'_>, &Failure>) -> Verdict {
         match outcome {
-            Ok(reply) if reply.matched == self.end - self.first => Verdict::Good,
+            Ok(reply) if reply.matched == self.end - self.first => {
+                self.is_open = false;
+                Verdict::Good
+            }
             outcome => {
                 self.has_given_up = !self.shared.keep_going;
                 match outcome {
@@ -147,5 +228,24 @@ impl Actor for Loader {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_acknowledged_counts() {
+        let rows = Acknowledged {
+            start: 10,
+            end: 30,
+            failed: vec![12..13, 20..25],
+        };
+        assert_eq!((rows.count(), rows.uncertain()), (14, 5));
+        let there: Vec<u64> = (0..40).filter(|row| rows.has(*row)).collect();
+        let expected = (10..12).chain(13..20).chain(25..30);
+        assert_eq!(there, expected.collect::<Vec<u64>>());
+        assert_eq!(Acknowledged::default().count(), 0);
     }
 }
