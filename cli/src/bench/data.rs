@@ -9,18 +9,18 @@ use seekscope_run::Limitation;
 use seekscope_run::units::format_count;
 use seekscope_server::Namespace;
 use seekscope_workload::ownership::DataSet;
-use seekscope_workload::{ExpectedData, VerificationOptions, count_documents};
+use seekscope_workload::{ExpectedData, VerificationOptions, WorkloadError, count_documents};
 use tokio::time::timeout;
 
 use super::owned::Owned;
 use super::stage::{Stage, StepDone};
 use super::target::Target;
 use crate::args::BenchTargetArgs;
-use crate::exit::{Interrupted, Usage, message_of};
+use crate::exit::{Usage, message_of};
 
 /// Documents read back from each collection.
 const SAMPLES: u64 = 1000;
-/// Time for dropping data after a signal; a second one ends the wait.
+/// Time for dropping data after a failure or a signal; a second one ends the wait.
 const DROP_LIMIT: Duration = Duration::from_secs(30);
 const BARRIER_POLL: Duration = Duration::from_millis(200);
 
@@ -123,8 +123,8 @@ pub async fn drop_data(target: &Target, database: &str, name: &str) -> Result<()
     owned.drop_data_set(name).await
 }
 
-/// Drops the data set of each server if the command line says so: after work that went well, and after a signal.
-/// Returns the work's result.
+/// Drops the data set of each server if the command line says so: after work that went well, after a signal and
+/// after a failure. What was refused beforehand is not this run's to drop. Returns the work's result.
 pub async fn drop_at_end(
     stage: &mut Stage,
     targets: &[Target],
@@ -132,19 +132,17 @@ pub async fn drop_at_end(
     name: &str,
     worked: Result<()>,
 ) -> Result<()> {
-    let is_interrupted = worked
-        .as_ref()
-        .is_err_and(|error| error.is::<Interrupted>());
-    if !args.drop || (worked.is_err() && !is_interrupted) {
+    let is_refused = |error: &anyhow::Error| error.is::<Usage>() || error.is::<WorkloadError>();
+    if !args.drop || worked.as_ref().is_err_and(is_refused) {
         return worked;
     }
     // The data of a private server go with it.
     let foreign = targets
         .iter()
-        .filter(|target| !target.facts.local || !is_interrupted);
+        .filter(|target| !target.facts.local || worked.is_ok());
     for target in foreign {
         let dropping = drop_data(target, &args.database, name);
-        if !is_interrupted {
+        if worked.is_ok() {
             stage.asking(dropping).await?;
             continue;
         }
@@ -161,7 +159,7 @@ pub async fn drop_at_end(
             remedy: "the next load, or a run with --drop, drops them".into(),
         };
         // Nothing else says so if there is nothing to report yet.
-        stage.progress.say(format!(
+        stage.progress.complain(format!(
             "{}: {}; {}",
             not_dropped.what, not_dropped.why, not_dropped.remedy
         ));

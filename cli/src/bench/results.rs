@@ -29,24 +29,37 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
 /// A benchmark's records and the page made from them.
 pub struct Results {
     records: BenchRecords,
+    /// Whether summary and page are on the disk.
+    saved: Result<()>,
 }
 
 impl Results {
-    /// Reads the records, fills in the summary, writes `report.html`.
+    /// Reads the records, fills in the summary, writes `report.html`. What cannot be written, as on a full disk,
+    /// does not keep the figures from being shown: [`Self::show`] returns that error.
     pub fn derive(session: &mut Session) -> Result<Self> {
-        session.save()?;
-        let records = BenchRecords::read(&session.directory, &session.document)
-            .context("while reading the records of the run")?;
+        let saved = session.save();
+        let records = match BenchRecords::read(&session.directory, &session.document) {
+            Ok(records) => records,
+            // The files end where the disk did.
+            Err(_) if saved.is_err() => BenchRecords::default(),
+            Err(error) => return Err(error).context("while reading the records of the run"),
+        };
         if let Some(measurement) = &session.document.bench {
             let variants = variants_compared(&session.document, &records);
             let summary = BenchSummary::of(measurement, variants.as_ref());
             session.document.summary = serde_json::to_value(summary)?;
         }
-        session.save()?;
-        let results = Self { records };
-        let page = html(&results.input(session));
-        session.directory.save_report(&page)?;
+        let mut results = Self { records, saved };
+        if results.saved.is_ok() {
+            results.saved = results.save(session);
+        }
         Ok(results)
+    }
+
+    fn save(&self, session: &Session) -> Result<()> {
+        session.save()?;
+        let page = html(&self.input(session));
+        Ok(session.directory.save_report(&page)?)
     }
 
     fn input<'a>(&'a self, session: &'a Session) -> BenchReportInput<'a> {
@@ -58,7 +71,7 @@ impl Results {
 
     /// Prints tables, YCSB's lines or JSON. Unreliable results say so in their first line.
     pub fn show(
-        &self,
+        self,
         session: &Session,
         args: &OutputArgs,
         progress: Progress,
@@ -75,7 +88,13 @@ impl Results {
                 Ok(warning(document) + &ycsb_output::lines(&session.directory, document)?)
             }
         };
-        ending::print(&session.directory, args, progress, json, text)
+        // A page that could not be written is not named.
+        let progress = match self.saved {
+            Ok(()) => progress,
+            Err(_) => Progress::new(true),
+        };
+        ending::print(&session.directory, args, progress, json, text)?;
+        self.saved
     }
 }
 
