@@ -40,7 +40,7 @@ pub use bench_schema::{BUCKET_SAMPLES, SchemaArgs};
 pub use bench_shard::{ShardArgs, ShardName};
 #[cfg(test)]
 pub use bench_values::parse_slo;
-pub use bench_values::{ArrivalsName, Slo, StartAt};
+pub use bench_values::{ArrivalsName, LatencyLimit, Slo, StartAt};
 use clap::{Args, Parser, Subcommand};
 pub use collect::CollectArgs;
 pub use disk::{

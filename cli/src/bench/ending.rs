@@ -4,11 +4,12 @@ use anyhow::{Result, bail};
 use seekscope_run::units::format_count;
 use seekscope_run::{BenchMeasurement, BenchStep};
 
+use super::objective::Judgement;
 use super::results::{Results, Show};
 use super::stage::Stage;
 use crate::args::OutputArgs;
 use crate::ending;
-use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
+use crate::exit::{BrokenOff, Inconsistent, Interrupted, ThresholdMissed, message_of};
 
 /// What the user allows and requires.
 #[derive(Debug, Clone, Default)]
@@ -17,8 +18,8 @@ pub struct Demands {
     /// Failures that the workload itself causes, as (operation, name of the failure): they are counted and
     /// shown, but do not fail the run.
     pub expected_failures: &'static [(&'static str, &'static str)],
-    /// The objectives that were missed, in words.
-    pub missed: Vec<String>,
+    /// How the steps stand to the objective.
+    pub judgement: Judgement,
 }
 
 /// Judges a run whose work completed. The gravest problem is reported first.
@@ -45,9 +46,14 @@ pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Result<()> {
             first_failure(steps, demands)
         );
     }
-    if !demands.missed.is_empty() {
-        let reason = format!("the objective was missed: {}", demands.missed.join("; "));
+    let Judgement { missed, unjudged } = &demands.judgement;
+    if !missed.is_empty() {
+        let reason = format!("the objective was missed: {}", missed.join("; "));
         return Err(ThresholdMissed(reason).into());
+    }
+    if !unjudged.is_empty() {
+        let reason = format!("the objective cannot be judged: {}", unjudged.join("; "));
+        return Err(BrokenOff(reason).into());
     }
     Ok(())
 }
@@ -242,7 +248,10 @@ mod tests {
         );
         let lenient = Demands {
             allow_errors: true,
-            missed: vec!["p99".into()],
+            judgement: Judgement {
+                missed: vec!["p99".into()],
+                ..Judgement::default()
+            },
             ..Demands::default()
         };
         let (outcome, reason) = judged(step(5, 2), &lenient);

@@ -2,9 +2,62 @@
 
 use hdrhistogram::Histogram;
 use seekscope_run::BenchStep;
-use seekscope_run::units::format_ns;
+use seekscope_run::units::{format_count, format_ns};
 
-use crate::args::Slo;
+use crate::args::{LatencyLimit, Slo};
+
+/// How steps stand to the objective, in words; what was met is not said.
+#[derive(Debug, Clone, Default)]
+pub struct Judgement {
+    pub missed: Vec<String>,
+    /// Limits that cannot be judged.
+    pub unjudged: Vec<String>,
+}
+
+impl Judgement {
+    /// Judges a step, as far as it had enough operations.
+    pub fn of(slo: &Slo, step: &BenchStep, response: &Histogram<u64>) -> Self {
+        let is_enough = |limit: &LatencyLimit| response.len() >= needed(limit);
+        let (enough, few): (Vec<LatencyLimit>, Vec<LatencyLimit>) =
+            slo.limits.iter().partition(|limit| is_enough(limit));
+        let unjudged = few.iter().map(|limit| {
+            format!(
+                "{}: {} operations are too few for {}, which takes {}",
+                step.name,
+                format_count(response.len()),
+                limit.name(),
+                format_count(needed(limit))
+            )
+        });
+        let judged = Slo {
+            limits: enough,
+            ..slo.clone()
+        };
+        Self {
+            missed: misses(&judged, step, response),
+            unjudged: unjudged.collect(),
+        }
+    }
+
+    pub fn extend(&mut self, other: Self) {
+        self.missed.extend(other.missed);
+        self.unjudged.extend(other.unjudged);
+    }
+}
+
+/// Returns the number of operations from which on the percentile is one of them: 100 for p99.
+fn needed(limit: &LatencyLimit) -> u64 {
+    let share_above: f64 = 1.0 - limit.quantile;
+    match share_above > 0.0 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "rounded, positive"
+        )]
+        true => (1.0 / share_above).round() as u64,
+        false => 1,
+    }
+}
 
 /// Returns the limits that were missed, in words; empty if all are met. `response`: response times of all
 /// requests, ns.
@@ -47,6 +100,26 @@ mod tests {
 
     use super::*;
     use crate::args::parse_slo;
+
+    #[test]
+    fn too_few_operations_are_not_judged() {
+        let slo = parse_slo("p50=1ms,p99=20ms").unwrap();
+        let mut response = latency_histogram();
+        response.record_n(30_000_000, 99).unwrap();
+        let step = BenchStep::default();
+        let few = Judgement::of(&slo, &step, &response);
+        assert!(
+            few.missed.len() == 1 && few.missed[0].contains("p50"),
+            "{few:?}"
+        );
+        assert!(
+            few.unjudged[0].contains("99 operations are too few for p99, which takes 100"),
+            "{few:?}"
+        );
+        response.record(30_000_000).unwrap();
+        let enough = Judgement::of(&slo, &step, &response);
+        assert_eq!((enough.missed.len(), enough.unjudged.len()), (2, 0));
+    }
 
     #[test]
     fn latencies_and_errors_are_held_against_it() {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use seekscope_client::{Second, Workload};
 
 use super::abandonment::Abandonment;
-use super::objective::misses;
+use super::objective::Judgement;
 use super::search::{Probed, Search, Searched};
 use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
@@ -135,20 +135,21 @@ impl Rounds {
         }
     }
 
-    /// Runs all rounds. Returns the objectives that were missed, in words.
+    /// Runs all rounds. Returns how they stand to the objective.
     pub async fn run(
         &self,
         stage: &mut Stage,
         targets: &mut [Target],
         repeated: &mut impl Repeated,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Judgement> {
         match &self.slo {
             Some(slo) if self.find_max => {
-                let mut missed = Vec::new();
+                let mut judgement = Judgement::default();
                 for target in targets {
-                    missed.extend(self.find_max(stage, target, repeated, slo).await?);
+                    let missed = self.find_max(stage, target, repeated, slo).await?;
+                    judgement.missed.extend(missed);
                 }
-                Ok(missed)
+                Ok(judgement)
             }
             _ => self.in_turn(stage, targets, repeated).await,
         }
@@ -159,8 +160,8 @@ impl Rounds {
         stage: &mut Stage,
         targets: &mut [Target],
         repeated: &mut impl Repeated,
-    ) -> Result<Vec<String>> {
-        let mut missed = Vec::new();
+    ) -> Result<Judgement> {
+        let mut judgement = Judgement::default();
         for (i, repetition) in variants::order(targets.len(), self.repetitions) {
             let target = &mut targets[i];
             if self.cold
@@ -178,10 +179,10 @@ impl Rounds {
             };
             let done = repeated.run(stage, target, stretch).await?;
             if let (Some(slo), Some(step)) = (&self.slo, stage.step_at(done.index)) {
-                missed.extend(misses(slo, step, &done.response));
+                judgement.extend(Judgement::of(slo, step, &done.response));
             }
         }
-        Ok(missed)
+        Ok(judgement)
     }
 
     async fn find_max(

@@ -15,6 +15,7 @@ use seekscope_workload::sysbench::{
 };
 
 use super::ending::Demands;
+use super::objective::Judgement;
 use super::results::Show;
 use super::rounds::{Repeated, Rounds, Stretch};
 use super::sending::{Defaults, Sending};
@@ -142,7 +143,7 @@ impl<'a> Sysbench<'a> {
             demands: Demands {
                 allow_errors: args.send.allow_errors,
                 expected_failures: &COLLISION,
-                missed: Vec::new(),
+                judgement: Judgement::default(),
             },
         })
     }
@@ -177,8 +178,8 @@ impl<'a> Sysbench<'a> {
         }
         if self.args.phase.contains(&YcsbPhase::Run) {
             let rounds = Rounds::new("run", target, &self.args.send, versus, self.duration());
-            let missed = rounds.run(stage, targets, self).await?;
-            self.demands.missed.extend(missed);
+            let judgement = rounds.run(stage, targets, self).await?;
+            self.demands.judgement.extend(judgement);
         }
         Ok(())
     }

@@ -158,6 +158,11 @@ fn a_missed_objective_is_exit_code_6() {
     ];
     let output = local(&bench, "run", &arguments).output().unwrap();
     assert_fails(&output, 6, &["objective", "p50"]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.starts_with("MISSED: the objective"), "{shown}");
+    let report = bench.seekscope(&["report", "run"]).output().unwrap();
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(report.starts_with("MISSED: the objective"), "{report}");
 }
 
 #[test]

@@ -56,7 +56,11 @@ pub fn verdict(document: &RunDocument) -> String {
                 reason()
             )
         }
-        Outcome::Ok => "OK: everything asked for was measured.".to_string(),
+        // The reason of a run that went well is the objective that it missed.
+        Outcome::Ok => match &document.outcome_reason {
+            Some(missed) => format!("MISSED: {missed}."),
+            None => "OK: everything asked for was measured.".to_string(),
+        },
     };
     let mut sentences = vec![first];
     sentences.extend(document.bench.as_ref().and_then(doubts));

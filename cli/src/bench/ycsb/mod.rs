@@ -210,8 +210,8 @@ impl<'a> Ycsb<'a> {
                         ycsb: self,
                         letter: *letter,
                     };
-                    let missed = rounds.run(stage, targets, &mut repeated).await?;
-                    self.demands.missed.extend(missed);
+                    let judgement = rounds.run(stage, targets, &mut repeated).await?;
+                    self.demands.judgement.extend(judgement);
                 }
             }
         }
