@@ -90,6 +90,10 @@ impl LocalMembers {
                 let uri = redact_uri(uri);
                 return Err(ServerError::Unreachable { uri, why, remedy }.into());
             }
+            Err(ServerError::Unsuitable { why, remedy, .. }) => {
+                let uri = redact_uri(uri);
+                return Err(ServerError::Unsuitable { uri, why, remedy }.into());
+            }
             // The caller, who connects to a single server, meets the same error.
             Err(_) => return Ok(None),
         };
