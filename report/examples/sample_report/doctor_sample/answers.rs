@@ -51,6 +51,7 @@ pub(super) fn answers(name: &Naming<'_>) -> Answers {
         memory: Some(memory()),
         host: host(name),
         members: members(name),
+        role_changes: Vec::new(),
         member_difference: Some(MemberDifference {
             member: name("db2.example:27017", 0),
             factor: "mean time of a disk read, µs".into(),
