@@ -64,7 +64,8 @@ pub(crate) struct Target {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConfigOriginal {
     pub(crate) path: PathBuf,
-    pub(crate) command: String,
+    /// `None` if it may hold a secret, which is not kept: whoever restores gives it again.
+    pub(crate) command: Option<String>,
     pub(crate) limit_s: u64,
     pub(crate) sha256: String,
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use seekscope_server::redact_text;
+use seekscope_settings::script::may_hold_secret;
 use seekscope_settings::{KnobFile, Restart};
 use seekscope_tune::session::Plan;
 use serde::{Deserialize, Serialize};
@@ -17,8 +18,6 @@ use crate::exit::Usage;
 
 const FILE: &str = "tune.json";
 const SCHEMA: &str = "seekscope/tune-session/1";
-/// Words that may come before a password in a command.
-const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
 /// Shown in place of such a command.
 const HIDDEN: &str = "...";
 /// Name of the connection string in messages.
@@ -176,10 +175,7 @@ impl Definition {
 
 /// Returns a text without secrets. A command that may contain a password in some other form is not kept at all.
 fn without_secrets(name: &str, text: &str, uri: &str) -> String {
-    let words = text.to_ascii_lowercase();
-    let is_suspect = SECRET_WORDS.iter().any(|word| words.contains(word))
-        || words.split_whitespace().any(|word| word.starts_with("-p"));
-    match is_suspect && name != URI {
+    match name != URI && may_hold_secret(text) {
         true => HIDDEN.into(),
         false => redact_text(text, uri),
     }

@@ -120,8 +120,7 @@ impl Applier {
             let sha256 = Originals::save_config(folder, &text)?;
             originals.config = Some(ConfigOriginal {
                 path: restart.config_file.clone(),
-                // To restore, the user gives a command with secrets again.
-                command: redact_text(&restart.command, ""),
+                command: kept(&restart.command),
                 limit_s: restart.limit.as_secs(),
                 sha256,
             });
@@ -156,10 +155,12 @@ impl Applier {
             let recorded = originals.server.clone();
             return Err(OriginalsError::OtherServer { recorded, given }.into());
         }
-        if let (None, Some(config)) = (&means.restart, &originals.config) {
+        if let (None, Some(config)) = (&means.restart, &originals.config)
+            && let Some(command) = &config.command
+        {
             means.restart = Some(Restart {
                 config_file: config.path.clone(),
-                command: config.command.clone(),
+                command: command.clone(),
                 limit: Duration::from_secs(config.limit_s),
             });
         }
@@ -360,6 +361,12 @@ impl Applier {
     }
 }
 
+/// Returns the command unless it may hold a secret.
+fn kept(command: &str) -> Option<String> {
+    let is_open = !script::may_hold_secret(command) && redact_text(command, "") == command;
+    is_open.then(|| command.to_owned())
+}
+
 /// Returns the connection string without credentials, and canonical members.
 fn identity(server: Option<&Server>) -> (String, String) {
     server.map_or_else(Default::default, |server| {
@@ -420,4 +427,23 @@ fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
         baseline: knob.default.clone(),
         conditional: knob.when.is_some(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_with_a_secret_is_not_kept() {
+        let plain = "systemctl restart mongod";
+        assert_eq!(kept(plain).as_deref(), Some(plain));
+        for secret in [
+            "restart.sh --password hush",
+            "restart.sh -phush",
+            "TOKEN=hush restart.sh",
+            "restart.sh mongodb://u:hush@h/",
+        ] {
+            assert_eq!(kept(secret), None, "{secret}");
+        }
+    }
 }

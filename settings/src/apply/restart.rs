@@ -6,7 +6,7 @@ use mongodb::bson::doc;
 use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
 
-use super::{Applier, ApplyError, Restart, same};
+use super::{Applier, ApplyError, Restart, no_means, same};
 use crate::discovery::value_of;
 use crate::knob_file::Route;
 use crate::mongod_conf::{self, Setting};
@@ -77,8 +77,13 @@ impl Applier {
         &mut self,
         wanted: &[(Target, KnobValue)],
     ) -> Result<bool, ApplyError> {
-        let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
+        let Some(original) = &self.config_text else {
             return Ok(false);
+        };
+        let Some(restart) = &self.means.restart else {
+            let why = "the command that restarts the server may hold a secret, which was not kept: give it \
+                       again with --restart-command";
+            return Err(no_means("the configuration file", why));
         };
         let (original, restart) = (original.clone(), restart.clone());
         let settings: Vec<Setting> = wanted
