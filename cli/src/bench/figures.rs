@@ -141,11 +141,11 @@ fn first_after(seconds: &[SecondTotals], time: Duration) -> usize {
 fn steady(series: &[f64], what: &str, never_settled: bool) -> Option<Steady> {
     let found = steadiness(series)?;
     let minutes = series.len() as f64 / 60.0;
+    // A line through the seconds may lead below nothing; no fall is of more than all.
+    let [change, low, high] =
+        [found.change, found.low, found.high].map(|share| share.max(-1.0) * 100.0);
     let change = format!(
-        "{what} changed by {:+.1} % from first to last ({:+.1} to {:+.1} %, 95 %) over {minutes:.1} min",
-        found.change * 100.0,
-        found.low * 100.0,
-        found.high * 100.0
+        ": {what} changed by {change:+.1} % from first to last ({low:+.1} to {high:+.1} %, 95 %) over {minutes:.1} min"
     );
     let verdict = match found.verdict {
         _ if never_settled => "it never settled (MSER-5)",
@@ -153,9 +153,14 @@ fn steady(series: &[f64], what: &str, never_settled: bool) -> Option<Steady> {
         Verdict::Drifting => "drifting",
         Verdict::CannotTell => "too short or noisy to tell",
     };
+    let change = match found.verdict {
+        // Figures of which nothing can be told are not told.
+        Verdict::CannotTell => String::new(),
+        Verdict::Steady | Verdict::Drifting => change,
+    };
     Some(Steady {
         steady: found.verdict == Verdict::Steady && !never_settled,
-        how: format!("{verdict}: {change}"),
+        how: format!("{verdict}{change}"),
     })
 }
 

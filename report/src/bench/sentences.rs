@@ -278,15 +278,24 @@ fn not_confirmed(confirmations: &[Confirmation]) -> String {
     said
 }
 
-/// Returns the width of an interval, e.g. `± 2.1 %`.
+/// Returns the width of an interval, e.g. `± 2.1 %`; `None` if it is wider than the value, which says nothing of it.
 pub(crate) fn margin(value: f64, interval: Option<(f64, f64)>) -> Option<String> {
     let (low, high) = interval?;
-    (value > 0.0 && high >= low).then(|| format!("± {}", format_share((high - low) / 2.0 / value)))
+    let share = (high - low) / 2.0 / value;
+    (value > 0.0 && (0.0..=1.0).contains(&share)).then(|| format!("± {}", format_share(share)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_margin_is_no_wider_than_its_value() {
+        let margin = |low, high| margin(100.0, Some((low, high)));
+        assert_eq!(margin(98.0, 102.0).as_deref(), Some("± 2.0 %"));
+        assert_eq!(margin(-525.0, 725.0), None);
+        assert_eq!(margin(102.0, 98.0), None);
+    }
 
     #[test]
     fn a_maximum_comes_with_its_interval_and_what_disturbed_it() {
