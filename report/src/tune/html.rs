@@ -76,7 +76,7 @@ fn duel(record: &TuneRecord) -> Section {
     let blocks = Block::some([
         changed.map(|text| Block::Warning("changed", text.into())),
         sentences::durability(record).map(|text| Block::Warning("durability", text)),
-        Some(Block::Sentence(sentences::goal(record))),
+        sentences::goal(record).map(Block::Sentence),
         forest::figure(record),
         Some(Block::table_or(
             duels::table(record),

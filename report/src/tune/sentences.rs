@@ -111,8 +111,11 @@ pub(super) fn counted(count: u64, of: &str) -> String {
     format!("{} {of}{s}", format_count(count))
 }
 
-/// Says what is measured, and the constraints.
-pub(super) fn goal(record: &TuneRecord) -> String {
+/// Says what is measured, and the constraints; `None` if the session ended before that was settled.
+pub(super) fn goal(record: &TuneRecord) -> Option<String> {
+    if record.metric.is_empty() {
+        return None;
+    }
     let workload = match record.workload.as_str() {
         "" => String::new(),
         workload => format!(" under {workload}"),
@@ -122,12 +125,12 @@ pub(super) fn goal(record: &TuneRecord) -> String {
         false => format!(", as long as {}", record.constraints.join(" and ")),
     };
     let trials = counted(record.trials.len() as u64, "run");
-    format!(
+    Some(format!(
         "Goal: {}{workload}, {}{constraints}; {trials}, seed {}.",
         metric_text(record),
         direction(record),
         record.seed
-    )
+    ))
 }
 
 /// Warns, before anything else, that a crash may lose writes.

@@ -26,7 +26,7 @@ fn of_record(record: &TuneRecord) -> Vec<Block> {
     let mut blocks = Block::some([
         is_changed.then(restored),
         sentences::durability(record).map(Block::Sentence),
-        Some(Block::Sentence(sentences::goal(record))),
+        sentences::goal(record).map(Block::Sentence),
         duels::table(record).map(Block::Table),
         duels::tests(record).map(Block::Table),
         sentences::expected(record).map(Block::Sentence),
