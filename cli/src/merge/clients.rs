@@ -1,5 +1,6 @@
 //! The runs to be merged, and whether they are parts of one job.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -30,6 +31,7 @@ impl Client {
 
 /// Opens the runs, in the order of their numbers.
 pub fn open(runs: &[PathBuf]) -> Result<Vec<Client>> {
+    refuse_twice(runs)?;
     let mut clients = Vec::new();
     for run in runs {
         let (directory, document) = RunDirectory::open(run)?;
@@ -52,6 +54,18 @@ pub fn open(runs: &[PathBuf]) -> Result<Vec<Client>> {
     }
     clients.sort_by_key(|client| client.number);
     Ok(clients)
+}
+
+/// Refuses a run that is named twice, in whatever way. Opened once more it would look like one that is going on.
+fn refuse_twice(runs: &[PathBuf]) -> Result<()> {
+    let mut known = BTreeSet::new();
+    for run in runs {
+        let real = run.canonicalize().unwrap_or_else(|_| run.clone());
+        if !known.insert(real) {
+            return Err(Usage(format!("{} is named twice", run.display())).into());
+        }
+    }
+    Ok(())
 }
 
 /// Refuses runs that are not parts of one job; the reason names the first difference.
@@ -162,4 +176,22 @@ fn steps(a: &Client, b: &Client) -> Option<String> {
         "one did {} where the other did {}, or sent it by another schedule",
         a.name, b.name
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = folder.path().to_path_buf();
+        let again = folder.path().join(".");
+        assert!(refuse_twice(&[one.clone(), "/nowhere".into()]).is_ok());
+        let error = refuse_twice(&[one, again]).unwrap_err();
+        assert!(
+            error.is::<Usage>() && error.to_string().contains("twice"),
+            "{error}"
+        );
+    }
 }
