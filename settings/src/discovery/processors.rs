@@ -17,8 +17,13 @@ impl Discovered {
             let current = entry.knob.default.number().unwrap_or_default();
             let max = f64::from(cpus).max(current);
             if fit::cap(entry, max) {
-                let said =
-                    format!("it is not raised above {max}: the server may use {cpus} processors");
+                let why_that = match max > f64::from(cpus) {
+                    true => ", which it is set to now",
+                    false => "",
+                };
+                let said = format!(
+                    "it is not raised above {max}{why_that}: the server may use {cpus} processors"
+                );
                 self.cpu_bounds.insert(entry.knob.name.clone(), said);
                 // A preset asks for many threads, not for an exact number.
                 let presets = self.presets.iter_mut();
