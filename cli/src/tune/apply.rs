@@ -97,6 +97,7 @@ async fn set(
     let progress = Progress::new(args.output.quiet);
     let _step = progress.step("setting");
     let target = Target::connect(&args.uri, "", None).await?;
+    server_arena::refuse_router(&target)?;
     if args.config_file.is_some() {
         server_arena::refuse_restart_of_set(target.server()?).await?;
     }

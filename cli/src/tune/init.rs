@@ -10,6 +10,7 @@ use seekscope_report::terminal::visible;
 
 use super::LOCAL;
 use super::knobs::{self, Whose};
+use super::server_arena::refuse_router;
 use crate::args::TuneInitArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
@@ -42,6 +43,7 @@ async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> 
         uri => {
             let _step = progress.step("connecting");
             let target = interruption.or(Target::connect(uri, "", None)).await?;
+            refuse_router(&target)?;
             (Some(target), None)
         }
     };

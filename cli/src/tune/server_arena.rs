@@ -54,6 +54,7 @@ impl ServerArena {
             .interruption
             .or(Target::connect(uri, "", None))
             .await?;
+        refuse_router(&target)?;
         let server = target.server()?;
         if restarts {
             let refused = refuse_restart_of_set(server);
@@ -236,6 +237,24 @@ pub async fn telling<T>(progress: Progress, waiting: &Waiting, work: impl Future
             }
         }
     }
+}
+
+/// Refuses a mongos: what a mongod can be set to, it does not have.
+pub fn refuse_router(target: &Target) -> Result<()> {
+    let Some(routed) = target.routed() else {
+        return Ok(());
+    };
+    let shards: Vec<String> = routed.shards.iter().map(ToString::to_string).collect();
+    let shards = match shards.as_slice() {
+        [] => "the login may not list them".into(),
+        shards => shards.join(", "),
+    };
+    Err(Usage(format!(
+        "{} is a mongos, which keeps no data and has none of the knobs of a mongod: name a member of its shards \
+         ({shards}), and put load on the cluster with --command",
+        target.facts.uri
+    ))
+    .into())
 }
 
 /// Refuses restarts where the connection string means a set of several members: which of them the command

@@ -5,7 +5,7 @@ use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
-use crate::running::{Running, own};
+use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, json, machine, stderr};
 
@@ -169,4 +169,18 @@ fn a_member_is_restarted_and_never_a_set() {
     let output = command.output().unwrap();
     assert_fails(&output, 2, &["3 members", "directConnection=true"]);
     assert!(!bench.path("restarted").exists() && !bench.path("run").exists());
+}
+
+#[test]
+fn a_mongos_has_no_knobs() {
+    let bench = Bench::new();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    let words = ["is a mongos", "shard-0 (", "--command"];
+    assert_fails(
+        &session(&bench, &cluster, "run", &[]).output().unwrap(),
+        2,
+        &words,
+    );
+    let mut init = bench.seekscope(&["tune", "init", cluster.uri()]);
+    assert_fails(&init.output().unwrap(), 2, &words);
 }
