@@ -479,12 +479,14 @@ fn chunks_that_move_meanwhile_are_said() {
         !first_batch(&cluster.command(database, loaded)).is_empty()
     });
     std::thread::sleep(Duration::from_secs(4));
-    // The balancer would want to move the chunk back, and wait a quarter of an hour for its copies to go.
-    let unbalanced = doc! { "q": { "_id": &namespace }, "u": { "$set": { "noBalance": true } } };
-    cluster.command(
-        "config",
-        doc! { "update": "collections", "updates": [unbalanced] },
-    );
+    // The balancer would want to move the chunk back, and wait a quarter of an hour for its copies to go. It also moves
+    // chunks of the sessions, and a shard gives away one chunk at a time.
+    let all = doc! { "q": {}, "u": { "$set": { "noBalance": true } }, "multi": true };
+    cluster.command("config", doc! { "update": "collections", "updates": [all] });
+    until(|| {
+        let under_way = cluster.command("config", doc! { "count": "migrations" });
+        under_way.get_i32("n").unwrap() == 0
+    });
     let any = doc! { "find": "usertable", "limit": 1 };
     let any = first_batch(&cluster.command(database, any))[0].clone();
     let find = doc! { "_id": any.get("_id").unwrap() };
