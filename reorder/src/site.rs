@@ -56,8 +56,12 @@ impl Site {
         })
     }
 
-    /// Has idle shards log something now and again, as long as it is polled: see [`Self::wake_idle_shards`].
+    /// Has idle shards behind a router log something now and again, as long as it is polled: see
+    /// [`Self::wake_idle_shards`].
     pub(crate) async fn keep_shards_awake(&self) -> Infallible {
+        if !self.router {
+            return std::future::pending().await;
+        }
         loop {
             self.wake_idle_shards().await;
             tokio::time::sleep(AWAKE_EVERY).await;
@@ -69,9 +73,6 @@ impl Site {
     /// one at once when it is asked for a state as of a time that it has not reached. Where that fails, the no-op
     /// is waited for.
     async fn wake_idle_shards(&self) {
-        if !self.router {
-            return;
-        }
         let admin = |command| self.server.command_in_time("admin", command);
         let now = admin(doc! { "ping": 1 }).await;
         let Some(now) = now

@@ -256,7 +256,13 @@ mod tests {
         assert_eq!((more.now_low_s, more.now_high_s), (16.0, 37.5));
         let mut fewer = predicted.clone();
         believe(&mut fewer, &of_several(0.6), 3000.0, 0.0, &model);
-        assert_eq!(fewer, predicted);
+        let unlimited = DeviceModel {
+            iops_bucket: None,
+            ..model
+        };
+        let mut quick = predicted.clone();
+        believe(&mut quick, &of_several(1.5), 3000.0, 0.0, &unlimited);
+        assert_eq!((&fewer, &quick), (&predicted, &predicted));
     }
 
     #[test]

@@ -60,15 +60,21 @@ impl WatchedServer {
         }
     }
 
-    /// Looks for it now and then. Returns whether it has been gone for too long to be back after a restart.
-    fn has_ended(&mut self, directory: &DataDirectory) -> bool {
+    /// Looks for it now and then.
+    fn look(&mut self, directory: &DataDirectory) {
         if self.looked.elapsed() >= LOOK_FOR_SERVER {
             let now = Instant::now();
             self.looked = now;
             let gone = self.gone.or(Some(now));
             self.gone = gone.filter(|_| !directory.has_server());
         }
-        self.gone.is_some_and(|gone| gone.elapsed() >= BACK_LIMIT)
+    }
+
+    /// Returns when it ended, if it has been gone for too long to be back after a restart, or if nobody waits for
+    /// that any more.
+    fn ended(&self, is_over: bool) -> Option<Instant> {
+        let is_final = |gone: &Instant| is_over || gone.elapsed() >= BACK_LIMIT;
+        self.gone.filter(is_final)
     }
 }
 
@@ -157,17 +163,17 @@ fn each_checkpoint(
     loop {
         let left = duration.map(|time| time.saturating_sub(started.elapsed()));
         let has_ended = || {
-            server
-                .as_mut()
-                .is_some_and(|server| server.has_ended(&directory))
+            server.as_mut().is_some_and(|server| {
+                server.look(&directory);
+                server.ended(false).is_some()
+            })
         };
         if !sleep(measurement, left, has_ended) {
             return Ok(());
         }
-        let gone = server.as_ref().and_then(|server| server.gone);
         let is_over = duration.is_some_and(|time| started.elapsed() >= time);
-        if let Some(gone) = gone.filter(|gone| is_over || gone.elapsed() >= BACK_LIMIT) {
-            let after = gone.saturating_duration_since(started);
+        if let Some(ended) = server.as_ref().and_then(|server| server.ended(is_over)) {
+            let after = ended.saturating_duration_since(started);
             return Err(BrokenOff::ended_early("the server", after, duration).into());
         }
         changed |= directory.refresh(measurement.stop)?;

@@ -152,8 +152,8 @@ impl Examination {
         reached.collect()
     }
 
-    /// Looks once at what the examined server is doing, and whether it has become another to its set; to be called every second or two. Takes as long as the
-    /// server does, at most two and a half seconds.
+    /// Looks once at what the examined server is doing, and whether it has taken another role in its set; to be
+    /// called every second or two. Takes as long as the server does, at most two and a half seconds.
     pub async fn look(&mut self) {
         self.examined.look().await;
     }

@@ -355,10 +355,14 @@ impl Watched<'_> {
             *measurement = None;
         }
         if let (Some(why), None) = (why, &self.ended_early) {
-            progress.say(format!("Tracing was stopped: {why}. Counters go on."));
-            let after_s = begun.elapsed().as_secs();
-            *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
+            self.tell_end(&why, begun.elapsed().as_secs(), progress);
         }
+    }
+
+    /// Says that the trace has ended and the rest goes on.
+    fn tell_end(&mut self, why: &str, after_s: u64, progress: Progress) {
+        progress.say(format!("Tracing was stopped: {why}. Counters go on."));
+        *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
     }
 
     /// Ends the trace of a server that has become the primary, which others depend on.
@@ -375,13 +379,12 @@ impl Watched<'_> {
         *measurement = None;
         let why = "it became the primary, which others depend on";
         let after_s = begun.elapsed().as_secs();
-        progress.say(format!("Tracing was stopped: {why}. Counters go on."));
+        self.tell_end(why, after_s, progress);
         self.session.limit(Limitation {
             what: format!("the trace ends after {after_s} s"),
             why: why.into(),
             remedy: "ask again, or permit tracing the primary with --trace-primary".into(),
         });
-        *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
     }
 
     /// Stops reading data files, which causes nearly all of our disk traffic. Returns false if none were being

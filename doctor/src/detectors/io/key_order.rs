@@ -210,20 +210,7 @@ mod tests {
 
     /// Reads every leaf once, in key order, which is not offset order.
     fn scanned(recording: &mut Recording, threads: u32) {
-        let file_id = recording.file("collection-7.wt", FileRole::Collection, Some("shop.orders"));
-        let tids: Vec<u32> = (0..threads)
-            .map(|i| recording.thread(&format!("conn{i}")))
-            .collect();
-        for (i, leaf) in shuffled(LEAVES).into_iter().enumerate() {
-            recording.miss(Call {
-                tid: tids[i % tids.len()],
-                file_id,
-                at_s: i as f64 * 0.03,
-                offset: u64::from(leaf) * 32_768,
-                bytes: 32_768,
-                latency_s: 0.008,
-            });
-        }
+        read(recording, threads, 0.03, shuffled(LEAVES).into_iter());
     }
 
     #[test]
@@ -274,17 +261,22 @@ mod tests {
         assert_eq!(unit(&recording), "s of waiting per hour");
     }
 
-    /// Reads single leaves by four threads.
-    fn read(recording: &mut Recording, leaves: impl Iterator<Item = u32>) {
+    /// Reads leaves by threads in turn, one in so many seconds.
+    fn read(
+        recording: &mut Recording,
+        threads: u32,
+        every_s: f64,
+        leaves: impl Iterator<Item = u32>,
+    ) {
         let file_id = recording.file("collection-7.wt", FileRole::Collection, Some("shop.orders"));
-        let tids: Vec<u32> = (0..4)
+        let tids: Vec<u32> = (0..threads)
             .map(|i| recording.thread(&format!("conn{i}")))
             .collect();
         for (i, leaf) in leaves.enumerate() {
             recording.miss(Call {
                 tid: tids[i % tids.len()],
                 file_id,
-                at_s: i as f64 * 0.009,
+                at_s: i as f64 * every_s,
                 offset: u64::from(leaf) * 32_768,
                 bytes: 32_768,
                 latency_s: 0.008,
@@ -296,7 +288,7 @@ mod tests {
     fn repeated_scans_are_told_from_random_reads() {
         let unit = |leaves: &mut dyn Iterator<Item = u32>| {
             let mut recording = Recording::new();
-            read(&mut recording, leaves);
+            read(&mut recording, 4, 0.009, leaves);
             recording.layout(walked(16.0, 4.0));
             recording.findings(&DETECTOR)[0].gain.clone().unwrap().unit
         };
