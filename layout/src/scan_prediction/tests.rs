@@ -249,3 +249,13 @@ proptest! {
 }
 
 const STRETCHES_MIN: usize = 16;
+
+#[test]
+fn what_compression_does_not_make_smaller_costs_no_decompression() {
+    for compressor in [Compressor::Snappy, Compressor::Zlib] {
+        let stored_as_it_is = engine_ns_per_byte(compressor, Some(0.9));
+        let uncompressed = engine_ns_per_byte(Compressor::None, None);
+        assert!((stored_as_it_is - uncompressed).abs() < 1e-9);
+        assert!(engine_ns_per_byte(compressor, Some(1.5)) > 1.5 * uncompressed);
+    }
+}
