@@ -6,6 +6,7 @@
 //! findings, and the answers that they are based on.
 
 pub mod advise;
+mod balancer;
 pub mod bench;
 pub mod disk;
 pub mod doctor;

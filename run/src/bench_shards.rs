@@ -86,7 +86,7 @@ pub struct ShardedCollection {
     pub shards: Vec<ShardShare>,
 }
 
-/// One shard's part of a collection.
+/// One shard's part of a collection. Copies that moves of chunks have left are included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ShardShare {
@@ -96,6 +96,8 @@ pub struct ShardShare {
     pub chunks: Option<u64>,
     /// Documents, by the shard's own count.
     pub documents: Option<u64>,
+    /// Size of these documents, not compressed, bytes.
+    pub data_bytes: Option<u64>,
     /// `documents` as a share of those on all shards, 0 to 1.
     pub share: Option<f64>,
 }

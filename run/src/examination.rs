@@ -10,7 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceModel, Gain, Surroundings, TargetFacts};
+use crate::{ClusterRecord, DeviceModel, Gain, Surroundings, TargetFacts};
 
 /// `source` of a counter sample from a member other than the examined one; followed by its name.
 pub const COUNTERS_OF_MEMBER: &str = "serverStatus@";
@@ -28,6 +28,8 @@ pub struct ExaminationRecord {
     pub set: Option<String>,
     /// The examined server first, then every other server that it knows, reached or not.
     pub members: Vec<MemberRecord>,
+    /// How the data is spread over the shards; `None` unless a router was asked.
+    pub cluster: Option<ClusterRecord>,
     /// In an examination of a whole deployment: the run of each member that was examined on this host. Each is a
     /// run of `doctor` of its own. Empty where one server was examined.
     pub member_runs: Vec<MemberRun>,

@@ -11,6 +11,7 @@ pub mod bench;
 mod bench_index;
 mod bench_shards;
 pub mod clock;
+mod cluster;
 pub mod control_groups;
 mod counted_requests;
 pub mod counter_sample;
@@ -62,6 +63,7 @@ pub use bench_shards::{
     BenchSharding, RouterCost, ShardFigures, ShardKind, ShardShare, ShardedCollection, StepShards,
 };
 pub use clock::{ClockOffset, monotonic_ns};
+pub use cluster::{ClusterRecord, ShardOnDisk, SpreadCollection};
 pub use counted_requests::{CountedRequests, RequestCause};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};

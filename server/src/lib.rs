@@ -7,6 +7,7 @@
 
 pub mod binary;
 mod cgroup;
+pub mod cluster;
 mod cursor;
 pub mod data_files;
 pub mod driver_error;

@@ -177,6 +177,15 @@ impl Names {
         for member in &examination.members {
             self.member(member);
         }
+        if let Some(cluster) = &examination.cluster {
+            cluster.shards.iter().for_each(|s| self.add(&s.shard));
+            for collection in &cluster.collections {
+                self.namespace(&collection.namespace);
+                self.fields(&collection.key);
+                let shards = collection.shards.iter();
+                shards.for_each(|share| self.add(&share.shard));
+            }
+        }
         if let Some(ftdc) = &examination.ftdc {
             self.path(&ftdc.folder);
         }
@@ -429,6 +438,8 @@ fn is_of_the_engine(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::{ClusterRecord, ShardOnDisk, ShardShare, SpreadCollection};
+
     use super::*;
 
     #[test]
@@ -469,6 +480,30 @@ mod tests {
                 "shop",
             ]
         );
+    }
+
+    #[test]
+    fn names_of_shards_and_sharded_collections_are_found() {
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        let share = ShardShare {
+            shard: "berlin".into(),
+            ..ShardShare::default()
+        };
+        let cluster = ClusterRecord {
+            collections: vec![SpreadCollection {
+                namespace: "shop.orders".into(),
+                key: r#"{"customer":1}"#.into(),
+                shards: vec![share],
+            }],
+            shards: vec![ShardOnDisk {
+                shard: "paris".into(),
+                disk_bytes: None,
+            }],
+            ..ClusterRecord::default()
+        };
+        document.examination.get_or_insert_default().cluster = Some(cluster);
+        let found: Vec<String> = names(&document, &[]).into_iter().collect();
+        assert_eq!(found, ["berlin", "customer", "orders", "paris", "shop"]);
     }
 
     fn found(collect: impl Fn(&mut Names)) -> Vec<String> {

@@ -52,6 +52,11 @@ pub fn strip(document: &mut RunDocument) {
         };
         disk.source = words.into();
     }
+    let collections = examination
+        .cluster
+        .iter_mut()
+        .flat_map(|c| &mut c.collections);
+    collections.for_each(|collection| cut(&mut collection.key));
     for member in &mut examination.members {
         strip_target(&mut member.target);
         for option in member.options.iter_mut().chain(&mut member.parameters) {
@@ -129,8 +134,8 @@ pub fn without_uri_options(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use seekscope_run::{
-        DiskAbility, EarlierRun, ExaminationRecord, IndexFacts, MemberRecord, NamedValue,
-        OperationSeen,
+        ClusterRecord, DiskAbility, EarlierRun, ExaminationRecord, IndexFacts, MemberRecord,
+        NamedValue, OperationSeen, SpreadCollection,
     };
 
     use super::*;
@@ -217,8 +222,16 @@ mod tests {
             ..IndexFacts::default()
         });
         member.collections.push(collection);
+        let sharded = SpreadCollection {
+            key: r#"{"acme"#.into(),
+            ..SpreadCollection::default()
+        };
         document.examination = Some(ExaminationRecord {
             members: vec![member],
+            cluster: Some(ClusterRecord {
+                collections: vec![sharded],
+                ..ClusterRecord::default()
+            }),
             disk: Some(DiskAbility {
                 source: "acme/disk-1, of today".into(),
                 ..DiskAbility::default()

@@ -65,6 +65,7 @@ mod router;
 mod running;
 #[path = "../integration_tests/schemas.rs"]
 mod schemas;
+mod shard_spread;
 mod sharding;
 mod sockets;
 #[path = "../integration_tests/support.rs"]

@@ -10,6 +10,7 @@ mod host;
 mod index_builds;
 mod members;
 mod memory;
+mod shards;
 mod space;
 mod work;
 
@@ -30,6 +31,7 @@ pub use index_builds::{AgainstBuild, IndexBuildAnswer};
 pub use members::{MemberAnswer, MemberDifference};
 pub use memory::{MemoryAnswer, MemoryPoint};
 pub(crate) use memory::{saved_of_disk, waiting_beside_disk_s_per_hour};
+pub use shards::ShardAnswer;
 pub use space::SpaceAnswer;
 pub(crate) use space::name_of;
 pub use work::WorkAnswer;
@@ -71,6 +73,8 @@ pub struct Answers {
     pub member_difference: Option<MemberDifference>,
     /// 8. A sentence for each member that took another role while it was watched; figures of both are mixed.
     pub role_changes: Vec<String>,
+    /// 8. The shards of a cluster: what they keep, and what they had to do.
+    pub shards: Vec<ShardAnswer>,
 }
 
 impl Answers {
@@ -80,6 +84,7 @@ impl Answers {
         Self {
             member_difference: members::difference(&members),
             role_changes: members::role_changes(evidence),
+            shards: shards::shards(evidence),
             members,
             ..Self::default()
         }
@@ -101,6 +106,7 @@ impl Answers {
             host: host::host(evidence),
             member_difference: members::difference(&members),
             role_changes: members::role_changes(evidence),
+            shards: shards::shards(evidence),
             members,
         }
     }

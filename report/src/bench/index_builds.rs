@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{BenchIndexBuild, BenchMeasurement, StepShards};
+use seekscope_run::{BenchIndexBuild, BenchMeasurement};
 use seekscope_stats::{Estimate, RatioComparison, holm, median, paired_log_ratio};
 use serde::Serialize;
 
-use super::{BenchReportInput, shards};
+use super::BenchReportInput;
+use crate::balancer;
 use crate::numbers::{format_rate, format_share, format_times, whole};
 use crate::table::{Cell, Table};
 
@@ -137,12 +138,14 @@ pub(super) fn sentences(input: &BenchReportInput<'_>) -> Vec<String> {
 /// Says what the balancer did during all builds through a router.
 fn balancer(builds: &[BenchIndexBuild]) -> Option<String> {
     let all = builds.iter().filter_map(|build| build.shards.as_ref());
-    let whole = all.cloned().reduce(|whole, one| StepShards {
-        balancer_on: whole.balancer_on.filter(|on| one.balancer_on == Some(*on)),
-        moved_chunks: whole.moved_chunks.zip(one.moved_chunks).map(|(a, b)| a + b),
-        ..whole
+    let all = all.map(|shards| (shards.balancer_on, shards.moved_chunks));
+    let (on, moved) = all.reduce(|(on, moved), (one_on, one_moved)| {
+        (
+            on.filter(|on| one_on == Some(*on)),
+            moved.zip(one_moved).map(|(a, b)| a + b),
+        )
     })?;
-    Some(shards::balancer(&whole, "the builds"))
+    Some(balancer::sentence(on, moved, "the builds"))
 }
 
 /// Returns how long each build took, and its outcome.

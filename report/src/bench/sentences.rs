@@ -6,7 +6,7 @@ use seekscope_run::{
     RunDocument, Saturation, Verification,
 };
 
-use super::shards;
+use crate::balancer;
 use crate::numbers::{format_rate, format_share};
 
 const PROBE: &str = "probe";
@@ -174,7 +174,7 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
     }
     said.extend(step.verification.as_ref().map(verification));
     let shards = step.shards.as_ref();
-    said.extend(shards.map(|shards| shards::balancer(shards, "the step")));
+    said.extend(shards.map(|s| balancer::sentence(s.balancer_on, s.moved_chunks, "the step")));
     said
 }
 

@@ -1,9 +1,7 @@
 //! Shows the shards behind a router: where the documents are, and what each shard did.
 
 use seekscope_run::units::format_count;
-use seekscope_run::{
-    BenchSharding, BenchStep, RouterCost, ShardFigures, ShardedCollection, StepShards,
-};
+use seekscope_run::{BenchSharding, BenchStep, RouterCost, ShardFigures, ShardedCollection};
 
 use super::{BenchReportInput, tables};
 use crate::numbers::{format_mean_ns, format_rate, format_share};
@@ -141,43 +139,11 @@ fn format_signed_ns(ns: f64) -> String {
     }
 }
 
-/// Says whether the balancer was on during the work, and whether chunks were moved.
-pub(super) fn balancer(shards: &StepShards, work: &str) -> String {
-    let balancer = match shards.balancer_on {
-        Some(true) => "The balancer was on",
-        Some(false) => "The balancer was off",
-        None => "Whether the balancer was on is not known",
-    };
-    let moved = match shards.moved_chunks {
-        Some(0) => "no chunk was moved between shards".to_string(),
-        Some(1) => "ONE CHUNK WAS MOVED between shards".to_string(),
-        Some(moved) => format!("{} CHUNKS WERE MOVED between shards", format_count(moved)),
-        None => "whether chunks were moved between shards is not known".into(),
-    };
-    format!("{balancer}, and {moved} during {work}.")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use seekscope_run::StepShards;
 
-    #[test]
-    fn what_the_balancer_did_is_said() {
-        let said = |balancer_on, moved_chunks| {
-            let shards = StepShards {
-                balancer_on,
-                moved_chunks,
-                ..StepShards::default()
-            };
-            balancer(&shards, "the step")
-        };
-        assert_eq!(
-            said(Some(true), Some(0)),
-            "The balancer was on, and no chunk was moved between shards during the step."
-        );
-        assert!(said(Some(false), Some(3)).contains("off, and 3 CHUNKS WERE MOVED"));
-        assert!(said(None, None).contains("not known, and whether chunks"));
-    }
+    use super::*;
 
     #[test]
     fn a_shard_that_did_not_answer_has_no_figures() {

@@ -4,6 +4,7 @@ use seekscope_run::{Finding, RunError, TargetFacts};
 
 use super::sections::sections;
 use super::{DoctorReportInput, charts, index_builds, tables, tracks, verdict};
+use crate::balancer;
 use crate::facts::{Fact, date};
 use crate::html::facts::CALLS_SQL;
 use crate::html::points::Blobs;
@@ -124,14 +125,25 @@ fn time_tracks(groups: Vec<TrackGroup>) -> Option<Block> {
 }
 
 fn members(input: &DoctorReportInput<'_>) -> Option<Block> {
+    let mut blocks =
+        Block::some([tables::members(input).map(|table| Content::Ready(table).into())]);
+    blocks.extend(Block::sentences(balancer(input)));
+    blocks.extend(Block::tables([tables::shards(input)]));
     Section {
         id: "members",
         short: "Members",
         heading: "Members side by side".into(),
         lead: String::new(),
-        blocks: Block::some([tables::members(input).map(|table| Content::Ready(table).into())]),
+        blocks,
     }
     .or_nothing()
+}
+
+/// Says what the balancer of a cluster did.
+fn balancer(input: &DoctorReportInput<'_>) -> Option<String> {
+    let cluster = input.examination()?.cluster.as_ref()?;
+    let (on, moved) = (cluster.balancer_on, cluster.moved_chunks);
+    Some(balancer::sentence(on, moved, "the observation"))
 }
 
 /// Says whether an earlier run's predictions came true.

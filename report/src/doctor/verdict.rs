@@ -13,8 +13,8 @@ use crate::numbers::{format_number, format_rate, format_share};
 
 /// Says that no other finding saves anything noticeable.
 const HEALTHY: &str = "disk.not-the-problem";
-/// Names the one factor in which a member is unlike the others.
-const DIFFERS: &str = "member.differs";
+/// Findings that set a shard or a member apart from the others: where the data lies explains how the work does.
+const APART: [&str; 2] = ["shards.uneven", "member.differs"];
 /// Used share of the disk's capability from which on the disk limits the server.
 const BUSY: f64 = 0.8;
 /// Waiting for files, s per s, below which it is not mentioned: a hundredth of one thread's time.
@@ -92,12 +92,13 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
     }
     let findings = &input.diagnosis.findings;
     let of_deployment = input.document.is_of_deployment();
-    let differs = findings
+    let apart = APART
         .iter()
-        .find(|finding| of_deployment && finding.id == DIFFERS);
-    let differs = differs.map(|finding| format!("{}.", finding.title));
+        .filter_map(|id| findings.iter().find(|finding| finding.id == *id));
+    let apart: Vec<String> = apart.map(|finding| format!("{}.", finding.title)).collect();
+    let apart = (of_deployment && !apart.is_empty()).then(|| apart.join(" "));
     if let Some(healthy) = findings.iter().find(|finding| finding.id == HEALTHY) {
-        return match differs {
+        return match apart {
             None => alone(&healthy.title),
             next => Verdict {
                 state: format!("{}.", healthy.title),
@@ -105,7 +106,7 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
             },
         };
     }
-    if let Some(state) = differs {
+    if let Some(state) = apart {
         return Verdict {
             state,
             next: next(findings),

@@ -113,6 +113,24 @@ impl Asker {
         }
     }
 
+    /// Waits for the answer to a question that has limits of its own; `command` is the one that is sent.
+    pub(super) async fn wait_for<T>(
+        &mut self,
+        answer: impl Future<Output = Result<T, ServerError>>,
+        command: &str,
+    ) -> Result<T, NoAnswer> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let command = command.to_string();
+        if left.is_zero() {
+            return Err(NoAnswer::NoTime { command });
+        }
+        self.commands += 1;
+        match timeout(left, answer).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(NoAnswer::Late { command }),
+        }
+    }
+
     /// Sets the server's limit. Returns the command's name and how much time is left for everything.
     fn begin(&mut self, command: &mut Document) -> Result<(String, Duration), NoAnswer> {
         let name = command.keys().next().cloned().unwrap_or_default();

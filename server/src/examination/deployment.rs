@@ -1,6 +1,6 @@
 //! Finds the servers that belong to a server: the members of its replica set, the shards behind a router.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
@@ -126,6 +126,12 @@ pub(super) async fn shards(asker: &mut Asker) -> Vec<Fellow> {
         asker.missing.push(too_many(left_out.len()));
     }
     members
+}
+
+/// Returns the names of the shards that these members belong to.
+pub(super) fn shard_names(members: &[Fellow]) -> Vec<String> {
+    let names: BTreeSet<&String> = members.iter().filter_map(|m| m.shard.as_ref()).collect();
+    names.into_iter().cloned().collect()
 }
 
 fn too_many(left_out: usize) -> Limitation {

@@ -13,6 +13,7 @@ use super::asking::Asker;
 use super::collections::Collections;
 use super::deployment::{Fellow, SetStatus, shards};
 use super::operations::Looks;
+use super::spread::Spread;
 use super::{oplog, rights, settings};
 use crate::hello::Hello;
 use crate::namespace::Namespace;
@@ -123,6 +124,15 @@ impl Member {
         }
     }
 
+    /// Asks a router how the data is spread over its shards. `None` for other servers, and where no shards are known.
+    pub(super) async fn spread(&mut self, shards: Vec<String>) -> Option<Spread> {
+        let asker = self.asker.as_mut()?;
+        match self.hello.is_router() && !shards.is_empty() {
+            true => Some(Spread::begin(asker, shards).await),
+            false => None,
+        }
+    }
+
     /// Returns whether another member answers and has data. If not, its record says why.
     pub(super) async fn greet(&mut self) -> bool {
         let Some(asker) = &mut self.asker else {
@@ -208,9 +218,12 @@ impl Member {
     }
 
     /// Asks again for what is compared with the beginning.
-    pub(super) async fn finish(&mut self, time: Duration) {
+    pub(super) async fn finish(&mut self, time: Duration, spread: Option<&mut Spread>) {
         if let Some(asker) = &mut self.asker {
             asker.allow(time);
+            if let Some(spread) = spread {
+                spread.finish(asker).await;
+            }
             self.collections.finish(asker).await;
         }
         self.look_at_role().await;
@@ -300,7 +313,7 @@ mod tests {
             assert!(!member.greet().await);
             member.gather(&ProcFs::host(), &options).await;
             member.look().await;
-            member.finish(Duration::from_secs(5)).await;
+            member.finish(Duration::from_secs(5), None).await;
             assert!(member.sampler().is_none());
             let (record, _, commands) = member.into_parts();
             let why = record.not_asked.unwrap();

@@ -19,11 +19,12 @@ mod oplog;
 pub mod rights;
 mod routed;
 mod settings;
+mod spread;
 mod statistics;
 mod table_questions;
 
 use seekscope_run::document::Limitation;
-use seekscope_run::{Deployment, MemberRecord, OperationSeen};
+use seekscope_run::{ClusterRecord, Deployment, MemberRecord, OperationSeen};
 
 use crate::namespace::Namespace;
 use crate::process::ProcFs;
@@ -37,8 +38,10 @@ pub(crate) use table_questions::TableQuestions;
 
 use std::time::Duration;
 
+use deployment::shard_names;
 use futures_util::future::join_all;
 use member::Member;
+use spread::Spread;
 
 /// Total time for questions to the examined server, at the beginning and at the end.
 const BEGIN_TIME: Duration = Duration::from_secs(8);
@@ -86,6 +89,8 @@ pub struct Examination {
     deployment: Deployment,
     examined: Member,
     others: Vec<Member>,
+    /// `None` unless the examined server is a router, and its shards were asked for.
+    spread: Option<Spread>,
 }
 
 /// The results of an examination.
@@ -94,6 +99,8 @@ pub struct Examined {
     pub deployment: Deployment,
     /// All members, the examined one first.
     pub members: Vec<MemberRecord>,
+    /// How the data is spread over the shards; `None` unless a router was asked.
+    pub cluster: Option<ClusterRecord>,
     pub limitations: Vec<Limitation>,
     /// Commands sent to all servers together.
     pub commands: u64,
@@ -107,10 +114,12 @@ impl Examination {
         let mut fellows = examined
             .introduce(options.others != OthersAsked::Nobody)
             .await;
+        let shards = shard_names(&fellows);
         if let OthersAsked::Only(names) = &options.others {
             fellows.retain(|fellow| names.contains(&fellow.name));
         }
         examined.gather(proc_fs, options).await;
+        let spread = examined.spread(shards).await;
         let of_others = ExaminationOptions {
             collections: examined.namespaces(COLLECTIONS_OF_OTHERS),
             collections_max: COLLECTIONS_OF_OTHERS,
@@ -128,6 +137,7 @@ impl Examination {
             deployment: examined.deployment(),
             others: join_all(others).await,
             examined,
+            spread,
         }
     }
 
@@ -169,11 +179,18 @@ impl Examination {
             deployment,
             mut examined,
             mut others,
+            mut spread,
         } = self;
-        let of_others = others.iter_mut().map(|member| member.finish(OTHERS_TIME));
-        tokio::join!(examined.finish(END_TIME), join_all(of_others));
+        let of_others = others
+            .iter_mut()
+            .map(|member| member.finish(OTHERS_TIME, None));
+        tokio::join!(
+            examined.finish(END_TIME, spread.as_mut()),
+            join_all(of_others)
+        );
         let mut all = Examined {
             deployment,
+            cluster: spread.map(Spread::into_record),
             ..Examined::default()
         };
         for member in std::iter::once(examined).chain(others) {

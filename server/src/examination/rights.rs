@@ -12,6 +12,8 @@ pub enum Resource {
     /// Buckets of time series, which are system collections.
     TimeSeriesBuckets,
     Oplog,
+    /// What a sharded cluster records of itself.
+    ClusterConfig,
 }
 
 /// A right of the server and what an examination lacks without it.
@@ -132,6 +134,11 @@ pub const RIGHTS: &[Right] = &[
     },
     right(Resource::Oplog, "collStats", "the oplog's size"),
     right(Resource::Oplog, "find", "the oplog's window"),
+    right(
+        Resource::ClusterConfig,
+        "find",
+        "sharded collections, their chunks, the balancer; behind a mongos",
+    ),
 ];
 
 /// Capabilities of Linux needed for what the server does not report.
@@ -199,13 +206,17 @@ fn of_command(command: &str) -> Option<&'static Right> {
 /// Returns what to do when a command of an examination was refused.
 pub(super) fn remedy(command: &str) -> String {
     match of_command(command) {
-        Some(right) => format!(
-            "grant the action {} on {} (`seekscope doctor --print-role` prints the whole role)",
-            right.action,
-            right.resource.described()
-        ),
+        Some(right) => remedy_on(right.resource, right.action),
         None => "see that the server answers in time, and try again".into(),
     }
+}
+
+/// Returns what to do when an action on a resource was refused.
+pub(super) fn remedy_on(resource: Resource, action: &str) -> String {
+    format!(
+        "grant the action {action} on {} (`seekscope doctor --print-role` prints the whole role)",
+        resource.described()
+    )
 }
 
 /// Returns which right to grant for a command that the server does not let the user run.
@@ -226,6 +237,7 @@ impl Resource {
             Self::AnyCollection => "all collections",
             Self::TimeSeriesBuckets => "the buckets of time series",
             Self::Oplog => "local.oplog.rs",
+            Self::ClusterConfig => "the database config",
         }
     }
 
@@ -236,15 +248,17 @@ impl Resource {
             Self::AnyCollection => r#"{ db: "", collection: "" }"#,
             Self::TimeSeriesBuckets => r#"{ db: "", system_buckets: "" }"#,
             Self::Oplog => r#"{ db: "local", collection: "oplog.rs" }"#,
+            Self::ClusterConfig => r#"{ db: "config", collection: "" }"#,
         }
     }
 }
 
-const RESOURCES: [Resource; 4] = [
+const RESOURCES: [Resource; 5] = [
     Resource::Cluster,
     Resource::AnyCollection,
     Resource::TimeSeriesBuckets,
     Resource::Oplog,
+    Resource::ClusterConfig,
 ];
 
 /// Returns the release from which on all servers know a resource; `None` if all do.

@@ -241,7 +241,7 @@ fn compressor(engine: &Document) -> Option<String> {
 }
 
 /// Returns a key pattern as JSON. Its values are directions and kinds of index; anything else is left out.
-fn key_text(keys: &Document) -> String {
+pub(super) fn key_text(keys: &Document) -> String {
     let fields = keys.iter().map(|(name, value)| {
         let name = serde_json::Value::from(name.as_str());
         match value {

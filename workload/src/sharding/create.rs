@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use seekscope_run::{Limitation, ShardKind};
-use seekscope_server::{Namespace, Server, ServerError};
+use seekscope_server::{Namespace, Server, ServerError, cluster};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::ShardPlan;
-use super::cluster;
 use crate::WorkloadError;
 
 /// How long a split or a move is tried again: the balancer may be moving a chunk itself.

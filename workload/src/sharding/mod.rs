@@ -2,9 +2,8 @@
 //! they are spread.
 //!
 //! Read [`ShardPlan`] first: what is wanted of a collection, made from its documents before anything is changed.
-//! [`create()`] then shards it and spreads its chunks while it is empty; [`cluster`] asks the router what there is.
+//! [`create()`] then shards it and spreads its chunks while it is empty.
 
-pub mod cluster;
 mod create;
 mod key_field;
 mod split_points;

@@ -2,7 +2,7 @@
 //! hold those of a cluster that is larger than any that could be started here.
 
 use bson::{Document, doc};
-use seekscope_workload::sharding::cluster;
+use seekscope_server::cluster;
 
 use crate::support::{Fixture, namespace};
 

@@ -7,11 +7,10 @@ mod watch;
 
 use anyhow::Result;
 use seekscope_run::{BenchSharding, Limitation, ShardKind, ShardedCollection};
+use seekscope_server::cluster::{self, Sharded};
 use seekscope_server::{Namespace, Server, ServerError};
 use seekscope_workload::ownership::{DataSet, OwnedDatabase};
-use seekscope_workload::sharding::{
-    KeyField, LoadedCollection, ShardPlan, ShardWish, cluster, cluster::Sharded, create,
-};
+use seekscope_workload::sharding::{KeyField, LoadedCollection, ShardPlan, ShardWish, create};
 
 use self::spread::{lost, spread};
 pub use self::watch::{ShardCounters, ShardWatch};

@@ -1,13 +1,10 @@
 //! Asks how the documents of a collection are spread over the shards.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anyhow::Result;
 use seekscope_run::units::format_count;
-use seekscope_run::{Limitation, ShardShare, ShardedCollection};
-use seekscope_server::{Namespace, ServerError};
+use seekscope_run::{Limitation, ShardedCollection};
+use seekscope_server::{Namespace, ServerError, cluster};
 use seekscope_workload::count_documents;
-use seekscope_workload::sharding::cluster;
 
 use super::remedy_for;
 use crate::bench::target::Target;
@@ -42,26 +39,14 @@ pub(super) async fn spread(
         namespace,
         &mut missing,
     );
-    let documents = cluster::documents_by_shard(server, namespace).await;
-    let documents = note(documents, "documents", namespace, &mut missing);
-    let of = |counts: &Option<BTreeMap<String, u64>>, shard: &String| {
-        let counts = counts.as_ref()?;
-        Some(counts.get(shard).copied().unwrap_or(0))
-    };
+    let parts = cluster::parts_by_shard(server, namespace).await;
+    let parts = note(parts, "documents", namespace, &mut missing);
     // A login that may not list the shards still hears of those that have documents.
-    let heard_of = [&chunks, &documents].into_iter().flatten();
-    let mut names: BTreeSet<String> = heard_of.flat_map(BTreeMap::keys).cloned().collect();
-    names.extend(target.shard_names());
-    let shards = names.into_iter().map(|shard| ShardShare {
-        chunks: of(&chunks, &shard),
-        documents: of(&documents, &shard),
-        shard,
-        share: None,
-    });
+    let shards = cluster::shares(chunks.as_ref(), parts.as_ref(), target.shard_names());
     let found = ShardedCollection {
         name: namespace.collection().into(),
         expected,
-        shards: shards.collect(),
+        shards,
         ..ShardedCollection::default()
     }
     .summed_up(expected);

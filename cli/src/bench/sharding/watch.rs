@@ -8,9 +8,9 @@ use seekscope_run::units::format_count;
 use seekscope_run::{
     BenchStep, COUNTERS_OF_MEMBER, CounterSample, Limitation, ShardFigures, StepShards,
 };
+use seekscope_server::cluster::MovedOf;
 use seekscope_server::examination::Routed;
-use seekscope_server::{Sampler, Server, ServerError};
-use seekscope_workload::sharding::cluster;
+use seekscope_server::{Sampler, Server, ServerError, cluster};
 
 use super::remedy_for;
 use crate::bench::target::Target;
@@ -19,7 +19,7 @@ use crate::bench::target::Target;
 #[derive(Debug)]
 pub struct ShardWatch {
     server: Server,
-    database: String,
+    /// As `database.collection`.
     collections: Vec<String>,
     /// Each shard's name, and the address of its primary if that answers.
     shards: Vec<(String, Option<String>)>,
@@ -61,8 +61,10 @@ impl ShardWatch {
         });
         let mut watch = Self {
             shards: shards.collect(),
-            database: database.into(),
-            collections,
+            collections: collections
+                .into_iter()
+                .map(|collection| format!("{database}.{collection}"))
+                .collect(),
             counters: ShardCounters::default(),
             balancer_on: None,
             moves_before: None,
@@ -144,7 +146,7 @@ impl ShardWatch {
     }
 
     async fn moves(&mut self) -> Option<u64> {
-        let moves = cluster::moves(&self.server, &self.database, &self.collections).await;
+        let moves = cluster::moves(&self.server, MovedOf::Collections(&self.collections)).await;
         self.note(moves, "how many chunks were moved between shards meanwhile")
     }
 

@@ -161,11 +161,9 @@ pub async fn keep_answers(session: &mut Session, examination: Examination) -> u6
         session.limit(limitation);
     }
     keep_members(session, examined.members);
-    session
-        .document
-        .examination
-        .get_or_insert_default()
-        .deployment = examined.deployment;
+    let examination = session.document.examination.get_or_insert_default();
+    examination.deployment = examined.deployment;
+    examination.cluster = examined.cluster;
     examined.commands
 }
 

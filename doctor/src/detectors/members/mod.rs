@@ -1,8 +1,15 @@
-//! Detects what sets a member apart from the others.
+//! Detects what sets a member or a shard apart from the others.
 
 mod differs;
 mod lagging;
+mod moving;
+mod uneven;
 
 use super::Detector;
 
-pub(super) const DETECTORS: &[Detector] = &[differs::DETECTOR, lagging::DETECTOR];
+pub(super) const DETECTORS: &[Detector] = &[
+    differs::DETECTOR,
+    lagging::DETECTOR,
+    uneven::DETECTOR,
+    moving::DETECTOR,
+];

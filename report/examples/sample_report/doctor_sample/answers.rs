@@ -52,6 +52,7 @@ pub(super) fn answers(name: &Naming<'_>) -> Answers {
         host: host(name),
         members: members(name),
         role_changes: Vec::new(),
+        shards: Vec::new(),
         member_difference: Some(MemberDifference {
             member: name("db2.example:27017", 0),
             factor: "mean time of a disk read, µs".into(),

@@ -8,6 +8,7 @@ mod members;
 mod memory;
 mod run;
 mod server;
+mod shards;
 mod since;
 mod space;
 
@@ -19,6 +20,7 @@ pub(super) use members::members;
 pub(super) use memory::{memory, memory_sentences};
 pub(super) use run::{cost, examination_facts};
 pub(super) use server::{collections, operations, warnings};
+pub(super) use shards::shards;
 pub use since::change_line;
 pub(super) use since::since;
 pub(super) use space::space;

@@ -1,0 +1,325 @@
+//! Asks a router how collections are sharded and where their chunks and documents are. All questions only read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mongodb::bson::{Bson, Document, doc};
+use seekscope_run::ShardShare;
+
+use crate::cursor::SHARDS_MAX;
+use crate::namespace::Namespace;
+use crate::replies::{first_batch, float, number};
+use crate::server::{Server, ServerError};
+
+/// The database in which a cluster keeps its own records.
+const CONFIG: &str = "config";
+/// The most sharded collections that are read, and the most pairs of a collection and a shard.
+const COLLECTIONS_MAX: usize = 10_000;
+const PAIRS_MAX: usize = 200_000;
+
+/// A sharded collection, as the cluster has recorded it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sharded {
+    /// The pattern of its shard key.
+    pub key: Document,
+    /// Chunks belong to the collection's name before MongoDB 5.0 and to this since.
+    uuid: Option<Bson>,
+}
+
+/// Returns how a collection is sharded; `None` if it is not, or does not exist.
+pub async fn sharded(
+    server: &Server,
+    namespace: &Namespace,
+) -> Result<Option<Sharded>, ServerError> {
+    // Before MongoDB 5.0 entries of dropped collections stay; since 8.0 some that are not sharded have one.
+    let filter = doc! {
+        "_id": namespace.to_string(),
+        "dropped": { "$ne": true },
+        "unsplittable": { "$ne": true },
+    };
+    let command = doc! { "find": "collections", "filter": filter, "limit": 1 };
+    let reply = server.command_in_time(CONFIG, command).await?;
+    let found = first_batch(&reply).next().and_then(|entry| {
+        Some(Sharded {
+            key: entry.get_document("key").ok()?.clone(),
+            uuid: entry.get("uuid").cloned(),
+        })
+    });
+    Ok(found)
+}
+
+/// Returns whether two patterns of a shard key mean the same: shells send `1.0` for `1`.
+pub fn is_same_key(a: &Document, b: &Document) -> bool {
+    let is_same = |a: &Bson, b: &Bson| a == b || (float(a).is_some() && float(a) == float(b));
+    let mut pairs = a.iter().zip(b);
+    a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && is_same(a.1, b.1))
+}
+
+/// Returns the number of chunks by shard; none if the collection is not sharded. A shard without chunks is not listed.
+pub async fn chunks_by_shard(
+    server: &Server,
+    namespace: &Namespace,
+) -> Result<BTreeMap<String, u64>, ServerError> {
+    let Some(sharded) = sharded(server, namespace).await? else {
+        return Ok(BTreeMap::new());
+    };
+    let pipeline = [
+        doc! { "$match": of_collection(namespace, &sharded) },
+        doc! { "$group": { "_id": "$shard", "count": { "$sum": 1_i64 } } },
+    ];
+    let command = doc! { "aggregate": "chunks", "pipeline": pipeline.to_vec(), "cursor": {} };
+    let entries = server.documents_in_time(CONFIG, command, SHARDS_MAX);
+    Ok(counts(&entries.await?, "_id"))
+}
+
+fn of_collection(namespace: &Namespace, sharded: &Sharded) -> Document {
+    let by_name = doc! { "ns": namespace.to_string() };
+    match &sharded.uuid {
+        Some(uuid) => doc! { "$or": [by_name, { "uuid": uuid.clone() }] },
+        None => by_name,
+    }
+}
+
+/// One shard's part of a collection, as the shard counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub documents: u64,
+    /// Size of the documents, not compressed, bytes.
+    pub data_bytes: u64,
+}
+
+/// Returns the parts of a collection by shard: copies that moves of chunks have left are included. A shard without the
+/// collection is not listed.
+pub async fn parts_by_shard(
+    server: &Server,
+    namespace: &Namespace,
+) -> Result<BTreeMap<String, Part>, ServerError> {
+    let stage = doc! { "$collStats": { "storageStats": {} } };
+    // Statistics of the files make a reply of many kilobytes for each shard.
+    let parts = doc! { "$project": {
+        "shard": 1, "documents": "$storageStats.count", "bytes": "$storageStats.size",
+    } };
+    let command = doc! {
+        "aggregate": namespace.collection(), "pipeline": [stage, parts], "cursor": {},
+    };
+    let entries = server.documents_in_time(namespace.database(), command, SHARDS_MAX);
+    let part = |entry: &Document| {
+        let shard = entry.get_str("shard").ok()?.to_string();
+        let part = Part {
+            documents: entry.get("documents").and_then(number)?,
+            data_bytes: entry.get("bytes").and_then(number)?,
+        };
+        Some((shard, part))
+    };
+    Ok(entries.await?.iter().filter_map(part).collect())
+}
+
+/// Returns each shard's share of a collection: of `shards`, and of others that have chunks or documents. What is not
+/// known is `None`.
+pub fn shares(
+    chunks: Option<&BTreeMap<String, u64>>,
+    parts: Option<&BTreeMap<String, Part>>,
+    shards: impl IntoIterator<Item = String>,
+) -> Vec<ShardShare> {
+    let with_chunks = chunks.into_iter().flat_map(BTreeMap::keys);
+    let with_documents = parts.into_iter().flat_map(BTreeMap::keys);
+    let mut names: BTreeSet<String> = with_chunks.chain(with_documents).cloned().collect();
+    names.extend(shards);
+    let nothing = Part {
+        documents: 0,
+        data_bytes: 0,
+    };
+    let share = |shard: String| {
+        let part = parts.map(|parts| parts.get(&shard).copied().unwrap_or(nothing));
+        ShardShare {
+            chunks: chunks.map(|chunks| chunks.get(&shard).copied().unwrap_or(0)),
+            documents: part.map(|part| part.documents),
+            data_bytes: part.map(|part| part.data_bytes),
+            shard,
+            share: None,
+        }
+    };
+    names.into_iter().map(share).collect()
+}
+
+/// Returns the bytes on disk by shard, of all databases but the cluster's own.
+pub async fn disk_bytes_by_shard(server: &Server) -> Result<BTreeMap<String, u64>, ServerError> {
+    let reply = server
+        .command_in_time("admin", doc! { "listDatabases": 1 })
+        .await?;
+    let mut by_shard = BTreeMap::new();
+    let databases = reply.get_array("databases").into_iter().flatten();
+    for database in databases.filter_map(Bson::as_document) {
+        let is_own = ["admin", CONFIG].contains(&database.get_str("name").unwrap_or_default());
+        let shards = database.get_document("shards").into_iter().flatten();
+        for (shard, bytes) in shards.filter(|_| !is_own).take(SHARDS_MAX) {
+            let sum: &mut u64 = by_shard.entry(shard.clone()).or_default();
+            *sum = sum.saturating_add(number(bytes).unwrap_or(0));
+        }
+    }
+    Ok(by_shard)
+}
+
+/// A sharded collection and the number of its chunks by shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chunked {
+    /// `database.collection`.
+    pub namespace: String,
+    /// The pattern of its shard key.
+    pub key: Document,
+    pub chunks: BTreeMap<String, u64>,
+}
+
+/// Returns the sharded collections of users, those with most chunks first, at most `most` of them, and how many there
+/// are.
+pub async fn chunked(server: &Server, most: usize) -> Result<(Vec<Chunked>, usize), ServerError> {
+    let filter = doc! { "dropped": { "$ne": true }, "unsplittable": { "$ne": true } };
+    let parts = doc! { "key": 1, "uuid": 1 };
+    let find = doc! { "find": "collections", "filter": filter, "projection": parts };
+    let entries = server.documents_in_time(CONFIG, find, COLLECTIONS_MAX);
+    let mut collections = Vec::new();
+    for entry in entries.await? {
+        if let (Ok(name), Ok(key)) = (entry.get_str("_id"), entry.get_document("key"))
+            && !name.starts_with("config.")
+        {
+            collections.push((name.to_string(), key.clone(), entry.get("uuid").cloned()));
+        }
+    }
+    let by = doc! { "ns": "$ns", "uuid": "$uuid", "shard": "$shard" };
+    let group = doc! { "$group": { "_id": by, "count": { "$sum": 1_i64 } } };
+    let count = doc! { "aggregate": "chunks", "pipeline": [group], "cursor": {} };
+    let counted = server.documents_in_time(CONFIG, count, PAIRS_MAX);
+    let counted = counted.await?;
+    let mut all: Vec<Chunked> = collections
+        .into_iter()
+        .map(|(namespace, key, uuid)| Chunked {
+            chunks: chunks_of(&counted, &namespace, uuid.as_ref()),
+            namespace,
+            key,
+        })
+        .collect();
+    let count = all.len();
+    all.sort_by_key(|one| std::cmp::Reverse(one.chunks.values().sum::<u64>()));
+    all.truncate(most);
+    Ok((all, count))
+}
+
+/// Returns the largest size of a chunk that was set, bytes; `None` where the server's default applies.
+pub async fn chunk_bytes_set(server: &Server) -> Result<Option<u64>, ServerError> {
+    let find = doc! { "find": "settings", "filter": { "_id": "chunksize" }, "limit": 1 };
+    let reply = server.command_in_time(CONFIG, find).await?;
+    let entry = first_batch(&reply).next();
+    let mebibytes = entry.and_then(|entry| entry.get("value").and_then(number));
+    Ok(mebibytes.map(|mebibytes| mebibytes.saturating_mul(1 << 20)))
+}
+
+/// Returns whether the balancer is on.
+pub async fn balancer_on(server: &Server) -> Result<Option<bool>, ServerError> {
+    let reply = server
+        .command_in_time("admin", doc! { "balancerStatus": 1 })
+        .await?;
+    Ok(reply.get_str("mode").ok().map(|mode| mode == "full"))
+}
+
+/// The collections whose moves are counted.
+#[derive(Debug, Clone, Copy)]
+pub enum MovedOf<'a> {
+    /// These, as `database.collection`.
+    Collections(&'a [String]),
+    /// All but the cluster's own.
+    Users,
+}
+
+/// Returns how many chunks were ever moved, as far back as the cluster's log reaches.
+pub async fn moves(server: &Server, of: MovedOf<'_>) -> Result<Option<u64>, ServerError> {
+    let namespaces = match of {
+        MovedOf::Collections(names) => doc! { "$in": names },
+        MovedOf::Users => doc! { "$not": { "$regex": "^config\\." } },
+    };
+    let query = doc! { "what": "moveChunk.commit", "ns": namespaces };
+    let command = doc! { "count": "changelog", "query": query };
+    let reply = server.command_in_time(CONFIG, command).await?;
+    Ok(reply.get("n").and_then(number))
+}
+
+/// Returns the chunks of one collection from counts of all.
+fn chunks_of(counted: &[Document], namespace: &str, uuid: Option<&Bson>) -> BTreeMap<String, u64> {
+    let of_collection = counted.iter().filter_map(|entry| {
+        let of = entry.get_document("_id").ok()?;
+        let is_named = of.get_str("ns").is_ok_and(|name| name == namespace);
+        let has_uuid = uuid.is_some_and(|uuid| of.get("uuid") == Some(uuid));
+        let count = entry.get("count").and_then(number)?;
+        (is_named || has_uuid).then_some((of.get_str("shard").ok()?, count))
+    });
+    let mut chunks = BTreeMap::new();
+    for (shard, count) in of_collection {
+        let sum: &mut u64 = chunks.entry(shard.to_string()).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    chunks
+}
+
+/// Returns the field `count` of each document by its field `name`.
+fn counts(entries: &[Document], name: &str) -> BTreeMap<String, u64> {
+    let pair = |entry: &Document| {
+        let name = entry.get_str(name).ok()?;
+        Some((name.to_string(), entry.get("count").and_then(number)?))
+    };
+    entries.iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_shells_and_ours_are_the_same() {
+        let same = |a, b| is_same_key(&a, &b);
+        assert!(same(doc! { "a": 1 }, doc! { "a": 1.0 }));
+        assert!(same(doc! { "a": "hashed" }, doc! { "a": "hashed" }));
+        for other in [
+            doc! { "a": "hashed" },
+            doc! { "b": 1 },
+            doc! { "a": 1, "b": 1 },
+            doc! { "a": -1 },
+            doc! {},
+        ] {
+            assert!(!same(doc! { "a": 1 }, other.clone()), "{other}");
+        }
+    }
+
+    #[test]
+    fn chunks_belong_to_a_name_or_an_id() {
+        let counted = |of: Document, count: i64| doc! { "_id": of, "count": count };
+        let all = [
+            counted(doc! { "ns": "a.b", "shard": "s1" }, 2),
+            counted(doc! { "uuid": 7, "shard": "s1" }, 3),
+            counted(doc! { "uuid": 7, "shard": "s2" }, 4),
+            counted(doc! { "ns": "a.b", "shard": 9 }, 5),
+            counted(doc! { "ns": "a.c", "uuid": 8, "shard": "s1" }, -6),
+            doc! { "_id": 1 },
+        ];
+        let of = |namespace, uuid: Option<i32>| {
+            let chunks = chunks_of(&all, namespace, uuid.map(Bson::Int32).as_ref());
+            chunks.into_values().collect::<Vec<u64>>()
+        };
+        assert_eq!(of("a.b", None), [2]);
+        assert_eq!(of("a.x", Some(7)), [3, 4]);
+        assert_eq!(of("a.b", Some(7)), [5, 4]);
+        assert_eq!(of("a.c", Some(8)), [0; 0]);
+    }
+
+    #[test]
+    fn hostile_replies_are_survived() {
+        let entries = [
+            doc! { "shard": "s1", "count": 5 },
+            doc! { "shard": 7, "count": 5 },
+            doc! { "shard": "s2", "count": -5 },
+            doc! { "shard": "s3", "count": 5.0 },
+            doc! {},
+        ];
+        assert_eq!(
+            counts(&entries, "shard"),
+            BTreeMap::from([("s1".into(), 5), ("s3".into(), 5)])
+        );
+    }
+}
