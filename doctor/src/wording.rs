@@ -3,7 +3,7 @@
 
 use seekscope_run::DiskAbility;
 pub use seekscope_run::shell_quoted;
-use seekscope_run::units::format_ns;
+use seekscope_run::units::{format_ns, whole};
 
 /// Formats a length of time with a suitable unit: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
 pub fn duration(seconds: f64) -> String {
@@ -20,16 +20,6 @@ pub fn duration(seconds: f64) -> String {
 
 fn nanoseconds(seconds: f64) -> u64 {
     whole(seconds * 1e9)
-}
-
-/// Rounds a calculated number of bytes, pages or calls; 0 for negative values and NaN.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates"
-)]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.max(0.0) as u64
 }
 
 /// Formats a share (0..=1) as a percentage, with one more digit where it is small.

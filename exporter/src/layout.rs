@@ -1,5 +1,6 @@
 //! How the leaves of a file lie on the disk, as a walk over its internal pages found them.
 
+use seekscope_run::units::whole;
 use std::cmp::Reverse;
 
 use crate::files::FileName;
@@ -40,15 +41,7 @@ impl FileLayout {
 /// a name, as those that nothing names do, are left out: their figures cannot be told apart.
 pub(crate) fn bounded(mut files: Vec<FileLayout>, series_max: usize) -> Vec<FileLayout> {
     files.retain(|file| !file.name.is_nameless());
-    let gain_ms = |file: &FileLayout| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "saturates, and is not negative"
-        )]
-        let ms = (file.saved_s() * 1e3) as u64;
-        ms
-    };
+    let gain_ms = |file: &FileLayout| whole(file.saved_s() * 1e3);
     files.sort_by_key(|file| Reverse((gain_ms(file), file.file_bytes)));
     files.truncate(series_max / SERIES);
     files.sort_by(|a, b| a.name.cmp(&b.name));

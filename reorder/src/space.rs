@@ -1,5 +1,6 @@
 //! Checks the server's disk for room for a second copy of the collection.
 
+use seekscope_run::units::whole;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(crate) async fn needed(site: &Site) -> Result<u64, ReorderError> {
         .command(doc! { "collStats": site.target_name() })
         .await?;
     let bytes = |name: &str| stats.get(name).and_then(number).unwrap_or(0) as f64;
-    Ok(rounded(
+    Ok(whole(
         (bytes("storageSize") + bytes("totalIndexSize")) * MARGIN,
     ))
 }
@@ -70,13 +71,4 @@ async fn free(site: &Site, folder: Option<&Path>) -> Option<u64> {
 async fn data_folder(site: &Site) -> Option<PathBuf> {
     let facts = site.server.facts(&ProcFs::host()).await.target;
     facts.pid.and(facts.dbpath).map(PathBuf::from)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates"
-)]
-fn rounded(bytes: f64) -> u64 {
-    bytes as u64
 }

@@ -1,6 +1,6 @@
 //! Formats numbers for people, beside `seekscope_run::units`.
 
-use seekscope_run::units::{format_count, format_ns};
+use seekscope_run::units::{format_count, format_ns, whole};
 
 /// Formats a share as a percentage that never rounds to "none" or "all" unless it is.
 pub(crate) fn format_share(share: f64) -> String {
@@ -51,15 +51,6 @@ pub(crate) fn format_times(ratio: f64) -> String {
 /// Applies [`format_ns`] to means.
 pub(crate) fn format_mean_ns(ns: f64) -> String {
     format_ns(whole(ns))
-}
-
-/// Rounds; 0 for negative values and NaN.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the conversion saturates, and NaN becomes 0"
-)]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

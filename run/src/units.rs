@@ -131,9 +131,34 @@ pub fn format_list(items: &[impl AsRef<str>], items_max: usize, separator: &str)
     }
 }
 
+/// Rounds a calculated number of bytes, nanoseconds or events; 0 for negative values and NaN, and the largest number for
+/// what is beyond.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and NaN becomes 0"
+)]
+pub fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers() {
+        let cases = [
+            (1.4, 1),
+            (1.5, 2),
+            (-3.0, 0),
+            (f64::NAN, 0),
+            (f64::INFINITY, u64::MAX),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(whole(value), expected, "{value}");
+        }
+    }
 
     #[test]
     fn sizes() {

@@ -1,5 +1,6 @@
 //! What tracing itself costs, measured while it runs.
 
+use seekscope_run::units::whole;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
@@ -211,26 +212,26 @@ impl CostSampler {
     /// Estimates the cost of the whole trace from that of the sample; `cpus` bounds it.
     pub(crate) fn estimate(&self, seen: u64, cpus: u64) -> TracerCost {
         let time_ns = self.elapsed_ns();
-        let whole = |of: fn(&Totals) -> u64, event_max: f64| {
+        let estimated = |of: fn(&Totals) -> u64, event_max: f64| {
             let (per_event, per_ns) = shares(&self.windows, of, event_max);
             let standing = (per_ns * time_ns as f64).max(0.0);
             (per_event * seen as f64 + standing, standing)
         };
-        let (counted_ns, standing_ns) = whole(|window| window.program_ns, EVENT_NS_MAX);
-        let (runs, _) = whole(|window| window.runs, EVENT_RUNS_MAX);
-        let (_, others_call_runs) = whole(|window| window.call_runs, EVENT_RUNS_MAX);
-        let (_, others_calls_ns) = whole(|window| window.call_ns, EVENT_NS_MAX);
+        let (counted_ns, standing_ns) = estimated(|window| window.program_ns, EVENT_NS_MAX);
+        let (runs, _) = estimated(|window| window.runs, EVENT_RUNS_MAX);
+        let (_, others_call_runs) = estimated(|window| window.call_runs, EVENT_RUNS_MAX);
+        let (_, others_calls_ns) = estimated(|window| window.call_ns, EVENT_NS_MAX);
         // Two programs run at each of these calls.
         let taxed_ns = |tax_ns: f64| others_call_runs / 2.0 * tax_ns;
         let correction_ns = self
             .call_delay_ns
             .map_or(0.0, |tax_ns| taxed_ns(tax_ns) - others_calls_ns);
         let most = time_ns.saturating_mul(cpus.max(1));
-        let program_ns = rounded(counted_ns + correction_ns).min(most.max(1));
+        let program_ns = whole(counted_ns + correction_ns).min(most.max(1));
         TracerCost {
-            program_runs: rounded(runs).max(self.sampled.runs),
+            program_runs: whole(runs).max(self.sampled.runs),
             program_ns,
-            standing_ns: rounded(standing_ns + correction_ns).min(program_ns),
+            standing_ns: whole(standing_ns + correction_ns).min(program_ns),
             ..TracerCost::default()
         }
     }
@@ -255,15 +256,6 @@ pub(crate) fn uninvolved_call_ns() -> f64 {
 /// Returns whether the measured share is too small.
 fn wants_sample(sampled: u64, all: u64) -> bool {
     sampled.saturating_mul(ONE_IN) <= all
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and estimates are positive"
-)]
-fn rounded(estimate: f64) -> u64 {
-    estimate.round() as u64
 }
 
 /// Returns the amount per event and the amount per ns that minimise the sum of squared errors over

@@ -2,7 +2,7 @@
 
 use seekscope_report::page::{Block, OutcomeLine, Page, Section, disk_and_server, terminal};
 use seekscope_report::table::Table;
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{PrefetchGain, PrefetchPace, PrefetchRecord, RunDocument};
 
 /// What is not known yet when the prefetch begins.
@@ -221,14 +221,6 @@ fn gain(gain: &PrefetchGain) -> String {
         gain.leaves_left_out,
         gain.slices
     )
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "times and rates are positive, and the cast saturates"
-)]
-fn whole(value: f64) -> u64 {
-    value as u64
 }
 
 #[cfg(test)]

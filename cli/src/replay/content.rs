@@ -8,7 +8,7 @@ use seekscope_report::facts::device_facts;
 use seekscope_report::numbers::format_rate;
 use seekscope_report::page::{self, Block, Data, OutcomeLine, Page, Section, latency_curves};
 use seekscope_report::table::{Cell, Table};
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{LatencySummary, RunDocument, parse_tag};
 
 use super::prediction::Predicted;
@@ -239,22 +239,13 @@ fn side(side: &Side, latency: Option<&LatencySummary>) -> [String; 9] {
         format_count(side.count),
         format_count(side.errors),
         format_bytes(side.bytes),
-        ns(mean_ns),
+        ns(|l| whole(l.mean_ns)),
         ns(|l| l.p50_ns),
         ns(|l| l.p90_ns),
         ns(|l| l.p99_ns),
         ns(|l| l.p999_ns),
         ns(|l| l.max_ns),
     ]
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and NaN becomes 0"
-)]
-fn mean_ns(latency: &LatencySummary) -> u64 {
-    latency.mean_ns as u64
 }
 
 fn ratios(of: &LatencyRatios) -> [String; 9] {

@@ -1,5 +1,6 @@
 //! The device model's prediction for the accesses that are played.
 
+use seekscope_run::units::whole;
 use std::path::Path;
 
 use anyhow::Result;
@@ -88,11 +89,6 @@ impl Predictor {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and speeds are positive"
-)]
 fn scaled_ns(ns: u64, speed: f64) -> u64 {
-    (ns as f64 / speed) as u64
+    whole(ns as f64 / speed)
 }

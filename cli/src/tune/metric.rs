@@ -191,14 +191,9 @@ impl Constraint {
 
 /// Formats a figure for people, with its unit.
 pub fn shown(figure: &str, value: f64) -> String {
-    use seekscope_run::units::format_bytes;
+    use seekscope_run::units::{format_bytes, whole};
     if figure.contains("_bytes") && value >= 0.0 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "bytes of a process; saturates"
-        )]
-        return format_bytes(value as u64);
+        return format_bytes(whole(value));
     }
     let unit = if figure.ends_with("_per_s") {
         "/s"

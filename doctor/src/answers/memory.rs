@@ -15,13 +15,12 @@
 
 use schemars::JsonSchema;
 use seekscope_pattern::{FileTrace, TraceAnalysis};
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 use serde::{Deserialize, Serialize};
 
 use super::host::memory_limit;
 use crate::Evidence;
 use crate::evidence::waiting::{READ_TIME, waited};
-use crate::wording::whole;
 
 /// Smallest addition on the curve; more than four points an octave would exceed its accuracy.
 const ADDED_MIN_BYTES: u64 = 32 << 20;

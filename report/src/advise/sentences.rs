@@ -1,10 +1,10 @@
 //! What is advised, in sentences.
 
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, whole};
 use seekscope_run::{AdviceRecord, QueryShape, ShapeSource, StoringWay, WayKind};
 
 use crate::layout::sentences::format_s;
-use crate::numbers::{format_mean_ns, format_number, format_share, whole};
+use crate::numbers::{format_mean_ns, format_number, format_share};
 
 /// Returns the advice in one sentence; `None` if nothing could be compared.
 pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {

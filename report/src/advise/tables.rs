@@ -1,11 +1,11 @@
 //! The ways and the queries as tables.
 
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{AdviceRecord, ShapeCost};
 
 use super::sentences;
 use crate::layout::sentences::format_s;
-use crate::numbers::{format_mean_ns, format_number, format_rate, format_share, whole};
+use crate::numbers::{format_mean_ns, format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 
 const NOT_ASKED: &str = "cannot be asked";

@@ -1,9 +1,9 @@
 //! Shows a comparison as a table, and in words.
 
-use seekscope_run::units::{format_bytes, format_ns};
+use seekscope_run::units::{format_bytes, format_ns, whole};
 
 use super::comparison::{Against, BenchComparison, Compared, Measure};
-use crate::numbers::{format_number, format_rate, format_share, whole};
+use crate::numbers::{format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 use crate::terminal::visible;
 use crate::text::{table_text, wrapped};

@@ -1,14 +1,14 @@
 //! Shows index builds: how long each took, how two servers compare, and how the collection lay and was read.
 
 use schemars::JsonSchema;
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement};
 use seekscope_stats::{Estimate, RatioComparison, holm, median, paired_log_ratio};
 use serde::Serialize;
 
 use super::BenchReportInput;
 use crate::balancer;
-use crate::numbers::{format_rate, format_share, format_times, whole};
+use crate::numbers::{format_rate, format_share, format_times};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";

@@ -1,11 +1,11 @@
 //! Shows schema labs as tables.
 
 use seekscope_run::SchemaShape;
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_stats::median;
 
 use super::BenchReportInput;
-use crate::numbers::{format_rate, format_times, whole};
+use crate::numbers::{format_rate, format_times};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";

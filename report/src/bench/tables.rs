@@ -1,10 +1,10 @@
 //! Shows the numbers of steps as tables.
 
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{BenchStep, LatencySummary, OperationResult};
 
 use super::{BenchReportInput, figures, sentences};
-use crate::numbers::{format_rate, format_times, whole};
+use crate::numbers::{format_rate, format_times};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";

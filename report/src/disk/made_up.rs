@@ -1,11 +1,10 @@
 //! Builds made-up steps for tests: one second each, so that counts are rates.
 
+use seekscope_run::units::whole;
 use seekscope_run::{
     AccessKind, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome, LatencySummary,
     OperationOutcome, StepGroup,
 };
-
-use crate::numbers::whole;
 
 /// A measurement to which steps are added.
 #[derive(Default)]

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use serde::Serialize;
 
 use super::charts::{Line, LineChart, Mark, Scale};
-use crate::numbers::{format_mean_ns, format_rate, format_share, whole};
+use crate::numbers::{format_mean_ns, format_rate, format_share};
 use crate::table::{Cell, Table};
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 
 /// Tracks that share an axis, a pointer and a zoom.
 #[derive(Debug, Clone, Serialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join_all;
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, whole};
 use seekscope_run::{
     BenchStep, COUNTERS_OF_MEMBER, CounterSample, Limitation, ShardFigures, StepShards,
 };
@@ -266,16 +266,6 @@ impl Moment {
             ..ShardFigures::default()
         })
     }
-}
-
-/// Returns a difference of counters, which servers send as whole numbers.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and negative differences were dropped"
-)]
-fn whole(count: f64) -> u64 {
-    count as u64
 }
 
 #[cfg(test)]

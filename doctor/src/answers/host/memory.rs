@@ -1,10 +1,10 @@
 //! Checks cache size, huge pages, NUMA, swapping and the page cache's dirty limits.
 
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 
 use super::{HostAnswer, mongod_version};
 use crate::Evidence;
-use crate::wording::{mongosh, whole};
+use crate::wording::mongosh;
 
 /// Largest share of the available memory that the cache may take: the rest is for connections, sorts, the
 /// page cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.

@@ -5,14 +5,14 @@
 //! refaults, in a group that is at its limit, works on more data than fits. With room left, the refaults are
 //! the last of an earlier shortage.
 
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding, Gain};
 
 use super::{Detector, runs_here};
 use crate::answers::{GroupMemory, group_memory};
 use crate::detectors::io::saved_per_hour;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, shell_quoted, whole};
+use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

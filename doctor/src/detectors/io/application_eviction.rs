@@ -4,14 +4,14 @@
 //! dirty (`eviction_dirty_trigger`), because its own eviction threads do not keep up.
 
 use seekscope_run::Finding;
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, whole};
 
 use super::{Detector, cache_too_small, checkpoint, engine_option, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
 use crate::evidence::Series;
 use crate::evidence::waiting::EVICTING_US;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, whole};
+use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

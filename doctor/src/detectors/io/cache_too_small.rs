@@ -3,13 +3,13 @@
 //! With a trace, this comes from the memory answer. Without one, from a bound: reads beyond the size of all
 //! data must be repeated.
 
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding};
 
 use super::{Detector, confidence, engine_option, saved_per_hour};
 use crate::answers::{MemoryAnswer, group_memory, memory_for_cache, room_for_cache};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{percent, whole};
+use crate::wording::percent;
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

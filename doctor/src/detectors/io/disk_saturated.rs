@@ -4,13 +4,13 @@
 //! them; see `ranking.rs`.
 
 use seekscope_run::Finding;
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 
 use super::{Detector, EVENTS_MIN, confidence, disk_limited, saved_per_hour};
 use crate::answers::DeviceUser;
 use crate::evidence::ability;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, whole};
+use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

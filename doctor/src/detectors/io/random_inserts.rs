@@ -5,13 +5,13 @@
 //! in the cache; random ones go anywhere, and once the index is larger than the cache each insert reads one.
 
 use seekscope_pattern::{PatternKind, ThreadRole};
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{FileRole, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
 use crate::answers::DeviceUser;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, whole};
+use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

@@ -7,7 +7,7 @@
 //! the kernel reads the next window while this one is being used.
 
 use seekscope_pattern::PatternKind;
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{DeviceModel, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
@@ -15,7 +15,7 @@ use crate::evidence::ability;
 use crate::evidence::read_ahead::{RANDOM_KIB, STREAM_KIB, unwanted_bytes};
 use crate::evidence::waiting::waited;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, shell_quoted, whole};
+use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

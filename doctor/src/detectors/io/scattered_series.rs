@@ -6,13 +6,13 @@
 //! buckets, or in the order of that index) would take documents / leaf as many reads.
 
 use seekscope_pattern::{PatternKind, ThreadRole};
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, whole};
 use seekscope_run::{FileRole, Finding, LayoutFile};
 
 use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
 use crate::answers::DeviceUser;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{advise, duration, whole};
+use crate::wording::{advise, duration};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {

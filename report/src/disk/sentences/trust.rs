@@ -1,6 +1,6 @@
 //! Contains sentences about the requested job, the model, and how reliable the numbers are.
 
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{DiskMeasurement, StepGroup, TokenBucket};
 
 use super::super::steps::{
@@ -8,7 +8,7 @@ use super::super::steps::{
 };
 use super::block;
 use crate::numbers::{
-    format_mb, format_mean_ns, format_number, format_rate, format_share, format_times, whole,
+    format_mb, format_mean_ns, format_number, format_rate, format_share, format_times,
 };
 
 /// Below this many times the disk's best rate the generator itself is a limit.

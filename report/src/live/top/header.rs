@@ -2,14 +2,14 @@
 
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 
 use super::super::counts::Rates;
 use super::super::draw::{EMPHASIS, hit_share};
 use super::super::vitals::{CheckpointVitals, DiskVitals, Operations, Vitals};
 use super::{TopControls, TopFrame, members};
 use crate::escape::visible;
-use crate::numbers::{format_mb, format_number, format_rate, format_share, whole};
+use crate::numbers::{format_mb, format_number, format_rate, format_share};
 
 pub(super) const UNKNOWN: &str = "-";
 /// Seconds without an answer from the server after which that is mentioned.
