@@ -1,5 +1,5 @@
-//! What the target's server says of the collection: how its files were made, how well its cache serves them, and which
-//! indexes nobody uses.
+//! What the target's server says of the collection: how its files were made, how much is on a page, how well its cache
+//! serves them, and which indexes nobody uses.
 
 use bson::{Bson, Document, doc};
 use seekscope_server::{Namespace, Server, ServerError, float, number};
@@ -12,6 +12,9 @@ const TABLE_SETTINGS: [&str; 4] = [
     "leaf_value_max",
 ];
 const SHARDS_MAX: usize = 1_000;
+/// Fewer pages, unless the whole collection was read, say nothing of the others: how much is on a page differs by a half
+/// and more from one stretch of a file to the next.
+const PAGES_READ_MIN: u64 = 1_000;
 
 /// What is known of the collection's file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,6 +23,27 @@ pub struct FileFacts {
     pub create: Document,
     /// Share of the pages asked for since the server started that it had to read.
     pub missed_share: Option<f64>,
+    /// Mean size of the pages that the server has read since it started, as they are in its cache, bytes. `None` if
+    /// they are too few to speak for the file.
+    pub page_bytes: Option<f64>,
+}
+
+/// Pages that a server has read of a file since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PagesRead {
+    pub pages: u64,
+    /// Their size together, without compression.
+    pub bytes: u64,
+}
+
+/// Returns what a server says that it has read of a file, by its statistics of that file.
+pub(crate) fn pages_read(file: &Document) -> Option<PagesRead> {
+    let cache = file.get_document("cache").ok()?;
+    let count = |name: &str| cache.get(name).and_then(number);
+    Some(PagesRead {
+        pages: count("pages read into cache")?,
+        bytes: count("bytes read into cache")?,
+    })
 }
 
 /// Reads what is known of the collection's file. `options` are those of `listCollections`.
@@ -59,12 +83,18 @@ fn of_stats(stats: &Document, options: &Document) -> FileFacts {
         );
     }
     let cache = table.and_then(|table| table.get_document("cache").ok());
-    let pages = |name: &str| cache?.get(name).and_then(number);
-    let asked = pages("pages requested from the cache").filter(|asked| *asked > 0);
-    let missed = asked.zip(pages("pages read into cache"));
+    let asked = cache.and_then(|cache| number(cache.get("pages requested from the cache")?));
+    let read = table.and_then(pages_read);
+    let missed = asked.filter(|asked| *asked > 0).zip(read);
+    let data_bytes = stats.get("size").and_then(number).unwrap_or(u64::MAX);
+    let enough = read.filter(|read| {
+        let speaks_for_all = read.pages >= PAGES_READ_MIN || read.bytes >= data_bytes;
+        speaks_for_all && read.pages > 0 && read.bytes > 0
+    });
     FileFacts {
         create,
-        missed_share: missed.map(|(asked, read)| (read as f64 / asked as f64).min(1.0)),
+        missed_share: missed.map(|(asked, read)| (read.pages as f64 / asked as f64).min(1.0)),
+        page_bytes: enough.map(|read| read.bytes as f64 / read.pages as f64),
     }
 }
 
@@ -150,10 +180,14 @@ mod tests {
 
     #[test]
     fn files_of_the_same_kind_are_made() {
-        let stats = doc! { "wiredTiger": {
+        let mut stats = doc! { "size": 5_000_000, "wiredTiger": {
             "creationString": "access_pattern_hint=none,app_metadata=(formatVersion=1),block_compressor=zstd,\
                 leaf_page_max=16KB,leaf_value_max=64MB,internal_page_max=4(KB",
-            "cache": { "pages requested from the cache": 200, "pages read into cache": 50_i64 },
+            "cache": {
+                "pages requested from the cache": 800,
+                "pages read into cache": 200_i64,
+                "bytes read into cache": 6_000_000,
+            },
         } };
         let facts = of_stats(
             &stats,
@@ -165,7 +199,18 @@ mod tests {
             "storageEngine": { "wiredTiger": { "configString": text } },
         };
         assert_eq!(facts.create, expected);
-        assert_eq!(facts.missed_share, Some(0.25));
+        assert_eq!(
+            (facts.missed_share, facts.page_bytes),
+            (Some(0.25), Some(30_000.0))
+        );
+        stats.insert("size", 7_000_000);
+        let facts = of_stats(&stats, &Document::new());
+        assert_eq!(facts.page_bytes, None, "a part of a small collection");
+        let table = stats.get_document_mut("wiredTiger").unwrap();
+        let cache = table.get_document_mut("cache").unwrap();
+        cache.insert("pages read into cache", 1_000);
+        let facts = of_stats(&stats, &Document::new());
+        assert_eq!(facts.page_bytes, Some(6_000.0));
         assert_eq!(
             of_stats(&Document::new(), &Document::new()),
             FileFacts::default()

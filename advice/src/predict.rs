@@ -1,16 +1,24 @@
 //! From the blocks that queries of a trial read of a sample to those of the whole collection.
 //!
 //! What a query returns of a stretch of time lies in the sample as it lies in the whole, since the sample is such a
-//! stretch itself: it reads as many blocks.
+//! stretch itself: it reads as many bytes of pages. How many pages those are differs within a file by a half and more,
+//! since WiredTiger tries out how much on a page compresses to a block of the wanted size; so bytes are counted, and
+//! divided by the mean size of a page.
 //!
 //! Other documents lie anywhere. They are drawn from the leaves like balls from an urn: of `d` draws from `L` leaves,
 //! `L (1 - e^(-d/L))` are different ones. In the sample several documents share a leaf by chance that they do not
 //! share in the whole; what the draws were is found by inverting the formula, and put into it again with the leaves
 //! of the whole. Documents that lie side by side make few draws, of which next to none coincide, so the same formula
 //! leaves them as they are.
+//!
+//! The pages of the whole hold less than those of the trial where documents were deleted, or were inserted in between,
+//! and then neighbours lie on several pages that the trial has on one.
 
 /// By how much more leaves than expected documents lie on by chance.
 const BY_CHANCE: f64 = 0.05;
+/// Documents of which this share lie on leaves of their own lie so far apart that it does not matter how much is on a
+/// leaf.
+const ALONE: f64 = 0.9;
 
 /// Returns the number of different leaves that so many draws from `leaves` hit on average.
 pub fn distinct(draws: f64, leaves: f64) -> f64 {
@@ -33,6 +41,15 @@ pub fn draws(distinct: f64, leaves: f64, most: f64) -> f64 {
     draws.min(most.max(distinct))
 }
 
+/// What the whole collection has that the trial has not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Whole {
+    /// Its documents for each one of the sample.
+    pub documents: f64,
+    /// Mean size of its pages without compression, bytes.
+    pub page_bytes: f64,
+}
+
 /// What a trial measured of one query, on average, and how much more there is of the whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
@@ -40,6 +57,8 @@ pub struct Measured {
     pub queries: f64,
     /// Blocks of the collection that they read together.
     pub collection_blocks: f64,
+    /// Size of these blocks as pages, which are no longer compressed.
+    pub collection_bytes: f64,
     /// Blocks of the indexes that they read together.
     pub index_blocks: f64,
     /// Documents that they read together.
@@ -48,8 +67,9 @@ pub struct Measured {
     pub keys: f64,
     /// Leaves of the collection in the trial.
     pub leaves: f64,
-    /// Documents of the whole collection for each one of the sample.
-    pub whole: f64,
+    /// Mean size of their pages without compression, bytes.
+    pub page_bytes: f64,
+    pub whole: Whole,
     /// Documents that a query of the whole returns for each one that a query of the trial returned.
     pub more_returned: f64,
     /// Whether what a query returns lies within a stretch of the file, because it is of a stretch of time.
@@ -64,21 +84,43 @@ impl Measured {
         if self.queries <= 0.0 {
             return 0.0;
         }
-        let whole_leaves = self.leaves * self.whole;
+        let whole_leaves = self.leaves * self.whole.documents * self.fuller();
         if self.collection_scan {
             return whole_leaves;
         }
         let hit = self.collection_blocks;
         // Documents that lie further apart than by chance share no leaf in the whole either.
         let is_apart = hit > distinct(self.documents, self.leaves) * (1.0 + BY_CHANCE);
-        let collection = match self.local || is_apart {
-            true => hit / self.queries * self.more_returned,
-            false => {
-                let all = draws(hit, self.leaves, self.documents);
-                distinct(all / self.queries * self.more_returned, whole_leaves)
-            }
+        let collection = if self.local {
+            self.of_whole(hit, self.collection_bytes / self.page_bytes.max(1.0))
+                * self.more_returned
+        } else if is_apart {
+            self.of_whole(hit, hit) * self.more_returned
+        } else {
+            let all = draws(hit, self.leaves, self.documents);
+            distinct(self.of_whole(all, all) * self.more_returned, whole_leaves)
         };
         collection + self.index_blocks_of_whole()
+    }
+
+    /// Returns how many times as much as on a page of the whole is on one of the trial.
+    fn fuller(&self) -> f64 {
+        match self.whole.page_bytes > 0.0 && self.page_bytes > 0.0 {
+            true => self.page_bytes / self.whole.page_bytes,
+            false => 1.0,
+        }
+    }
+
+    /// Returns the blocks that a query hits if its documents lie on pages as full as those of the whole, where those of
+    /// all queries hit so many blocks, of so many mean ones.
+    fn of_whole(&self, hit: f64, mean_blocks: f64) -> f64 {
+        let documents = self.documents / self.queries;
+        let (hit, mean_blocks) = (hit / self.queries, mean_blocks / self.queries);
+        if hit >= documents * ALONE || mean_blocks <= 1.0 {
+            return hit;
+        }
+        // The first of a row of neighbours takes a block, however full it is.
+        (1.0 + (mean_blocks - 1.0) * self.fuller()).min(documents)
     }
 
     /// Returns the blocks of indexes. Keys that a query reads beside those of its answer are more in the whole, unless
@@ -86,13 +128,20 @@ impl Measured {
     /// finds its leaf in the cache; of the whole it has to read one.
     fn index_blocks_of_whole(&self) -> f64 {
         let beside = (self.keys - self.documents).max(0.0);
-        let more_beside = if self.local { 1.0 } else { self.whole };
         let keys_of_whole =
-            (self.keys - beside + beside * more_beside) * self.more_returned.max(1.0);
+            (self.keys - beside + beside * self.more_beside()) * self.more_returned.max(1.0);
         let blocks = self.index_blocks / self.queries * keys_of_whole / self.keys.max(1.0);
-        match self.whole > 2.0 && self.keys > 0.0 {
+        match self.whole.documents > 2.0 && self.keys > 0.0 {
             true => blocks.max(1.0),
             false => blocks,
+        }
+    }
+
+    /// Returns how many keys a query reads of the whole for each one beside its answer that it reads of the sample.
+    fn more_beside(&self) -> f64 {
+        match self.local {
+            true => 1.0,
+            false => self.whole.documents,
         }
     }
 
@@ -100,14 +149,14 @@ impl Measured {
     /// reads, it examines.
     pub fn more_work(&self) -> f64 {
         if self.collection_scan {
-            return self.whole;
+            return self.whole.documents;
         }
         let beside = (self.keys - self.documents).max(0.0);
-        let more_beside = if self.local { 1.0 } else { self.whole };
         let examined = self.keys.max(self.documents);
         match examined > 0.0 {
             true => {
-                (examined - beside + beside * more_beside) / examined * self.more_returned.max(1.0)
+                (examined - beside + beside * self.more_beside()) / examined
+                    * self.more_returned.max(1.0)
             }
             false => 1.0,
         }
@@ -118,14 +167,26 @@ impl Measured {
 mod tests {
     use super::*;
 
+    const PAGE_BYTES: f64 = 64_000.0;
+
+    /// With pages as full as those of the trial.
+    const fn whole(documents: f64) -> Whole {
+        Whole {
+            documents,
+            page_bytes: PAGE_BYTES,
+        }
+    }
+
     const PLAIN: Measured = Measured {
         queries: 1.0,
         collection_blocks: 100.0,
+        collection_bytes: 100.0 * PAGE_BYTES,
         index_blocks: 2.0,
         documents: 100.0,
         keys: 100.0,
         leaves: 1_000_000.0,
-        whole: 1.0,
+        page_bytes: PAGE_BYTES,
+        whole: whole(1.0),
         more_returned: 1.0,
         local: false,
         collection_scan: false,
@@ -150,7 +211,7 @@ mod tests {
             collection_blocks: distinct(1_000.0, 500.0),
             documents: 1_000.0,
             leaves: 500.0,
-            whole: 20.0,
+            whole: whole(20.0),
             ..PLAIN
         };
         let expected = distinct(1_000.0, 10_000.0) + 2.0;
@@ -161,7 +222,7 @@ mod tests {
     fn keys_beside_the_answer_are_more_in_the_whole() {
         let beside = Measured {
             keys: 200.0,
-            whole: 20.0,
+            whole: whole(20.0),
             ..PLAIN
         };
         // A hundred keys of the answer, and twenty times the hundred beside it.
@@ -181,13 +242,67 @@ mod tests {
     fn a_stretch_of_time_reads_as_much_of_the_whole() {
         let measured = Measured {
             collection_blocks: 60.0,
+            collection_bytes: 60.0 * PAGE_BYTES,
             index_blocks: 0.0,
             leaves: 100.0,
-            whole: 20.0,
+            whole: whole(20.0),
             local: true,
             ..PLAIN
         };
         assert_eq!(measured.blocks(), 61.0, "and a leaf of the index");
+        // Where pages are small, more of them hold the same.
+        let where_small = Measured {
+            collection_blocks: 85.0,
+            ..measured
+        };
+        assert_eq!(where_small.blocks(), 61.0);
+    }
+
+    #[test]
+    fn emptier_pages_hold_less_of_a_row_of_neighbours_and_as_much_of_what_lies_alone() {
+        let emptier = Whole {
+            page_bytes: PAGE_BYTES / 4.0,
+            ..whole(1.0)
+        };
+        let blocks = |measured: Measured| measured.blocks() - measured.index_blocks;
+        let row = Measured {
+            queries: 2.0,
+            collection_blocks: 12.0,
+            collection_bytes: 12.0 * PAGE_BYTES,
+            index_blocks: 0.0,
+            documents: 2_000.0,
+            whole: emptier,
+            local: true,
+            ..PLAIN
+        };
+        assert_eq!(blocks(row), 21.0);
+        let sparse = Measured {
+            documents: 30.0,
+            ..row
+        };
+        assert_eq!(blocks(sparse), 15.0, "no document is on two leaves");
+        let alone = Measured {
+            documents: 12.0,
+            ..row
+        };
+        assert_eq!(blocks(alone), 6.0);
+        let neighbours = Measured {
+            local: false,
+            ..row
+        };
+        assert!((blocks(neighbours) - 21.0).abs() < 0.1);
+        let anywhere = Measured {
+            whole: emptier,
+            ..PLAIN
+        };
+        assert!((blocks(anywhere) - 100.0).abs() < 0.1);
+        let scan = Measured {
+            collection_scan: true,
+            leaves: 500.0,
+            whole: emptier,
+            ..PLAIN
+        };
+        assert_eq!(scan.blocks(), 2_000.0);
     }
 
     #[test]
@@ -195,7 +310,7 @@ mod tests {
         let clustered = Measured {
             collection_blocks: 4.0,
             leaves: 500.0,
-            whole: 20.0,
+            whole: whole(20.0),
             ..PLAIN
         };
         assert!(
@@ -206,7 +321,7 @@ mod tests {
         let scan = Measured {
             collection_scan: true,
             leaves: 500.0,
-            whole: 20.0,
+            whole: whole(20.0),
             ..PLAIN
         };
         assert_eq!(scan.blocks(), 10_000.0);

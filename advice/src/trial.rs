@@ -7,6 +7,7 @@ mod storing;
 use std::time::Instant;
 
 use bson::{Document, RawDocumentBuf};
+use seekscope_run::units;
 use seekscope_run::{AdviceTrial, QueryShape, ShapeCost, TargetFacts};
 use seekscope_server::{PrivateServer, ProcFs, Server, page_cache};
 use seekscope_stats::{Estimate, median};
@@ -14,7 +15,7 @@ use seekscope_stats::{Estimate, median};
 pub use storing::Stored;
 
 use crate::AdviceError;
-use crate::predict::Measured;
+use crate::predict::{Measured, Whole};
 use crate::sample::{SampleFacts, Wanted, copy_newest};
 use crate::way::{Way, asks_by_age};
 use queries::{Asked, Query};
@@ -38,6 +39,8 @@ pub struct TrialOptions {
     pub indexes: Vec<Document>,
     /// Documents of the target.
     pub documents: u64,
+    /// Mean size of the pages of the target's collection without compression, bytes, if it is known.
+    pub page_bytes: Option<f64>,
 }
 
 /// The queries of one shape that every way is asked.
@@ -115,7 +118,7 @@ impl Trial {
     ) -> Result<Questions, AdviceError> {
         let returned = shape.returned.unwrap_or(1.0).max(1.0);
         let room = SHARE_OF_LEAVES * present.leaves as f64 / returned;
-        let in_a_row = whole_number(room).clamp(1, QUERIES_MAX);
+        let in_a_row = units::whole(room).clamp(1, QUERIES_MAX);
         let rounds = u64::from(self.options.rounds.max(2));
         let drawn = queries::draw(&self.server, shape, rounds * in_a_row).await?;
         let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
@@ -173,13 +176,25 @@ impl Trial {
             rounds.push(Round {
                 returned: returned as f64,
                 collection_blocks: after.collection.saturating_sub(before.collection) as f64,
+                collection_bytes: after
+                    .collection_bytes
+                    .saturating_sub(before.collection_bytes)
+                    as f64,
                 index_blocks: after.indexes.saturating_sub(before.indexes) as f64,
                 cold_ns,
                 warm_ns,
             });
         }
         let documents = self.options.documents.max(stored.sampled);
-        let whole = documents as f64 / stored.sampled.max(1) as f64;
+        let whole = Whole {
+            documents: documents as f64 / stored.sampled.max(1) as f64,
+            // Files that are written anew are written as in the trial.
+            page_bytes: self
+                .options
+                .page_bytes
+                .filter(|_| way.keeps_file())
+                .unwrap_or(stored.page_bytes_of_many),
+        };
         Ok(Some(cost(&rounds, stored, &asked, questions, whole)))
     }
 
@@ -214,6 +229,7 @@ struct Round {
     /// Documents of the sample that all its queries returned together.
     returned: f64,
     collection_blocks: f64,
+    collection_bytes: f64,
     index_blocks: f64,
     /// Time of each query with cold caches, and of the same again.
     cold_ns: Vec<f64>,
@@ -231,21 +247,23 @@ fn cost(
     stored: &Stored,
     asked: &Asked,
     questions: &Questions,
-    whole: f64,
+    whole: Whole,
 ) -> ShapeCost {
     let queries: f64 = rounds.iter().map(Round::queries).sum();
     let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
     let returned = per_query(|round| round.returned);
-    let more_returned = asked.more_returned(&questions.shape, returned, whole);
+    let more_returned = asked.more_returned(&questions.shape, returned, whole.documents);
     let measured: Vec<Measured> = rounds
         .iter()
         .map(|round| Measured {
             queries: round.queries(),
             collection_blocks: round.collection_blocks,
+            collection_bytes: round.collection_bytes,
             index_blocks: round.index_blocks,
             documents: asked.examined * round.queries(),
             keys: asked.keys * round.queries(),
             leaves: stored.leaves as f64,
+            page_bytes: stored.page_bytes,
             whole,
             more_returned,
             local: questions.is_local,
@@ -267,19 +285,9 @@ fn cost(
         blocks: mean,
         blocks_low: low.max(0.0),
         blocks_high: high,
-        cold_ns: whole_number(median_ns(|round| &round.cold_ns)),
-        warm_ns: whole_number(warm_ns),
+        cold_ns: units::whole(median_ns(|round| &round.cold_ns)),
+        warm_ns: units::whole(warm_ns),
         work_ns: warm_ns * measured.first().map_or(1.0, Measured::more_work),
         collection_scan: asked.is_collection_scan,
     }
-}
-
-/// Rounds; 0 for negative values and NaN.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the conversion saturates, and NaN becomes 0"
-)]
-fn whole_number(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -83,6 +83,11 @@ impl Way {
         }
     }
 
+    /// Returns whether the documents stay in the file in which they are.
+    pub fn keeps_file(&self) -> bool {
+        matches!(self, Self::Present | Self::Index { .. })
+    }
+
     /// Returns the keys of the index that it needs.
     pub fn keys(&self) -> Option<Document> {
         match self {

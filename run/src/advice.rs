@@ -51,6 +51,9 @@ pub struct AdvisedCollection {
     pub writes_per_s: Option<f64>,
     /// Share of the pages asked for since the server started that it had to read.
     pub missed_share: Option<f64>,
+    /// Mean size of the pages that the server has read of the collection's file since it started, without compression;
+    /// `None` if they are too few to speak for the file.
+    pub page_bytes: Option<f64>,
 }
 
 /// Where a shape is known from.

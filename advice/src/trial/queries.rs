@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 use seekscope_run::QueryShape;
+use seekscope_run::units::whole;
 use seekscope_server::{Server, number};
 
 use super::storing::SAMPLES;
-use super::{DATABASE, Questions, SAMPLED, whole_number};
+use super::{DATABASE, Questions, SAMPLED};
 use crate::AdviceError;
 use crate::values::{date_ms, value_at};
 use crate::way::Way;
@@ -304,7 +305,7 @@ async fn value_after(
 
 /// Returns a number of documents as commands take it.
 fn limit(documents: f64) -> i64 {
-    i64::try_from(whole_number(documents).max(1)).unwrap_or(i64::MAX)
+    i64::try_from(whole(documents).max(1)).unwrap_or(i64::MAX)
 }
 
 /// Returns the name of the index that a plan reads; `None` if it reads the collection alone.

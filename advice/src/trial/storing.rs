@@ -6,7 +6,8 @@ use bson::{Bson, DateTime, Document, RawDocumentBuf, doc, oid::ObjectId};
 use futures_util::TryStreamExt;
 use seekscope_server::{Server, storage_facts};
 
-use super::{DATABASE, SAMPLED, TrialOptions, counters};
+use super::counters::{self, Blocks};
+use super::{DATABASE, SAMPLED, TrialOptions};
 use crate::AdviceError;
 use crate::sample::store as store_batch;
 use crate::values::{date_ms, set_at, value_at};
@@ -18,6 +19,8 @@ const BATCH_BYTES: usize = 16 << 20;
 const NEW_INDEX: &str = "advised";
 /// Field of a bucket that holds its documents.
 pub(super) const SAMPLES: &str = "samples";
+/// WiredTiger has learnt how well a file's pages compress after some twenty of them.
+const LEAVES_LEARNT: u64 = 100;
 
 /// A stored sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +32,10 @@ pub struct Stored {
     pub bytes: u64,
     /// Blocks that a scan reads with cold caches.
     pub leaves: u64,
+    /// Mean size of these blocks as pages, which are no longer compressed.
+    pub page_bytes: f64,
+    /// The same of a collection that has more of them.
+    pub page_bytes_of_many: f64,
     /// Time that storing took, s.
     pub load_s: f64,
 }
@@ -227,18 +234,48 @@ pub(super) async fn size(
     let scan = doc! { "find": collection, "filter": { "no field of this name": 1 }, "hint": { "$natural": 1 } };
     server.command(DATABASE, scan).await?;
     let after = counters::read(server, DATABASE, collection).await?;
+    let leaves = after.collection.saturating_sub(before.collection);
+    let read_bytes = after
+        .collection_bytes
+        .saturating_sub(before.collection_bytes);
+    let page_bytes = read_bytes as f64 / leaves.max(1) as f64;
     Ok(Stored {
         sampled,
         documents: facts.documents,
         bytes: facts.storage_bytes.saturating_add(facts.index_bytes),
-        leaves: after.collection.saturating_sub(before.collection),
+        leaves,
+        page_bytes,
+        page_bytes_of_many: page_bytes_of_many(leaves, page_bytes, &after),
         load_s,
     })
+}
+
+/// Returns the mean size of the pages of a collection that has many. Few, which WiredTiger writes while it learns, differ
+/// from trial to trial; but how well they compress does not, and it learns to make pages that compress to full blocks.
+fn page_bytes_of_many(leaves: u64, page_bytes: f64, read: &Blocks) -> f64 {
+    if leaves >= LEAVES_LEARNT || read.file_bytes == 0 {
+        return page_bytes;
+    }
+    let compressed = read.file_bytes as f64 / leaves.max(1) as f64;
+    page_bytes / compressed * read.leaf_bytes as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_pages_say_how_well_they_compress_and_many_how_large_they_are() {
+        let read = Blocks {
+            collection: 20,
+            collection_bytes: 2_000_000,
+            indexes: 0,
+            file_bytes: 1_000_000,
+            leaf_bytes: 32_768,
+        };
+        assert_eq!(page_bytes_of_many(20, 100_000.0, &read), 65_536.0);
+        assert_eq!(page_bytes_of_many(100, 100_000.0, &read), 100_000.0);
+    }
 
     #[test]
     fn a_bucket_says_once_what_its_documents_have_in_common() {

@@ -13,9 +13,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use mongodb::bson::Document;
+use seekscope_advice::collection::FileFacts;
 use seekscope_advice::{Observer, collection};
 use seekscope_reorder::{By, Definition, ReorderError};
-use seekscope_run::{AdviceRecord, AdvisedCollection, QueryShape, RunDocument};
+use seekscope_run::{AdviceRecord, AdvisedCollection, Limitation, QueryShape, RunDocument};
 use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, storage_facts};
 
 use crate::args::AdviseArgs;
@@ -91,7 +92,10 @@ impl Advise<'_> {
         session.document.target = Some(facts.target);
         let file = collection::file_facts(self.server, self.namespace, self.definition.options());
         let file = file.await?;
-        record(&mut session.document).collection = self.collection(file.missed_share).await?;
+        record(&mut session.document).collection = self.collection(&file).await?;
+        if file.page_bytes.is_none() {
+            session.limit(unknown_pages());
+        }
         let shapes = self.shapes(session).await?;
         self.unused_indexes(&mut session.document).await;
         session.save()?;
@@ -112,13 +116,12 @@ impl Advise<'_> {
         session.document.device = disk.device.clone();
         session.save()?;
         let read_ns = seconds::read_ns(&disk.model);
-        self.try_ways(session, &shapes, file.create, read_ns)
-            .await?;
+        self.try_ways(session, &shapes, file, read_ns).await?;
         seconds::fill_in(record(&mut session.document), &disk.model);
         Ok(())
     }
 
-    async fn collection(&self, missed_share: Option<f64>) -> Result<AdvisedCollection> {
+    async fn collection(&self, file: &FileFacts) -> Result<AdvisedCollection> {
         let (database, collection) = (self.namespace.database(), self.namespace.collection());
         let facts = storage_facts(self.server, database, &[collection]).await?;
         let keys = self.indexes.iter();
@@ -129,7 +132,8 @@ impl Advise<'_> {
             storage_bytes: facts.storage_bytes,
             index_bytes: facts.index_bytes,
             indexes: keys.map(ToString::to_string).collect(),
-            missed_share,
+            missed_share: file.missed_share,
+            page_bytes: file.page_bytes,
             ..AdvisedCollection::default()
         })
     }
@@ -159,7 +163,7 @@ impl Advise<'_> {
             Ok(unused) => record(document).unused_indexes = unused,
             Err(error) => limit(
                 document,
-                seekscope_run::Limitation {
+                Limitation {
                     what: "whether there are indexes that nobody uses is not known".into(),
                     why: error.to_string(),
                     remedy: "the privilege indexStats on the collection".into(),
@@ -194,6 +198,16 @@ async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definit
         return Err(refused("it holds no documents").into());
     }
     Ok(definition)
+}
+
+/// Returns what is to be said where `page_bytes` is not known.
+fn unknown_pages() -> Limitation {
+    Limitation {
+        what: "how full the collection's pages are is not known; they are taken to be as full as new ones"
+            .into(),
+        why: "the server has read few of them since it started".into(),
+        remedy: "ask again when it has been in use for longer".into(),
+    }
 }
 
 /// Returns this command's record, which `run` made.

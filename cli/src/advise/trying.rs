@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use mongodb::bson::Document;
 use rustix::fs::statvfs;
+use seekscope_advice::collection::FileFacts;
 use seekscope_advice::sample::Wanted;
 use seekscope_advice::trial::{Questions, Stored};
 use seekscope_advice::{
@@ -34,11 +34,11 @@ impl Advise<'_> {
         &self,
         session: &mut Session,
         shapes: &[QueryShape],
-        create: Document,
+        file: FileFacts,
         read_ns: f64,
     ) -> Result<()> {
         let begun = Instant::now();
-        let trial = self.start(session, create).await?;
+        let trial = self.start(session, file).await?;
         let sample = self.take_sample(&trial, shapes).await?;
         let advice = record(&mut session.document);
         advice.sample = Some(AdviceSample {
@@ -87,7 +87,7 @@ impl Advise<'_> {
         Ok(())
     }
 
-    async fn start(&self, session: &Session, create: Document) -> Result<Trial> {
+    async fn start(&self, session: &Session, file: FileFacts) -> Result<Trial> {
         let parent = session.data_folder(self.args.data_dir.as_deref())?;
         let space =
             statvfs(&parent).with_context(|| format!("cannot look at {}", parent.display()))?;
@@ -119,9 +119,10 @@ impl Advise<'_> {
             .map_or(0, |a| a.collection.documents);
         let options = TrialOptions {
             rounds: ROUNDS,
-            create,
+            create: file.create,
             indexes: self.indexes.clone(),
             documents,
+            page_bytes: file.page_bytes,
         };
         let _step = self.progress.step("starting a server for the trial");
         Ok(Trial::start(private, options).await?)

@@ -19,6 +19,10 @@ const DATABASE: &str = "advise";
 const CACHE_BYTES: u64 = 256 << 20;
 const MINUTE_MS: i64 = 60_000;
 const DEVICES: i64 = 100;
+/// Minutes that a query asks for.
+const STRETCH: i64 = 120;
+/// One device of so many is left where the samples of others are deleted.
+const LEFT: i64 = 4;
 
 /// A mongod of a test's own, which can be started again on its data with an empty cache.
 struct Prepared {
@@ -82,6 +86,14 @@ fn index(running: &Prepared, collection: &str, keys: Document) {
     );
 }
 
+/// Has the server read a collection from the disk, as one in use has: after inserts everything may still be in its cache,
+/// and then it cannot say how full pages are.
+fn read_anew(running: &mut Prepared, collection: &str) {
+    running.restart();
+    let scan = doc! { "find": collection, "filter": { "none": 1 }, "hint": { "$natural": 1 } };
+    running.command(DATABASE, scan);
+}
+
 /// Text of so many characters that hardly compresses, the same for a number.
 fn text(number: i64, length: usize) -> String {
     let mut random = SplitMix64::new(number.unsigned_abs());
@@ -101,7 +113,7 @@ fn sample(number: i64) -> Document {
     doc! { "device": format!("device {device}"), "ts": at, "value": text(number, 40) }
 }
 
-fn advice(
+fn document(
     bench: &Bench,
     running: &Prepared,
     collection: &str,
@@ -116,7 +128,17 @@ fn advice(
     arguments.extend(more);
     let document = json(&mut bench.seekscope(&arguments));
     assert_valid("advise", &document);
-    document["summary"].clone()
+    document
+}
+
+fn advice(
+    bench: &Bench,
+    running: &Prepared,
+    collection: &str,
+    query: &str,
+    more: &[&str],
+) -> Value {
+    document(bench, running, collection, query, more)["summary"].clone()
 }
 
 /// Blocks that the server reads for a query with everything but the upper pages of the files out of its cache: queries
@@ -172,15 +194,28 @@ fn advised(summary: &Value) -> &Value {
     &summary["ways"][usize::try_from(number).unwrap()]
 }
 
-/// The predicted reduction is within this share of the measured one.
-fn assert_reduction(summary: &Value, kind: &str, measured: (f64, f64), error_max: f64) {
+/// The predicted reduction is within a quarter of the measured one.
+fn assert_reduction(summary: &Value, kind: &str, measured: (f64, f64)) {
     let blocks = |kind: &str| way(summary, kind)["blocks_per_query"].as_f64().unwrap();
     let predicted = blocks("present") - blocks(kind);
     let true_one = measured.0 - measured.1;
     assert!(
-        (predicted / true_one - 1.0).abs() <= error_max,
+        (predicted / true_one - 1.0).abs() <= 0.25,
         "predicted {predicted}, measured {measured:?}: {summary:#}"
     );
+}
+
+/// Queries for the samples of some device in each of the stretches of time that make up so many minutes. Pages at one
+/// place of a file hold up to three times as much as at another, so that a few stretches say nothing of the whole.
+fn stretches(minutes: i64, span_ms: i64) -> Vec<Document> {
+    let one = |n: i64| {
+        let from = 1_700_000_000_000 + n * STRETCH * MINUTE_MS;
+        let until = DateTime::from_millis(from + STRETCH * MINUTE_MS);
+        let from = DateTime::from_millis(from - from.rem_euclid(span_ms));
+        let device = format!("device {}", n * LEFT % DEVICES);
+        doc! { "device": device, "ts": { "$gte": from, "$lt": until } }
+    };
+    (0..minutes / STRETCH).map(one).collect()
 }
 
 #[test]
@@ -192,6 +227,7 @@ fn series_are_to_be_joined_and_the_prediction_comes_true() {
     insert(&running, "series", DEVICES * minutes, sample);
     let keys = doc! { "device": 1, "ts": 1 };
     index(&running, "series", keys.clone());
+    read_anew(&mut running, "series");
     let query = r#"{"filter": {"device": "?", "ts": {"$gte": "?", "$lt": "?"}}, "per_s": 10, "returns": 120}"#;
     let summary = advice(&bench, &running, "series", query, &["--sample", "20000"]);
     assert_eq!(summary["sample"]["documents"], 20_000);
@@ -214,20 +250,54 @@ fn series_are_to_be_joined_and_the_prediction_comes_true() {
         doc! { "aggregate": "series", "pipeline": pipeline, "cursor": {}, "allowDiskUse": true },
     );
     index(&running, "joined", keys.clone());
-    let asked = |span_ms: i64| -> Vec<Document> {
-        let one = |n: i64| {
-            let from = 1_700_000_000_000 + (n * 733 % (minutes - 130)) * MINUTE_MS;
-            let until = DateTime::from_millis(from + 120 * MINUTE_MS);
-            let from = DateTime::from_millis(from - from.rem_euclid(span_ms));
-            doc! { "device": format!("device {}", n * 13 % DEVICES), "ts": { "$gte": from, "$lt": until } }
-        };
-        (1..=5).map(one).collect()
+    let present = cold_blocks(&mut running, "series", &keys, &stretches(minutes, 1));
+    let after = cold_blocks(&mut running, "joined", &keys, &stretches(minutes, span_ms));
+    assert_reduction(&summary, "buckets", (present, after));
+}
+
+#[test]
+fn pages_that_deletes_left_nearly_empty_are_predicted_as_they_are() {
+    let _machine = machine();
+    let mut running = Prepared::start();
+    let bench = Bench::new();
+    let minutes = 2_400;
+    insert(&running, "emptied", DEVICES * minutes, sample);
+    let gone = (0..DEVICES).filter(|device| device % LEFT != 0);
+    let gone: Vec<String> = gone.map(|device| format!("device {device}")).collect();
+    let delete = doc! { "q": { "device": { "$in": gone } }, "limit": 0 };
+    // Pages that were written before are not joined when documents of theirs are deleted.
+    running.restart();
+    running.command(DATABASE, doc! { "delete": "emptied", "deletes": [delete] });
+    let keys = doc! { "device": 1, "ts": 1 };
+    index(&running, "emptied", keys.clone());
+    running.restart();
+    let query = r#"{"filter": {"device": "?", "ts": {"$gte": "?", "$lt": "?"}}, "returns": 120}"#;
+    let asked = |running: &Prepared| {
+        let more = ["--sample", "10000"];
+        let document = document(&bench, running, "emptied", query, &more);
+        let limitations = document["limitations"].to_string();
+        let is_said = limitations.contains("how full the collection's pages are is not known");
+        (document["summary"].clone(), is_said)
     };
-    let present = cold_blocks(&mut running, "series", &keys, &asked(1));
-    let after = cold_blocks(&mut running, "joined", &keys, &asked(span_ms));
-    // A quarter is the aim. How full pages are depends on when eviction and checkpoints come to them: the same 400,000
-    // documents, inserted in the same way, had 620 to 738 leaves, and predictions were up to 39 % too small.
-    assert_reduction(&summary, "buckets", (present, after), 0.5);
+    let (unknown, is_said) = asked(&running);
+    assert!(is_said);
+    assert_eq!(unknown["collection"]["page_bytes"], Value::Null);
+    read_anew(&mut running, "emptied");
+    let (known, is_said) = asked(&running);
+    assert!(!is_said);
+    assert!(known["collection"]["page_bytes"].as_f64().unwrap() < 30_000.0);
+
+    let present = cold_blocks(&mut running, "emptied", &keys, &stretches(minutes, 1));
+    let predicted = |summary: &Value| {
+        way(summary, "present")["blocks_per_query"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(predicted(&unknown) < 0.5 * present, "{unknown:#}");
+    assert!(
+        (predicted(&known) / present - 1.0).abs() <= 0.25,
+        "measured {present}: {known:#}"
+    );
 }
 
 #[test]
@@ -284,7 +354,7 @@ fn ranges_of_a_scattered_field_want_their_order_and_the_prediction_comes_true() 
     let queries: Vec<Document> = (1..=5).map(one).collect();
     let present = cold_blocks(&mut running, "items", &keys, &queries);
     let after = cold_blocks(&mut running, "ordered", &keys, &queries);
-    assert_reduction(&summary, "order", (present, after), 0.25);
+    assert_reduction(&summary, "order", (present, after));
 }
 
 #[test]

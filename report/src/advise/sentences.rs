@@ -1,6 +1,6 @@
 //! What is advised, in sentences.
 
-use seekscope_run::units::{format_count, whole};
+use seekscope_run::units::{format_bytes, format_count, whole};
 use seekscope_run::{AdviceRecord, QueryShape, ShapeSource, StoringWay, WayKind};
 
 use crate::layout::sentences::format_s;
@@ -83,9 +83,16 @@ fn source(source: ShapeSource) -> &'static str {
 /// Says what the trial was made with.
 pub(super) fn trial(advice: &AdviceRecord) -> Option<String> {
     let (sample, trial) = (advice.sample.as_ref()?, advice.trial.as_ref()?);
+    let pages = match advice.collection.page_bytes {
+        Some(bytes) => format!(
+            ", and from the mean size of the collection's pages, {} without compression",
+            format_bytes(whole(bytes))
+        ),
+        None => String::new(),
+    };
     Some(format!(
         "Tried with the newest {} of {} documents on a private {} {} in {}; the blocks of the whole collection are \
-         predicted from what queries read of the sample with cold caches.",
+         predicted from what queries read of the sample with cold caches{pages}.",
         format_count(sample.documents),
         format_count(advice.collection.documents),
         trial.product,
@@ -177,7 +184,7 @@ pub(super) fn others(advice: &AdviceRecord) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{AdviceVerdict, SortField};
+    use seekscope_run::{AdviceSample, AdviceTrial, AdviceVerdict, SortField};
 
     use super::*;
 
@@ -223,6 +230,21 @@ mod tests {
             said.contains("95.0 % less space: 5 instead of 100 bytes"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn what_the_prediction_is_made_of() {
+        let mut advice = AdviceRecord {
+            sample: Some(AdviceSample::default()),
+            trial: Some(AdviceTrial::default()),
+            ..AdviceRecord::default()
+        };
+        assert!(trial(&advice).unwrap().ends_with("with cold caches."));
+        advice.collection.page_bytes = Some(65_536.0);
+        let of_pages =
+            ", and from the mean size of the collection's pages, 64.0 KiB without compression.";
+        let said = trial(&advice).unwrap();
+        assert!(said.ends_with(of_pages), "{said}");
     }
 
     #[test]
