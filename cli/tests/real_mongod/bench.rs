@@ -355,3 +355,29 @@ fn a_load_that_is_refused_has_lost_nothing() {
     );
     assert_eq!((count("usertable"), count("seekscope_owner")), (0, 0));
 }
+
+/// `bench run` refused fields without a name.
+#[test]
+fn a_sample_of_any_documents_can_be_run() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = shared(Topology::Standalone);
+    let nested = doc! { "": "some text of the document" };
+    let documents: Vec<Document> = (0..200)
+        .map(|n| doc! { "": n, "nested": nested.clone() })
+        .collect();
+    let insert = doc! { "insert": "nameless", "documents": documents };
+    server.command("bench_sampled", insert);
+    let mut sample = bench.seekscope(&["bench", "sample", "bench_sampled.nameless", server.uri()]);
+    let output = sample.args(["--records", "500"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    std::fs::write(bench.path("made.toml"), text.replace("\"30s\"", "\"1s\"")).unwrap();
+    let mut run = bench.seekscope(&["bench", "run", "made.toml", server.uri(), "--keep"]);
+    let document = json(run.args(["--database", "bench_sampled_run"]));
+    assert_valid("bench", &document);
+    let both = doc! { "": { "$exists": true }, "nested": { "$type": "object" } };
+    let count = doc! { "count": "nameless", "query": both };
+    let counted = server.command("bench_sampled_run", count);
+    assert_eq!(counted.get_i32("n").unwrap(), 500, "{counted}");
+}

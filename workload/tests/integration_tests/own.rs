@@ -398,6 +398,20 @@ async fn a_sample_becomes_a_workload_of_the_same_size_without_its_values() {
 }
 
 #[test]
+fn a_sample_of_uncommon_fields_becomes_a_workload_that_runs() {
+    let mut sample = Observed::default();
+    for n in 0..100_i64 {
+        let mut nested = bson::doc! { "": "x".repeat(20) };
+        if n % 2 == 0 {
+            nested.insert("_id", n);
+        }
+        let document = bson::doc! { "_id": n, "": n * 7, "nested": nested };
+        sample.add(&bson::RawDocumentBuf::try_from(&document).unwrap());
+    }
+    assert_alike(&sample, None);
+}
+
+#[test]
 fn broken_samples_are_refused() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let document = RawDocumentBuf::try_from(&doc! { "a": 1 }).unwrap();

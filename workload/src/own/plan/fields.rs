@@ -134,13 +134,11 @@ impl<'a> Fields<'a> {
         depth: usize,
     ) -> Made<Entry> {
         let path = format!("{path}.{name}");
-        if name.contains('\0') || name.is_empty() {
-            return Err(Fault::new(
-                path,
-                "a field's name must not be empty or hold NUL",
-            ));
+        if name.contains('\0') {
+            return Err(Fault::new(path, "a field's name must not hold NUL"));
         }
-        if name == "_id" && field.absent > 0.0 {
+        // Nested documents need no _id.
+        if name == "_id" && depth == 0 && field.absent > 0.0 {
             return Err(Fault::new(path, "_id cannot be absent"));
         }
         Ok(Entry {

@@ -459,6 +459,10 @@ impl Steps<'_, '_> {
         path: &str,
         values: &Ordered<crate::own::language::Field>,
     ) -> Result<Value, Fault> {
+        // Documents may have such a field, but servers take no update of it.
+        if values.get("").is_some() {
+            return Err(Fault::new(path, "a field's name must not be empty here"));
+        }
         let shape = self.fields.shape(path, values, 0)?;
         if shape.bytes_max() > DOCUMENT_BYTES_MAX {
             return Err(Fault::new(

@@ -334,6 +334,12 @@ fn what_is_wrong_is_said_with_its_line() {
             "write \"uniform\"",
         ),
         (
+            &role("operations = [{ update = { collection = 'c', set = { '' = 1 } } }]"),
+            11,
+            "update.set",
+            "must not be empty here",
+        ),
+        (
             &role("operations = [{ find = { collection = 'c', filter = { a = '@b' } } }]"),
             11,
             "filter",
