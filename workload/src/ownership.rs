@@ -5,7 +5,8 @@
 //! is refused. Entries also store what a later run must know of the data, such as the number of the next
 //! insert.
 //!
-//! An empty collection may have been prepared for a load, e.g. sharded. It is used as it is. Only what
+//! An empty collection may have been prepared for a load, e.g. sharded. It is used as it is, unless it is
+//! capped: that would not keep what is loaded. Only what
 //! entries list and seekscope created is ever dropped; a collection that was prepared, or is sharded by now,
 //! is emptied instead, because dropping it would undo what its owner decided. What seekscope sharded itself it drops.
 
@@ -201,6 +202,11 @@ impl OwnedDatabase {
                 }
                 data_set.prepared.push(collection.clone());
             }
+            if self.is_capped(collection).await? {
+                let why = "it is capped, so the server would remove documents while others are loaded (drop it \
+                           if nobody needs it)";
+                return Err(refused(collection, why));
+            }
         }
         if let Some(forgotten) = before
             .iter()
@@ -342,15 +348,24 @@ impl OwnedDatabase {
 
     /// Is it a collection, not a view, and without any document? The primary answers.
     async fn is_empty(&self, collection: &str) -> Result<bool, WorkloadError> {
-        let filter = doc! { "name": collection };
-        let listed = doc! { "listCollections": 1, "filter": filter, "nameOnly": true };
-        let listed = self.first_of(listed).await?;
-        let kind = listed.and_then(|entry| entry.get_str("type").map(String::from).ok());
-        if kind.as_deref() != Some("collection") {
+        let listed = self.listed(collection).await?;
+        if listed.get_str("type").ok() != Some("collection") {
             return Ok(false);
         }
         let one = doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } };
         Ok(self.first_of(one).await?.is_none())
+    }
+
+    async fn is_capped(&self, collection: &str) -> Result<bool, WorkloadError> {
+        let listed = self.listed(collection).await?;
+        let options = listed.get_document("options").ok();
+        Ok(options.and_then(|options| options.get_bool("capped").ok()) == Some(true))
+    }
+
+    /// Returns what `listCollections` says of a collection: nothing if there is none.
+    async fn listed(&self, collection: &str) -> Result<Document, WorkloadError> {
+        let list = doc! { "listCollections": 1, "filter": { "name": collection } };
+        Ok(self.first_of(list).await?.unwrap_or_default())
     }
 
     /// Returns the first document of a command's answer.

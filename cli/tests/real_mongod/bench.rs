@@ -381,3 +381,30 @@ fn a_sample_of_any_documents_can_be_run() {
     let counted = server.command("bench_sampled_run", count);
     assert_eq!(counted.get_i32("n").unwrap(), 500, "{counted}");
 }
+
+/// Was taken as one that somebody had prepared, and kept the last documents of a load alone.
+#[test]
+fn a_capped_collection_is_refused() {
+    let bench = Bench::new();
+    let server = shared(Topology::Standalone);
+    let create = doc! { "create": "usertable", "capped": true, "size": 100_000 };
+    server.command("bench_capped", create);
+    let mut load = bench.seekscope(&["bench", "ycsb", server.uri(), "--phase", "load"]);
+    load.args(["--database", "bench_capped", "--records", "1000"]);
+    let words = [
+        "bench_capped.usertable cannot be used",
+        "it is capped",
+        "nothing was changed",
+        "name another database",
+    ];
+    assert_fails(&load.output().unwrap(), 3, &words);
+    let listed = server.command(
+        "bench_capped",
+        doc! { "listCollections": 1, "nameOnly": true },
+    );
+    let names = listed.to_string();
+    assert!(
+        names.contains("usertable") && !names.contains("seekscope_owner"),
+        "{names}"
+    );
+}
