@@ -72,7 +72,8 @@ impl Subjects {
         let mut here = Vec::new();
         for member in &local.members {
             let server = member.server.clone();
-            let mut subject = Subject::of_server(server, Some(member.pid), proc_fs).await;
+            let facts = server.facts(proc_fs).await;
+            let mut subject = Subject::of_server(server, facts);
             subject.label.clone_from(&member.label);
             subject.name = member.shown().into();
             let lacking = std::mem::take(&mut subject.missing).into_iter();
@@ -95,7 +96,8 @@ impl Subject {
             (Some(uri), pid) => {
                 let server = choose_member(uri, proc_fs).await?;
                 refuse_router(&server).await?;
-                Ok(Self::of_server(server, pid, proc_fs).await)
+                let facts = server.facts_with_process(pid, proc_fs).await?;
+                Ok(Self::of_server(server, facts))
             }
             (None, Some(pid)) => {
                 let name = proc_fs.exe_name(pid).unwrap_or_default();
@@ -112,28 +114,19 @@ impl Subject {
         }
     }
 
-    /// Examines a server. A process that was named is trusted.
-    async fn of_server(server: Server, pid: Option<u32>, proc_fs: &ProcFs) -> Self {
-        let ServerFacts {
-            target,
-            mut missing,
-        } = server.facts(proc_fs).await;
+    fn of_server(server: Server, facts: ServerFacts) -> Self {
+        let ServerFacts { target, missing } = facts;
         // The path of a server on another host means nothing here.
         let is_here = |(host, _): &(String, u16)| is_this_host(host);
         let here = target.pid.is_some()
             || server.sockets().next().is_some()
             || server.addresses().iter().any(is_here);
-        let mut dbpath = target.dbpath.filter(|_| here).map(PathBuf::from);
-        if let Some(pid) = pid {
-            dbpath = proc_fs.dbpath(pid).or(dbpath);
-            missing.retain(|m| !m.what.contains("process is not known"));
-        }
         Self {
             label: None,
             name: format!("{} {} at {}", target.product, target.version, target.uri),
             server: Some(server),
-            pid: pid.or(target.pid),
-            dbpath,
+            pid: target.pid,
+            dbpath: target.dbpath.filter(|_| here).map(PathBuf::from),
             missing,
         }
     }

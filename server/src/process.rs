@@ -191,6 +191,15 @@ impl ProcFs {
         Ok(text.split_terminator('\0').map(String::from).collect())
     }
 
+    /// Returns the number that the process has for itself, which is another one in a container.
+    pub(crate) fn own_pid(&self, pid: u32) -> Result<u32, ProcessError> {
+        let text = self.read(pid, "status")?;
+        // One for each PID namespace, the innermost last.
+        let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        line.and_then(|pids| pids.split_ascii_whitespace().last()?.parse().ok())
+            .ok_or_else(|| self.malformed(pid, "status", "no number named NSpid:".into()))
+    }
+
     /// Returns a text that differs after every boot; empty if unknown.
     pub fn boot_id(&self) -> String {
         fs::read_to_string(self.root.join("sys/kernel/random/boot_id"))

@@ -85,19 +85,17 @@ impl Target {
             return cassandra(uri, variant, pid).await;
         }
         let server = Server::connect(&uri).await?;
-        let known = server.facts(&ProcFs::host()).await;
+        let routed = Routed::find(&server, &uri, &ProcFs::host()).await?;
+        let named = pid.filter(|_| routed.is_none());
+        let known = server.facts_with_process(named, &ProcFs::host()).await?;
         let mut facts = TargetFacts {
             local: local.is_some(),
             ..known.target
         };
         let mut missing = known.missing;
-        let routed = Routed::find(&server, &uri, &ProcFs::host()).await?;
-        facts.pid = match &routed {
-            // A router's own usage is not the cost of the work.
-            Some(_) => None,
-            None => pid.or(facts.pid),
-        };
         if let Some(routed) = &routed {
+            // A router's own usage is not the cost of the work.
+            facts.pid = None;
             facts.shards = routed.shards.iter().map(ToString::to_string).collect();
             let is_counted = routed.primaries().next().is_some();
             missing.push(shards_do_the_work(&facts, is_counted));

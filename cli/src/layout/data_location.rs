@@ -52,13 +52,8 @@ impl DataLocation {
     pub async fn of_server(server: &Server, pid: Option<u32>) -> Result<Self> {
         refuse_router(server).await?;
         let proc_fs = ProcFs::host();
-        let facts = server.facts(&proc_fs).await;
-        let mut target = facts.target;
-        if let Some(pid) = pid {
-            target.pid = Some(pid);
-            let seen = proc_fs.dbpath(pid);
-            target.dbpath = seen.map(|path| path.to_string_lossy().into_owned());
-        }
+        let facts = server.facts_with_process(pid, &proc_fs).await?;
+        let target = facts.target;
         let path = data_path(&target, &facts.missing, &server.shown_uri())?;
         let names = FileNames::find(Some(server), Some(&path), &[]).await;
         Ok(Self {

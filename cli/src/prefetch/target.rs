@@ -9,6 +9,7 @@ use seekscope_run::{DeviceFacts, Limitation, TargetFacts};
 use seekscope_server::{FileMap, Namespace, ProcFs};
 
 use crate::args::PrefetchArgs;
+use crate::exit::Usage;
 use crate::layout::{DataLocation, find_file};
 use crate::progress::Progress;
 
@@ -31,25 +32,40 @@ impl Target {
     /// open.
     pub async fn find(args: &PrefetchArgs, progress: Progress) -> Result<Self> {
         let is_server = args.place.contains("://");
-        let pid = args.pid.filter(|_| is_server);
-        let location = DataLocation::find(&args.place, pid, progress).await?;
+        let named = args.pid.filter(|_| is_server);
+        let location = DataLocation::find(&args.place, named, progress).await?;
         let directory = DataDirectory::open(&location.path, &AtomicBool::new(false))?;
         let file = find_file(&directory, &args.name, &location.names)?;
         let known = location.target.as_ref().and_then(|target| target.pid);
-        let open = location.path.join(OPEN_WHILE_RUNNING);
-        let holder = || ProcFs::host().holders(&open).first().copied();
+        let pid = match known {
+            Some(pid) => Some(pid),
+            None => process_with(&location.path.join(OPEN_WHILE_RUNNING), args.pid)?,
+        };
         let mut limitations = location.limitations;
         if let Some(shared) = shared_by(&location.names, &args.name, &file) {
             limitations.push(shared);
         }
         Ok(Self {
-            pid: known.or(args.pid).or_else(holder),
+            pid,
             device: DeviceFacts::of_path(Path::new("/"), &location.path).ok(),
             directory: location.path,
             file,
             facts: location.target,
             limitations,
         })
+    }
+}
+
+/// Returns the process that has the file open. One that was named is taken where no process is seen to have it open,
+/// as those of other users are not.
+fn process_with(open: &Path, named: Option<u32>) -> Result<Option<u32>, Usage> {
+    let holders = ProcFs::host().holders(open);
+    match (named, holders.first()) {
+        (Some(named), Some(holder)) if !holders.contains(&named) => Err(Usage(format!(
+            "process {named} does not have {} open, and process {holder} does: name that, or leave --pid out",
+            open.display()
+        ))),
+        (named, holder) => Ok(named.or(holder.copied())),
     }
 }
 

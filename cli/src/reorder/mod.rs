@@ -23,7 +23,7 @@ pub use results::show;
 use anyhow::Result;
 use seekscope_reorder::{By, Definition};
 use seekscope_run::{ReorderMeasurement, ReorderTask, RunDocument};
-use seekscope_server::{Namespace, Server};
+use seekscope_server::{Namespace, ProcFs, Server};
 use seekscope_workload::IndexKeys;
 
 use crate::args::ReorderArgs;
@@ -99,8 +99,18 @@ impl Reorder {
         self.finish(session, worked)
     }
 
-    /// Refuses collections that cannot be reordered, before anything is created.
+    /// Refuses a process that is not the server's and collections that cannot be reordered, before anything is created.
     async fn refuse(&self, namespace: &Namespace) -> Result<()> {
+        let server = async {
+            if self.args.pid.is_some() {
+                let proc_fs = ProcFs::host();
+                self.server
+                    .facts_with_process(self.args.pid, &proc_fs)
+                    .await?;
+            }
+            Ok(())
+        };
+        self.interruption.or(server).await?;
         let definition = async { Ok(Definition::read(&self.server, namespace).await?) };
         let definition = self.interruption.or(definition).await?;
         match definition.refusal(&self.by, self.args.writers.quiesced) {

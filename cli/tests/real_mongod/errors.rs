@@ -1,6 +1,9 @@
 //! What is said where a server cannot be reached or does not let us in: one sentence with what to do, the
 //! exit code, no secret, and no run folder left behind.
 
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+
+use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 
 use crate::running::shared;
@@ -144,4 +147,79 @@ fn a_malformed_connection_string() {
         assert!(!stderr(&output).contains("QZ9X"), "{}", stderr(&output));
         assert!(!bench.path("seekscope-runs").exists(), "{arguments:?}");
     }
+}
+
+/// Whatever process was named was believed, and its reads and memory shown as the server's.
+#[test]
+fn a_process_that_is_not_the_servers() {
+    let (server, other) = (
+        shared(Topology::Standalone),
+        shared(Topology::ReplicaSet { members: 1 }),
+    );
+    server.load("errors.orders", 10);
+    let named = |pid: u32, code: i32, words: &[&str]| {
+        let pid = pid.to_string();
+        let takes_one = |arguments: &Vec<&str>| !["collect", "trace"].contains(&arguments[0]);
+        for mut arguments in commands(server.uri()).into_iter().filter(takes_one) {
+            arguments.extend(["--pid", &pid]);
+            fails(&arguments, code, words);
+        }
+    };
+    let who = format!("says that it is process {}", server.pid());
+    named(
+        std::process::id(),
+        2,
+        &["is not the server at", &who, "pgrep -a mongod"],
+    );
+    named(other.pid(), 2, &["it runs mongod", &who]);
+    named(u32::MAX >> 1, 2, &["no such process"]);
+    server.command("admin", doc! { "fsync": 1 });
+    let data = server.data_directory().to_str().unwrap();
+    let pid = other.pid().to_string();
+    let words = ["does not have", "WiredTiger.wt open", "leave --pid out"];
+    fails(
+        &["prefetch", data, "errors.orders", "--pid", &pid],
+        2,
+        &words,
+    );
+    let bench = Bench::new();
+    let mut own = bench.seekscope(&["top", server.uri(), "--once", "--pid"]);
+    let output = own.arg(server.pid().to_string()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// As an SSH tunnel does, or the proxy in front of a container.
+#[test]
+fn a_process_that_forwards_connections_is_not_the_server() {
+    let server = shared(Topology::Standalone);
+    let port = server.member("standalone").port();
+    let uri = format!("mongodb://{}/?directConnection=true", forwarder(port));
+    let who = format!("says that it is process {}", server.pid());
+    let words = [
+        "cannot be read from here",
+        "takes its connections, but it runs",
+        &who,
+    ];
+    fails(&["layout", &uri], 3, &words);
+}
+
+/// Forwards connections to another port, until the test's process ends. Returns its own address.
+fn forwarder(port: u16) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            for (mut from, mut to) in [
+                (client.try_clone().unwrap(), server.try_clone().unwrap()),
+                (server, client),
+            ] {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    address
 }

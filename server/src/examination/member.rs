@@ -176,7 +176,8 @@ impl Member {
         let mut target = asker.server.target_facts(&build, &cmd_line, &status);
         // Nothing needs the process of another member, and finding it takes time.
         if self.is_examined {
-            let located = asker.server.locate(&mut target, proc_fs).await;
+            let told = asker.server.told_pid(&status).await;
+            let located = asker.server.locate(&mut target, told, proc_fs).await;
             asker.missing.extend(located.err());
         }
         self.record.target = target;

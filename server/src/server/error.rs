@@ -34,6 +34,12 @@ pub enum ServerError {
         why: String,
         remedy: String,
     },
+    /// The process that somebody named as the server's is another one.
+    #[error(
+        "process {pid} is not the server at {uri}: {why}; name the number that this host has for the server's \
+         process (pgrep -a mongod), also if it runs in a container"
+    )]
+    OtherProcess { uri: String, pid: u32, why: String },
     #[error("{uri} refused the login: {why}; check user, password, authSource and authMechanism")]
     LoginRefused { uri: String, why: String },
     #[error("the user may not run {command} on {uri}; {}", rights::grant(command))]
@@ -62,7 +68,7 @@ impl Kinded for ServerError {
         Some(match self {
             // A privilege can be granted; a server that is away or a wrong login is another matter.
             Self::NotAuthorised { .. } => seekscope_run::ErrorKind::NotPermitted,
-            Self::BadUri { .. } => seekscope_run::ErrorKind::Usage,
+            Self::BadUri { .. } | Self::OtherProcess { .. } => seekscope_run::ErrorKind::Usage,
             _ => seekscope_run::ErrorKind::Target,
         })
     }

@@ -7,7 +7,7 @@ use mongodb::bson::{Document, doc};
 use seekscope_run::{TargetFacts, document::Limitation};
 use tokio::time::timeout;
 
-use super::{Server, ServerError};
+use super::{ANSWER_LIMIT, Server, ServerError};
 use crate::examination::rights;
 use crate::process::{ProcFs, ProcessError};
 use crate::sampling::server_status;
@@ -35,6 +35,35 @@ impl Server {
     /// Returns what the server is. A command that is refused, or not answered within some seconds, leaves out
     /// its facts and is listed as missing.
     pub async fn facts(&self, proc_fs: &ProcFs) -> ServerFacts {
+        let (mut facts, told) = self.told_facts().await;
+        let located = self.locate(&mut facts.target, told, proc_fs).await;
+        facts.missing.extend(located.err());
+        facts
+    }
+
+    /// Returns the same where somebody may have named the server's process, which is then not looked for.
+    ///
+    /// # Errors
+    /// [`ServerError::OtherProcess`]: the named process is known not to be the server's.
+    pub async fn facts_with_process(
+        &self,
+        named: Option<u32>,
+        proc_fs: &ProcFs,
+    ) -> Result<ServerFacts, ServerError> {
+        let Some(pid) = named else {
+            return Ok(self.facts(proc_fs).await);
+        };
+        let (mut facts, told) = self.told_facts().await;
+        if let Some(why) = misfit(pid, told, proc_fs) {
+            let uri = self.shown_uri();
+            return Err(ServerError::OtherProcess { uri, pid, why });
+        }
+        add_process(&mut facts.target, pid, proc_fs);
+        Ok(facts)
+    }
+
+    /// Returns what the server itself says, and the number that its process has for itself.
+    async fn told_facts(&self) -> (ServerFacts, Option<u32>) {
         let mut missing = Vec::new();
         let what = "the server's version";
         let build = self.ask(doc! { "buildInfo": 1 }, what, &mut missing).await;
@@ -43,9 +72,28 @@ impl Server {
         let options = self.ask(options, what, &mut missing).await;
         let what = "cache size and process number";
         let status = self.ask(server_status::command(), what, &mut missing).await;
-        let mut target = self.target_facts(&build, &options, &status);
-        missing.extend(self.locate(&mut target, proc_fs).await.err());
-        ServerFacts { target, missing }
+        let target = self.target_facts(&build, &options, &status);
+        let pid = self.told_pid(&status).await;
+        (ServerFacts { target, missing }, pid)
+    }
+
+    /// Returns the number that the named server's process has for itself, if it says so. `status`: its answer to
+    /// `serverStatus`, which without a direct connection is that of its set's primary, or of one of several routers.
+    pub(crate) async fn told_pid(&self, status: &Document) -> Option<u32> {
+        let pid = |status: &Document| replies::process(status).1;
+        if self.is_direct() {
+            return pid(status);
+        }
+        let seeds = self.seeds();
+        let [named] = seeds.as_slice() else {
+            return None;
+        };
+        if self.hello().await.ok()?.set.is_none() {
+            return pid(status);
+        }
+        let named = self.member(named, ANSWER_LIMIT).ok()?;
+        let status = named.command_in_time("admin", server_status::command());
+        pid(&status.await.ok()?)
     }
 
     /// Returns the contents of the replies to `buildInfo`, `getCmdLineOpts` and `serverStatus`; any of them may
@@ -67,22 +115,24 @@ impl Server {
         }
     }
 
-    /// Adds what is known from the server's process, if it runs on this host.
+    /// Adds what is known from the server's process, if it runs on this host. `told`: the number that it has for itself,
+    /// if it says so.
     pub(crate) async fn locate(
         &self,
         target: &mut TargetFacts,
+        told: Option<u32>,
         proc_fs: &ProcFs,
     ) -> Result<(), Limitation> {
         let pid = self.local_process(proc_fs).await?;
-        // The program's own name is more exact: compatible servers call themselves mongod.
-        if let Ok(program) = proc_fs.exe_name(pid) {
-            target.product = program;
+        if let Some(why) = other_number(pid, told, proc_fs) {
+            let remedy = "run seekscope on the server's host; if the server runs in a container, name its process \
+                          with --pid";
+            return Err(process_unknown(
+                format!("process {pid} takes its connections, but {why}"),
+                remedy,
+            ));
         }
-        // The path as the process sees it is preferred, since the configured one can be relative.
-        if let Some(path) = proc_fs.dbpath(pid) {
-            target.dbpath = Some(path.to_string_lossy().into_owned());
-        }
-        target.pid = Some(pid);
+        add_process(target, pid, proc_fs);
         Ok(())
     }
 
@@ -134,6 +184,43 @@ impl Server {
     }
 }
 
+/// Adds what is known from the server's process.
+fn add_process(target: &mut TargetFacts, pid: u32, proc_fs: &ProcFs) {
+    // The program's own name is more exact: compatible servers call themselves mongod.
+    if let Ok(program) = proc_fs.exe_name(pid) {
+        target.product = program;
+    }
+    // The path as the process sees it is preferred, since the configured one can be relative.
+    if let Some(path) = proc_fs.dbpath(pid) {
+        target.dbpath = Some(path.to_string_lossy().into_owned());
+    }
+    target.pid = Some(pid);
+}
+
+/// Returns why a process cannot be that of a server which says that it has the number `told`; `None` if it may be.
+fn misfit(pid: u32, told: Option<u32>, proc_fs: &ProcFs) -> Option<String> {
+    let name = match proc_fs.exe_name(pid) {
+        Ok(name) => name,
+        Err(ProcessError::Gone { .. }) => return Some("there is no such process".into()),
+        Err(_) => return None,
+    };
+    // The number alone does not tell: in a container the server is often process 1, as is the host's init.
+    let no_files = || {
+        let is_visible = proc_fs.exe(pid).is_ok();
+        (is_visible && proc_fs.dbpath(pid).is_none())
+            .then(|| format!("it runs {name}, which has no files of WiredTiger open"))
+    };
+    other_number(pid, told, proc_fs).or_else(no_files)
+}
+
+/// Returns how a process is known to have another number for itself than a server says that it has: the one that
+/// accepts its connections may forward them, into a container or to another host.
+fn other_number(pid: u32, told: Option<u32>, proc_fs: &ProcFs) -> Option<String> {
+    let (told, own) = (told?, proc_fs.own_pid(pid).ok()?);
+    let name = proc_fs.exe_name(pid).ok()?;
+    (told != own).then(|| format!("it runs {name}, and the server says that it is process {told}"))
+}
+
 fn local_process(addresses: &[(String, u16)], proc_fs: &ProcFs) -> Result<u32, Limitation> {
     let mut here = addresses.iter().filter_map(|(host, port)| {
         let address = tcp_listener::local_address(host)?;
@@ -173,7 +260,47 @@ fn process_unknown(why: String, remedy: &str) -> Limitation {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn a_process_that_is_not_the_servers_is_known() {
+        let root = tempfile::tempdir().unwrap();
+        let proc_fs = ProcFs::at(root.path());
+        let process = |pid: u32, program: &str, numbers: &str, files: &[&str]| {
+            let folder = root.path().join(pid.to_string());
+            fs::create_dir_all(folder.join("fd")).unwrap();
+            symlink(program, folder.join("exe")).unwrap();
+            fs::write(
+                folder.join("status"),
+                format!("Pid:\t{pid}\nNSpid:\t{numbers}\n"),
+            )
+            .unwrap();
+            for (number, file) in files.iter().enumerate() {
+                symlink(file, folder.join("fd").join(number.to_string())).unwrap();
+            }
+        };
+        process(1, "/sbin/init", "1", &["/run/initctl"]);
+        process(70, "/usr/bin/mongod", "70\t1", &["/data/db/WiredTiger.wt"]);
+        process(80, "/usr/bin/mongod", "80", &["/srv/WiredTiger.wt"]);
+        let misfit = |pid: u32, told: Option<u32>| misfit(pid, told, &proc_fs).unwrap_or_default();
+        // In a container, where it is process 1.
+        assert_eq!(misfit(70, Some(1)), "");
+        assert_eq!(misfit(70, None), "");
+        let init = misfit(1, Some(1));
+        assert!(
+            init.contains("runs init") && init.contains("no files"),
+            "{init}"
+        );
+        let other = misfit(80, Some(1));
+        assert!(
+            other.contains("runs mongod") && other.contains("process 1"),
+            "{other}"
+        );
+        assert!(misfit(99, Some(99)).contains("no such process"));
+    }
 
     #[tokio::test]
     async fn where_a_server_runs_is_looked_up_aside() {

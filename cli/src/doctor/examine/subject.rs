@@ -31,15 +31,7 @@ impl Subject {
         let role = role(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();
         examination.set = role.0.as_ref().and_then(|hello| hello.set.clone());
-        let mut facts = server.facts(&proc_fs).await;
-        if let Some(pid) = asked.args.pid {
-            facts.target.pid = Some(pid);
-            let seen = proc_fs.dbpath(pid);
-            let seen = seen.map(|path| path.to_string_lossy().into_owned());
-            facts.target.dbpath = seen.or(facts.target.dbpath);
-            let about_process = |m: &Limitation| m.what.contains("process is not known");
-            facts.missing.retain(|m| !about_process(m));
-        }
+        let facts = server.facts_with_process(asked.args.pid, &proc_fs).await?;
         facts.missing.into_iter().for_each(|m| session.limit(m));
         let pid = facts.target.pid;
         let data = data(
