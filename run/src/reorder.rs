@@ -247,6 +247,10 @@ pub struct ReorderBlocking {
     pub replica_set: bool,
     /// How writers are stopped.
     pub writers: WritersStop,
+    /// The primary, `host:port`, at which the copy is made; null outside replica sets, or if the server named none.
+    pub primary: Option<String>,
+    /// Whether the server takes no writes, being no primary; the reordering is then refused.
+    pub read_only: bool,
 }
 
 /// A finished reordering: the collection has been replaced by its verified copy.

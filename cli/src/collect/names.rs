@@ -150,6 +150,10 @@ pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
         texts.into_iter().for_each(|text| names.sentence(text));
         names.addresses(&limitation.why);
     }
+    let plan = document.reorder.as_ref().and_then(|r| r.plan.as_ref());
+    if let Some(primary) = plan.and_then(|plan| plan.blocking.primary.as_ref()) {
+        names.addresses(primary);
+    }
     if let Some(reason) = &document.outcome_reason {
         names.sentence(reason);
         names.addresses(reason);
@@ -504,6 +508,15 @@ mod tests {
         document.examination.get_or_insert_default().cluster = Some(cluster);
         let found: Vec<String> = names(&document, &[]).into_iter().collect();
         assert_eq!(found, ["berlin", "customer", "orders", "paris", "shop"]);
+    }
+
+    #[test]
+    fn the_primary_of_a_plan_is_a_name() {
+        let mut document = RunDocument::begin("reorder", Vec::new());
+        let record = document.reorder.get_or_insert_default();
+        let plan = record.plan.get_or_insert_default();
+        plan.blocking.primary = Some("db7.example.com:27017".into());
+        assert!(names(&document, &[]).contains("db7.example.com"));
     }
 
     fn found(collect: impl Fn(&mut Names)) -> Vec<String> {

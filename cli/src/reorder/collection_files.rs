@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument};
@@ -13,6 +14,9 @@ use crate::file_names::FileNames;
 use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
+
+/// How long the member that was named may take to say which one it is.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The data directory as accessible to this process; without a path if it cannot be read.
 #[derive(Debug, Clone)]
@@ -31,7 +35,10 @@ impl CollectionFiles {
         document: &mut RunDocument,
     ) -> Self {
         let found = match DataLocation::of_server(server, args.pid).await {
-            Ok(location) => location,
+            Ok(mut location) => {
+                location.limitations.extend(of_other_member(server).await);
+                location
+            }
             Err(error) => {
                 if args.dbpath.is_none() {
                     let mut lacking = no_layout(message_of(&error));
@@ -109,6 +116,25 @@ impl CollectionFiles {
             }
         }
     }
+}
+
+/// Says that the files are those of the member that was named, and not of the primary, at which the copy is made.
+async fn of_other_member(server: &Server) -> Option<Limitation> {
+    let primary = server.hello().await.ok()?.me?;
+    let named = server.seeds();
+    if named.contains(&primary) {
+        return None;
+    }
+    let named = named.into_iter().next()?;
+    // A member may be known by several names.
+    let identity = server.member(&named, PATIENCE).ok()?.identity().await?;
+    (identity != server.identity().await?).then(|| Limitation {
+        what: format!(
+            "the files looked at are those of {named}, and the copy is made at the primary, {primary}"
+        ),
+        why: "the connection string names that member".into(),
+        remedy: "name the primary, on its host".into(),
+    })
 }
 
 /// Returns whether the server has files of its own, unlike a router and an arbiter.

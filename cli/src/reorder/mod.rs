@@ -22,7 +22,7 @@ pub use results::show;
 
 use anyhow::Result;
 use seekscope_reorder::{By, Definition};
-use seekscope_run::{ReorderMeasurement, ReorderTask, RunDocument};
+use seekscope_run::{MemberState, ReorderMeasurement, ReorderTask, RunDocument};
 use seekscope_server::{Namespace, ProcFs, Server};
 use seekscope_workload::IndexKeys;
 
@@ -99,7 +99,8 @@ impl Reorder {
         self.finish(session, worked)
     }
 
-    /// Refuses a process that is not the server's and collections that cannot be reordered, before anything is created.
+    /// Refuses a process that is not the server's, servers where it cannot be done and collections that cannot be
+    /// reordered, before anything is created.
     async fn refuse(&self, namespace: &Namespace) -> Result<()> {
         let server = async {
             if self.args.pid.is_some() {
@@ -108,7 +109,7 @@ impl Reorder {
                     .facts_with_process(self.args.pid, &proc_fs)
                     .await?;
             }
-            Ok(())
+            self.refuse_server().await
         };
         self.interruption.or(server).await?;
         let definition = async { Ok(Definition::read(&self.server, namespace).await?) };
@@ -117,6 +118,24 @@ impl Reorder {
             Some(why) => Err(Elsewhere(format!("{namespace} cannot be reordered: {why}")).into()),
             None => Ok(()),
         }
+    }
+
+    /// Refuses an arbiter, and to write to a member that takes no writes.
+    async fn refuse_server(&self) -> Result<()> {
+        // One that does not answer says so when it is asked for the collection.
+        let Ok(hello) = self.server.hello().await else {
+            return Ok(());
+        };
+        let why = match hello.state {
+            MemberState::Arbiter => "is an arbiter, which has no data",
+            _ if self.args.apply && !hello.is_writable => "is no primary and takes no writes",
+            _ => return Ok(()),
+        };
+        Err(Elsewhere(format!(
+            "{} {why}: leave directConnection=true out of the connection string, and the copy is made at the primary",
+            self.server.shown_uri()
+        ))
+        .into())
     }
 
     fn begin(&self, task: ReorderTask, namespace: &str, arguments: Vec<String>) -> Result<Session> {

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use anyhow::Result;
 use seekscope_reorder::{ReorderError, WriterControl, Writers, block_refusal};
-use seekscope_run::{ReorderBlocking, WritersStop};
+use seekscope_run::{MemberState, ReorderBlocking, WritersStop};
 use seekscope_server::Server;
 use tokio::process::Command;
 
@@ -33,6 +33,8 @@ pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
     ReorderBlocking {
         replica_set,
         writers,
+        primary: hello.me.filter(|_| hello.state == MemberState::Primary),
+        read_only: hello.set.is_some() && !hello.is_writable,
     }
 }
 
@@ -122,8 +124,8 @@ mod tests {
     #[test]
     fn a_standalone_server_wants_the_promise() {
         let mut blocking = ReorderBlocking {
-            replica_set: false,
             writers: WritersStop::Commands,
+            ..ReorderBlocking::default()
         };
         assert!(control(&blocking, &args(false, Some("true"))).is_err());
         blocking.writers = WritersStop::Quiesced;

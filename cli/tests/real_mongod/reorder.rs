@@ -12,8 +12,9 @@ use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
 use crate::aged;
+use crate::mongod::Mongod;
 use crate::running::{Running, own, shared};
-use crate::support::{Bench, assert_fails, json, machine, until, wait};
+use crate::support::{Bench, assert_fails, json, load_documents, machine, stderr, until, wait};
 
 const DOCUMENTS: u64 = 5_000;
 const DOCUMENTS_AGED: u64 = 15_000;
@@ -349,4 +350,53 @@ fn writers_behind_a_router_are_not_stopped_for_long() {
     assert_eq!(done["documents"], 2_000, "{document:#}");
     let stopped_s = done["blocked_s"].as_f64().unwrap();
     assert!(stopped_s < 9.0, "{stopped_s} s");
+}
+
+/// The plan of a secondary showed a command that fails there with an error of the server's, or writes elsewhere.
+#[test]
+fn a_plan_says_at_which_member_the_copy_is_made() {
+    let bench = Bench::new();
+    let (primary, secondary, uri) = Mongod::set_of_two(&bench);
+    let is_primary = || primary.command("admin", doc! { "isMaster": 1 });
+    until(|| is_primary().get_bool("ismaster").unwrap());
+    load_documents(&uri, &"reorder.members".parse().unwrap(), 500);
+    let count = doc! { "count": "members" };
+    until(|| {
+        secondary
+            .command("reorder", count.clone())
+            .get_i32("n")
+            .unwrap()
+            == 500
+    });
+    let plan = |uri: &str, words: &[&str]| {
+        let reorder = ["reorder", uri, "reorder.members", "--watch", "0s"];
+        let output = bench.seekscope(&reorder).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = String::from_utf8(output.stdout).unwrap();
+        // Lines are broken to the width of the terminal.
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        said
+    };
+    let at_primary = format!("at the primary, {}", primary.address());
+    plan(&primary.uri(), &[&at_primary, "To do it"]);
+    // The driver finds the primary.
+    let discovering = format!("mongodb://{}/", secondary.address());
+    let files = format!("the files looked at are those of {}", secondary.address());
+    plan(&discovering, &[&at_primary, "To do it", &files]);
+    let said = plan(
+        &secondary.uri(),
+        &["refuses --apply", "leave directConnection=true out"],
+    );
+    assert!(!said.contains("To do it"), "{said}");
+    let direct = secondary.uri();
+    let mut apply = bench.seekscope(&["reorder", &direct, "reorder.members", "--apply"]);
+    apply.args(["--force", "--quiesced", "--watch", "0s"]);
+    let words = [
+        "is no primary and takes no writes",
+        "leave directConnection=true out",
+    ];
+    assert_fails(&apply.output().unwrap(), 3, &words);
 }

@@ -109,9 +109,22 @@ pub fn compact(scan: &ReorderScan) -> String {
     )
 }
 
-/// Says what is blocked, and when; a sentence each.
+/// Says where the copy is made, what is blocked, and when; a sentence each.
 pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
+    if blocking.read_only {
+        return vec![
+            "This server is no primary and takes no writes, so it refuses --apply: leave directConnection=true out \
+             of the connection string, and the copy is made at the primary."
+                .into(),
+        ];
+    }
     let mut said = Vec::new();
+    said.extend(blocking.primary.as_ref().map(|primary| {
+        format!(
+            "The copy is made at the primary, {}, whichever member is named; the others replicate it.",
+            visible(primary)
+        )
+    }));
     said.push(match blocking.replica_set {
         true => {
             "Reads and writes go on while the copy is made; a change stream tells what was written \
@@ -317,6 +330,23 @@ mod tests {
     fn a_standalone_server_is_told_apart() {
         let said = blocking(&ReorderBlocking::default()).join(" ");
         assert!(said.contains("no replica set") && said.contains("--quiesced"));
+    }
+
+    #[test]
+    fn where_the_copy_is_made_is_said() {
+        let mut of_set = ReorderBlocking {
+            replica_set: true,
+            primary: Some("a:1".into()),
+            ..ReorderBlocking::default()
+        };
+        let said = blocking(&of_set).join(" ");
+        assert!(said.contains("at the primary, a:1,"), "{said}");
+        of_set.read_only = true;
+        let said = blocking(&of_set).join(" ");
+        assert!(
+            said.contains("refuses --apply") && !said.contains("rename"),
+            "{said}"
+        );
     }
 
     #[test]
