@@ -22,6 +22,7 @@ pub struct Subject {
     pub server: Option<Server>,
     pub pid: Option<u32>,
     pub dbpath: Option<PathBuf>,
+    /// What could not be found out about it.
     pub missing: Vec<Limitation>,
 }
 
@@ -34,6 +35,7 @@ pub struct Subjects {
     pub others: Vec<OtherMember>,
     /// Addresses of the members that do not answer.
     pub away: BTreeSet<String>,
+    /// What could not be found out about the deployment as a whole, and what is not watched of it.
     pub missing: Vec<Limitation>,
 }
 
@@ -54,14 +56,12 @@ impl Subjects {
         {
             return Ok(Self::of_members(local, away, proc_fs).await);
         }
-        let mut only = Subject::find(uri, pid, proc_fs).await?;
-        let mut missing = std::mem::take(&mut only.missing);
-        missing.extend(others.into_iter().flatten());
+        let only = Subject::find(uri, pid, proc_fs).await?;
         Ok(Self {
             name: only.name.clone(),
             others: Vec::new(),
             away,
-            missing,
+            missing: others.into_iter().flatten().collect(),
             here: vec![only],
         })
     }
@@ -76,8 +76,6 @@ impl Subjects {
             let mut subject = Subject::of_server(server, facts);
             subject.label.clone_from(&member.label);
             subject.name = member.shown().into();
-            let lacking = std::mem::take(&mut subject.missing).into_iter();
-            missing.extend(lacking.map(|limitation| subject.limitation(limitation)));
             here.push(subject);
         }
         Self {
@@ -87,6 +85,15 @@ impl Subjects {
             away,
             missing,
         }
+    }
+
+    /// Returns all limitations: those of each subject with its label, then those of the whole.
+    pub fn limitations(&self) -> Vec<Limitation> {
+        let of_subjects = self.here.iter().flat_map(|subject| {
+            let missing = subject.missing.iter().cloned();
+            missing.map(|limitation| subject.limitation(limitation))
+        });
+        of_subjects.chain(self.missing.iter().cloned()).collect()
     }
 }
 

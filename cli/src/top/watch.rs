@@ -111,6 +111,7 @@ impl Watch {
     pub async fn begin(args: &TopArgs) -> Result<Self> {
         let proc_fs = ProcFs::host();
         let subjects = Subjects::find(args.uri.as_deref(), args.pid, &proc_fs).await?;
+        let limitations = subjects.limitations();
         let here = subjects.here.into_iter();
         let here = here.map(|subject| Watched::begin(subject, &proc_fs));
         let mut watch = Self {
@@ -124,7 +125,7 @@ impl Watch {
                 .collect(),
             names: KnownNames::default(),
             trace: None,
-            limitations: subjects.missing,
+            limitations,
             started_ns: monotonic_ns(),
         };
         watch.begin_trace(args).await;

@@ -292,3 +292,22 @@ fn findings_come_with_their_seconds_and_go() {
     drop(slow);
     exporter.end();
 }
+
+/// What the server would not tell of itself was found out and then shown nowhere.
+#[test]
+fn what_its_user_may_not_ask_is_shown() {
+    let bench = Bench::new();
+    let running = shared(Topology::StandaloneWithPassword);
+    let user = doc! { "createUser": "exporter_blind", "pwd": "x", "roles": [] };
+    running.command("admin", user);
+    let uri = running.member("standalone").uri();
+    let uri = uri.replace("mongodb://", "mongodb://exporter_blind:x@");
+    let mut exporter = Exporter::start(&bench, &[&uri, "--every", "1s", "--no-trace"]);
+    let what = "cache size and process number is not known";
+    let said = exporter.until_said(what);
+    assert!(said.contains("may not run serverStatus"), "{said}");
+    let labels = [format!("what=\"{what}\"")];
+    let labels = [labels[0].as_str()];
+    exporter.until(|m| m.of("seekscope_exporter_limitation", &labels) == Some(1.0));
+    exporter.end();
+}
