@@ -68,22 +68,29 @@ const EXPANSION_UNKNOWN: f64 = 2.0;
 const EXPANSION_OF_NONE_MAX: f64 = 1.05;
 
 /// Returns the time that WiredTiger spends per byte of a leaf as stored on disk, besides reading
-/// it, ns: checksum, decompression, a page in its cache, and a cursor step per row. `expansion` is
-/// the bytes of documents per stored byte, if known. A block that compression does not make smaller is
-/// stored as it is, and costs no decompression.
+/// it, ns: checksum, decompression, a page in its cache, and a cursor step per row.
+/// `document_bytes` is the size of the documents in the file as BSON, if known, and `leaf_bytes`
+/// that of the leaves that hold them. A block that compression does not make smaller is stored as it
+/// is, and costs no decompression.
 ///
 /// Measured on WiredTiger 3.2.1 (one core of a Xeon, warm scans of 200 MB in leaves of 32 KiB, rows of
 /// 200 to 25,000 bytes of which half compress away, copying from the page cache taken off): 0.2 to 0.8
 /// uncompressed, 1.2 to 2.1 with snappy, 5 to 16 with zlib; on `MongoDB` 4.4.6 0.5 with snappy and
 /// documents that do not compress. lz4 and zstd were not measured and are taken to be like snappy.
-pub fn engine_ns_per_byte(compressor: Compressor, expansion: Option<f64>) -> f64 {
+pub fn engine_ns_per_byte(
+    compressor: Compressor,
+    document_bytes: Option<u64>,
+    leaf_bytes: u64,
+) -> f64 {
+    let document_bytes = document_bytes.filter(|bytes| *bytes > 0);
+    let expansion = document_bytes.map(|bytes| bytes as f64 / leaf_bytes.max(1) as f64);
     let is_stored_as_it_is = expansion.is_some_and(|times| times <= EXPANSION_OF_NONE_MAX);
     let per_document_byte = match compressor {
         Compressor::Snappy | Compressor::Lz4 | Compressor::Zstd if !is_stored_as_it_is => 0.8,
         Compressor::Zlib if !is_stored_as_it_is => 3.5,
         _ => return 0.5,
     };
-    per_document_byte * expansion.map_or(EXPANSION_UNKNOWN, |times| times.clamp(1.0, 20.0))
+    per_document_byte * expansion.map_or(EXPANSION_UNKNOWN, |times| times.min(20.0))
 }
 
 /// Predicts a cold scan of leaves, given in key order, in a file of `file_bytes`: as they lie, in

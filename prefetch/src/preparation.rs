@@ -123,6 +123,7 @@ impl Prefetch {
     ) -> Result<Self, PrefetchError> {
         let table = directory.find(&request.table)?;
         let (name, path) = (table.file.clone(), directory.path().join(&table.file));
+        let document_bytes = table.document_bytes;
         let walked = directory.walk(table, &walk_options(stop))?;
         let request_bytes = request_bytes(Path::new("/"), &path);
         let request_bytes = usize::try_from(request_bytes).unwrap_or(usize::MAX);
@@ -151,7 +152,11 @@ impl Prefetch {
             file,
             path,
             sweep,
-            pace: Pace::own(engine_ns_per_byte(walked.compressor, None)),
+            pace: Pace::own(engine_ns_per_byte(
+                walked.compressor,
+                document_bytes,
+                record.leaf_bytes,
+            )),
             attaching: None,
             began_ns: monotonic_ns(),
             counts: ReadCounts::default(),

@@ -97,7 +97,8 @@ impl Files<'_> {
         let options = ScanOptions {
             reader_ns_per_byte: engine_ns_per_byte(
                 compressor(file),
-                expansion(file, self.collections),
+                document_bytes(file, self.collections),
+                file.leaf_bytes,
             ),
             idle_is_paged_out: self.host.idle_is_paged_out,
             ..ScanOptions::with_memory(self.host.memory_bytes)
@@ -179,12 +180,14 @@ fn take_as_many(scan: &mut PredictedScan, requests: f64, limit: TokenBucket) {
     }
 }
 
-/// Returns the bytes of documents per stored byte, if the server counts the file's documents.
-fn expansion(file: &LayoutFile, collections: &[CollectionFacts]) -> Option<f64> {
-    let namespace = file.namespace.as_deref().filter(|_| file.index.is_none())?;
-    let collection = collections.iter().find(|c| c.namespace == namespace)?;
-    (collection.data_bytes > 0)
-        .then(|| collection.data_bytes as f64 / file.leaf_bytes.max(1) as f64)
+/// Returns the size of the file's documents: as the data directory says, else as the server counts them.
+fn document_bytes(file: &LayoutFile, collections: &[CollectionFacts]) -> Option<u64> {
+    let told = || {
+        let namespace = file.namespace.as_deref().filter(|_| file.index.is_none())?;
+        let collection = collections.iter().find(|c| c.namespace == namespace)?;
+        Some(collection.data_bytes)
+    };
+    file.document_bytes.or_else(told)
 }
 
 /// Returns the file's compressor; if unknown, MongoDB's default.

@@ -35,7 +35,11 @@ impl Recorder {
         }
         let map = DeviceMap::read(path).ok();
         let mut options = ScanOptions {
-            reader_ns_per_byte: engine_ns_per_byte(walked.compressor, None),
+            reader_ns_per_byte: engine_ns_per_byte(
+                walked.compressor,
+                file.document_bytes,
+                file.leaf_bytes,
+            ),
             internal: &walked.tree.internal,
             idle_is_paged_out: HostFacts::pages_out_idle_memory(Path::new("/")),
             ..ScanOptions::with_memory(self.memory_bytes)

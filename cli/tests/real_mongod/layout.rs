@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
+use seekscope_layout::scan_prediction::engine_ns_per_byte;
+use seekscope_wiredtiger::Compressor;
 use serde_json::Value;
 
 use crate::mongod::Mongod;
@@ -242,4 +244,47 @@ fn a_scan_in_order_is_never_predicted_to_be_slower() {
             );
         }
     }
+}
+
+/// Of files that compress well, decompression and the steps of the cursor were taken for those of half as much.
+#[test]
+fn a_scans_time_is_that_of_its_documents() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    let text = "seven times itself, or nearly so. ".repeat(300);
+    let documents: Vec<_> = (0..2_000)
+        .map(|n| doc! { "_id": n, "text": &text })
+        .collect();
+    let document_bytes: usize = documents
+        .iter()
+        .map(|document| document.to_vec().unwrap().len())
+        .sum();
+    for batch in documents.chunks(500) {
+        running.command(
+            "layout_engine",
+            doc! { "insert": "orders", "documents": batch },
+        );
+    }
+    running.reset_page_cache();
+    let arguments = [
+        "layout",
+        running.uri(),
+        "layout_engine.orders",
+        "--typical",
+        "nvme",
+    ];
+    let document = json(&mut bench.seekscope(&arguments));
+    let file = of(&document, "layout_engine.orders")[0];
+    assert_eq!(file["document_bytes"], document_bytes, "{file:#}");
+    let leaf_bytes = file["leaf_bytes"].as_u64().unwrap();
+    let compressor = Compressor::Snappy;
+    let engine = |document_bytes| engine_ns_per_byte(compressor, document_bytes, leaf_bytes);
+    let engine_s = engine(Some(document_bytes as u64)) * leaf_bytes as f64 / 1e9;
+    assert!(engine(Some(document_bytes as u64)) > 3.0 * engine(None));
+    let scan = &file["predicted_scan_s"];
+    assert!(
+        scan["ordered"].as_f64().unwrap() > engine_s,
+        "{engine_s} {scan}"
+    );
 }

@@ -251,11 +251,24 @@ proptest! {
 const STRETCHES_MIN: usize = 16;
 
 #[test]
+fn the_engines_time_is_that_of_the_documents() {
+    let of = |document_bytes| engine_ns_per_byte(Compressor::Snappy, document_bytes, 100);
+    assert_eq!(of(Some(800)), 4.0 * of(Some(200)));
+    // Half is taken to compress away where nothing is known.
+    assert_eq!([of(None), of(Some(0))], [of(Some(200)); 2]);
+    assert_eq!(of(Some(u64::MAX)), of(Some(2_000)));
+    let of_keys = |document_bytes| engine_ns_per_byte(Compressor::None, document_bytes, 100);
+    assert_eq!(of_keys(Some(700)), of_keys(None));
+}
+
+#[test]
 fn what_compression_does_not_make_smaller_costs_no_decompression() {
     for compressor in [Compressor::Snappy, Compressor::Zlib] {
-        let stored_as_it_is = engine_ns_per_byte(compressor, Some(0.9));
-        let uncompressed = engine_ns_per_byte(Compressor::None, None);
-        assert!((stored_as_it_is - uncompressed).abs() < 1e-9);
-        assert!(engine_ns_per_byte(compressor, Some(1.5)) > 1.5 * uncompressed);
+        let of = |document_bytes| engine_ns_per_byte(compressor, Some(document_bytes), 100);
+        // A leaf has more than its documents.
+        for stored_as_it_is in [of(5), of(90), of(100)] {
+            assert_eq!(stored_as_it_is, engine_ns_per_byte(Compressor::None, None, 100));
+        }
+        assert!(of(150) > 1.5 * of(90));
     }
 }
