@@ -7,7 +7,7 @@ use seekscope_doctor::deployment::{self, ExaminedMember};
 use seekscope_doctor::evidence::COUNTERS;
 use seekscope_doctor::{Answers, Counters, Diagnosis, Evidence, diagnose, disk_opinion};
 use seekscope_pattern::{DeviceUse, DeviceUseFinder, TraceAnalysis};
-use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
+use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict, verdict_of_member};
 use seekscope_run::{
     COUNTERS_OF_MEMBER, ExaminationRecord, IoEvent, LeafRecord, Limitation, MemberRun,
     RunDirectory, RunDocument,
@@ -153,7 +153,7 @@ impl Conclusion {
                 Ok(mut session) => {
                     let concluded = of_member(&mut session)?;
                     is_blind &= concluded.is_blind;
-                    let verdict = concluded.with_input(&session, |input| verdict(&input));
+                    let verdict = concluded.with_input(&session, |input| verdict_of_member(&input));
                     members.push(ExaminedMember {
                         run,
                         document: session.document,

@@ -3,6 +3,7 @@
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 
+use crate::mongod::Mongod;
 use crate::running::{own, shared};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, json, machine};
@@ -135,4 +136,18 @@ fn a_collection_that_is_not_there_is_refused() {
     let output = bench.seekscope(&named).output().unwrap();
     assert_fails(&output, 2, &["there is no collection doctor.ordres"]);
     assert!(!bench.path("seekscope-runs").exists());
+}
+
+/// With one member of a set on this host, those that are down were named among what was not measured alone.
+#[test]
+fn a_member_that_is_down_is_told_first() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (_alive, mut down, uri) = Mongod::set_of_two(&bench);
+    down.end(libc::SIGKILL);
+    let arguments = ["doctor", &uri, "--for", WATCHED, "--out", "run"];
+    let document = json(&mut bench.seekscope(&arguments));
+    let verdict = document["summary"]["verdict"].as_str().unwrap();
+    let expected = format!("Of 2 members 1 could not be asked: {} (", down.address());
+    assert!(verdict.starts_with(&expected), "{verdict}");
 }

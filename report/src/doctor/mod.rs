@@ -25,7 +25,7 @@ use crate::trace::EventPass;
 pub use html::html;
 pub use tables::change_line;
 pub use terminal::first_screen;
-pub use verdict::verdict;
+pub use verdict::{verdict, verdict_of_member};
 
 /// Everything the report of an examination is made from.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::{format_count, format_list};
-use seekscope_run::{Deployment, Finding, Outcome};
+use seekscope_run::{Finding, Outcome};
 
 use super::DoctorReportInput;
 use crate::layout::sentences::format_s;
@@ -35,22 +35,43 @@ pub(super) struct Verdict {
     pub(super) next: Option<String>,
 }
 
+impl Verdict {
+    fn in_words(self) -> String {
+        let sentences = [Some(self.state), self.next];
+        sentences
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
 /// Returns the state of the disk, and what to do about it, in one or two sentences.
 pub fn verdict(input: &DoctorReportInput<'_>) -> String {
-    let Verdict { state, next } = of(input);
-    [Some(state), next]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ")
+    of(input).in_words()
+}
+
+/// Returns the same for a member of a deployment that is shown as a whole: its members that are missing are named there.
+pub fn verdict_of_member(input: &DoctorReportInput<'_>) -> String {
+    with_roles(input).in_words()
 }
 
 /// Returns the verdict, with what limits it in front: members that are missing from it, or took another role
 /// meanwhile.
 pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
+    let verdict = with_roles(input);
+    match silent(input) {
+        Some(silent) => Verdict {
+            state: format!("{silent} {}", verdict.state),
+            ..verdict
+        },
+        None => verdict,
+    }
+}
+
+fn with_roles(input: &DoctorReportInput<'_>) -> Verdict {
     let verdict = judged(input);
-    let mut state: Vec<String> = silent(input).into_iter().collect();
-    state.extend(input.answers().role_changes.iter().cloned());
+    let mut state = input.answers().role_changes.clone();
     state.push(verdict.state);
     Verdict {
         state: state.join(" "),
@@ -58,13 +79,10 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
     }
 }
 
-/// Names the members of a deployment that hold data and could not be asked.
+/// Names the members of the set or cluster that hold data and could not be asked.
 fn silent(input: &DoctorReportInput<'_>) -> Option<String> {
-    let examination = input.examination();
-    let of_cluster = examination.is_some_and(|e| e.deployment == Deployment::Sharded);
-    let of_deployment = of_cluster || input.document.is_of_deployment();
     let members = input.answers().members.iter();
-    let members = members.filter(|member| of_deployment && member.holds_data());
+    let members = members.filter(|member| member.holds_data());
     let (count, silent) = members.fold((0, Vec::new()), |(count, mut silent), member| {
         let shard = member.shard.as_ref().map(|shard| format!(" of {shard}"));
         let why = member.not_asked.as_deref();
@@ -216,7 +234,7 @@ mod tests {
     use seekscope_doctor::Diagnosis;
     use seekscope_doctor::answers::{DeviceUser, MemberAnswer};
     use seekscope_doctor::evidence::{COUNTERS, Counters};
-    use seekscope_run::{CounterSample, FileRole, MemberRun, MemberState, RunDocument};
+    use seekscope_run::{CounterSample, FileRole, MemberState, RunDocument};
 
     fn verdict_of(findings: Vec<Finding>, device_load: Option<DeviceLoad>) -> String {
         let query = CounterSample {
@@ -343,13 +361,11 @@ mod tests {
         };
         let mut document = RunDocument::begin("doctor", Vec::new());
         document.outcome = Outcome::Ok;
-        let examination = document.examination.get_or_insert_default();
-        examination.member_runs.push(MemberRun::default());
         let mut diagnosis = Diagnosis {
             findings: vec![finding(HEALTHY, None)],
             ..Diagnosis::default()
         };
-        let said = |diagnosis: &Diagnosis| {
+        let said_by = |verdict: fn(&DoctorReportInput<'_>) -> String, diagnosis: &Diagnosis| {
             verdict(&DoctorReportInput {
                 document: &document,
                 diagnosis,
@@ -359,6 +375,7 @@ mod tests {
                 leaves: &|_| Ok(()),
             })
         };
+        let said = |diagnosis: &Diagnosis| said_by(verdict, diagnosis);
         diagnosis.answers.members = vec![
             member("db1", MemberState::Primary, None),
             member("db2", MemberState::Arbiter, Some("an arbiter has no data")),
@@ -374,6 +391,10 @@ mod tests {
             said(&diagnosis),
             "Of 2 members 1 could not be asked: db3 (nothing listens there). The primary changed. title of \
              disk.not-the-problem"
+        );
+        assert_eq!(
+            said_by(verdict_of_member, &diagnosis),
+            "The primary changed. title of disk.not-the-problem"
         );
     }
 
