@@ -10,9 +10,10 @@ use super::{ExamineArgs, OutputArgs};
 /// Make one file of all that a colleague or vendor needs to judge a sick server
 ///
 /// TARGET is a run, or the connection string of a server, which is then examined as `seekscope doctor`
-/// does. Of a replica set one member is examined, a secondary on this host if possible; of the others the
-/// bundle has what they say of themselves. A mongos is refused: name a member of a shard. For all members on
-/// this host, run `seekscope doctor` on the set or the mongos and collect the run of each member.
+/// does. A bundle is of one member: of a replica set a secondary on this host if possible; of the others it has
+/// what they say of themselves, and the command that makes a bundle of each is shown. A mongos is refused: name a
+/// member of a shard. For all members on this host, run `seekscope doctor` on the set or the mongos and collect the
+/// run of each member.
 ///
 /// The bundle holds counters, counts, offsets and settings; no document's value is ever in it.
 /// `seekscope doctor FILE` opens it.

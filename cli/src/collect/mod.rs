@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use schemars::JsonSchema;
 use seekscope_run::units::{format_bytes, format_list};
-use seekscope_run::{MemberState, Outcome, RunDirectory, RunDocument};
+use seekscope_run::{MemberState, Outcome, RunDirectory, RunDocument, shell_quoted};
 use serde::Serialize;
 
 use crate::args::CollectArgs;
@@ -171,21 +171,34 @@ async fn collect(
     ))
 }
 
-/// Says which member was examined, if there are others.
+/// Says which member was examined, if there are others, and what makes a bundle of each of these.
 fn examined_alone(document: &RunDocument) -> Option<String> {
     let members = &document.examination.as_ref()?.members;
     let (examined, others) = members.split_first()?;
+    let uri = document.target.as_ref().map_or("", |target| &target.uri);
     let others = others
         .iter()
         .filter(|other| other.state != MemberState::Arbiter);
-    let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
-    (!others.is_empty()).then(|| {
+    let commands: Vec<String> = others.map(|other| command(uri, &other.name)).collect();
+    (!commands.is_empty()).then(|| {
         format!(
-            "Only {} was examined. Collect from the others as well if need be, each by its own address: {}",
+            "The bundle is of {} alone; for one of each other member type, with your login where one is needed: {}",
             examined.name,
-            format_list(&others, OTHERS_NAMED_MAX, ", ")
+            format_list(&commands, OTHERS_NAMED_MAX, "; ")
         )
     })
+}
+
+/// Returns the command that makes a bundle of the member with this name, `host:port`. `uri` leads to another member,
+/// directly and without credentials.
+fn command(uri: &str, name: &str) -> String {
+    let options = uri
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split_once('/'));
+    let options = options.map_or("?directConnection=true", |(_, options)| options);
+    let uri = shell_quoted(&format!("mongodb://{name}/{options}"));
+    let file = name.replace([':', '[', ']'], "-");
+    format!("seekscope collect {uri} --out {file}.tar.zst")
 }
 
 #[cfg(test)]
@@ -213,8 +226,11 @@ mod tests {
         let arbiter = ("c:3", MemberState::Arbiter);
         assert_eq!(of(&[examined, arbiter]), None);
         let told = of(&[examined, ("b:2", MemberState::Primary), arbiter]).unwrap();
-        assert!(told.starts_with("Only a:1 was examined"), "{told}");
-        assert!(told.ends_with(": b:2"), "{told}");
+        assert!(told.starts_with("The bundle is of a:1 alone"), "{told}");
+        let typed = ": seekscope collect 'mongodb://b:2/?directConnection=true' --out b-2.tar.zst";
+        assert!(told.ends_with(typed), "{told}");
+        let with_tls = command("mongodb://a:1/?tls=true&directConnection=true", "[::1]:2");
+        assert!(with_tls.contains("'mongodb://[::1]:2/?tls=true&directConnection=true'"));
         assert_eq!(
             examined_alone(&RunDocument::begin("doctor", Vec::new())),
             None
