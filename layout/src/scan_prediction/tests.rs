@@ -267,7 +267,10 @@ fn what_compression_does_not_make_smaller_costs_no_decompression() {
         let of = |document_bytes| engine_ns_per_byte(compressor, Some(document_bytes), 100);
         // A leaf has more than its documents.
         for stored_as_it_is in [of(5), of(90), of(100)] {
-            assert_eq!(stored_as_it_is, engine_ns_per_byte(Compressor::None, None, 100));
+            assert_eq!(
+                stored_as_it_is,
+                engine_ns_per_byte(Compressor::None, None, 100)
+            );
         }
         assert!(of(150) > 1.5 * of(90));
     }
