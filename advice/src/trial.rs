@@ -7,8 +7,7 @@ mod storing;
 use std::time::Instant;
 
 use bson::{Document, RawDocumentBuf};
-use seekscope_run::units;
-use seekscope_run::{AdviceTrial, QueryShape, ShapeCost, TargetFacts};
+use seekscope_run::{AdviceTrial, QueryShape, ShapeCost, TargetFacts, units};
 use seekscope_server::{PrivateServer, ProcFs, Server, page_cache};
 use seekscope_stats::{Estimate, median};
 

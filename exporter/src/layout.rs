@@ -1,7 +1,8 @@
 //! How the leaves of a file lie on the disk, as a walk over its internal pages found them.
 
-use seekscope_run::units::whole;
 use std::cmp::Reverse;
+
+use seekscope_run::units::whole;
 
 use crate::files::FileName;
 use crate::metrics::{

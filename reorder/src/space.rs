@@ -1,10 +1,10 @@
 //! Checks the server's disk for room for a second copy of the collection.
 
-use seekscope_run::units::whole;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bson::doc;
+use seekscope_run::units::whole;
 use seekscope_server::{ProcFs, number};
 
 use crate::ReorderError;

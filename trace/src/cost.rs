@@ -1,11 +1,11 @@
 //! What tracing itself costs, measured while it runs.
 
-use seekscope_run::units::whole;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use libbpf_rs::libbpf_sys;
 use rustix::time::{ClockId, clock_gettime};
+use seekscope_run::units::whole;
 use seekscope_run::{TraceFacts, TracerCost};
 
 /// The kernel's run-time statistics of BPF programs, switched on while this value lives. The switch

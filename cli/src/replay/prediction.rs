@@ -1,12 +1,12 @@
 //! The device model's prediction for the accesses that are played.
 
-use seekscope_run::units::whole;
 use std::path::Path;
 
 use anyhow::Result;
 use schemars::JsonSchema;
 use seekscope_disk::model::{PredictOptions, predict, without_think_time};
 use seekscope_disk::replay::Plan;
+use seekscope_run::units::whole;
 use seekscope_run::{DeviceModel, HostFacts};
 use serde::{Deserialize, Serialize};
 
