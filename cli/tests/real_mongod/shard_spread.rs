@@ -32,9 +32,9 @@ fn cluster() -> Running {
     cluster
 }
 
-fn examined(bench: &Bench, cluster: &Running, run: &str) -> Value {
+fn examined(bench: &Bench, cluster: &Running, length: &str, run: &str) -> Value {
     let mongos = cluster.member("mongos").uri();
-    json(&mut bench.seekscope(&["doctor", &mongos, "--for", "6s", "--out", run]))
+    json(&mut bench.seekscope(&["doctor", &mongos, "--for", length, "--out", run]))
 }
 
 fn findings<'a>(document: &'a Value, id: &str) -> Vec<&'a Value> {
@@ -73,7 +73,7 @@ fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_count
     let bench = Bench::new();
     let cluster = cluster();
     let document = std::thread::scope(|scope| {
-        let examining = scope.spawn(|| examined(&bench, &cluster, "run"));
+        let examining = scope.spawn(|| examined(&bench, &cluster, "12s", "run"));
         // The members' runs begin when the router has been asked, or right before.
         until(|| bench.path("run/member-1/io.spool").exists());
         std::thread::sleep(std::time::Duration::from_secs(1));
@@ -114,7 +114,7 @@ fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_count
     // With chunks of the usual size this is not worth a move.
     let usual = doc! { "q": { "_id": "chunksize" }, "limit": 1 };
     cluster.command("config", doc! { "delete": "settings", "deletes": [usual] });
-    let document = examined(&bench, &cluster, "later");
+    let document = examined(&bench, &cluster, "3s", "later");
     assert!(findings(&document, "shards.uneven").is_empty());
     assert!(findings(&document, "shards.moving").is_empty());
     assert_eq!(document["examination"]["cluster"]["moved_chunks"], 0);
