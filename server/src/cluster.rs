@@ -1,11 +1,12 @@
 //! Asks a router how collections are sharded and where their chunks and documents are. All questions only read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::ShardShare;
 
 use crate::cursor::SHARDS_MAX;
+use crate::examination::OWN_DATABASES;
 use crate::namespace::Namespace;
 use crate::replies::{first_batch, float, number};
 use crate::server::{Server, ServerError};
@@ -62,13 +63,8 @@ pub async fn chunks_by_shard(
     let Some(sharded) = sharded(server, namespace).await? else {
         return Ok(BTreeMap::new());
     };
-    let pipeline = [
-        doc! { "$match": of_collection(namespace, &sharded) },
-        doc! { "$group": { "_id": "$shard", "count": { "$sum": 1_i64 } } },
-    ];
-    let command = doc! { "aggregate": "chunks", "pipeline": pipeline.to_vec(), "cursor": {} };
-    let entries = server.documents_in_time(CONFIG, command, SHARDS_MAX);
-    Ok(counts(&entries.await?, "_id"))
+    let chunks = Chunks::count(server, of_collection(namespace, &sharded)).await?;
+    Ok(chunks.of(&namespace.to_string(), sharded.uuid.as_ref()))
 }
 
 fn of_collection(namespace: &Namespace, sharded: &Sharded) -> Document {
@@ -149,7 +145,7 @@ pub async fn disk_bytes_by_shard(server: &Server) -> Result<BTreeMap<String, u64
     let mut by_shard = BTreeMap::new();
     let databases = reply.get_array("databases").into_iter().flatten();
     for database in databases.filter_map(Bson::as_document) {
-        let is_own = ["admin", CONFIG].contains(&database.get_str("name").unwrap_or_default());
+        let is_own = OWN_DATABASES.contains(&database.get_str("name").unwrap_or_default());
         let shards = database.get_document("shards").into_iter().flatten();
         for (shard, bytes) in shards.filter(|_| !is_own).take(SHARDS_MAX) {
             let sum: &mut u64 = by_shard.entry(shard.clone()).or_default();
@@ -184,15 +180,11 @@ pub async fn chunked(server: &Server, most: usize) -> Result<(Vec<Chunked>, usiz
             collections.push((name.to_string(), key.clone(), entry.get("uuid").cloned()));
         }
     }
-    let by = doc! { "ns": "$ns", "uuid": "$uuid", "shard": "$shard" };
-    let group = doc! { "$group": { "_id": by, "count": { "$sum": 1_i64 } } };
-    let count = doc! { "aggregate": "chunks", "pipeline": [group], "cursor": {} };
-    let counted = server.documents_in_time(CONFIG, count, PAIRS_MAX);
-    let counted = counted.await?;
+    let chunks = Chunks::count(server, doc! {}).await?;
     let mut all: Vec<Chunked> = collections
         .into_iter()
         .map(|(namespace, key, uuid)| Chunked {
-            chunks: chunks_of(&counted, &namespace, uuid.as_ref()),
+            chunks: chunks.of(&namespace, uuid.as_ref()),
             namespace,
             key,
         })
@@ -241,30 +233,62 @@ pub async fn moves(server: &Server, of: MovedOf<'_>) -> Result<Option<u64>, Serv
     Ok(reply.get("n").and_then(number))
 }
 
-/// Returns the chunks of one collection from counts of all.
-fn chunks_of(counted: &[Document], namespace: &str, uuid: Option<&Bson>) -> BTreeMap<String, u64> {
-    let of_collection = counted.iter().filter_map(|entry| {
-        let of = entry.get_document("_id").ok()?;
-        let is_named = of.get_str("ns").is_ok_and(|name| name == namespace);
-        let has_uuid = uuid.is_some_and(|uuid| of.get("uuid") == Some(uuid));
-        let count = entry.get("count").and_then(number)?;
-        (is_named || has_uuid).then_some((of.get_str("shard").ok()?, count))
-    });
-    let mut chunks = BTreeMap::new();
-    for (shard, count) in of_collection {
-        let sum: &mut u64 = chunks.entry(shard.to_string()).or_default();
+/// Numbers of chunks by shard, by the name or the UUID of the collection that they belong to.
+#[derive(Debug, Default)]
+struct Chunks(HashMap<String, BTreeMap<String, u64>>);
+
+impl Chunks {
+    /// Counts the chunks that match.
+    async fn count(server: &Server, filter: Document) -> Result<Self, ServerError> {
+        let by = doc! { "ns": "$ns", "uuid": "$uuid", "shard": "$shard" };
+        let pipeline = [
+            doc! { "$match": filter },
+            doc! { "$group": { "_id": by, "count": { "$sum": 1_i64 } } },
+        ];
+        let command = doc! { "aggregate": "chunks", "pipeline": pipeline.to_vec(), "cursor": {} };
+        let counted = server.documents_in_time(CONFIG, command, PAIRS_MAX);
+        Ok(Self::read(&counted.await?))
+    }
+
+    fn read(counted: &[Document]) -> Self {
+        let mut chunks = Self::default();
+        for entry in counted {
+            let Ok(of) = entry.get_document("_id") else {
+                continue;
+            };
+            // A chunk has either of the two.
+            let owner = of.get("uuid").or(of.get("ns")).map(ToString::to_string);
+            let count = entry.get("count").and_then(number);
+            if let (Some(owner), Ok(shard), Some(count)) = (owner, of.get_str("shard"), count) {
+                chunks.add(owner, shard, count);
+            }
+        }
+        chunks
+    }
+
+    fn add(&mut self, owner: String, shard: &str, count: u64) {
+        let by_shard = self.0.entry(owner).or_default();
+        let sum = by_shard.entry(shard.to_string()).or_default();
         *sum = sum.saturating_add(count);
     }
-    chunks
-}
 
-/// Returns the field `count` of each document by its field `name`.
-fn counts(entries: &[Document], name: &str) -> BTreeMap<String, u64> {
-    let pair = |entry: &Document| {
-        let name = entry.get_str(name).ok()?;
-        Some((name.to_string(), entry.get("count").and_then(number)?))
-    };
-    entries.iter().filter_map(pair).collect()
+    /// Returns those of one collection.
+    fn of(&self, namespace: &str, uuid: Option<&Bson>) -> BTreeMap<String, u64> {
+        let owners = [
+            Some(Bson::from(namespace).to_string()),
+            uuid.map(ToString::to_string),
+        ];
+        let owned = owners
+            .iter()
+            .flatten()
+            .filter_map(|owner| self.0.get(owner));
+        let mut chunks = BTreeMap::new();
+        for (shard, count) in owned.flatten() {
+            let sum: &mut u64 = chunks.entry(shard.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        chunks
+    }
 }
 
 #[cfg(test)]
@@ -298,8 +322,9 @@ mod tests {
             counted(doc! { "ns": "a.c", "uuid": 8, "shard": "s1" }, -6),
             doc! { "_id": 1 },
         ];
+        let chunks = Chunks::read(&all);
         let of = |namespace, uuid: Option<i32>| {
-            let chunks = chunks_of(&all, namespace, uuid.map(Bson::Int32).as_ref());
+            let chunks = chunks.of(namespace, uuid.map(Bson::Int32).as_ref());
             chunks.into_values().collect::<Vec<u64>>()
         };
         assert_eq!(of("a.b", None), [2]);
@@ -310,15 +335,16 @@ mod tests {
 
     #[test]
     fn hostile_replies_are_survived() {
+        let counted = |shard: Bson, count: Bson| doc! { "_id": { "ns": "a.b", "shard": shard }, "count": count };
         let entries = [
-            doc! { "shard": "s1", "count": 5 },
-            doc! { "shard": 7, "count": 5 },
-            doc! { "shard": "s2", "count": -5 },
-            doc! { "shard": "s3", "count": 5.0 },
+            counted("s1".into(), 5.into()),
+            counted(7.into(), 5.into()),
+            counted("s2".into(), (-5).into()),
+            counted("s3".into(), 5.0.into()),
             doc! {},
         ];
         assert_eq!(
-            counts(&entries, "shard"),
+            Chunks::read(&entries).of("a.b", None),
             BTreeMap::from([("s1".into(), 5), ("s3".into(), 5)])
         );
     }

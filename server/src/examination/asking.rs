@@ -119,28 +119,33 @@ impl Asker {
         answer: impl Future<Output = Result<T, ServerError>>,
         command: &str,
     ) -> Result<T, NoAnswer> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let command = command.to_string();
-        if left.is_zero() {
-            return Err(NoAnswer::NoTime { command });
-        }
-        self.commands += 1;
+        let left = self.count(command)?;
         match timeout(left, answer).await {
             Ok(answer) => Ok(answer?),
-            Err(_) => Err(NoAnswer::Late { command }),
+            Err(_) => Err(NoAnswer::Late {
+                command: command.into(),
+            }),
         }
     }
 
     /// Sets the server's limit. Returns the command's name and how much time is left for everything.
     fn begin(&mut self, command: &mut Document) -> Result<(String, Duration), NoAnswer> {
         let name = command.keys().next().cloned().unwrap_or_default();
+        let left = self.count(&name)?;
+        command.insert("maxTimeMS", milliseconds(COMMAND_LIMIT.min(left)));
+        Ok((name, left))
+    }
+
+    /// Counts a command that is about to be sent. Returns how much time is left for everything.
+    fn count(&mut self, command: &str) -> Result<Duration, NoAnswer> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(NoAnswer::NoTime { command: name });
+            return Err(NoAnswer::NoTime {
+                command: command.into(),
+            });
         }
-        command.insert("maxTimeMS", milliseconds(COMMAND_LIMIT.min(left)));
         self.commands += 1;
-        Ok((name, left))
+        Ok(left)
     }
 
     /// Runs one command; if there is no answer, `what` ("the oplog's window") is recorded as missing and the

@@ -14,7 +14,7 @@ pub(super) const COLLECTIONS_LISTED_MAX: usize = 200_000;
 /// With this few databases all collections are read, in any order.
 const FEW_DATABASES: usize = 3;
 /// Databases that the server keeps for itself. The oplog is examined separately.
-pub(super) const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
+pub(crate) const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 pub(super) const BUCKETS: &str = "system.buckets.";
 
 /// Whose collections are listed.

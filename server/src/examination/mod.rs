@@ -33,6 +33,7 @@ use crate::server::Server;
 
 pub use deployment::{members_with_data, refuse_router, replication_lag_s};
 pub use discovery::{FoundDeployment, FoundMember, choose_member};
+pub(crate) use listing::OWN_DATABASES;
 pub use routed::{Routed, RoutedShard, ShardPrimary};
 pub(crate) use table_questions::TableQuestions;
 

@@ -1,9 +1,10 @@
 //! Checkpoints and operations as the server counts them.
 
+use seekscope_run::units::whole;
+
 use super::CheckpointAnswer;
 use crate::Evidence;
 use crate::evidence::Series;
-use seekscope_run::units::whole;
 
 /// Total duration of all checkpoints since the server's start, ms; before and since WiredTiger 11.3. It rises
 /// by a checkpoint's duration when that checkpoint ends. Their number and the generation rise when one

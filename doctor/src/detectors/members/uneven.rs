@@ -5,7 +5,7 @@ use seekscope_run::{ClusterRecord, Finding, ShardShare, SpreadCollection};
 
 use super::Detector;
 use crate::answers::mongod_version;
-use crate::wording::{javascript_text, mongosh, percent};
+use crate::wording::{mongosh, mongosh_collection, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -112,11 +112,9 @@ impl<'a> Spread<'a> {
         )];
         sentences.extend(self.time_on(overfull.shard));
         sentences.push(self.why(collection, overfull.shard).into());
-        let (database, name) = collection.namespace.split_once('.').unwrap_or_default();
         let script = format!(
-            "db.getSiblingDB({}).getCollection({}).getShardDistribution()",
-            javascript_text(database),
-            javascript_text(name)
+            "{}.getShardDistribution()",
+            mongosh_collection(&collection.namespace)
         );
         let title = format!(
             "{} of {} are on one of {} shards, {}",
