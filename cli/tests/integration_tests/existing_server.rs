@@ -10,7 +10,8 @@ use seekscope_server::{Namespace, Server, page_cache};
 use serde_json::Value;
 
 use crate::support::{
-    Bench, ForeignServer, json, load_documents, machine, run_document, runtime, send, wait,
+    Bench, ForeignServer, json, load_documents, machine, run_document, runtime, send, until,
+    until_caught, wait,
 };
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'&</script>";
@@ -205,7 +206,7 @@ fn it_observes_without_writing_and_shows_hostile_names_as_text() {
     doctor.arg("--json").stdout(Stdio::piped());
     let child = doctor.spawn().unwrap();
     // After the guard's baseline, a quarter of the time, tracing begins.
-    crate::support::until(|| bench.path("run/io.spool").exists());
+    until(|| bench.path("run/io.spool").exists());
     std::thread::sleep(Duration::from_millis(500));
     scan(&server.uri, &namespace);
     let output = child.wait_with_output().unwrap();
@@ -246,7 +247,7 @@ fn an_interrupted_build_removes_its_index() {
     let namespace = Namespace::new("shop", "orders").unwrap();
     let server = ForeignServer::start(&bench.path("data"), "64M");
     load_documents(&server.uri, &namespace, 30_000);
-    for (i, moment_ms) in [150, 300, 900, 1_200, 1_500].into_iter().enumerate() {
+    for (i, moment_ms) in [50, 300, 900, 1_200, 1_500].into_iter().enumerate() {
         let out = format!("run{i}");
         let mut child = bench
             .seekscope(&[
@@ -264,9 +265,10 @@ fn an_interrupted_build_removes_its_index() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        until_caught(&child, libc::SIGINT);
         // While the guard takes its measure, while the server is asked, and while the index is built.
         if i > 0 {
-            crate::support::until(|| bench.path(&format!("{out}/io.spool")).exists());
+            until(|| bench.path(&format!("{out}/io.spool")).exists());
         }
         std::thread::sleep(Duration::from_millis(moment_ms));
         send(&child, libc::SIGINT);

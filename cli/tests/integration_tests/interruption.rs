@@ -3,10 +3,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Bench, json, loaded_programs, machine, run_document, send, stderr, wait};
+use crate::support::{
+    Bench, json, loaded_programs, machine, run_document, send, stderr, until_caught, wait,
+};
 
-/// Moments in ms after the start: spread over start-up, loading, restarts and traced builds.
-const MOMENTS_MS: [u64; 7] = [60, 400, 1_300, 2_900, 5_500, 9_000, 14_000];
+/// Moments in ms after signals are caught: spread over start-up, loading, restarts and traced builds.
+const MOMENTS_MS: [u64; 7] = [0, 400, 1_300, 2_900, 5_500, 9_000, 14_000];
 
 #[test]
 fn a_signal_at_any_moment_leaves_only_the_partial_run() {
@@ -23,6 +25,7 @@ fn a_signal_at_any_moment_leaves_only_the_partial_run() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        until_caught(&child, signal);
         std::thread::sleep(Duration::from_millis(moment));
         send(&child, signal);
         let status = wait(&mut child, Duration::from_secs(60));

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::directory_snapshot::unchanged_by;
-use crate::support::{Bench, machine, send, stderr, wait};
+use crate::support::{Bench, machine, send, stderr, until_caught, wait};
 
 /// A link named mongoperf, as scripts call it.
 fn link(bench: &Bench) -> PathBuf {
@@ -271,6 +271,7 @@ fn for_ever_ends_with_a_signal_and_a_summary() {
         let input = format!("{{nThreads:1,fileSizeMB:{size},r:true}}");
         let output = unchanged_by(&folder, || {
             let mut child = start(&program, arguments, &folder, &input);
+            until_caught(&child, signal);
             std::thread::sleep(Duration::from_millis(after_ms));
             send(&child, signal);
             wait(&mut child, Duration::from_secs(10));

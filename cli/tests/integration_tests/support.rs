@@ -172,6 +172,18 @@ pub fn until(condition: impl Fn() -> bool) {
     }
 }
 
+/// Waits until the process catches the signal. How long a busy machine takes to start a process is nothing
+/// that a test can know, and until then any signal ends it at once.
+pub fn until_caught(child: &Child, signal: i32) {
+    let status = format!("/proc/{}/status", child.id());
+    until(|| {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        caught & (1 << (signal - 1)) != 0
+    });
+}
+
 /// eBPF programs of ours that are loaded anywhere on this host.
 pub fn loaded_programs() -> usize {
     let mut count = 0;
