@@ -89,14 +89,14 @@ pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
         points,
         error: if exact { ERROR_EXACT } else { ERROR_SAMPLED },
         method: format!(
-            "LRU stack distances (Mattson and others, 1970) of {} page references that missed the \
+            "LRU stack distances (Mattson and others, 1970) of {} references to blocks of 4 KiB that missed the \
              server's cache, {} (SHARDS, Waldspurger and others, FAST 2015), so of a cache added behind \
              it; a byte of a file takes {expansion:.1} in the cache ({expansion_from}){}; miss ratio within \
              {:.0} % of all reads; what is re-used after more than {} is not seen",
             reuse.references,
             match exact {
                 true => "all of them followed".into(),
-                false => format!("one page in {:.0} followed", 1.0 / reuse.sampling_rate),
+                false => format!("one block in {:.0} followed", 1.0 / reuse.sampling_rate),
             },
             match reads.beside_s > 0.0 {
                 true =>
