@@ -17,15 +17,12 @@ impl Axis {
         if span <= 0.0 || self.bins == 0 {
             return 0;
         }
-        let cell = ((value - self.low) / span * self.bins as f64)
-            .floor()
-            .max(0.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "floored, >= 0, clamped"
+            reason = "a cast to an integer takes what is below 0 for 0"
         )]
-        let cell = cell as usize;
+        let cell = ((value - self.low) / span * self.bins as f64) as usize;
         cell.min(self.bins - 1)
     }
 }

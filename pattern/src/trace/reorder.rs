@@ -37,8 +37,17 @@ impl Reorder {
     }
 
     fn hand_out(&mut self, count: usize) -> Vec<IoEvent> {
-        self.held.sort_by_key(|e| e.t_ns);
-        let due: Vec<IoEvent> = self.held.drain(..count.min(self.held.len())).collect();
+        // Sorting moves the times and places of events, which are much smaller than events.
+        let places = self.held.iter().zip(0_u32..);
+        let mut order: Vec<(u64, u32)> = places.map(|(event, place)| (event.t_ns, place)).collect();
+        order.sort();
+        let event = |&(_, place): &(u64, u32)| self.held[place as usize];
+        let (due, kept) = order.split_at(count.min(order.len()));
+        let (due, kept): (Vec<IoEvent>, _) = (
+            due.iter().map(event).collect(),
+            kept.iter().map(event).collect(),
+        );
+        self.held = kept;
         let from = self.handed_out_to_ns;
         self.late += due.partition_point(|e| e.t_ns < from) as u64;
         self.handed_out_to_ns = from.max(due.last().map_or(0, |e| e.t_ns));
