@@ -13,6 +13,8 @@ use crate::exit::Elsewhere;
 
 /// The number of members named in a message, so that it stays readable.
 const NAMED_MAX: usize = 12;
+/// The number of reasons why members do not answer.
+const REASONS_MAX: usize = 3;
 
 /// The members of a deployment that are on this host, and what is known of the others.
 #[derive(Debug)]
@@ -53,7 +55,8 @@ pub struct OtherMember {
     address: String,
     /// `host:port (shard)`.
     name: String,
-    answers: bool,
+    /// Why it does not answer.
+    silent: Option<String>,
     /// A direct connection to it, if it answers.
     pub server: Option<Server>,
 }
@@ -137,23 +140,31 @@ impl LocalMembers {
 
     /// Returns the error for a cluster without a member on this host.
     fn nobody_here(&self) -> Elsewhere {
-        let remedy = match self.others.is_empty() {
-            true => "name a member of one of its shards there (sh.status() in mongosh lists them)"
-                .into(),
-            false => format!(
-                "run seekscope as root, or as the servers' user, on the hosts of {}",
+        let uri = &self.uri;
+        let are_silent = self.others.iter().all(|other| other.silent.is_some());
+        Elsewhere(match (self.others.is_empty(), self.missing.first()) {
+            (true, Some(Limitation { what, why, remedy })) => {
+                format!("{uri} is a mongos, which keeps no data; {what}: {why}; {remedy}")
+            }
+            (true, None) => format!(
+                "{uri} is a mongos, which keeps no data, and knows of no shards; name a member of one of its shards"
+            ),
+            (false, _) if are_silent => format!(
+                "{uri} is a mongos, which keeps no data, and of its shards' members {} cannot be asked: {}; {FOR_SILENT}",
+                named(&self.others),
+                why_silent(&self.others)
+            ),
+            (false, _) => format!(
+                "{uri} is a mongos, which keeps no data, and no member of its shards is seen on this host; run \
+                 seekscope as root, or as the servers' user, on the hosts of {}",
                 named(&self.others)
             ),
-        };
-        Elsewhere(format!(
-            "{} is a mongos, which keeps no data, and no member of its shards is seen on this host; {remedy}",
-            self.uri
-        ))
+        })
     }
 
     /// Returns the addresses, `host:port`, of the members that do not answer.
     pub fn away(&self) -> BTreeSet<String> {
-        let away = self.others.iter().filter(|other| !other.answers);
+        let away = self.others.iter().filter(|other| other.silent.is_some());
         away.map(|other| other.address.clone()).collect()
     }
 
@@ -161,7 +172,7 @@ impl LocalMembers {
     /// done with them.
     pub fn elsewhere(&self, done: &str) -> impl Iterator<Item = Limitation> + use<> {
         let others = self.others.iter().cloned();
-        let (answering, silent): (Vec<_>, Vec<_>) = others.partition(|other| other.answers);
+        let (silent, answering): (Vec<_>, Vec<_>) = others.partition(|o| o.silent.is_some());
         let limitation = |members: &[OtherMember], why: &str, remedy: &str| {
             (!members.is_empty()).then(|| Limitation {
                 what: format!("not {done}: {}", named(members)),
@@ -174,11 +185,7 @@ impl LocalMembers {
             "their processes are not seen on this host",
             "run seekscope on their hosts",
         );
-        let why = match silent.len() {
-            1 => "it does not answer",
-            _ => "they do not answer",
-        };
-        let silent = limitation(&silent, why, "see on their hosts whether their servers run");
+        let silent = limitation(&silent, &why_silent(&silent), FOR_SILENT);
         elsewhere.into_iter().chain(silent)
     }
 
@@ -242,13 +249,13 @@ impl OtherMember {
             Some(shard) => (format!("{shard}@{address}"), format!("{address} ({shard})")),
             None => (address.clone(), address.clone()),
         };
-        let answers = found.hello.is_ok();
+        let silent = found.hello.as_ref().err().cloned();
         Self {
             label,
             address,
             name,
-            answers,
-            server: found.server.clone().filter(|_| answers),
+            server: found.server.clone().filter(|_| silent.is_none()),
+            silent,
         }
     }
 }
@@ -277,6 +284,17 @@ fn labels(here: &[&FoundMember]) -> Vec<Option<String>> {
         None => (here.len() > 1).then(|| member.name.clone()),
     };
     here.iter().map(label).collect()
+}
+
+/// What to do about members of a cluster's shards that do not answer.
+pub const FOR_SILENT: &str = "see on the host whether the server runs; if it is the login that it refuses, create the \
+                          user there, too: a shard does not know the users of a mongos";
+
+/// Returns why members do not answer: each reason once.
+fn why_silent(members: &[OtherMember]) -> String {
+    let reasons: BTreeSet<&String> = members.iter().filter_map(|m| m.silent.as_ref()).collect();
+    let reasons: Vec<&String> = reasons.into_iter().collect();
+    format_list(&reasons, REASONS_MAX, "; ")
 }
 
 fn named(members: &[OtherMember]) -> String {
@@ -362,13 +380,39 @@ mod tests {
                     "not traced: b:2 (s0)",
                     "their processes are not seen on this host"
                 ),
-                ("not traced: c:3 (s1)", "it does not answer"),
+                ("not traced: c:3 (s1)", "it hangs"),
             ]
         );
         let error = all.nobody_here().to_string();
         assert!(error.contains("a mongos, which keeps no data"), "{error}");
         assert!(
             error.contains("b:2 (s0)") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_refused_login_is_no_other_host() {
+        let refused = |name| FoundMember {
+            hello: Err("the login was refused".into()),
+            ..member(Some("s0"), name, Some(1))
+        };
+        let error = cluster(vec![refused("b:2"), refused("c:3")]).nobody_here();
+        let error = error.to_string();
+        let once = error.matches("the login was refused").count();
+        assert!(
+            once == 1 && error.contains("create the user there"),
+            "{error}"
+        );
+        let mut unknown = cluster(Vec::new());
+        unknown.missing.push(Limitation {
+            what: "not known: the list of shards".into(),
+            why: "the login may not run listShards".into(),
+            remedy: "grant it".into(),
+        });
+        let error = unknown.nobody_here().to_string();
+        assert!(
+            error.contains("may not run listShards; grant it"),
             "{error}"
         );
     }

@@ -98,6 +98,8 @@ pub struct ShardShare {
     pub documents: Option<u64>,
     /// Size of these documents, not compressed, bytes.
     pub data_bytes: Option<u64>,
+    /// Bytes that they and their indexes take on disk, with the free space in their files.
+    pub disk_bytes: Option<u64>,
     /// `documents` as a share of those on all shards, 0 to 1.
     pub share: Option<f64>,
 }

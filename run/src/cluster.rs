@@ -11,6 +11,9 @@ use crate::ShardShare;
 pub struct ClusterRecord {
     /// Whether the balancer was on when the cluster was first asked. `None` if it is not known.
     pub balancer_on: Option<bool>,
+    /// The only hours in which the balancer may work, as they were set: `23:00-06:00`. `None` if it always may, or it
+    /// is not known.
+    pub balancer_window: Option<String>,
     /// Chunks of users' collections that were moved between shards while the cluster was watched; `None` if it is not
     /// known.
     pub moved_chunks: Option<u64>,
@@ -18,10 +21,17 @@ pub struct ClusterRecord {
     pub chunk_bytes: Option<u64>,
     /// All shards.
     pub shards: Vec<ShardOnDisk>,
-    /// Sharded collections, those with most chunks first.
+    /// Sharded collections; of very many those whose chunks are spread least evenly.
     pub collections: Vec<SpreadCollection>,
-    /// Sharded collections that are not among them because there are so many.
-    pub collections_left_out: u64,
+    /// How many sharded collections there are; `None` if it is not known.
+    pub sharded_collections: Option<u64>,
+}
+
+impl ClusterRecord {
+    /// Returns whether every sharded collection is known.
+    pub fn lists_all(&self) -> bool {
+        self.sharded_collections == Some(self.collections.len() as u64)
+    }
 }
 
 /// What a shard keeps.
@@ -32,6 +42,12 @@ pub struct ShardOnDisk {
     pub shard: String,
     /// Bytes that its collections and indexes take on disk, sharded or not; `None` if it is not known.
     pub disk_bytes: Option<u64>,
+    /// Chunks of all sharded collections; `None` if it is not known.
+    pub chunks: Option<u64>,
+    /// Whether it is being removed: the balancer moves its chunks to the other shards.
+    pub draining: bool,
+    /// Of a shard that is being removed: databases that have it as primary shard, which nothing but a command moves.
+    pub databases: Vec<String>,
 }
 
 /// A sharded collection and how it is spread.
@@ -43,4 +59,14 @@ pub struct SpreadCollection {
     /// The pattern of its shard key, as JSON.
     pub key: String,
     pub shards: Vec<ShardShare>,
+    /// Whether the balancer was told to leave it alone.
+    pub balancing_off: bool,
+    /// Zones that tie ranges of its shard key to shards.
+    pub zones: Vec<String>,
+    /// Chunks that were found too large to move; `None` if it is not known.
+    pub jumbo_chunks: Option<u64>,
+    /// Chunks of it that were moved while the cluster was watched; `None` if it is not known.
+    pub moved_chunks: Option<u64>,
+    /// Shards from which chunks of it were moved in the hour before: copies of what moved may still be there.
+    pub moved_from: Vec<String>,
 }

@@ -1,5 +1,6 @@
 //! Asks a router how collections are sharded and where their chunks and documents are. All questions only read.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mongodb::bson::{Bson, Document, doc};
@@ -16,6 +17,8 @@ const CONFIG: &str = "config";
 /// The most sharded collections that are read, and the most pairs of a collection and a shard.
 const COLLECTIONS_MAX: usize = 10_000;
 const PAIRS_MAX: usize = 200_000;
+/// A shard deletes what it gave away a quarter of an hour later, and that may take a while.
+const HOUR_MS: i64 = 3_600_000;
 
 /// A sharded collection, as the cluster has recorded it.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +84,8 @@ pub struct Part {
     pub documents: u64,
     /// Size of the documents, not compressed, bytes.
     pub data_bytes: u64,
+    /// What they and their indexes take on disk, with the free space in their files, bytes.
+    pub disk_bytes: u64,
 }
 
 /// Returns the parts of a collection by shard: copies that moves of chunks have left are included. A shard without the
@@ -93,6 +98,7 @@ pub async fn parts_by_shard(
     // Statistics of the files make a reply of many kilobytes for each shard.
     let parts = doc! { "$project": {
         "shard": 1, "documents": "$storageStats.count", "bytes": "$storageStats.size",
+        "disk": { "$add": ["$storageStats.storageSize", "$storageStats.totalIndexSize"] },
     } };
     let command = doc! {
         "aggregate": namespace.collection(), "pipeline": [stage, parts], "cursor": {},
@@ -103,6 +109,7 @@ pub async fn parts_by_shard(
         let part = Part {
             documents: entry.get("documents").and_then(number)?,
             data_bytes: entry.get("bytes").and_then(number)?,
+            disk_bytes: entry.get("disk").and_then(number)?,
         };
         Some((shard, part))
     };
@@ -123,6 +130,7 @@ pub fn shares(
     let nothing = Part {
         documents: 0,
         data_bytes: 0,
+        disk_bytes: 0,
     };
     let share = |shard: String| {
         let part = parts.map(|parts| parts.get(&shard).copied().unwrap_or(nothing));
@@ -130,6 +138,7 @@ pub fn shares(
             chunks: chunks.map(|chunks| chunks.get(&shard).copied().unwrap_or(0)),
             documents: part.map(|part| part.documents),
             data_bytes: part.map(|part| part.data_bytes),
+            disk_bytes: part.map(|part| part.disk_bytes),
             shard,
             share: None,
         }
@@ -155,44 +164,94 @@ pub async fn disk_bytes_by_shard(server: &Server) -> Result<BTreeMap<String, u64
     Ok(by_shard)
 }
 
-/// A sharded collection and the number of its chunks by shard.
+/// A sharded collection and its chunks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chunked {
     /// `database.collection`.
     pub namespace: String,
     /// The pattern of its shard key.
     pub key: Document,
+    /// Whether the balancer was told to leave it alone.
+    pub balancing_off: bool,
+    /// Number of chunks by shard.
     pub chunks: BTreeMap<String, u64>,
+    /// Those that were found too large to move.
+    pub jumbo_chunks: u64,
 }
 
-/// Returns the sharded collections of users, those with most chunks first, at most `most` of them, and how many there
-/// are.
-pub async fn chunked(server: &Server, most: usize) -> Result<(Vec<Chunked>, usize), ServerError> {
+impl Chunked {
+    /// Returns how many chunks more than the mean of `shards` shards the one with most of them has.
+    fn surplus(&self, shards: usize) -> u64 {
+        let most = self.chunks.values().max().copied().unwrap_or(0);
+        most.saturating_sub(self.chunks.values().sum::<u64>() / shards.max(1) as u64)
+    }
+}
+
+/// Returns the sharded collections of users, those first of which one of the `shards` shards has most too many chunks.
+pub async fn chunked(server: &Server, shards: usize) -> Result<Vec<Chunked>, ServerError> {
     let filter = doc! { "dropped": { "$ne": true }, "unsplittable": { "$ne": true } };
-    let parts = doc! { "key": 1, "uuid": 1 };
+    let parts = doc! { "key": 1, "uuid": 1, "noBalance": 1 };
     let find = doc! { "find": "collections", "filter": filter, "projection": parts };
-    let entries = server.documents_in_time(CONFIG, find, COLLECTIONS_MAX);
-    let mut collections = Vec::new();
-    for entry in entries.await? {
-        if let (Ok(name), Ok(key)) = (entry.get_str("_id"), entry.get_document("key"))
-            && !name.starts_with("config.")
-        {
-            collections.push((name.to_string(), key.clone(), entry.get("uuid").cloned()));
+    let entries = server
+        .documents_in_time(CONFIG, find, COLLECTIONS_MAX)
+        .await?;
+    let chunks = Chunks::count(server, doc! {}).await?;
+    let jumbo = Chunks::count(server, doc! { "jumbo": true }).await?;
+    let chunked = |entry: &Document| {
+        let namespace = entry.get_str("_id").ok()?;
+        let uuid = entry.get("uuid");
+        Some(Chunked {
+            key: entry.get_document("key").ok()?.clone(),
+            balancing_off: entry.get_bool("noBalance").unwrap_or(false),
+            chunks: chunks.of(namespace, uuid),
+            jumbo_chunks: jumbo.of(namespace, uuid).values().sum(),
+            namespace: namespace.to_string(),
+        })
+    };
+    let all = entries.iter().filter_map(chunked);
+    let of_users = all.filter(|one| !one.namespace.starts_with("config."));
+    let mut of_users: Vec<Chunked> = of_users.collect();
+    of_users.sort_by_key(|one| Reverse((one.surplus(shards), one.chunks.values().sum::<u64>())));
+    Ok(of_users)
+}
+
+/// Returns the zones of collections, by `database.collection`.
+pub async fn zones(server: &Server) -> Result<BTreeMap<String, BTreeSet<String>>, ServerError> {
+    let find = doc! { "find": "tags", "projection": { "ns": 1, "tag": 1, "_id": 0 } };
+    let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for range in server.documents_in_time(CONFIG, find, PAIRS_MAX).await? {
+        if let (Ok(namespace), Ok(zone)) = (range.get_str("ns"), range.get_str("tag")) {
+            let of_collection = zones.entry(namespace.to_string()).or_default();
+            of_collection.insert(zone.to_string());
         }
     }
-    let chunks = Chunks::count(server, doc! {}).await?;
-    let mut all: Vec<Chunked> = collections
-        .into_iter()
-        .map(|(namespace, key, uuid)| Chunked {
-            chunks: chunks.of(&namespace, uuid.as_ref()),
-            namespace,
-            key,
-        })
-        .collect();
-    let count = all.len();
-    all.sort_by_key(|one| std::cmp::Reverse(one.chunks.values().sum::<u64>()));
-    all.truncate(most);
-    Ok((all, count))
+    Ok(zones)
+}
+
+/// Returns the shards that are being removed, each with the databases that have it as primary shard.
+pub async fn draining(server: &Server) -> Result<BTreeMap<String, Vec<String>>, ServerError> {
+    let find =
+        doc! { "find": "shards", "filter": { "draining": true }, "projection": { "_id": 1 } };
+    let shards = server.documents_in_time(CONFIG, find, SHARDS_MAX).await?;
+    let names = shards.iter().filter_map(|shard| shard.get_str("_id").ok());
+    let mut draining: BTreeMap<String, Vec<String>> =
+        names.map(|name| (name.to_string(), Vec::new())).collect();
+    if draining.is_empty() {
+        return Ok(draining);
+    }
+    let names: Vec<&String> = draining.keys().collect();
+    let find = doc! { "find": "databases", "filter": { "primary": { "$in": names } } };
+    for database in server
+        .documents_in_time(CONFIG, find, COLLECTIONS_MAX)
+        .await?
+    {
+        let primary = database.get_str("primary").ok();
+        let databases = primary.and_then(|shard| draining.get_mut(shard));
+        if let (Some(databases), Ok(name)) = (databases, database.get_str("_id")) {
+            databases.push(name.to_string());
+        }
+    }
+    Ok(draining)
 }
 
 /// Returns the largest size of a chunk that was set, bytes; `None` where the server's default applies.
@@ -212,6 +271,19 @@ pub async fn balancer_on(server: &Server) -> Result<Option<bool>, ServerError> {
     Ok(reply.get_str("mode").ok().map(|mode| mode == "full"))
 }
 
+/// Returns the only hours in which the balancer may work, as they were set; `None` if it always may.
+pub async fn balancer_window(server: &Server) -> Result<Option<String>, ServerError> {
+    let find = doc! { "find": "settings", "filter": { "_id": "balancer" }, "limit": 1 };
+    let reply = server.command_in_time(CONFIG, find).await?;
+    let entry = first_batch(&reply).next();
+    let window = entry.and_then(|entry| entry.get_document("activeWindow").ok());
+    let hours = window.and_then(|window| {
+        let hour = |name| window.get_str(name).ok();
+        Some(format!("{}-{}", hour("start")?, hour("stop")?))
+    });
+    Ok(hours)
+}
+
 /// The collections whose moves are counted.
 #[derive(Debug, Clone, Copy)]
 pub enum MovedOf<'a> {
@@ -221,16 +293,74 @@ pub enum MovedOf<'a> {
     Users,
 }
 
-/// Returns how many chunks were ever moved, as far back as the cluster's log reaches.
-pub async fn moves(server: &Server, of: MovedOf<'_>) -> Result<Option<u64>, ServerError> {
+/// Chunks that were ever moved, as far back as the cluster's log reaches.
+#[derive(Debug, Default)]
+pub struct Moves(BTreeMap<String, MovesOfCollection>);
+
+#[derive(Debug, Default)]
+struct MovesOfCollection {
+    chunks: u64,
+    /// Shards that gave some away in the last hour.
+    from_lately: BTreeSet<String>,
+}
+
+impl Moves {
+    fn read(grouped: &[Document]) -> Self {
+        let mut moves = Self::default();
+        for group in grouped {
+            let count = |name| group.get(name).and_then(number);
+            let (Ok(of), Some(chunks)) = (group.get_document("_id"), count("chunks")) else {
+                continue;
+            };
+            let Ok(namespace) = of.get_str("ns") else {
+                continue;
+            };
+            let of_collection = moves.0.entry(namespace.to_string()).or_default();
+            of_collection.chunks = of_collection.chunks.saturating_add(chunks);
+            if let (Ok(from), Some(1..)) = (of.get_str("from"), count("lately")) {
+                of_collection.from_lately.insert(from.to_string());
+            }
+        }
+        moves
+    }
+
+    /// Returns the number of chunks of all collections.
+    pub fn chunks(&self) -> u64 {
+        let chunks = self.0.values().map(|moves| moves.chunks);
+        chunks.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the number of chunks of one collection.
+    pub fn chunks_of(&self, namespace: &str) -> u64 {
+        self.0.get(namespace).map_or(0, |moves| moves.chunks)
+    }
+
+    /// Returns the shards from which chunks of a collection were moved within the last hour.
+    pub fn from_lately(&self, namespace: &str) -> impl Iterator<Item = &String> {
+        let moves = self.0.get(namespace).into_iter();
+        moves.flat_map(|moves| &moves.from_lately)
+    }
+}
+
+/// Reads how many chunks were moved from the cluster's log.
+pub async fn moves(server: &Server, of: MovedOf<'_>) -> Result<Moves, ServerError> {
     let namespaces = match of {
         MovedOf::Collections(names) => doc! { "$in": names },
         MovedOf::Users => doc! { "$not": { "$regex": "^config\\." } },
     };
-    let query = doc! { "what": "moveChunk.commit", "ns": namespaces };
-    let command = doc! { "count": "changelog", "query": query };
-    let reply = server.command_in_time(CONFIG, command).await?;
-    Ok(reply.get("n").and_then(number))
+    let hour_ago = doc! { "$subtract": ["$$NOW", HOUR_MS] };
+    let is_late = doc! { "$cond": [{ "$gte": ["$time", hour_ago] }, 1_i64, 0_i64] };
+    let pipeline = [
+        doc! { "$match": { "what": "moveChunk.commit", "ns": namespaces } },
+        doc! { "$group": {
+            "_id": { "ns": "$ns", "from": "$details.from" },
+            "chunks": { "$sum": 1_i64 },
+            "lately": { "$sum": is_late },
+        } },
+    ];
+    let command = doc! { "aggregate": "changelog", "pipeline": pipeline.to_vec(), "cursor": {} };
+    let grouped = server.documents_in_time(CONFIG, command, PAIRS_MAX);
+    Ok(Moves::read(&grouped.await?))
 }
 
 /// Numbers of chunks by shard, by the name or the UUID of the collection that they belong to.
@@ -331,6 +461,25 @@ mod tests {
         assert_eq!(of("a.x", Some(7)), [3, 4]);
         assert_eq!(of("a.b", Some(7)), [5, 4]);
         assert_eq!(of("a.c", Some(8)), [0; 0]);
+    }
+
+    #[test]
+    fn moves_are_of_a_collection_and_away_from_a_shard() {
+        let group = |namespace: Bson, from: &str, chunks: i64, lately: i64| {
+            doc! { "_id": { "ns": namespace, "from": from }, "chunks": chunks, "lately": lately }
+        };
+        let moves = Moves::read(&[
+            group("a.b".into(), "s0", 5, 2),
+            group("a.b".into(), "s1", 3, 0),
+            group("a.c".into(), "s1", 1, 1),
+            group(7.into(), "s1", 1, 1),
+            group("a.d".into(), "s1", -1, 1),
+            doc! {},
+        ]);
+        assert_eq!((moves.chunks(), moves.chunks_of("a.b")), (9, 8));
+        let lately: Vec<&String> = moves.from_lately("a.b").collect();
+        assert_eq!(lately, ["s0"]);
+        assert_eq!(moves.chunks_of("a.d"), 0);
     }
 
     #[test]

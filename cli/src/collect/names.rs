@@ -182,12 +182,18 @@ impl Names {
             self.member(member);
         }
         if let Some(cluster) = &examination.cluster {
-            cluster.shards.iter().for_each(|s| self.add(&s.shard));
+            for shard in &cluster.shards {
+                self.add(&shard.shard);
+                shard.databases.iter().for_each(|name| self.add(name));
+            }
             for collection in &cluster.collections {
                 self.namespace(&collection.namespace);
                 self.fields(&collection.key);
-                let shards = collection.shards.iter();
-                shards.for_each(|share| self.add(&share.shard));
+                let shards = collection.shards.iter().map(|share| &share.shard);
+                let names = shards
+                    .chain(&collection.zones)
+                    .chain(&collection.moved_from);
+                names.for_each(|name| self.add(name));
             }
         }
         if let Some(ftdc) = &examination.ftdc {
@@ -498,16 +504,25 @@ mod tests {
                 namespace: "shop.orders".into(),
                 key: r#"{"customer":1}"#.into(),
                 shards: vec![share],
+                zones: vec!["europe".into()],
+                moved_from: vec!["rome".into()],
+                ..SpreadCollection::default()
             }],
             shards: vec![ShardOnDisk {
                 shard: "paris".into(),
-                disk_bytes: None,
+                databases: vec!["crm".into()],
+                ..ShardOnDisk::default()
             }],
             ..ClusterRecord::default()
         };
         document.examination.get_or_insert_default().cluster = Some(cluster);
         let found: Vec<String> = names(&document, &[]).into_iter().collect();
-        assert_eq!(found, ["berlin", "customer", "orders", "paris", "shop"]);
+        assert_eq!(
+            found,
+            [
+                "berlin", "crm", "customer", "europe", "orders", "paris", "rome", "shop"
+            ]
+        );
     }
 
     #[test]

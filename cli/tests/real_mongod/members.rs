@@ -384,7 +384,8 @@ fn a_member_that_does_not_answer_is_named() {
         let names_it = |l: &&Value| l["what"].as_str().unwrap().ends_with(&secondary.address());
         let named = limitations.iter().find(names_it);
         let named = named.unwrap_or_else(|| panic!("{arguments:?} {limitations:#?}"));
-        assert_eq!(named["why"], "it does not answer", "{arguments:?}");
+        let why = named["why"].as_str().unwrap();
+        assert!(why.contains("not answered in time"), "{arguments:?}: {why}");
     }
     // Time enough to wait for its answer in vain.
     let bundle = ["collect", &uri, "--for", "12s", "--out", "bundle.tar.zst"];

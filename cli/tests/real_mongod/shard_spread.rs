@@ -13,19 +13,17 @@ const EVEN: &str = "spread.even";
 /// Of about 3 KiB.
 const DOCUMENTS: u64 = 4_000;
 
-/// A cluster that keeps chunks small and where they are, with a collection on one shard and another on both.
-fn cluster() -> Running {
+/// A cluster that keeps chunks small and where they are, with such collections.
+fn cluster(collections: &[(&str, Document)]) -> Running {
     let cluster = own(Topology::Sharded { shards: 2 }, &[]);
     cluster.command("admin", doc! { "balancerStop": 1 });
     let size =
         doc! { "q": { "_id": "chunksize" }, "u": { "$set": { "value": 1 } }, "upsert": true };
     cluster.command("config", doc! { "update": "settings", "updates": [size] });
     cluster.command("admin", doc! { "enableSharding": "spread" });
-    for (namespace, key) in [
-        (UNEVEN, doc! { "_id": 1 }),
-        (EVEN, doc! { "_id": "hashed" }),
-    ] {
-        cluster.command("admin", doc! { "shardCollection": namespace, "key": key });
+    for (namespace, key) in collections {
+        let shard = doc! { "shardCollection": namespace, "key": key };
+        cluster.command("admin", shard);
         cluster.load(namespace, DOCUMENTS);
     }
     cluster.command("admin", doc! { "fsync": 1 });
@@ -42,42 +40,57 @@ fn findings<'a>(document: &'a Value, id: &str) -> Vec<&'a Value> {
     findings.filter(|finding| finding["id"] == id).collect()
 }
 
-/// Moves the first chunk of a few documents to the other shard.
-fn move_a_chunk(cluster: &Running) {
-    let first = doc! { "find": "uneven", "sort": { "_id": 1 }, "skip": 100, "limit": 1 };
-    let reply = cluster.command("spread", first);
-    let cursor: &Document = reply.get_document("cursor").unwrap();
+/// The first answer to a question.
+fn first(cluster: &Running, database: &str, find: Document) -> Document {
+    let reply = cluster.command(database, find);
+    let cursor = reply.get_document("cursor").unwrap();
     let first = cursor.get_array("firstBatch").unwrap()[0].as_document();
-    let middle = doc! { "_id": first.unwrap().get("_id").unwrap().clone() };
-    cluster.command("admin", doc! { "split": UNEVEN, "middle": middle });
+    first.unwrap().clone()
+}
+
+/// Splits the chunk that holds the document at `place`.
+fn split(cluster: &Running, namespace: &str, place: i32) {
+    let (database, collection) = namespace.split_once('.').unwrap();
+    let at_place = doc! { "find": collection, "sort": { "_id": 1 }, "skip": place, "limit": 1 };
+    let at_place = first(cluster, database, at_place);
+    let middle = doc! { "_id": at_place.get("_id").unwrap().clone() };
+    cluster.command("admin", doc! { "split": namespace, "middle": middle });
+}
+
+/// Moves the documents below the one at `place` to the other shard; returns the one that they were on.
+fn move_below(cluster: &Running, namespace: &str, place: i32) -> String {
+    split(cluster, namespace, place);
     let least = doc! { "_id": mongodb::bson::Bson::MinKey };
-    let chunk = doc! { "find": "chunks", "filter": { "ns": UNEVEN, "min": least.clone() } };
-    let reply = cluster.command("config", chunk);
-    let chunks = reply.get_document("cursor").unwrap();
-    let chunk = chunks.get_array("firstBatch").unwrap()[0].as_document();
-    let shard = chunk.unwrap().get_str("shard").unwrap();
-    let to = if shard == "shard-0" {
+    let chunk = doc! { "find": "chunks", "filter": { "ns": namespace, "min": least.clone() } };
+    let from = first(cluster, "config", chunk);
+    let from = from.get_str("shard").unwrap();
+    let to = if from == "shard-0" {
         "shard-1"
     } else {
         "shard-0"
     };
-    cluster.command(
-        "admin",
-        doc! { "moveChunk": UNEVEN, "find": least, "to": to },
-    );
+    let moving = doc! { "moveChunk": namespace, "find": least, "to": to };
+    cluster.command("admin", moving);
+    from.into()
 }
 
 #[test]
 fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_counted() {
     let _machine = machine();
     let bench = Bench::new();
-    let cluster = cluster();
+    let cluster = cluster(&[
+        (UNEVEN, doc! { "_id": 1 }),
+        (EVEN, doc! { "_id": "hashed" }),
+    ]);
+    for place in [1_000, 2_000, 3_000] {
+        split(&cluster, UNEVEN, place);
+    }
     let document = std::thread::scope(|scope| {
         let examining = scope.spawn(|| examined(&bench, &cluster, "12s", "run"));
         // The members' runs begin when the router has been asked, or right before.
         until(|| bench.path("run/member-1/io.spool").exists());
         std::thread::sleep(std::time::Duration::from_secs(1));
-        move_a_chunk(&cluster);
+        move_below(&cluster, UNEVEN, 100);
         examining.join().unwrap()
     });
     assert_valid("doctor", &document);
@@ -118,4 +131,74 @@ fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_count
     assert!(findings(&document, "shards.uneven").is_empty());
     assert!(findings(&document, "shards.moving").is_empty());
     assert_eq!(document["examination"]["cluster"]["moved_chunks"], 0);
+}
+
+/// Whether the balancer helps depends on more than whether it is on.
+#[test]
+fn what_keeps_a_collection_where_it_is_is_named() {
+    const ZONED: &str = "spread.zoned";
+    const ONE_VALUE: &str = "spread.one_value";
+    const LEFT_ALONE: &str = "spread.left_alone";
+    const MOVED: &str = "spread.moved";
+    let _machine = machine();
+    let bench = Bench::new();
+    let by_id = doc! { "_id": 1 };
+    let cluster = cluster(&[
+        (ZONED, by_id.clone()),
+        // No document has this field.
+        (ONE_VALUE, doc! { "region": 1 }),
+        (LEFT_ALONE, by_id.clone()),
+        (MOVED, by_id),
+    ]);
+    let keeper = move_below(&cluster, ZONED, 10);
+    for place in [1_000, 2_000, 3_000] {
+        split(&cluster, LEFT_ALONE, place);
+    }
+    // Its copies of these stay for a quarter of an hour.
+    move_below(&cluster, MOVED, (DOCUMENTS / 2).try_into().unwrap());
+    cluster.command("admin", doc! { "addShardToZone": &keeper, "zone": "eu" });
+    let (least, most) = (mongodb::bson::Bson::MinKey, mongodb::bson::Bson::MaxKey);
+    let (min, max) = (doc! { "_id": least }, doc! { "_id": most });
+    let range = doc! { "updateZoneKeyRange": ZONED, "min": min, "max": max, "zone": "eu" };
+    cluster.command("admin", range);
+    let set = doc! { "q": { "_id": LEFT_ALONE }, "u": { "$set": { "noBalance": true } } };
+    cluster.command("config", doc! { "update": "collections", "updates": [set] });
+
+    let document = examined(&bench, &cluster, "3s", "run");
+    assert_valid("doctor", &document);
+    let uneven = findings(&document, "shards.uneven");
+    let subjects = uneven
+        .iter()
+        .map(|finding| finding["subject"].as_str().unwrap());
+    let mut subjects: Vec<&str> = subjects.collect();
+    subjects.sort_unstable();
+    assert_eq!(subjects, [LEFT_ALONE, ONE_VALUE, ZONED], "{uneven:#?}");
+    for (subject, words) in [
+        (LEFT_ALONE, "told to leave this collection alone"),
+        (ONE_VALUE, "All of it is one chunk"),
+        (ZONED, "to shards (eu)"),
+    ] {
+        let of_subject = |finding: &&&Value| finding["subject"] == subject;
+        let finding = uneven.iter().find(of_subject).unwrap();
+        let said = finding["evidence"].to_string();
+        assert!(said.contains(words), "{finding:#}");
+    }
+    assert!(findings(&document, "shards.draining").is_empty());
+
+    // The other one, so that what it has is little.
+    let leaving = if keeper == "shard-0" {
+        "shard-1"
+    } else {
+        "shard-0"
+    };
+    cluster.command("admin", doc! { "removeShard": leaving });
+    let document = examined(&bench, &cluster, "3s", "removing");
+    let draining = findings(&document, "shards.draining");
+    assert_eq!(draining.len(), 1, "{draining:#?}");
+    assert_eq!(draining[0]["subject"], leaving);
+    let title = draining[0]["title"].as_str().unwrap();
+    assert!(title.contains("still has 2 chunks"), "{title}");
+    let said = draining[0]["evidence"].to_string();
+    assert!(said.contains("The balancer is off"), "{said}");
+    assert!(findings(&document, "shards.uneven").is_empty());
 }

@@ -1,7 +1,7 @@
 //! Compares what the shards of a cluster keep with the time that operations took on them.
 
 use schemars::JsonSchema;
-use seekscope_run::{COUNTERS_OF_MEMBER, ClusterRecord, MemberRecord, MemberState};
+use seekscope_run::{COUNTERS_OF_MEMBER, MemberRecord, MemberState};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -17,6 +17,8 @@ pub struct ShardAnswer {
     pub disk_share: Option<f64>,
     /// Chunks of sharded collections; null if not known.
     pub chunks: Option<u64>,
+    /// Whether it is being removed from the cluster.
+    pub is_draining: bool,
     /// The share of the time that reads and writes took on the primaries of all shards, 0 to 1; null if the counters
     /// of one are not known, or hardly anything was done.
     pub time_share: Option<f64>,
@@ -42,7 +44,8 @@ pub(super) fn shards(evidence: &Evidence<'_>) -> Vec<ShardAnswer> {
         shard: shard.shard.clone(),
         disk_bytes: shard.disk_bytes,
         disk_share,
-        chunks: chunks(cluster, &shard.shard),
+        chunks: shard.chunks,
+        is_draining: shard.draining,
         time_share,
     })
     .collect()
@@ -54,16 +57,6 @@ fn shares(values: Vec<Option<f64>>, total_min: f64) -> Vec<Option<f64>> {
     let total = total.filter(|total| *total >= total_min);
     let share = |value: Option<f64>| Some(value? / total?);
     values.into_iter().map(share).collect()
-}
-
-fn chunks(cluster: &ClusterRecord, shard: &str) -> Option<u64> {
-    let shares = cluster.collections.iter().flat_map(|c| &c.shards);
-    let of_shard = shares.filter(|share| share.shard == shard);
-    let complete = cluster.collections_left_out == 0;
-    of_shard
-        .map(|share| share.chunks)
-        .sum::<Option<u64>>()
-        .filter(|_| complete)
 }
 
 /// Returns how long reads and writes took on the shard's primary, s per s observed.
@@ -83,7 +76,7 @@ fn time_s_per_s(evidence: &Evidence<'_>, shard: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::ShardOnDisk;
+    use seekscope_run::{ClusterRecord, ShardOnDisk};
 
     use super::*;
     use crate::testing::Recording;
@@ -103,6 +96,7 @@ mod tests {
         let shards = names.map(|name| ShardOnDisk {
             shard: name.into(),
             disk_bytes: Some(if name == "s0" { 300 } else { 100 }),
+            ..ShardOnDisk::default()
         });
         recording.examination().cluster = Some(ClusterRecord {
             shards: shards.into(),

@@ -14,6 +14,9 @@ use crate::server::{Server, ServerError, milliseconds};
 const COMMAND_LIMIT: Duration = Duration::from_secs(2);
 const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 
+const LATE_ROUTER: &str = "see whether all shards and config servers answer, for which a mongos waits; else ask again \
+                           when they have less to do";
+
 /// Asks one server and records what it would not answer.
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -21,6 +24,8 @@ pub(super) struct Asker {
     /// Name of the member, if several are asked.
     name: Option<String>,
     deadline: Instant,
+    /// Whether it asks a router, which has others answer.
+    pub(super) is_of_router: bool,
     pub(super) missing: Vec<Limitation>,
     /// Commands sent so far.
     pub(super) commands: u64,
@@ -69,6 +74,7 @@ impl Asker {
             server: server.clone(),
             name: name.map(String::from),
             deadline: Instant::now() + time,
+            is_of_router: false,
             missing: Vec::new(),
             commands: 0,
         }
@@ -172,10 +178,10 @@ impl Asker {
             Some(name) => format!("not known of {name}: {what}"),
             None => format!("not known: {what}"),
         };
-        let remedy = if why.is_late() {
-            "ask again when the server has less to do".into()
-        } else {
-            remedy
+        let remedy = match (why.is_late(), self.is_of_router) {
+            (true, true) => LATE_ROUTER.into(),
+            (true, false) => "ask again when the server has less to do".into(),
+            (false, _) => remedy,
         };
         if self.missing.iter().all(|known| known.what != what) {
             self.missing.push(Limitation {

@@ -94,6 +94,7 @@ impl Member {
         match Hello::ask(asker).await {
             Ok(hello) => {
                 note_role(&mut self.record, &hello);
+                asker.is_of_router = hello.is_router();
                 self.hello = hello;
             }
             Err(error) => {

@@ -315,7 +315,9 @@ pub fn role_script(version: Option<&str>) -> String {
     }
     text.push_str(
         "// db.getSiblingDB(\"admin\").createUser({ user: \"seekscope\", pwd: passwordPrompt(), \
-         roles: [\"seekscope\"] });\n\n\
+         roles: [\"seekscope\"] });\n\
+         // A shard does not know the users of a mongos: of a sharded cluster, run all this on a mongos and on the\n\
+         // primary of each shard.\n\n\
          // What Linux must allow on the server's host, beside the login; root has it all.\n",
     );
     for capability in CAPABILITIES {

@@ -2,16 +2,18 @@
 
 use std::future::Future;
 
-use seekscope_run::{ClusterRecord, ShardOnDisk, SpreadCollection};
+use seekscope_run::{ClusterRecord, Limitation, ShardOnDisk, SpreadCollection};
 
 use super::asking::Asker;
 use super::rights::{self, Resource};
 use super::statistics::key_text;
-use crate::cluster::{self, MovedOf};
+use crate::cluster::{self, Chunked, MovedOf, Moves};
 use crate::server::{Server, ServerError};
 
 /// The most collections whose spread is asked for, each of which every shard has to answer for.
 const COLLECTIONS_MAX: usize = 20;
+/// The most zones of a collection that are named.
+const ZONES_MAX: usize = 20;
 const MOVES: &str = "how many chunks were moved between shards meanwhile";
 
 /// What an answer needs the right to.
@@ -27,8 +29,8 @@ enum Needs {
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     record: ClusterRecord,
-    /// How many chunks were ever moved, when the cluster was first asked.
-    moves_before: Option<u64>,
+    /// The chunks that had ever been moved when the cluster was first asked.
+    moves_before: Option<Moves>,
 }
 
 impl Spread {
@@ -37,30 +39,21 @@ impl Spread {
         let server = asker.server.clone();
         let on = cluster::balancer_on(&server);
         let balancer_on = note(asker, on, "whether the balancer is on", Needs::Config).await;
+        let window = cluster::balancer_window(&server);
+        let window = note(asker, window, "when the balancer may work", Needs::Config).await;
         let moves_before = moves(asker, &server).await;
         let set = cluster::chunk_bytes_set(&server);
         let chunk_bytes = note(asker, set, "the size of chunks", Needs::Config).await;
-        let on_disk = cluster::disk_bytes_by_shard(&server);
-        let on_disk = note(
-            asker,
-            on_disk,
-            "what shards keep",
-            Needs::Command("listDatabases"),
-        )
-        .await;
-        let shards = names.iter().map(|shard| ShardOnDisk {
-            shard: shard.clone(),
-            disk_bytes: on_disk
-                .as_ref()
-                .map(|by_shard| by_shard.get(shard).copied().unwrap_or(0)),
-        });
-        let mut record = ClusterRecord {
-            balancer_on: balancer_on.flatten(),
-            chunk_bytes: chunk_bytes.flatten(),
-            shards: shards.collect(),
-            ..ClusterRecord::default()
+        let mut spread = Self {
+            record: ClusterRecord {
+                balancer_on: balancer_on.flatten(),
+                balancer_window: window.flatten(),
+                chunk_bytes: chunk_bytes.flatten(),
+                ..ClusterRecord::default()
+            },
+            moves_before,
         };
-        let chunked = cluster::chunked(&server, COLLECTIONS_MAX);
+        let chunked = cluster::chunked(&server, names.len());
         let chunked = note(
             asker,
             chunked,
@@ -68,36 +61,101 @@ impl Spread {
             Needs::Config,
         )
         .await;
-        let (collections, count) = chunked.unwrap_or_default();
-        record.collections_left_out = count.saturating_sub(collections.len()) as u64;
-        for collection in collections {
+        spread.add_shards(asker, &names, chunked.as_deref()).await;
+        if let Some(chunked) = chunked {
+            spread.add_collections(asker, &names, chunked).await;
+        }
+        spread
+    }
+
+    /// Adds what each shard keeps.
+    async fn add_shards(
+        &mut self,
+        asker: &mut Asker,
+        names: &[String],
+        chunked: Option<&[Chunked]>,
+    ) {
+        let server = asker.server.clone();
+        let on_disk = cluster::disk_bytes_by_shard(&server);
+        let needs = Needs::Command("listDatabases");
+        let on_disk = note(asker, on_disk, "what shards keep", needs).await;
+        let draining = cluster::draining(&server);
+        let what = "whether a shard is being removed";
+        let draining = note(asker, draining, what, Needs::Config).await;
+        let mut draining = draining.unwrap_or_default();
+        let shard = |name: &String| {
+            let chunks_of = |one: &Chunked| one.chunks.get(name).copied().unwrap_or(0);
+            let databases = draining.remove(name);
+            ShardOnDisk {
+                shard: name.clone(),
+                disk_bytes: on_disk
+                    .as_ref()
+                    .map(|by_shard| by_shard.get(name).copied().unwrap_or(0)),
+                chunks: chunked.map(|all| all.iter().map(chunks_of).sum()),
+                draining: databases.is_some(),
+                databases: databases.unwrap_or_default(),
+            }
+        };
+        self.record.shards = names.iter().map(shard).collect();
+    }
+
+    /// Adds the sharded collections, as many as are asked for.
+    async fn add_collections(
+        &mut self,
+        asker: &mut Asker,
+        names: &[String],
+        chunked: Vec<Chunked>,
+    ) {
+        let server = asker.server.clone();
+        self.record.sharded_collections = Some(chunked.len() as u64);
+        if chunked.len() > COLLECTIONS_MAX {
+            asker.missing.push(left_out(chunked.len()));
+        }
+        let zones = cluster::zones(&server);
+        let zones = note(asker, zones, "the zones of shards", Needs::Config).await;
+        let mut zones = zones.unwrap_or_default();
+        for collection in chunked.into_iter().take(COLLECTIONS_MAX) {
             let Ok(namespace) = collection.namespace.parse() else {
                 continue;
             };
             let parts = cluster::parts_by_shard(&server, &namespace);
             let what = "how many documents of sharded collections each shard has";
             let parts = note(asker, parts, what, Needs::Command("aggregate")).await;
-            record.collections.push(SpreadCollection {
-                namespace: collection.namespace,
+            let zones = zones.remove(&collection.namespace).unwrap_or_default();
+            let moves = self.moves_before.iter();
+            let moved_from = moves.flat_map(|moves| moves.from_lately(&collection.namespace));
+            self.record.collections.push(SpreadCollection {
                 key: key_text(&collection.key),
-                shards: cluster::shares(Some(&collection.chunks), parts.as_ref(), names.clone()),
+                shards: cluster::shares(
+                    Some(&collection.chunks),
+                    parts.as_ref(),
+                    names.iter().cloned(),
+                ),
+                balancing_off: collection.balancing_off,
+                zones: zones.into_iter().take(ZONES_MAX).collect(),
+                jumbo_chunks: Some(collection.jumbo_chunks),
+                moved_chunks: None,
+                moved_from: moved_from.cloned().collect(),
+                namespace: collection.namespace,
             });
-        }
-        Self {
-            record,
-            moves_before,
         }
     }
 
     /// Asks again how many chunks were moved.
     pub(super) async fn finish(&mut self, asker: &mut Asker) {
-        let Some(before) = self.moves_before else {
+        let Some(before) = &self.moves_before else {
             return;
         };
         let server = asker.server.clone();
-        let after = moves(asker, &server).await;
+        let Some(after) = moves(asker, &server).await else {
+            return;
+        };
         // The log is of limited size: a count that fell says nothing.
-        self.record.moved_chunks = after.and_then(|after| after.checked_sub(before));
+        self.record.moved_chunks = after.chunks().checked_sub(before.chunks());
+        for collection in &mut self.record.collections {
+            let name = &collection.namespace;
+            collection.moved_chunks = after.chunks_of(name).checked_sub(before.chunks_of(name));
+        }
     }
 
     pub(super) fn into_record(self) -> ClusterRecord {
@@ -105,9 +163,19 @@ impl Spread {
     }
 }
 
-async fn moves(asker: &mut Asker, server: &Server) -> Option<u64> {
+async fn moves(asker: &mut Asker, server: &Server) -> Option<Moves> {
     let moves = cluster::moves(server, MovedOf::Users);
-    note(asker, moves, MOVES, Needs::Config).await.flatten()
+    note(asker, moves, MOVES, Needs::Config).await
+}
+
+fn left_out(sharded: usize) -> Limitation {
+    Limitation {
+        what: format!(
+            "of {sharded} sharded collections {COLLECTIONS_MAX} were looked at, those whose chunks are spread least evenly"
+        ),
+        why: "every shard has to answer for each of them".into(),
+        remedy: "db.COLLECTION.getShardDistribution() in mongosh tells of the others".into(),
+    }
 }
 
 /// Waits for an answer; if there is none, records that `what` is missing.

@@ -147,6 +147,7 @@ impl ShardWatch {
 
     async fn moves(&mut self) -> Option<u64> {
         let moves = cluster::moves(&self.server, MovedOf::Collections(&self.collections)).await;
+        let moves = moves.map(|moves| Some(moves.chunks()));
         self.note(moves, "how many chunks were moved between shards meanwhile")
     }
 

@@ -11,7 +11,7 @@ use seekscope_run::{Deployment, Limitation, MemberRun, MemberState};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
 
-use super::gathering::{Moments, keep_answers, questions};
+use super::gathering::{EXTRA_MAX, Moments, keep_answers, questions};
 use super::{Asked, check, cost, counters, examine_server, silent_members};
 use crate::doctor::measurement::Measurement;
 use crate::ending;
@@ -36,7 +36,7 @@ pub struct Whole {
     /// Names of those that are only asked; empty if no others are to be asked.
     asked: Vec<String>,
     /// Those of them that are known to have nothing to tell, with why.
-    silent: Vec<(String, &'static str)>,
+    silent: Vec<(String, String)>,
     /// How many members there are.
     members: usize,
 }
@@ -52,7 +52,7 @@ impl Whole {
         let mut local = LocalMembers::of(found, &asked.uri);
         local.members.truncate(EXAMINED_MAX);
         let is_worth_it = match local.router {
-            Some(_) => found.members.iter().any(|member| member.hello.is_ok()),
+            Some(_) => true,
             None => local.members.len() > 1,
         };
         let is_here = |name: &str| local.members.iter().any(|member| member.name == name);
@@ -64,10 +64,10 @@ impl Whole {
         let silent = others().filter_map(|member| {
             let why = match &member.hello {
                 Ok(hello) if hello.state == MemberState::Arbiter => {
-                    "is an arbiter, which has no data, and is left out"
+                    "is an arbiter, which has no data, and is left out".into()
                 }
                 Ok(_) => return None,
-                Err(_) => "does not answer",
+                Err(why) => format!("does not answer ({why})"),
             };
             Some((member.name.clone(), why))
         });
@@ -85,6 +85,7 @@ impl Whole {
         let here = self.local.members.iter();
         let names: Vec<&str> = here.map(|member| member.name.as_str()).collect();
         let here = match names.as_slice() {
+            [] if self.silent.len() == self.members => String::new(),
             [] => "None of them is on this host.".into(),
             [one] => format!("On this host is {one}, which is examined as follows."),
             several => format!(
@@ -109,6 +110,9 @@ impl Whole {
             .collect();
         let what = match (&self.local.router, self.local.shards.len()) {
             (None, _) => format!("The replica set at {uri} has"),
+            (Some(_), 0) => {
+                return format!("The shards of the cluster behind {uri} are not known.");
+            }
             (Some(_), 1) => format!("The sharded cluster behind {uri} has one shard with"),
             (Some(_), shards) => {
                 format!("The sharded cluster behind {uri} has {shards} shards with")
@@ -187,21 +191,30 @@ pub async fn examine(
             }
             Ok::<_, anyhow::Error>(worked)
         };
-        let router = ask_router(session, asked, whole, &mut examination);
-        tokio::select! {
-            failed = router => match failed? {},
+        let moments = Moments::default();
+        let router = ask_router(session, asked, whole, &mut examination, &moments);
+        tokio::pin!(router);
+        let worked = tokio::select! {
+            failed = &mut router => match failed? {},
             worked = members => worked,
+        };
+        if whole.local.router.is_some() {
+            // A router whose config servers or shards hang takes longer than the members were watched.
+            tokio::select! {
+                failed = &mut router => match failed? {},
+                () = moments.told.notified() => {}
+                () = tokio::time::sleep(EXTRA_MAX) => {}
+                _ = interruption.first() => {}
+            }
         }
+        worked
     };
     drop(measurement);
     session.close_phase()?;
-    let mut commands = 0;
-    match examination {
-        Some(examination) if interruption.signal().is_none() => {
-            commands = keep_answers(session, examination).await;
-        }
-        _ => {}
-    }
+    let commands = match interruption.signal() {
+        None => keep_router(session, whole, examination).await,
+        Some(_) => 0,
+    };
     let mut cost = cost::cost(&session.document, commands, None);
     cost::add_members(&mut cost, sessions.iter().map(|session| &session.document));
     let ended = end_members(session, whole, sessions, worked?, progress);
@@ -262,6 +275,7 @@ async fn ask_router(
     asked: &Asked,
     whole: &Whole,
     examination: &mut Option<Examination>,
+    moments: &Moments,
 ) -> Result<std::convert::Infallible> {
     let Some(router) = &whole.local.router else {
         return std::future::pending().await;
@@ -271,11 +285,30 @@ async fn ask_router(
         ..asked.clone()
     };
     let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
-    let moments = Moments::default();
     tokio::select! {
         failed = counters::of_examined(router, None, None, &writer) => failed,
-        failed = questions(examination, &asked, router, &writer, &moments) => failed,
+        failed = questions(examination, &asked, router, &writer, moments) => failed,
     }
+}
+
+/// Keeps what the router answered. Returns the number of commands that were sent.
+async fn keep_router(
+    session: &mut Session,
+    whole: &Whole,
+    examination: Option<Examination>,
+) -> u64 {
+    if let Some(examination) = examination {
+        return keep_answers(session, examination).await;
+    }
+    if whole.local.router.is_some() {
+        session.limit(Limitation {
+            what: "it is not known how the cluster's data is spread, nor what its router does"
+                .into(),
+            why: "the router did not answer within the time".into(),
+            remedy: "see with sh.status() whether its config servers and shards answer".into(),
+        });
+    }
+    0
 }
 
 /// Ends the members' runs. A member that could not be examined does not keep the others from being shown; if

@@ -230,7 +230,7 @@ pub struct Moments {
     calm: Notify,
     /// The server has answered the initial queries. Some count documents by reading them all, which must not
     /// warm up an index build.
-    told: Notify,
+    pub told: Notify,
     /// The data files were walked, or it took too long.
     walked: Notify,
     /// The server has become the primary of its set meanwhile.

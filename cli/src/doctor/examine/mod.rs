@@ -36,6 +36,7 @@ use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Inconsistent, Usage};
 use crate::interruption::Interruption;
+use crate::local_members::FOR_SILENT;
 use crate::progress::Progress;
 use crate::session::{self, Session};
 pub use builds::Builds;
@@ -167,9 +168,10 @@ fn silent_members(document: &RunDocument) -> Vec<Limitation> {
         Some(Limitation {
             what: format!("nothing is known of the member {}", member.name),
             why: member.not_asked.clone()?,
-            remedy:
-                "see with rs.status() whether it is down, or whether this host may connect to it"
-                    .into(),
+            remedy: match member.shard {
+                Some(_) => FOR_SILENT.into(),
+                None => "see with rs.status() whether it is down, or whether this host may connect to it".into(),
+            },
         })
     });
     silent.collect()

@@ -1,6 +1,7 @@
 //! Detects what sets a member or a shard apart from the others.
 
 mod differs;
+mod draining;
 mod lagging;
 mod moving;
 mod uneven;
@@ -12,4 +13,5 @@ pub(super) const DETECTORS: &[Detector] = &[
     lagging::DETECTOR,
     uneven::DETECTOR,
     moving::DETECTOR,
+    draining::DETECTOR,
 ];

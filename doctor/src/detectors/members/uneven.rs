@@ -1,7 +1,7 @@
 //! `shards.uneven`: a shard of a cluster keeps far more than its share of the data.
 
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{ClusterRecord, Finding, ShardShare, SpreadCollection};
+use seekscope_run::{ClusterRecord, Finding, ShardOnDisk, ShardShare, SpreadCollection};
 
 use super::Detector;
 use crate::answers::mongod_version;
@@ -34,6 +34,8 @@ struct Overfull<'a> {
     share: f64,
     /// Bytes beyond an equal share.
     excess_bytes: u64,
+    /// How many shards were compared.
+    shards: usize,
 }
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -67,12 +69,19 @@ struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     /// Returns the shard with most of the parts, if that is too much. Nothing is concluded if one of them is not known.
+    /// Shards that are being removed are left out: what they keep has to go, and nothing comes to them.
     fn overfull(
         &self,
         parts: impl Iterator<Item = (&'a str, Option<u64>)>,
     ) -> Option<Overfull<'a>> {
-        let parts: Option<Vec<(&str, u64)>> =
-            parts.map(|(shard, bytes)| Some((shard, bytes?))).collect();
+        let stays = |shard: &str| {
+            let mut shards = self.cluster.shards.iter();
+            !shards.any(|known| known.shard == shard && known.draining)
+        };
+        let parts: Option<Vec<(&str, u64)>> = parts
+            .filter(|(shard, _)| stays(shard))
+            .map(|(shard, bytes)| Some((shard, bytes?)))
+            .collect();
         let parts = parts?;
         let total: u128 = parts.iter().map(|(_, bytes)| u128::from(*bytes)).sum();
         let equal = u64::try_from(total / parts.len().max(1) as u128).ok()?;
@@ -84,17 +93,17 @@ impl<'a> Spread<'a> {
             shard,
             share: bytes as f64 / total as f64,
             excess_bytes,
+            shards: parts.len(),
         })
-    }
-
-    fn overfull_of(&self, collection: &'a SpreadCollection) -> Option<Overfull<'a>> {
-        let shares = collection.shards.iter();
-        self.overfull(shares.map(|share| (share.shard.as_str(), share.data_bytes)))
     }
 
     /// Finds a shard that keeps too much of a sharded collection.
     fn of_sharded(&self, collection: &'a SpreadCollection) -> Option<Finding> {
-        let overfull = self.overfull_of(collection)?;
+        let shares = || collection.shards.iter();
+        self.overfull(shares().map(|share| (share.shard.as_str(), own_bytes(collection, share))))?;
+        let overfull =
+            self.overfull(shares().map(|share| (share.shard.as_str(), share.data_bytes)))?;
+        let reason = Reason::of(self.cluster, collection, overfull.shard);
         let parts = collection.shards.iter().take(SHARDS_TOLD).map(|share| {
             let bytes = share.data_bytes.map_or(UNKNOWN.into(), format_bytes);
             let chunks = match share.chunks {
@@ -105,13 +114,15 @@ impl<'a> Spread<'a> {
             format!("{} has {bytes} in {chunks}", share.shard)
         });
         let parts: Vec<String> = parts.collect();
-        let mut sentences = vec![format!(
-            "The collection is sharded by {}. Of its documents {} ($collStats, config.chunks).",
-            collection.key,
-            parts.join(", ")
-        )];
+        let mut sentences = vec![
+            format!(
+                "The collection is sharded by {}. Of its documents {} ($collStats, config.chunks).",
+                collection.key,
+                parts.join(", ")
+            ),
+            reason.sentence(self.cluster, collection),
+        ];
         sentences.extend(self.time_on(overfull.shard));
-        sentences.push(self.why(collection, overfull.shard).into());
         let script = format!(
             "{}.getShardDistribution()",
             mongosh_collection(&collection.namespace)
@@ -120,43 +131,68 @@ impl<'a> Spread<'a> {
             "{} of {} are on one of {} shards, {}",
             percent(overfull.share),
             collection.namespace,
-            collection.shards.len(),
+            overfull.shards,
             overfull.shard
         );
-        Some(self.finding(&collection.namespace, title, sentences, &script))
+        let confidence = match reason {
+            Reason::Zones => "low",
+            _ => "high",
+        };
+        Some(Finding {
+            confidence: confidence.into(),
+            ..self.finding(&collection.namespace, title, sentences, &script)
+        })
     }
 
-    /// Finds a shard that keeps too much although the sharded collections do not account for it.
+    /// Finds a shard that keeps too much because of collections that are not sharded.
     fn of_others(&self) -> Option<Finding> {
+        if !self.cluster.lists_all() {
+            return None;
+        }
         let shards = &self.cluster.shards;
         let on_disk = shards.iter().map(|s| (s.shard.as_str(), s.disk_bytes));
         let overfull = self.overfull(on_disk)?;
-        let sharded = self.cluster.collections.iter();
-        let sharded = sharded.filter_map(|collection| self.overfull_of(collection));
-        let on_the_same = sharded.filter(|sharded| sharded.shard == overfull.shard);
-        let explained: u64 = on_the_same.map(|sharded| sharded.excess_bytes).sum();
-        let all_are_known = self.cluster.collections_left_out == 0;
-        if !all_are_known || explained >= overfull.excess_bytes / 2 {
+        let not_sharded = shards
+            .iter()
+            .map(|shard| (shard.shard.as_str(), self.not_sharded_bytes(shard)));
+        let of_others = self.overfull(not_sharded)?;
+        let is_cause = of_others.excess_bytes >= overfull.excess_bytes / 2;
+        if of_others.shard != overfull.shard || !is_cause {
             return None;
         }
         let each = shards.iter().take(SHARDS_TOLD).map(|shard| {
-            let bytes = shard.disk_bytes.map_or(UNKNOWN.into(), format_bytes);
-            format!("{} keeps {bytes}", shard.shard)
+            let bytes = |bytes: Option<u64>| bytes.map_or(UNKNOWN.into(), format_bytes);
+            let (all, others) = (shard.disk_bytes, self.not_sharded_bytes(shard));
+            format!(
+                "{} keeps {}, of which {} are of collections that are not sharded",
+                shard.shard,
+                bytes(all),
+                bytes(others)
+            )
         });
         let each: Vec<String> = each.collect();
-        let mut sentences = vec![format!(
-            "On disk {} (listDatabases), and the collections that are sharded do not account for the difference.",
-            each.join(", ")
-        )];
+        let mut sentences = vec![
+            format!("On disk {} (listDatabases, $collStats).", each.join("; ")),
+            NOT_SHARDED.into(),
+        ];
         sentences.extend(self.time_on(overfull.shard));
-        sentences.push(NOT_SHARDED.into());
         let title = format!(
             "{} of the data are on one of {} shards, {}, mostly in collections that are not sharded",
             percent(overfull.share),
-            shards.len(),
+            overfull.shards,
             overfull.shard
         );
         Some(self.finding(overfull.shard, title, sentences, "sh.status()"))
+    }
+
+    /// Returns what the collections of a shard that are not sharded take on disk, bytes.
+    fn not_sharded_bytes(&self, shard: &ShardOnDisk) -> Option<u64> {
+        let collections = self.cluster.collections.iter();
+        let shares = collections.flat_map(|collection| &collection.shards);
+        let of_shard = shares.filter(|share| share.shard == shard.shard);
+        let sharded: Option<u64> = of_shard.map(|share| share.disk_bytes).sum();
+        // The two are not of the same moment.
+        Some(shard.disk_bytes?.saturating_sub(sharded?))
     }
 
     fn finding(
@@ -187,21 +223,95 @@ impl<'a> Spread<'a> {
             percent(share)
         ))
     }
+}
 
-    /// Says why the collection is spread so, as far as the cluster's records show it.
-    fn why(&self, collection: &SpreadCollection, shard: &str) -> &'static str {
+/// Returns the bytes that are surely the shard's own. After chunks were moved away it keeps copies for a while: at most of
+/// what the other shards have.
+fn own_bytes(collection: &SpreadCollection, share: &ShardShare) -> Option<u64> {
+    let bytes = share.data_bytes?;
+    if !collection.moved_from.contains(&share.shard) {
+        return Some(bytes);
+    }
+    let all: Option<u64> = collection.shards.iter().map(|share| share.data_bytes).sum();
+    Some(bytes.saturating_sub(all? - bytes))
+}
+
+/// Why a collection is spread unevenly, as far as the cluster's records show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// Somebody ordered where its documents belong.
+    Zones,
+    OneChunk,
+    UnlikeChunks,
+    Jumbo(u64),
+    BalancingOff,
+    BalancerOff,
+    UnderWay,
+    Window,
+    Idle,
+    NotKnown,
+}
+
+impl Reason {
+    /// Returns the first that applies: what keeps the balancer from helping comes before what the balancer does.
+    fn of(cluster: &ClusterRecord, collection: &SpreadCollection, shard: &str) -> Self {
         let chunks = |of: &ShardShare| of.chunks.unwrap_or(0);
         let all: u64 = collection.shards.iter().map(chunks).sum();
         let own = collection.shards.iter().find(|share| share.shard == shard);
         let equal = all as f64 / collection.shards.len().max(1) as f64;
-        if all > 0 && (own.map_or(0, chunks) as f64) < EVEN_MAX * equal {
-            return UNLIKE_CHUNKS;
+        let is_even = all > 0 && (own.map_or(0, chunks) as f64) < EVEN_MAX * equal;
+        match (cluster.balancer_on, collection.moved_chunks) {
+            _ if !collection.zones.is_empty() => Self::Zones,
+            _ if all == 1 => Self::OneChunk,
+            _ if is_even => Self::UnlikeChunks,
+            _ if collection.jumbo_chunks > Some(0) => {
+                Self::Jumbo(collection.jumbo_chunks.unwrap_or(0))
+            }
+            _ if collection.balancing_off => Self::BalancingOff,
+            (Some(false), _) => Self::BalancerOff,
+            (_, Some(1..)) => Self::UnderWay,
+            (Some(true), _) if cluster.balancer_window.is_some() => Self::Window,
+            (Some(true), _) => Self::Idle,
+            (None, _) => Self::NotKnown,
         }
-        match (self.cluster.balancer_on, self.cluster.moved_chunks) {
-            (Some(false), _) => BALANCER_OFF,
-            (_, Some(1..)) => UNDER_WAY,
-            (Some(true), _) => BALANCER_IDLE,
-            (None, _) => "Whether the balancer is on is not known.",
+    }
+
+    fn sentence(self, cluster: &ClusterRecord, collection: &SpreadCollection) -> String {
+        match self {
+            Self::Zones => format!(
+                "Zones tie ranges of the shard key to shards ({}), so this may be what was ordered.",
+                collection.zones.join(", ")
+            ),
+            Self::OneChunk => "All of it is one chunk, so that there is nothing to balance: either it was never \
+                               split, or all documents have the same value of the shard key, which only another \
+                               shard key changes."
+                .into(),
+            Self::UnlikeChunks => "The chunks are spread evenly, but those of this shard hold more: \
+                                                  many documents with the same or neighbouring values of the shard \
+                                                  key, or chunks that were never split."
+                .into(),
+            Self::Jumbo(1) => "One of its chunks is marked as too large to move (jumbo): the balancer leaves it where \
+                               it is until it is split."
+                .into(),
+            Self::Jumbo(count) => format!(
+                "{} of its chunks are marked as too large to move (jumbo): the balancer leaves them where they are \
+                 until they are split.",
+                format_count(count)
+            ),
+            Self::BalancingOff => "The balancer was told to leave this collection alone (sh.enableBalancing ends that)."
+                .into(),
+            Self::BalancerOff => "The balancer is off, so that nothing evens this out (sh.startBalancer() turns it on)."
+                .into(),
+            Self::UnderWay => "Chunks of it were moved while the cluster was watched, so this may be evened out by and by."
+                .into(),
+            Self::Window => format!(
+                "The balancer is on, but may work only at certain hours ({}).",
+                cluster.balancer_window.as_deref().unwrap_or_default()
+            ),
+            Self::Idle => "The balancer is on and moved none of its chunks in that time (sh.status() tells what it \
+                           did last)."
+                .into(),
+            Self::NotKnown => "Whether the balancer is on is not known.".into(),
         }
     }
 }
@@ -210,23 +320,14 @@ const RISK: &str = "The command only reads. Moving chunks reads them on one shar
                     when both have little to do.";
 const NOT_SHARDED: &str = "Collections that are not sharded stay on the primary shard of their database: shard the \
                            largest, or give some databases another primary shard (movePrimary).";
-const UNLIKE_CHUNKS: &str = "The chunks are spread evenly, but those of this shard hold more: many documents with the \
-                             same or neighbouring values of the shard key, or chunks that were never split.";
-const BALANCER_OFF: &str =
-    "The balancer is off, so that nothing evens this out (sh.startBalancer() turns it on).";
-const UNDER_WAY: &str =
-    "Chunks were moved while the cluster was watched, so this may be evened out by and by.";
-const BALANCER_IDLE: &str = "The balancer is on and moved nothing in that time: it may be confined to a window, turned \
-                             off for this collection, or its chunks may be too large to move (sh.status() tells).";
-
 #[cfg(test)]
 mod tests {
-    use seekscope_run::ShardOnDisk;
-
     use super::*;
     use crate::testing::Recording;
 
     const MIB: u64 = 1 << 20;
+
+    type Change<'a> = &'a dyn Fn(&mut ClusterRecord);
 
     /// A cluster of two shards with a collection of these sizes and numbers of chunks.
     fn cluster(data_mib: [u64; 2], chunks: [u64; 2]) -> Recording {
@@ -235,11 +336,13 @@ mod tests {
             shard: names[at].into(),
             chunks: Some(chunks[at]),
             data_bytes: Some(data_mib[at] * MIB),
+            disk_bytes: Some(data_mib[at] * MIB / 2),
             ..ShardShare::default()
         };
         let on_disk = |at: usize| ShardOnDisk {
             shard: names[at].into(),
             disk_bytes: Some(data_mib[at] * MIB / 2),
+            ..ShardOnDisk::default()
         };
         let mut recording = Recording::new();
         recording.examination().cluster = Some(ClusterRecord {
@@ -250,7 +353,10 @@ mod tests {
                 namespace: "shop.orders".into(),
                 key: r#"{"customer":1}"#.into(),
                 shards: vec![share(0), share(1)],
+                moved_chunks: Some(0),
+                ..SpreadCollection::default()
             }],
+            sharded_collections: Some(1),
             ..ClusterRecord::default()
         });
         recording
@@ -276,14 +382,70 @@ mod tests {
 
     #[test]
     fn the_reason_is_what_the_records_show() {
-        let said = |recording: &Recording| recording.findings(&DETECTOR)[0].evidence.join(" ");
-        let even = said(&cluster([900, 100], [10, 10]));
-        assert!(even.contains("chunks are spread evenly"), "{even}");
-        let mut moving = cluster([900, 100], [30, 4]);
-        record(&mut moving).moved_chunks = Some(3);
-        assert!(said(&moving).contains("evened out by and by"));
-        let idle = said(&cluster([900, 100], [30, 4]));
-        assert!(idle.contains("moved nothing"), "{idle}");
+        let said = |chunks: [u64; 2], change: Change<'_>| {
+            let mut recording = cluster([900, 100], chunks);
+            change(record(&mut recording));
+            let found = recording.findings(&DETECTOR);
+            found
+                .first()
+                .map(|f| (f.evidence[1].clone(), f.confidence.clone()))
+        };
+        let uneven = [30, 4];
+        let cases: [(&str, [u64; 2], Change<'_>); 9] = [
+            ("moved none of its chunks", uneven, &|_| {}),
+            ("chunks are spread evenly", [10, 10], &|_| {}),
+            ("All of it is one chunk", [1, 0], &|c| {
+                c.balancer_on = Some(false);
+            }),
+            ("evened out by and by", uneven, &|c| {
+                c.collections[0].moved_chunks = Some(3);
+            }),
+            ("balancer is off", uneven, &|c| c.balancer_on = Some(false)),
+            ("hours (23:00-06:00)", uneven, &|c| {
+                c.balancer_window = Some("23:00-06:00".into());
+            }),
+            ("sh.enableBalancing ends that", uneven, &|c| {
+                c.collections[0].balancing_off = true;
+            }),
+            ("2 of its chunks are marked as too large", uneven, &|c| {
+                c.collections[0].jumbo_chunks = Some(2);
+            }),
+            // What other collections did says nothing of this one.
+            ("moved none of its chunks", uneven, &|c| {
+                c.moved_chunks = Some(3);
+            }),
+        ];
+        for (words, chunks, change) in cases {
+            let (sentence, confidence) = said(chunks, change).unwrap();
+            assert!(sentence.contains(words), "{sentence}");
+            assert_eq!(confidence, "high");
+        }
+        let zoned = said(uneven, &|c| c.collections[0].zones = vec!["eu".into()]);
+        let (sentence, confidence) = zoned.unwrap();
+        assert!(sentence.contains("(eu)"), "{sentence}");
+        assert_eq!(confidence, "low");
+    }
+
+    #[test]
+    fn copies_of_what_moved_away_are_not_data_of_the_shard() {
+        let from_s0 = |data_mib| {
+            let mut recording = cluster(data_mib, [10, 10]);
+            record(&mut recording).collections[0].moved_from = vec!["s0".into()];
+            recording
+        };
+        assert_eq!(from_s0([900, 400]).findings(&DETECTOR), []);
+        let more_than_copies = from_s0([1_900, 100]).findings(&DETECTOR);
+        assert!(more_than_copies[0].title.starts_with("95 %"));
+        let mut recording = cluster([900, 100], [10, 10]);
+        record(&mut recording).collections[0].moved_from = vec!["s1".into()];
+        assert_eq!(recording.findings(&DETECTOR).len(), 1);
+    }
+
+    #[test]
+    fn a_shard_that_is_being_removed_has_no_share() {
+        let mut recording = cluster([900, 100], [30, 4]);
+        record(&mut recording).shards[1].draining = true;
+        assert_eq!(recording.findings(&DETECTOR), []);
     }
 
     #[test]
@@ -294,6 +456,20 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].title.ends_with("collections that are not sharded"));
         assert_eq!(found[0].subject, "s1");
+        let said = found[0].evidence.join(" ");
+        assert!(said.contains("of which 3.66 GiB are of"), "{said}");
+        // Free space that moved chunks left in the files of a sharded collection.
+        record(&mut recording).collections[0].shards[1].disk_bytes = Some(4_000 * MIB);
+        assert_eq!(recording.findings(&DETECTOR), []);
+        let unknown: [Change<'_>; 2] = [&|c| c.sharded_collections = None, &|c| {
+            c.sharded_collections = Some(2)
+        }];
+        for change in unknown {
+            let mut recording = cluster([500, 500], [8, 8]);
+            record(&mut recording).shards[1].disk_bytes = Some(4_000 * MIB);
+            change(record(&mut recording));
+            assert_eq!(recording.findings(&DETECTOR), []);
+        }
     }
 
     #[test]

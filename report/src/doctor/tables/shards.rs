@@ -29,7 +29,10 @@ pub(in super::super) fn shards(input: &DoctorReportInput<'_>) -> Option<Table> {
 fn row(shard: &ShardAnswer) -> [Cell; 5] {
     let share = |share: Option<f64>| Cell::or(share.map(format_share), UNKNOWN);
     [
-        shard.shard.as_str().into(),
+        match shard.is_draining {
+            true => format!("{} (being removed)", shard.shard).into(),
+            false => shard.shard.as_str().into(),
+        },
         Cell::or(shard.disk_bytes.map(format_bytes), UNKNOWN),
         share(shard.disk_share),
         Cell::or(shard.chunks.map(format_count), UNKNOWN),
