@@ -20,21 +20,6 @@ fn first_of(value: &Bson) -> Option<&Bson> {
     }
 }
 
-/// Puts a value at a path, in documents that are made on the way.
-pub fn set_at(document: &mut Document, path: &str, value: Bson) {
-    match path.split_once('.') {
-        None => drop(document.insert(path, value)),
-        Some((first, rest)) => {
-            if document.get_document(first).is_err() {
-                document.insert(first, Document::new());
-            }
-            if let Ok(inner) = document.get_document_mut(first) {
-                set_at(inner, rest, value);
-            }
-        }
-    }
-}
-
 /// Returns a date's milliseconds since 1970.
 pub fn date_ms(value: &Bson) -> Option<i64> {
     match value {
@@ -55,9 +40,5 @@ mod tests {
         assert_eq!(value_at(&document, "a.b.c"), Some(Bson::Int32(5)));
         assert_eq!(value_at(&document, "d"), None);
         assert_eq!(value_at(&document, "a.x.y"), None);
-        let mut made = doc! { "a": 1 };
-        set_at(&mut made, "a.b.c", Bson::Int32(5));
-        set_at(&mut made, "d", Bson::Int32(6));
-        assert_eq!(made, doc! { "a": { "b": { "c": 5 } }, "d": 6 });
     }
 }

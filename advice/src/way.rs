@@ -14,6 +14,10 @@ const BUCKETED_BYTES_MAX: f64 = 4_096.0;
 const BUCKET_BYTES_MAX: f64 = 32_768.0;
 /// Fewer documents in a bucket save too little.
 const BUCKET_DOCUMENTS_MIN: f64 = 4.0;
+/// Field of a bucket that holds its documents.
+pub(crate) const SAMPLES: &str = "samples";
+/// Options of an index that leaves out documents, compares texts by other rules than queries, or is not used at all.
+const SERVES_SOME: [&str; 4] = ["partialFilterExpression", "sparse", "collation", "hidden"];
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -39,7 +43,7 @@ pub enum Way {
         replaces: Option<Document>,
     },
     /// With its documents in the order of an index, which is created if there is none.
-    Order { keys: Document },
+    Order { keys: Document, creates_index: bool },
     /// With the documents of one key and one stretch of time in one document.
     Buckets {
         keys: Vec<String>,
@@ -72,7 +76,7 @@ impl Way {
         match self {
             Self::Present => "as it is".into(),
             Self::Index { keys, .. } => format!("index {}", keys),
-            Self::Order { keys } => format!("documents in the order of {}", keys),
+            Self::Order { keys, .. } => format!("documents in the order of {}", keys),
             Self::Buckets { keys, span_ms, .. } => {
                 format!(
                     "one document per {} and {}",
@@ -92,7 +96,7 @@ impl Way {
     pub fn keys(&self) -> Option<Document> {
         match self {
             Self::Present => None,
-            Self::Index { keys, .. } | Self::Order { keys } => Some(keys.clone()),
+            Self::Index { keys, .. } | Self::Order { keys, .. } => Some(keys.clone()),
             Self::Buckets { keys, time, .. } => {
                 let fields = keys.iter().chain(std::iter::once(time));
                 Some(
@@ -101,6 +105,15 @@ impl Way {
                         .collect(),
                 )
             }
+        }
+    }
+
+    /// Returns whether the index that it needs has to be created.
+    pub fn creates_index(&self) -> bool {
+        match self {
+            Self::Present => false,
+            Self::Index { .. } | Self::Buckets { .. } => true,
+            Self::Order { creates_index, .. } => *creates_index,
         }
     }
 
@@ -149,10 +162,12 @@ pub fn proposals(
         let wanted = [
             index(shape, indexes),
             buckets(shape, facts).filter(|_| !has_fixed_order),
-            order(shape, facts).filter(|_| !has_fixed_order),
+            order(shape, indexes, facts).filter(|_| !has_fixed_order),
         ];
         for proposal in wanted.into_iter().flatten() {
-            if found.len() < WAYS_MAX && !found.iter().any(|known| known.way == proposal.way) {
+            if found.len() < WAYS_MAX
+                && !found.iter().any(|known| is_same(&known.way, &proposal.way))
+            {
                 found.push(proposal);
             }
         }
@@ -160,41 +175,66 @@ pub fn proposals(
     found
 }
 
+fn is_same(way: &Way, other: &Way) -> bool {
+    let keys = way.keys().zip(other.keys());
+    way == other && keys.is_none_or(|(keys, others)| are_same(&keys, &others))
+}
+
+/// Returns whether these are the keys of one index: other than for documents, their order counts.
+pub(crate) fn are_same(keys: &Document, others: &Document) -> bool {
+    keys.iter().eq(others.iter())
+}
+
 fn keys_of(index: &Document) -> Option<&Document> {
     index.get_document("key").ok()
 }
 
-fn index(shape: &QueryShape, indexes: &[Document]) -> Option<Proposal> {
-    let mut present = indexes.iter().filter(|index| {
-        // An index that leaves out documents, or compares texts by other rules, serves some queries only.
-        !["partialFilterExpression", "sparse", "collation"]
+/// Returns the keys of the indexes that can serve every query on their fields.
+fn serving(indexes: &[Document]) -> impl Iterator<Item = &Document> {
+    let serves_all = |index: &&Document| {
+        !SERVES_SOME
             .iter()
-            .any(|o| index.contains_key(*o))
-    });
-    if present.any(|index| keys_of(index).is_some_and(|keys| is_served_by(shape, keys))) {
+            .any(|option| !matches!(index.get(option), None | Some(Bson::Boolean(false))))
+    };
+    indexes.iter().filter(serves_all).filter_map(keys_of)
+}
+
+fn index(shape: &QueryShape, indexes: &[Document]) -> Option<Proposal> {
+    if serving(indexes).any(|keys| is_served_by(shape, keys)) {
         return None;
     }
     let keys = best_keys(shape);
-    let has_same_fields = |index: &&Document| {
-        keys_of(index).is_some_and(|known| {
-            known.len() == keys.len() && keys.keys().all(|field| known.contains_key(field))
-        })
-    };
     let is_replaceable = |index: &&Document| {
         !index.get_bool("unique").unwrap_or(false)
             && index.get_str("name").is_ok_and(|name| name != "_id_")
     };
-    let replaces = indexes.iter().filter(is_replaceable).find(has_same_fields);
-    let replaces = replaces.and_then(keys_of).cloned();
-    let reason = match (&replaces, shape.equality.as_slice()) {
-        (Some(_), [first, ..]) => format!(
-            "The index on the same fields does not begin with {first}, which is compared, so a query reads keys of \
+    let has_same_fields = |known: &&Document| {
+        let directed = |field| known.get(field).is_some_and(|d| d.as_i32().is_some());
+        !are_same(known, &keys) && known.len() == keys.len() && keys.keys().all(directed)
+    };
+    let replaceable: Vec<Document> = indexes.iter().filter(is_replaceable).cloned().collect();
+    let replaces = serving(&replaceable).find(has_same_fields).cloned();
+    let has_same_keys = indexes
+        .iter()
+        .filter_map(keys_of)
+        .any(|known| are_same(known, &keys));
+    let first = replaces.as_ref().and_then(|known| known.keys().next());
+    let begins_otherwise = first.is_some_and(|first| !shape.equality.contains(first));
+    let reason = match shape.equality.first() {
+        _ if has_same_keys => {
+            "The index of the same keys is hidden, or it leaves out documents or compares texts by rules of its own, so \
+             it serves some queries only. Where the server refuses a second one of these keys, unhide it or make it \
+             anew without these options."
+                .into()
+        }
+        Some(compared) if begins_otherwise => format!(
+            "The index on the same fields does not begin with {compared}, which is compared, so a query reads keys of \
              other values as well."
         ),
-        (Some(_), []) => "The index on the same fields has them in another order.".into(),
-        (None, _) => {
-            "No index has the fields that are compared first, and the range after them.".into()
+        _ if replaces.is_some() => {
+            "The index on the same fields has them in another order.".into()
         }
+        _ => "No index has the fields that are compared first, and the range after them.".into(),
     };
     Some(Proposal {
         way: Way::Index { keys, replaces },
@@ -204,7 +244,7 @@ fn index(shape: &QueryShape, indexes: &[Document]) -> Option<Proposal> {
 }
 
 /// Returns the order of documents that puts together what a query returns, if it returns several.
-fn order(shape: &QueryShape, facts: &SampleFacts) -> Option<Proposal> {
+fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Option<Proposal> {
     if !returns_several(shape, facts) {
         return None;
     }
@@ -223,8 +263,13 @@ fn order(shape: &QueryShape, facts: &SampleFacts) -> Option<Proposal> {
             " New documents are added at the end, so the order is lost again and must be renewed.",
         );
     }
+    let begins = |known: &Document| known.iter().take(keys.len()).eq(keys.iter());
+    let creates_index = !serving(indexes).any(begins);
     Some(Proposal {
-        way: Way::Order { keys },
+        way: Way::Order {
+            keys,
+            creates_index,
+        },
         reason,
         decays,
     })
@@ -247,6 +292,23 @@ fn returns_several(shape: &QueryShape, facts: &SampleFacts) -> bool {
             .is_some_and(|field| field.present > 0 && field.distinct == field.present)
     };
     !shape.range.is_empty() || !shape.equality.iter().any(is_key)
+}
+
+/// Returns whether a bucket can have these fields beside its own, none of them within another.
+fn fit_side_by_side(keys: &[String], time: &str) -> bool {
+    let fields = keys.iter().map(String::as_str);
+    let fields: Vec<&str> = fields.chain([time, "_id", SAMPLES]).collect();
+    let is_within = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    fields.iter().enumerate().all(|(number, field)| {
+        let mut others = fields
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != number);
+        !others.any(|(_, other)| is_within(field, other))
+    })
 }
 
 /// Returns buckets by what is compared and by time, if small documents are read by both.
@@ -284,7 +346,7 @@ fn buckets(shape: &QueryShape, facts: &SampleFacts) -> Option<Proposal> {
         time: time.path.clone(),
         span_ms,
     };
-    if !way.answers(shape) {
+    if !way.answers(shape) || !fit_side_by_side(&shape.equality, &time.path) {
         return None;
     }
     Some(Proposal {
@@ -357,7 +419,8 @@ mod tests {
             [
                 buckets,
                 Way::Order {
-                    keys: doc! { "device": 1, "ts": 1 }
+                    keys: doc! { "device": 1, "ts": 1 },
+                    creates_index: false,
                 }
             ]
         );
@@ -387,6 +450,67 @@ mod tests {
             matches!(&found[0], Way::Index { replaces: None, .. }),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn an_index_that_serves_some_queries_is_no_index_for_all() {
+        let query = r#"{"device": "?", "ts": {"$gte": "?"}}"#;
+        for (option, value) in [
+            ("partialFilterExpression", doc! { "ts": 1 }.into()),
+            ("sparse", true.into()),
+            ("collation", doc! { "locale": "de" }.into()),
+            ("hidden", Bson::Boolean(true)),
+        ] {
+            let index = |keys: Document| {
+                let mut index = doc! { "name": "a", "key": keys };
+                index.insert(option, value.clone());
+                [index]
+            };
+            let keys = doc! { "device": 1, "ts": 1 };
+            let new = Way::Index {
+                keys: keys.clone(),
+                replaces: None,
+            };
+            for known in [keys.clone(), doc! { "ts": 1, "device": 1 }] {
+                assert_eq!(ways(query, &index(known), &series())[0], new, "{option}");
+            }
+            let found = ways(query, &index(keys), &series());
+            assert!(found[2].creates_index(), "{option}: {found:?}");
+        }
+        let hashed = [doc! { "name": "a", "key": { "device": "hashed" } }];
+        let found = ways(r#"{"device": "?"}"#, &hashed, &series());
+        assert!(
+            matches!(&found[0], Way::Index { replaces: None, .. }),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn indexes_of_the_same_fields_in_another_order_are_others() {
+        let shapes = [
+            r#"{"a": 1, "b": {"$gt": 1}}"#,
+            r#"{"b": 1, "a": {"$gt": 1}}"#,
+        ];
+        let shapes = shapes.map(|query| told(query).unwrap());
+        let found = proposals(&shapes, &[], &series(), true);
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn fields_of_a_bucket_lie_side_by_side() {
+        for (keys, time, fits) in [
+            (["m.d"], "ts", true),
+            (["m"], "m.ts", false),
+            (["_id.d"], "ts", false),
+            (["samples"], "ts", false),
+            (["samples2"], "ts", true),
+        ] {
+            assert_eq!(
+                fit_side_by_side(&keys.map(String::from), time),
+                fits,
+                "{keys:?}"
+            );
+        }
     }
 
     #[test]

@@ -146,6 +146,8 @@ pub struct StoringWay {
     pub name: String,
     /// Keys of the index that it needs, as JSON; null for the present way.
     pub keys: Option<String>,
+    /// Whether that index has to be created.
+    pub creates_index: bool,
     /// Key pattern of the index that it replaces, as JSON.
     pub replaces: Option<String>,
     /// The stretch of time that a bucket holds, ms.

@@ -7,11 +7,10 @@ use seekscope_run::QueryShape;
 use seekscope_run::units::whole;
 use seekscope_server::{Server, number};
 
-use super::storing::SAMPLES;
 use super::{DATABASE, Questions, SAMPLED};
 use crate::AdviceError;
 use crate::values::{date_ms, value_at};
-use crate::way::Way;
+use crate::way::{SAMPLES, Way};
 
 /// Documents that a query of a range returns where nothing is known of it.
 const RETURNED_UNLESS_KNOWN: f64 = 100.0;
@@ -271,7 +270,9 @@ impl Asked {
             let answer = Document::try_from(answer.as_ref()).unwrap_or_default();
             returned += query.counted(&answer, &self.way);
         }
-        Ok((returned, ns))
+        // Whoever reads buckets stops at as many.
+        let most = query.limit.and_then(|limit| u64::try_from(limit).ok());
+        Ok((returned.min(most.unwrap_or(u64::MAX)), ns))
     }
 
     /// Returns how many documents a query of the whole returns for each one that a query of the trial returned:

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bson::{Bson, DateTime, Document, RawDocumentBuf, doc, oid::ObjectId};
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
 use seekscope_server::{Server, storage_facts};
 
@@ -10,15 +10,12 @@ use super::counters::{self, Blocks};
 use super::{DATABASE, SAMPLED, TrialOptions};
 use crate::AdviceError;
 use crate::sample::store as store_batch;
-use crate::values::{date_ms, set_at, value_at};
-use crate::way::Way;
+use crate::way::{SAMPLES, Way, are_same};
 
 const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 16 << 20;
 /// Name of an index that a way needs and the target does not have.
 const NEW_INDEX: &str = "advised";
-/// Field of a bucket that holds its documents.
-pub(super) const SAMPLES: &str = "samples";
 /// WiredTiger has learnt how well a file's pages compress after some twenty of them.
 const LEAVES_LEARNT: u64 = 100;
 
@@ -70,15 +67,21 @@ pub(super) async fn store(
 
 async fn fill(server: &Server, collection: &str, way: &Way) -> Result<(u64, f64), AdviceError> {
     let failed = |error| server.error("aggregate", &error);
-    let from = server.database(DATABASE).collection::<Document>(SAMPLED);
+    // Not decoded: texts that are no UTF-8 are stored as they are.
+    let from = server
+        .database(DATABASE)
+        .collection::<RawDocumentBuf>(SAMPLED);
     let to = server
         .database(DATABASE)
         .collection::<RawDocumentBuf>(collection);
-    let sorted = |stages| from.aggregate(stages).allow_disk_use(true);
+    let sorted = |stages| {
+        let sorted = from.aggregate(stages).allow_disk_use(true);
+        sorted.with_type::<RawDocumentBuf>()
+    };
     let mut cursor = match way {
         // The newest was stored first.
         Way::Present | Way::Index { .. } => from.find(doc! {}).sort(doc! { "$natural": -1 }).await,
-        Way::Order { keys } => sorted(vec![doc! { "$sort": keys.clone() }]).await,
+        Way::Order { keys, .. } => sorted(vec![doc! { "$sort": keys.clone() }]).await,
         Way::Buckets {
             keys,
             time,
@@ -93,21 +96,12 @@ async fn fill(server: &Server, collection: &str, way: &Way) -> Result<(u64, f64)
         let next = cursor.try_next().await.map_err(failed)?;
         let is_last = next.is_none();
         if let Some(document) = next {
-            let document = match way {
-                Way::Buckets { keys, time, .. } => {
-                    let (bucket, count) = bucket(document, keys, time);
-                    sampled += count;
-                    bucket
-                }
-                _ => {
-                    sampled += 1;
-                    document
-                }
+            sampled += match way {
+                Way::Buckets { .. } => samples_in(&document),
+                _ => 1,
             };
-            if let Ok(raw) = RawDocumentBuf::try_from(&document) {
-                bytes += raw.as_bytes().len();
-                batch.push(raw);
-            }
+            bytes += document.as_bytes().len();
+            batch.push(document);
         }
         if batch.len() >= BATCH || bytes >= BATCH_BYTES || is_last {
             let begun = Instant::now();
@@ -121,40 +115,43 @@ async fn fill(server: &Server, collection: &str, way: &Way) -> Result<(u64, f64)
     }
 }
 
+/// Returns the number of documents that a bucket holds.
+fn samples_in(bucket: &RawDocument) -> u64 {
+    let samples = bucket.get_array(SAMPLES);
+    samples.map_or(0, |samples| samples.into_iter().count() as u64)
+}
+
 /// Returns the specifications of the indexes that a way has.
 fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
     let new = |keys: Document| doc! { "key": keys, "name": NEW_INDEX };
-    let has = |keys: &Document| {
-        let begins = |known: &Document| known.iter().take(keys.len()).eq(keys.iter());
-        present
-            .iter()
-            .any(|index| index.get_document("key").is_ok_and(begins))
-    };
     match way {
-        Way::Buckets { .. } => way.keys().map(new).into_iter().collect(),
-        Way::Present => kept(present, None),
+        Way::Present => kept(present, &[]),
         Way::Index { keys, replaces } => {
-            let mut all = kept(present, replaces.as_ref());
+            let replaced: Vec<&Document> = replaces.iter().chain([keys]).collect();
+            let mut all = kept(present, &replaced);
             all.push(new(keys.clone()));
             all
         }
-        Way::Order { keys } => {
-            let mut all = kept(present, None);
-            if !has(keys) {
-                all.push(new(keys.clone()));
-            }
+        Way::Order {
+            keys,
+            creates_index: true,
+        } => {
+            let mut all = kept(present, &[keys]);
+            all.push(new(keys.clone()));
             all
         }
+        Way::Order { .. } => kept(present, &[]),
+        Way::Buckets { .. } => way.keys().map(new).into_iter().collect(),
     }
 }
 
-/// Returns the indexes of the target but the one that is made anyway and the one that is replaced. Documents do not
-/// expire in a trial.
-fn kept(present: &[Document], replaced: Option<&Document>) -> Vec<Document> {
+/// Returns the indexes of the target but the one that is made anyway and those that are replaced: some servers do not
+/// make an index of the same keys as one that serves some queries only. Documents do not expire in a trial.
+fn kept(present: &[Document], replaced: &[&Document]) -> Vec<Document> {
     let is_kept = |index: &&Document| {
-        let keys = index.get_document("key").ok();
+        let keys = index.get_document("key");
         index.get_str("name").is_ok_and(|name| name != "_id_")
-            && (replaced.is_none() || keys != replaced)
+            && keys.is_ok_and(|keys| !replaced.iter().any(|other| are_same(keys, other)))
     };
     let without = ["expireAfterSeconds", "ns", "background", "v"];
     let bare = |index: &Document| {
@@ -167,59 +164,28 @@ fn kept(present: &[Document], replaced: Option<&Document>) -> Vec<Document> {
     present.iter().filter(is_kept).map(bare).collect()
 }
 
-/// Returns the stages that join documents in buckets, in the order in which the buckets come into being.
+/// Returns the stages that join documents in buckets, in the order in which the buckets come into being. The script of
+/// the report has the same ones, so that what was measured is what the script makes.
 fn bucket_pipeline(keys: &[String], time: &str, span_ms: i64) -> Vec<Document> {
-    let ms = doc! { "$toLong": format!("${time}") };
-    let start = doc! { "$subtract": [ms.clone(), { "$mod": [ms, span_ms] }] };
+    // $mod of a date before 1970 is negative.
+    let number = doc! { "$divide": [{ "$toLong": format!("${time}") }, span_ms] };
+    let start = doc! { "$toDate": { "$multiply": [{ "$floor": number }, span_ms] } };
     let mut id = doc! { "start": start };
-    let mut order = doc! { "_id.start": 1 };
+    let mut without = doc! { format!("{SAMPLES}._id"): 0 };
+    let mut bucket = doc! { "_id": 0, time: "$_id.start", SAMPLES: 1 };
     for (number, key) in keys.iter().enumerate() {
         id.insert(format!("k{number}"), format!("${key}"));
-        order.insert(format!("_id.k{number}"), 1);
+        without.insert(format!("{SAMPLES}.{key}"), 0);
+        bucket.insert(key, format!("$_id.k{number}"));
     }
     vec![
+        doc! { "$sort": { time: 1 } },
         doc! { "$group": { "_id": id, SAMPLES: { "$push": "$$ROOT" } } },
-        doc! { "$sort": order },
+        doc! { "$sort": { "_id": 1 } },
+        // A bucket says once what its documents have in common.
+        doc! { "$project": without },
+        doc! { "$project": bucket },
     ]
-}
-
-/// Makes a bucket of a group, with its documents by time and without what the bucket says for all of them; returns
-/// the number of documents, too.
-fn bucket(mut group: Document, keys: &[String], time: &str) -> (Document, u64) {
-    let samples = match group.remove(SAMPLES) {
-        Some(Bson::Array(samples)) => samples,
-        _ => Vec::new(),
-    };
-    let mut samples: Vec<Document> = samples
-        .into_iter()
-        .filter_map(|sample| match sample {
-            Bson::Document(sample) => Some(sample),
-            _ => None,
-        })
-        .collect();
-    samples.sort_by_key(|sample| value_at(sample, time).as_ref().and_then(date_ms));
-    let mut bucket = doc! { "_id": ObjectId::new() };
-    if let Some(first) = samples.first() {
-        for key in keys {
-            set_at(&mut bucket, key, value_at(first, key).unwrap_or(Bson::Null));
-        }
-    }
-    let start = group
-        .get_document("_id")
-        .ok()
-        .and_then(|id| id.get("start").cloned());
-    let start = start.and_then(|start| match start {
-        Bson::Int64(ms) => Some(Bson::DateTime(DateTime::from_millis(ms))),
-        _ => None,
-    });
-    set_at(&mut bucket, time, start.unwrap_or(Bson::Null));
-    let count = samples.len() as u64;
-    for sample in &mut samples {
-        sample.remove("_id");
-        keys.iter().for_each(|key| drop(sample.remove(key)));
-    }
-    bucket.insert(SAMPLES, samples);
-    (bucket, count)
 }
 
 /// Returns the sizes of what was stored, after a restart with nothing cached.
@@ -278,22 +244,6 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_says_once_what_its_documents_have_in_common() {
-        let sample =
-            |ms: i64| doc! { "_id": ms, "m": { "d": 7 }, "ts": DateTime::from_millis(ms), "v": 1 };
-        let group =
-            doc! { "_id": { "start": 100_i64, "k0": 7 }, SAMPLES: [sample(150), sample(120)] };
-        let (bucket, count) = bucket(group, &["m.d".into()], "ts");
-        assert_eq!(count, 2);
-        assert_eq!(bucket.get_document("m").unwrap(), &doc! { "d": 7 });
-        assert_eq!(bucket.get_datetime("ts").unwrap().timestamp_millis(), 100);
-        let samples = bucket.get_array(SAMPLES).unwrap();
-        let first = samples[0].as_document().unwrap();
-        assert_eq!(first.get_datetime("ts").unwrap().timestamp_millis(), 120);
-        assert!(!first.contains_key("_id"));
-    }
-
-    #[test]
     fn ways_have_the_indexes_that_they_name() {
         let present = [
             doc! { "v": 2, "name": "_id_", "key": { "_id": 1 } },
@@ -311,9 +261,30 @@ mod tests {
             indexes(&turned, &present),
             [doc! { "key": { "device": 1, "ts": 1 }, "name": NEW_INDEX }]
         );
-        let order = Way::Order {
-            keys: doc! { "ts": 1 },
+        let order = |keys: Document, creates_index| Way::Order {
+            keys,
+            creates_index,
         };
-        assert_eq!(indexes(&order, &present).len(), 1);
+        assert_eq!(indexes(&order(doc! { "ts": 1 }, false), &present).len(), 1);
+        let partial = [doc! { "name": "a", "key": { "ts": 1 }, "sparse": true }];
+        assert_eq!(
+            indexes(&order(doc! { "ts": 1 }, true), &partial),
+            [doc! { "key": { "ts": 1 }, "name": NEW_INDEX }]
+        );
+    }
+
+    #[test]
+    fn buckets_begin_below_their_dates_and_say_once_what_is_common() {
+        let stages = bucket_pipeline(&["m.d".into()], "ts", 100);
+        let text = format!("{stages:?}");
+        assert!(text.contains("$floor") && !text.contains("$mod"), "{text}");
+        assert_eq!(
+            stages[3],
+            doc! { "$project": { "samples._id": 0, "samples.m.d": 0 } }
+        );
+        assert_eq!(
+            stages[4],
+            doc! { "$project": { "_id": 0, "ts": "$_id.start", "samples": 1, "m.d": "$_id.k0" } }
+        );
     }
 }

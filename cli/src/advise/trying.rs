@@ -227,6 +227,7 @@ fn described(proposal: &Proposal) -> StoringWay {
         kind: way.kind(),
         name: way.name(),
         keys: way.keys().map(|keys| keys.to_string()),
+        creates_index: way.creates_index(),
         replaces,
         bucket_ms,
         reason: proposal.reason.clone(),

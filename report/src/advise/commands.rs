@@ -1,6 +1,6 @@
 //! What to type to store the collection in the advised way.
 
-use seekscope_doctor::wording::{javascript_text, mongosh, mongosh_collection};
+use seekscope_doctor::wording::{mongosh, mongosh_collection};
 use seekscope_run::{AdviceRecord, RunDocument, StoringWay, WayKind, shell_quoted};
 
 /// Returns the lines to type; none where everything is best left as it is.
@@ -16,59 +16,61 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
         .target
         .as_ref()
         .map_or("", |target| target.uri.as_str());
-    let collection = mongosh_collection(&advice.namespace);
     let keys = way.keys.as_deref().unwrap_or("{}");
+    let mut lines = Vec::new();
+    if way.creates_index && way.kind != WayKind::Buckets {
+        lines.push(mongosh(uri, &create_index(advice, keys)));
+    }
     match way.kind {
-        WayKind::Present => Vec::new(),
-        WayKind::Index => {
-            let create = format!("{collection}.createIndex({keys})");
-            let mut lines = vec![mongosh(uri, &create)];
-            if let Some(old) = &way.replaces {
-                lines.push(mongosh(uri, &format!("{collection}.dropIndex({old})")));
-            }
-            lines
-        }
+        WayKind::Present => {}
+        WayKind::Index => lines.extend(way.replaces.as_ref().map(|old| {
+            let collection = mongosh_collection(&advice.namespace);
+            let drop = mongosh(uri, &format!("{collection}.dropIndex({old})"));
+            // Pasted with the others it does nothing: queries that were not seen may need the old index.
+            format!("# Once $indexStats shows that nothing else uses the old index: {drop}")
+        })),
         WayKind::Order => {
-            let mut lines = Vec::new();
-            if !advice
-                .collection
-                .indexes
-                .iter()
-                .any(|known| begins(known, keys))
-            {
-                lines.push(mongosh(uri, &format!("{collection}.createIndex({keys})")));
-            }
             let (uri, namespace) = (shell_quoted(uri), shell_quoted(&advice.namespace));
             let by = shell_quoted(keys);
-            lines.push(format!("seekscope reorder {uri} {namespace} --by {by}"));
-            lines
+            lines.push(format!(
+                "seekscope reorder {uri} {namespace} --by {by} --apply --quiesced"
+            ));
         }
-        WayKind::Buckets => vec![mongosh(uri, &migration(advice, way, keys))],
+        WayKind::Buckets => lines.push(mongosh(uri, &migration(advice, way, keys))),
     }
+    lines
 }
 
-/// Returns whether an index has these keys or begins with them. Both are texts as a server's document prints itself.
-fn begins(known: &str, keys: &str) -> bool {
-    known.starts_with(keys.trim_end_matches('}').trim_end())
-}
-
-/// Returns a script that makes buckets of the present documents in a collection beside the present one.
-fn migration(advice: &AdviceRecord, way: &StoringWay, keys: &str) -> String {
+fn create_index(advice: &AdviceRecord, keys: &str) -> String {
     let collection = mongosh_collection(&advice.namespace);
-    let name = advice
-        .namespace
-        .split_once('.')
-        .map_or("", |(_, name)| name);
-    let buckets = javascript_text(&format!("{name}_buckets"));
+    // One that serves some queries only has the name that this one would be given.
+    let options = match advice.collection.indexes.iter().any(|known| known == keys) {
+        true => ", {name: \"advised\"}",
+        false => "",
+    };
+    format!("{collection}.createIndex({keys}{options})")
+}
+
+/// Returns a script that makes buckets of the present documents in a collection beside the present one, with the stages
+/// of the trial.
+fn migration(advice: &AdviceRecord, way: &StoringWay, keys: &str) -> String {
+    let from = mongosh_collection(&advice.namespace);
+    let to = mongosh_collection(&format!("{}_buckets", advice.namespace));
     let span_ms = way.bucket_ms.unwrap_or(1);
     format!(
-        "const keys = Object.keys({keys}), time = keys.pop(); \
-         const ms = {{$toLong: \"$\" + time}}, start = {{$toDate: {{$subtract: [ms, {{$mod: [ms, {span_ms}]}}]}}}}; \
-         const id = Object.fromEntries(keys.map((k, n) => [\"k\" + n, \"$\" + k])); \
-         const kept = Object.fromEntries(keys.map((k, n) => [k, \"$_id.k\" + n])); \
-         {collection}.aggregate([{{$sort: {{[time]: 1}}}}, {{$group: {{_id: {{...id, start: start}}, samples: \
-         {{$push: \"$$ROOT\"}}}}}}, {{$sort: {{\"_id.start\": 1}}}}, {{$project: {{_id: 0, ...kept, [time]: \
-         \"$_id.start\", samples: 1}}}}, {{$out: {buckets}}}], {{allowDiskUse: true}})"
+        "const from = {from}, to = {to}; \
+         if (to.exists()) throw new Error(to.getFullName() + \" exists already: rename it or drop it first\"); \
+         const keys = Object.keys({keys}), time = keys.pop(), each = (name, value) => \
+         Object.fromEntries(keys.map((k, n) => [name(k, n), value(k, n)])); \
+         const number = {{$divide: [{{$toLong: \"$\" + time}}, {span_ms}]}}, \
+         start = {{$toDate: {{$multiply: [{{$floor: number}}, {span_ms}]}}}}, \
+         id = each((k, n) => \"k\" + n, k => \"$\" + k), \
+         without = each(k => \"samples.\" + k, () => 0), \
+         kept = each(k => k, (k, n) => \"$_id.k\" + n); \
+         from.aggregate([{{$sort: {{[time]: 1}}}}, {{$group: {{_id: {{start: start, ...id}}, samples: {{$push: \
+         \"$$ROOT\"}}}}}}, {{$sort: {{_id: 1}}}}, {{$project: {{\"samples._id\": 0, ...without}}}}, {{$project: {{_id: 0, \
+         [time]: \"$_id.start\", samples: 1, ...kept}}}}, {{$out: to.getName()}}], {{allowDiskUse: true}}); \
+         to.createIndex({keys})"
     )
 }
 
@@ -101,35 +103,64 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_made_before_the_old_one_goes() {
-        let lines = told(StoringWay {
-            kind: WayKind::Index,
-            keys: Some("{ \"b\": 1 }".into()),
-            replaces: Some("{ \"c\": 1 }".into()),
-            ..StoringWay::default()
-        });
+    fn an_index_is_made_and_the_old_one_goes_later() {
+        let index = |keys: &str, replaces: Option<&str>| {
+            told(StoringWay {
+                kind: WayKind::Index,
+                keys: Some(keys.into()),
+                creates_index: true,
+                replaces: replaces.map(Into::into),
+                ..StoringWay::default()
+            })
+        };
+        let lines = index("{ \"b\": 1 }", Some("{ \"c\": 1 }"));
         assert!(
             lines[0].contains("getCollection(\"o\\\"r\").createIndex({ \"b\": 1 })"),
             "{lines:?}"
         );
+        assert!(lines[1].starts_with("# Once $indexStats"), "{lines:?}");
         assert!(lines[1].contains("dropIndex({ \"c\": 1 })"), "{lines:?}");
+        let beside = index("{ \"a\": 1, \"b\": 1 }", None);
+        assert!(beside[0].contains(", {name: \"advised\"})"), "{beside:?}");
     }
 
     #[test]
-    fn an_order_needs_its_index() {
-        let order = |keys: &str| {
+    fn an_order_needs_its_index_and_is_made() {
+        let order = |creates_index| {
             told(StoringWay {
                 kind: WayKind::Order,
-                keys: Some(keys.into()),
+                keys: Some("{ \"b\": 1 }".into()),
+                creates_index,
                 ..StoringWay::default()
             })
         };
-        assert_eq!(order("{ \"a\": 1 }").len(), 1);
-        let lines = order("{ \"b\": 1 }");
+        let reorder =
+            "seekscope reorder mongodb://h/ 'shop.o\"r' --by '{ \"b\": 1 }' --apply --quiesced";
+        assert_eq!(order(false), [reorder]);
+        let lines = order(true);
         assert!(lines[0].contains("createIndex"), "{lines:?}");
-        assert_eq!(
-            lines[1],
-            "seekscope reorder mongodb://h/ 'shop.o\"r' --by '{ \"b\": 1 }'"
-        );
+        assert_eq!(lines[1], reorder);
+    }
+
+    #[test]
+    fn buckets_overwrite_nothing_and_get_their_index() {
+        let lines = told(StoringWay {
+            kind: WayKind::Buckets,
+            keys: Some("{ \"m.d\": 1, \"ts\": 1 }".into()),
+            creates_index: true,
+            bucket_ms: Some(60_000),
+            ..StoringWay::default()
+        });
+        let [script] = lines.as_slice() else {
+            panic!("{lines:?}");
+        };
+        let at = |part: &str| {
+            script
+                .find(part)
+                .unwrap_or_else(|| panic!("{part}: {script}"))
+        };
+        assert!(at("if (to.exists()) throw") < at("$out"));
+        assert!(at("$out") < at("to.createIndex({ \"m.d\": 1, \"ts\": 1 })"));
+        assert!(at("$floor") < at("\"samples._id\": 0"));
     }
 }

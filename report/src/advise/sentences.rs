@@ -141,7 +141,9 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
                  Documents then lose their own _id."
             }
             WayKind::Order => {
-                "The application need not change. Other queries, which follow the order of insertion, then read more."
+                "The application need not change. Other queries, which follow the order of insertion, then read more. \
+                 Without --apply, reorder shows its plan first; --quiesced says that nobody writes to the collection, \
+                 and seekscope reorder --help names other ways to keep writers out."
             }
             WayKind::Index => "The application need not change, unless it names the old index in a hint.",
             WayKind::Present => "",
