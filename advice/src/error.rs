@@ -27,6 +27,12 @@ pub enum AdviceError {
          --server-binary"
     )]
     NoCounters,
+    /// The trial made other documents of the sample, or asks for others.
+    #[error(
+        "its queries returned {returned:.1} documents on average, and those of the present way {expected:.1}: they are \
+         not the same"
+    )]
+    OtherAnswers { returned: f64, expected: f64 },
 }
 
 impl Kinded for AdviceError {
@@ -34,7 +40,7 @@ impl Kinded for AdviceError {
         match self {
             Self::Server(error) => error.kind(),
             Self::Private(error) => error.kind(),
-            Self::Workspace(_) | Self::PageCache(_) => None,
+            Self::Workspace(_) | Self::PageCache(_) | Self::OtherAnswers { .. } => None,
             Self::Empty { .. } | Self::NoCounters => Some(ErrorKind::Usage),
             Self::Files { source, .. } => ErrorKind::of_named_path(source),
         }

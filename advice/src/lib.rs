@@ -21,5 +21,5 @@ pub use observe::Observer;
 pub use sample::{FieldFacts, SampleFacts};
 pub use shape::{ToldError, told};
 pub use trial::{Trial, TrialOptions};
-pub use verdict::verdict;
+pub use verdict::{check_answers, verdict};
 pub use way::{Proposal, Way, proposals};

@@ -2,16 +2,20 @@
 
 use seekscope_run::{AdviceVerdict, QueryShape, ShapeCost, StoringWay, WayKind};
 
+use crate::AdviceError;
+
 /// A way must save this share of the time to be worth a change.
 const SAVED_MIN: f64 = 0.3;
 /// And this much of a query: less makes no difference that anybody notices.
 const SAVED_NS_MIN: f64 = 1e6;
 /// A way that takes more effort must save this share of the present time beyond what a simpler one saves.
 const MORE_SAVED_MIN: f64 = 0.15;
+/// All ways store the same documents and are asked the same queries, so their answers differ by nothing but chance.
+const OTHER_ANSWER_MIN: f64 = 0.01;
 
 /// Fills in what each way costs over all shapes, and returns the advice. `decays` says of each way whether its order is
 /// lost again; `read_ns` is the time that the target's disk takes to read a block. `None` if the present way was not
-/// measured.
+/// measured, or if none of those that were saves enough and others were not.
 pub fn verdict(
     shapes: &[QueryShape],
     ways: &mut [StoringWay],
@@ -39,7 +43,8 @@ pub fn verdict(
     }
     candidates.sort_by(|a, b| a.0.cmp(&b.0).then(b.2.total_cmp(&a.2)));
     let Some(&(_, mut advised, mut saved)) = candidates.first() else {
-        return Some(AdviceVerdict::default());
+        let is_complete = ways.iter().all(|way| way.not_measured.is_none());
+        return is_complete.then(AdviceVerdict::default);
     };
     for &(_, number, of_this) in &candidates {
         if of_this >= saved + MORE_SAVED_MIN {
@@ -55,6 +60,25 @@ pub fn verdict(
             .map(|(_, number, _)| number)
             .collect(),
     })
+}
+
+/// Checks that a way answers the queries with as many documents as the present one does: otherwise what it costs is the
+/// cost of other queries.
+///
+/// # Errors
+/// Fails if it does not.
+pub fn check_answers(
+    present: &[Option<ShapeCost>],
+    other: &[Option<ShapeCost>],
+) -> Result<(), AdviceError> {
+    let both = present.iter().zip(other);
+    for (present, other) in both.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())) {
+        let (returned, expected) = (other.returned, present.returned);
+        if (returned - expected).abs() > OTHER_ANSWER_MIN * expected.max(returned) {
+            return Err(AdviceError::OtherAnswers { returned, expected });
+        }
+    }
+    Ok(())
 }
 
 /// Returns how much each shape counts: its rate, or as much as the others if that is unknown.
@@ -158,6 +182,38 @@ mod tests {
         let mut ways = vec![way(WayKind::Present, &[20.0]), way(WayKind::Index, &[20.0])];
         ways[0].costs[0].as_mut().unwrap().work_ns = 50e6;
         assert_eq!(advised(&shapes, ways, &[]).way, 1);
+    }
+
+    #[test]
+    fn there_is_no_verdict_before_all_ways_were_measured_unless_one_saves_much() {
+        let shapes = [QueryShape::default()];
+        let of = |blocks: f64| {
+            let mut ways = vec![
+                way(WayKind::Present, &[100.0]),
+                way(WayKind::Index, &[blocks]),
+                way(WayKind::Buckets, &[]),
+            ];
+            ways[2].not_measured = Some("no time".into());
+            verdict(&shapes, &mut ways, &[], READ_NS)
+        };
+        assert_eq!(of(90.0), None);
+        assert_eq!(of(10.0).unwrap().way, 1);
+    }
+
+    #[test]
+    fn other_answers_are_those_of_other_queries() {
+        let of = |returned: f64| {
+            let cost = ShapeCost {
+                returned,
+                ..ShapeCost::default()
+            };
+            [None, Some(cost)]
+        };
+        assert!(check_answers(&of(100.0), &of(100.5)).is_ok());
+        assert!(check_answers(&of(0.0), &of(0.0)).is_ok());
+        let lost = check_answers(&of(100.0), &of(60.0)).unwrap_err();
+        assert!(lost.to_string().contains("60.0 documents"), "{lost}");
+        assert!(check_answers(&of(100.0), &[None, None]).is_ok());
     }
 
     #[test]

@@ -19,9 +19,9 @@ pub struct AdviceRecord {
     pub sample: Option<AdviceSample>,
     /// The server that they were tried on.
     pub trial: Option<AdviceTrial>,
-    /// The ways of storing that were tried; the first is the present one.
+    /// The ways of storing that fit the queries; the first is the present one.
     pub ways: Vec<StoringWay>,
-    /// The advice; null if the trial did not come to its end.
+    /// The advice; null if too little was measured for one.
     pub verdict: Option<AdviceVerdict>,
     /// Indexes that no operation has used since the server began to count, as JSON key patterns.
     pub unused_indexes: Vec<String>,

@@ -8,7 +8,7 @@ use seekscope_advice::collection::FileFacts;
 use seekscope_advice::sample::Wanted;
 use seekscope_advice::trial::{Questions, Stored};
 use seekscope_advice::{
-    AdviceError, Proposal, SampleFacts, Trial, TrialOptions, Way, proposals, verdict,
+    AdviceError, Proposal, SampleFacts, Trial, TrialOptions, Way, check_answers, proposals, verdict,
 };
 use seekscope_run::units::format_bytes;
 use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay};
@@ -46,39 +46,36 @@ impl Advise<'_> {
             bytes: sample.bytes,
         });
         advice.trial = Some(trial.facts());
-        session.save()?;
         let proposals = proposals(shapes, &self.indexes, &sample, self.has_fixed_order());
+        advice.ways = proposals.iter().map(described).collect();
+        session.save()?;
         let decays: Vec<bool> = proposals.iter().map(|proposal| proposal.decays).collect();
         let mut tried = Tried {
             trial,
             shapes,
             sample: &sample,
             questions: Vec::new(),
+            present: Vec::new(),
         };
         for (number, proposal) in proposals.iter().enumerate() {
-            let mut way = described(proposal);
             let is_late =
                 begun.elapsed().as_secs_f64() > self.args.budget.as_secs_f64() * BEGIN_MARGIN;
-            if is_late && number > 0 {
-                way.not_measured = Some("the time for trying was over".into());
+            let measured = if is_late && number > 0 {
+                Err("the time for trying was over: give more with --budget".into())
             } else {
-                let text = format!(
-                    "trying {} ({} of {})",
-                    way.name,
-                    number + 1,
-                    proposals.len()
-                );
+                let name = proposal.way.name();
+                let text = format!("trying {name} ({} of {})", number + 1, proposals.len());
                 let _step = self.progress.step(text);
-                let measured = tried.try_way(number, &proposal.way);
-                match measured.await {
-                    Ok((stored, costs)) => fill_in(&mut way, &stored, costs),
+                match tried.try_way(number, &proposal.way).await {
                     // Without the present way there is nothing to compare with.
                     Err(error) if number == 0 => return Err(error.into()),
-                    Err(error) => way.not_measured = Some(message_of(&error.into())),
+                    measured => measured.map_err(|error| message_of(&error.into())),
                 }
-            }
+            };
             let advice = record(&mut session.document);
-            advice.ways.push(way);
+            if let Some(way) = advice.ways.get_mut(number) {
+                fill_in(way, measured);
+            }
             advice.verdict = verdict(shapes, &mut advice.ways, &decays, read_ns);
             advice.trial = Some(tried.trial.facts());
             session.save()?;
@@ -190,14 +187,14 @@ struct Tried<'a> {
     sample: &'a SampleFacts,
     /// Drawn once the present way is stored, and the same for all ways.
     questions: Vec<Questions>,
+    /// What the present way costs.
+    present: Vec<Option<ShapeCost>>,
 }
 
+type Measured = (Stored, Vec<Option<ShapeCost>>);
+
 impl Tried<'_> {
-    async fn try_way(
-        &mut self,
-        number: usize,
-        way: &Way,
-    ) -> Result<(Stored, Vec<Option<ShapeCost>>), AdviceError> {
+    async fn try_way(&mut self, number: usize, way: &Way) -> Result<Measured, AdviceError> {
         let stored = self.trial.store(number, way).await?;
         if self.questions.is_empty() {
             for shape in self.shapes {
@@ -208,6 +205,10 @@ impl Tried<'_> {
         let mut costs = Vec::new();
         for questions in &self.questions {
             costs.push(self.trial.measure(number, way, &stored, questions).await?);
+        }
+        match number {
+            0 => self.present.clone_from(&costs),
+            _ => check_answers(&self.present, &costs)?,
         }
         Ok((stored, costs))
     }
@@ -231,13 +232,20 @@ fn described(proposal: &Proposal) -> StoringWay {
         replaces,
         bucket_ms,
         reason: proposal.reason.clone(),
+        not_measured: Some("the trial ended before".into()),
         ..StoringWay::default()
     }
 }
 
-fn fill_in(way: &mut StoringWay, stored: &Stored, costs: Vec<Option<ShapeCost>>) {
-    let sampled = stored.sampled.max(1) as f64;
-    way.costs = costs;
-    way.stored_bytes_per_document = Some(stored.bytes as f64 / sampled);
-    way.load_documents_per_s = (stored.load_s > 0.0).then(|| sampled / stored.load_s);
+fn fill_in(way: &mut StoringWay, measured: Result<Measured, String>) {
+    way.not_measured = None;
+    match measured {
+        Err(why) => way.not_measured = Some(why),
+        Ok((stored, costs)) => {
+            let sampled = stored.sampled.max(1) as f64;
+            way.costs = costs;
+            way.stored_bytes_per_document = Some(stored.bytes as f64 / sampled);
+            way.load_documents_per_s = (stored.load_s > 0.0).then(|| sampled / stored.load_s);
+        }
+    }
 }

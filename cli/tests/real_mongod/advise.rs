@@ -509,7 +509,11 @@ fn interrupted_it_leaves_no_server_and_no_data() {
         .spawn()
         .unwrap();
     let record = || std::fs::read_to_string(bench.path("run/run.json")).unwrap_or_default();
-    until(|| record().contains("\"load_documents_per_s\""));
+    let has_measured = |record: &str| {
+        let run: Value = serde_json::from_str(record).unwrap_or_default();
+        run["advice"]["ways"][0]["load_documents_per_s"].is_number()
+    };
+    until(|| has_measured(&record()));
     send(&child, libc::SIGINT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let left = std::fs::read_dir(bench.path("")).unwrap().flatten();

@@ -6,26 +6,38 @@ use seekscope_run::{AdviceRecord, QueryShape, ShapeSource, StoringWay, WayKind};
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mean_ns, format_number, format_share};
 
-/// Returns the advice in one sentence; `None` if nothing could be compared.
+/// Returns the advice in one sentence; `None` if nothing was measured.
 pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
-    let verdict = advice.verdict.as_ref()?;
-    let (way, present) = (advice.ways.get(verdict.way)?, advice.ways.first()?);
+    let (present, others) = advice.ways.split_first()?;
     let cost = |way: &StoringWay| {
         let (blocks, ns) = (way.blocks_per_query?, way.query_ns?);
         Some((format_number(blocks), format_mean_ns(ns)))
     };
     let (now_blocks, now) = cost(present)?;
-    if verdict.way == 0 {
+    let namespace = &advice.namespace;
+    let Some(verdict) = &advice.verdict else {
+        let left = others.iter().filter(|way| way.not_measured.is_some());
         return Some(format!(
-            "{} is best left as it is: a query reads {now_blocks} blocks, and no way that was tried saves much of that",
-            advice.namespace
+            "Whether {namespace} is best left as it is cannot be said: a query reads {now_blocks} blocks, and ways that \
+             may save much of that were not measured ({} of {})",
+            left.count(),
+            others.len()
+        ));
+    };
+    let way = advice.ways.get(verdict.way)?;
+    if verdict.way == 0 {
+        let rest = match others.is_empty() {
+            true => "no other way fits the queries",
+            false => "no way that was tried saves much of that",
+        };
+        return Some(format!(
+            "{namespace} is best left as it is: a query reads {now_blocks} blocks, and {rest}"
         ));
     }
     let (blocks, time) = cost(way)?;
     Some(format!(
-        "Store {} with {}: a query then reads {blocks} blocks instead of {now_blocks}, in {time} instead of {now} \
-         with cold caches",
-        advice.namespace,
+        "Store {namespace} with {}: a query then reads {blocks} blocks instead of {now_blocks}, in {time} instead of \
+         {now} with cold caches",
         named(way)
     ))
 }
@@ -222,6 +234,19 @@ mod tests {
         assert_eq!(told, expected);
         assert!(headline(&advice(0)).unwrap().contains("best left as it is"));
         assert_eq!(headline(&AdviceRecord::default()), None);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_reason_to_leave_it() {
+        let mut alone = advice(0);
+        alone.ways.truncate(1);
+        let said = headline(&alone).unwrap();
+        assert!(said.ends_with("no other way fits the queries"), "{said}");
+        let mut unmeasured = advice(0);
+        unmeasured.verdict = None;
+        unmeasured.ways[1].not_measured = Some("no time".into());
+        let said = headline(&unmeasured).unwrap();
+        assert!(said.ends_with("were not measured (1 of 1)"), "{said}");
     }
 
     #[test]
