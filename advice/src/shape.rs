@@ -36,8 +36,12 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
     let Ok(Bson::Document(given)) = bson::serialize_to_bson(&value) else {
         return Err(wrong("no object".into()));
     };
-    let is_long = given.get_document("filter").is_ok()
-        && given.keys().all(|name| TOLD_NAMES.contains(&name.as_str()));
+    let is_long = given.get_document("filter").is_ok();
+    let is_unknown = |name: &&String| !TOLD_NAMES.contains(&name.as_str());
+    if let Some(name) = given.keys().find(is_unknown).filter(|_| is_long) {
+        let known = TOLD_NAMES.join(", ");
+        return Err(wrong(format!("{name} is none of {known}")));
+    }
     let filter = match is_long {
         true => given.get_document("filter").cloned().unwrap_or_default(),
         false => given.clone(),
@@ -247,7 +251,7 @@ mod tests {
         assert!(shape.sort[0].descending);
         assert_eq!((shape.per_s, shape.returned), (Some(2.5), Some(7.0)));
         assert_eq!(best_keys(&shape), doc! { "a": 1, "b": -1 });
-        // A collection may have a field of that name.
+        // A collection may have a field of that name, which is compared with no document.
         let field = told(r#"{"filter": "?", "x": 1}"#).unwrap();
         assert_eq!(field.equality, names(&["filter", "x"]));
     }
@@ -262,6 +266,7 @@ mod tests {
             r#"{"$or": [{"a": 1}]}"#,
             r#"{"filter": {"a": 1}, "per_s": -1}"#,
             r#"{"filter": {"a": 1}, "sort": {"b": "up"}}"#,
+            r#"{"filter": {"a": 1}, "limit": 5}"#,
         ] {
             assert!(told(text).is_err(), "{text}");
         }
