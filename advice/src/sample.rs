@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
+use seekscope_run::QueryShape;
 use seekscope_server::{Namespace, Server, float};
 
 use crate::AdviceError;
@@ -50,6 +51,12 @@ pub struct FieldFacts {
 impl SampleFacts {
     pub fn field(&self, path: &str) -> Option<&FieldFacts> {
         self.fields.iter().find(|field| field.path == path)
+    }
+
+    /// Returns the first field of a shape that no document has.
+    pub fn missing_field<'a>(&self, shape: &'a QueryShape) -> Option<&'a String> {
+        let is_missing = |path: &&String| self.field(path).is_none_or(|field| field.present == 0);
+        shape.fields().find(is_missing)
     }
 
     /// Returns the mean size of a document, bytes.
@@ -227,6 +234,7 @@ mod tests {
     use bson::{DateTime, rawdoc};
 
     use super::*;
+    use crate::shape::told;
 
     #[test]
     fn what_grows_with_age_and_what_does_not() {
@@ -243,6 +251,9 @@ mod tests {
         assert!(!device.follows_age && device.distinct == 7, "{device:?}");
         assert_eq!(facts.field("none").unwrap().present, 0);
         assert_eq!(facts.field("x"), None);
+        let missing = |query: &str| facts.missing_field(&told(query).unwrap()).cloned();
+        assert_eq!(missing(r#"{"device": 1, "ts": {"$gt": 1}}"#), None);
+        assert_eq!(missing(r#"{"device": 1, "none": 1}"#), Some("none".into()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use seekscope_advice::trial::{Questions, Stored};
 use seekscope_advice::{
     AdviceError, Proposal, SampleFacts, Trial, TrialOptions, Way, check_answers, proposals, verdict,
 };
-use seekscope_run::units::format_bytes;
+use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay};
 use seekscope_server::{LocalServerOptions, PrivateServer, ServerBinary, ServerKind, Workspace};
 
@@ -40,7 +40,9 @@ impl Advise<'_> {
         let begun = Instant::now();
         let trial = self.start(session, file).await?;
         let sample = self.take_sample(&trial, shapes).await?;
+        let shapes = &self.with_known_fields(session, shapes, &sample)?;
         let advice = record(&mut session.document);
+        advice.shapes.clone_from(shapes);
         advice.sample = Some(AdviceSample {
             documents: sample.documents,
             bytes: sample.bytes,
@@ -147,6 +149,38 @@ impl Advise<'_> {
             .take_sample(self.server, wanted, &|done| step.at(done))
             .await;
         Ok(taken?)
+    }
+
+    /// Returns the shapes whose fields the sampled documents have. Nothing can be asked of the others in a trial, and a
+    /// misspelt field would be advised an index.
+    fn with_known_fields(
+        &self,
+        session: &mut Session,
+        shapes: &[QueryShape],
+        sample: &SampleFacts,
+    ) -> Result<Vec<QueryShape>> {
+        let mut known = Vec::new();
+        let mut why = String::new();
+        for shape in shapes {
+            let Some(field) = sample.missing_field(shape) else {
+                known.push(shape.clone());
+                continue;
+            };
+            why = format!(
+                "none of the newest {} documents of {} has the field {field}",
+                format_count(sample.documents),
+                self.namespace
+            );
+            session.limit(Limitation {
+                what: "a kind of query was left out".into(),
+                why: why.clone(),
+                remedy: "see whether it is spelt as in the documents".into(),
+            });
+        }
+        match known.is_empty() {
+            true => Err(Elsewhere(format!("{why}, and no other query is known")).into()),
+            false => Ok(known),
+        }
     }
 
     /// Returns whether the server keeps the documents in an order of its own: capped and clustered collections.
