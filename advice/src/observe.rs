@@ -18,6 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const PROFILE_MAX: usize = 20_000;
 /// Share of the time watched that the profile must cover for nothing to be said.
 const COVERED_MIN: f64 = 0.9;
+/// Reads that the watching itself can be counted as.
+const OWN_READS: f64 = 2.5;
 
 /// Watches one collection.
 #[derive(Debug)]
@@ -36,6 +38,35 @@ pub struct Observed {
     pub writes_per_s: Option<f64>,
     pub watched_s: f64,
     pub limitations: Vec<Limitation>,
+    /// Whether running operations, and whether all that ran, in the profile, could be seen.
+    pub saw_running: bool,
+    pub saw_profile: bool,
+}
+
+impl Observed {
+    /// Returns why no shape is known, and what to do.
+    pub fn why_none(&self, namespace: &Namespace) -> String {
+        const TELL: &str = "say with --query what is asked of it";
+        let watched_s = self.watched_s;
+        if !self.saw_running && !self.saw_profile {
+            return format!(
+                "neither the running operations nor the profile can be seen, and so no query on {namespace}: grant the \
+                 user clusterMonitor and the role read on the database and have the profiler on \
+                 (db.setProfilingLevel(2)), or {TELL}"
+            );
+        }
+        let reads = self.reads_per_s.unwrap_or(0.0) * watched_s;
+        if !self.saw_profile && reads > OWN_READS {
+            return format!(
+                "{reads:.0} reads of {namespace} were counted in {watched_s:.0} s, but none was seen running: switch the \
+                 profiler on while they are watched, with db.setProfilingLevel(2), or {TELL}"
+            );
+        }
+        format!(
+            "no query on {namespace} that can be tried was seen in {watched_s:.0} s; {TELL}, or watch it for longer with \
+             --for"
+        )
+    }
 }
 
 impl<'a> Observer<'a> {
@@ -53,10 +84,10 @@ impl<'a> Observer<'a> {
         let mut observed = Observed::default();
         let before = self.counts().await;
         let server_time_ms = self.server_time_ms().await;
-        let mut may_look = true;
+        observed.saw_running = true;
         while begun.elapsed() < time {
-            if may_look {
-                match self.running().await {
+            if observed.saw_running {
+                match answered(self.running().await)? {
                     Ok(commands) => commands
                         .iter()
                         .for_each(|c| seen.add(c, ShapeSource::Running, None)),
@@ -66,22 +97,23 @@ impl<'a> Observer<'a> {
                             &error,
                             "the privilege inprog on the cluster",
                         ));
-                        may_look = false;
+                        observed.saw_running = false;
                     }
                 }
             }
             tokio::time::sleep(LOOK_EVERY.min(time.saturating_sub(begun.elapsed()))).await;
         }
         let watched_s = begun.elapsed().as_secs_f64();
-        if let (Some(before), Ok(after)) = (before.ok(), self.counts().await) {
+        let after = answered(self.counts().await)?;
+        if let (Some(before), Ok(after)) = (before.ok(), after) {
             let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / watched_s.max(1e-3);
             observed.reads_per_s = Some(per_s(after.0, before.0));
             observed.writes_per_s = Some(per_s(after.1, before.1));
         }
         let mut profiled_s = watched_s;
-        match (self.is_profiled().await, server_time_ms) {
-            (Ok(true), Some(since_ms)) => {
-                let profile = self.profile(since_ms, watched_s).await?;
+        match answered(self.profile(server_time_ms, watched_s).await)? {
+            Ok(Some(profile)) => {
+                observed.saw_profile = true;
                 for entry in &profile.entries {
                     let returned = entry.get("nreturned").and_then(number).map(|n| n as f64);
                     if let Ok(command) = entry.get_document("command") {
@@ -91,12 +123,12 @@ impl<'a> Observer<'a> {
                 observed.limitations.extend(profile.shortened(watched_s));
                 profiled_s = profile.covered_s;
             }
-            (Ok(_), _) => observed.limitations.push(Limitation {
+            Ok(None) => observed.limitations.push(Limitation {
                 what: "queries were seen only while they ran, so their rates are not known".into(),
                 why: "the server's profiler is off, or records slow operations only".into(),
                 remedy: "tell them with --query, or switch the profiler on for the time that is watched: db.setProfilingLevel(2)".into(),
             }),
-            (Err(error), _) => observed.limitations.push(refused("the server's profile was not read", &error, "the role read on the database, and the privilege find on system.profile")),
+            Err(error) => observed.limitations.push(refused("the server's profile was not read", &error, "the role read on the database, and the privilege find on system.profile")),
         }
         observed.watched_s = watched_s;
         seen.finish(&mut observed, profiled_s);
@@ -145,9 +177,16 @@ impl<'a> Observer<'a> {
         Ok(reply.get("was").and_then(number) == Some(2))
     }
 
-    /// Reads what the profile holds of the time that was watched. It is small unless somebody made it larger, and loses
-    /// its oldest entries first, those of other collections with them.
-    async fn profile(&self, since_ms: i64, watched_s: f64) -> Result<Profile, ServerError> {
+    /// Reads what the profile holds of the time that was watched; `None` if not all operations are in it. It is small
+    /// unless somebody made it larger, and loses its oldest entries first, those of other collections with them.
+    async fn profile(
+        &self,
+        since_ms: Option<i64>,
+        watched_s: f64,
+    ) -> Result<Option<Profile>, ServerError> {
+        let (Some(since_ms), true) = (since_ms, self.is_profiled().await?) else {
+            return Ok(None);
+        };
         let at = |ms: i64| DateTime::from_millis(ms);
         let filter = doc! { "ns": self.namespace.to_string(), "ts": { "$gte": at(since_ms) },
         "op": { "$in": ["query", "command", "update", "remove"] }, "appName": { "$ne": "seekscope" } };
@@ -159,7 +198,8 @@ impl<'a> Observer<'a> {
         let ask = |find, most| self.server.documents_in_time(database, find, most);
         let entries = ask(find, PROFILE_MAX).await?;
         let oldest = ask(oldest, 1).await?;
-        Ok(Profile::of(entries, oldest.first(), since_ms, watched_s))
+        let profile = Profile::of(entries, oldest.first(), since_ms, watched_s);
+        Ok(Some(profile))
     }
 
     /// Returns the commands that run on the collection now.
@@ -177,6 +217,18 @@ impl<'a> Observer<'a> {
                 .cloned()
         });
         Ok(commands.take(SHAPES_MAX).collect())
+    }
+}
+
+/// Passes on an answer or what the server refuses.
+///
+/// # Errors
+/// Fails if the server is gone.
+fn answered<T>(answer: Result<T, ServerError>) -> Result<Result<T, ServerError>, ServerError> {
+    use ServerError::{LoginRefused, Unreachable, Unsuitable};
+    match answer {
+        Err(gone @ (Unreachable { .. } | Unsuitable { .. } | LoginRefused { .. })) => Err(gone),
+        answer => Ok(answer),
     }
 }
 
@@ -320,6 +372,41 @@ mod tests {
             (Some(0.5), Some(6.0))
         );
         assert_eq!(observed.limitations.len(), 1);
+    }
+
+    #[test]
+    fn the_remedy_is_that_of_what_kept_queries_from_being_seen() {
+        let why = |saw_running, saw_profile, reads_per_s| {
+            let observed = Observed {
+                saw_running,
+                saw_profile,
+                reads_per_s: Some(reads_per_s),
+                watched_s: 15.0,
+                ..Observed::default()
+            };
+            observed.why_none(&"a.b".parse().unwrap())
+        };
+        assert!(why(false, false, 5.1).contains("clusterMonitor"));
+        assert!(why(true, false, 5.1).contains("setProfilingLevel(2), or"));
+        for idle in [why(true, false, 0.1), why(true, true, 5.1)] {
+            assert!(idle.contains("watch it for longer"), "{idle}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_gone_ends_the_watch_and_a_refusal_does_not() {
+        let uri = || "mongodb://h/".to_owned();
+        let gone = ServerError::Unreachable {
+            uri: uri(),
+            why: "the connection broke off".into(),
+            remedy: "",
+        };
+        assert!(answered::<()>(Err(gone)).is_err());
+        let refused = ServerError::NotAuthorised {
+            uri: uri(),
+            command: "currentOp".into(),
+        };
+        assert!(answered::<()>(Err(refused)).is_ok());
     }
 
     #[test]

@@ -99,15 +99,6 @@ impl Advise<'_> {
         let shapes = self.shapes(session).await?;
         self.unused_indexes(&mut session.document).await;
         session.save()?;
-        if shapes.is_empty() {
-            let why = format!(
-                "no query on {} was seen in {} s; say with --query what is asked of it, or watch it for longer \
-                 with --for",
-                self.namespace,
-                self.args.duration.as_secs()
-            );
-            return Err(Elsewhere(why).into());
-        }
         let disk = self.disk(&session.document)?;
         let advice = record(&mut session.document);
         advice.shapes.clone_from(&shapes);
@@ -146,13 +137,16 @@ impl Advise<'_> {
         let _step = self.progress.step("watching the queries");
         let observer = Observer::new(self.server, self.namespace);
         let observed = observer.watch(self.args.duration).await?;
-        for limitation in observed.limitations {
-            session.limit(limitation);
+        for limitation in &observed.limitations {
+            session.limit(limitation.clone());
         }
         let collection = &mut record(&mut session.document).collection;
         collection.watched_s = observed.watched_s;
         collection.reads_per_s = observed.reads_per_s;
         collection.writes_per_s = observed.writes_per_s;
+        if observed.shapes.is_empty() {
+            return Err(Elsewhere(observed.why_none(self.namespace)).into());
+        }
         let mut shapes = observed.shapes;
         shapes.truncate(SHAPES_MAX);
         Ok(shapes)
