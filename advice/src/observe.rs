@@ -16,6 +16,9 @@ const SHAPES_MAX: usize = 100;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The most entries of the profile that are read.
 const PROFILE_MAX: usize = 20_000;
+/// Operations of the profile that look for documents; the last one goes on with an answer.
+const PROFILED: [&str; 5] = ["query", "command", "update", "remove", GET_MORE];
+const GET_MORE: &str = "getmore";
 /// Share of the time watched that the profile must cover for nothing to be said.
 const COVERED_MIN: f64 = 0.9;
 /// Reads that the watching itself can be counted as.
@@ -90,7 +93,7 @@ impl<'a> Observer<'a> {
                 match answered(self.running().await)? {
                     Ok(commands) => commands
                         .iter()
-                        .for_each(|c| seen.add(c, ShapeSource::Running, None)),
+                        .for_each(|c| seen.add(c, ShapeSource::Running)),
                     Err(error) => {
                         observed.limitations.push(refused(
                             "the running operations were not seen",
@@ -114,12 +117,7 @@ impl<'a> Observer<'a> {
         match answered(self.profile(server_time_ms, watched_s).await)? {
             Ok(Some(profile)) => {
                 observed.saw_profile = true;
-                for entry in &profile.entries {
-                    let returned = entry.get("nreturned").and_then(number).map(|n| n as f64);
-                    if let Ok(command) = entry.get_document("command") {
-                        seen.add(command, ShapeSource::Profile, returned);
-                    }
-                }
+                profile.entries.iter().for_each(|entry| seen.add_profiled(entry));
                 observed.limitations.extend(profile.shortened(watched_s));
                 profiled_s = profile.covered_s;
             }
@@ -189,8 +187,9 @@ impl<'a> Observer<'a> {
         };
         let at = |ms: i64| DateTime::from_millis(ms);
         let filter = doc! { "ns": self.namespace.to_string(), "ts": { "$gte": at(since_ms) },
-        "op": { "$in": ["query", "command", "update", "remove"] }, "appName": { "$ne": "seekscope" } };
-        let projection = doc! { "command": 1, "nreturned": 1, "ts": 1, "_id": 0 };
+        "op": { "$in": PROFILED }, "appName": { "$ne": "seekscope" } };
+        let projection = doc! { "ts": 1, "op": 1, "command": 1, "originatingCommand": 1, "planSummary": 1,
+        "nreturned": 1, "nMatched": 1, "ndeleted": 1, "docsExamined": 1, "keysExamined": 1, "_id": 0 };
         let find = doc! { "find": "system.profile", "filter": filter, "projection": projection };
         let oldest =
             doc! { "find": "system.profile", "limit": 1, "projection": { "ts": 1, "_id": 0 } };
@@ -278,56 +277,114 @@ impl Profile {
     }
 }
 
+/// Returns the documents that an operation of the profile looked for; `None` if they are not known. Of an answer that is
+/// counted or grouped that is what was examined, unless everything was.
+fn looked_for(entry: &Document) -> Option<f64> {
+    let count = |name: &str| entry.get(name).and_then(number);
+    let command = entry.get_document("originatingCommand");
+    let command = command.or_else(|_| entry.get_document("command"));
+    let is_find = command.is_ok_and(|command| command.contains_key("find"));
+    let answer = match is_find {
+        true => count("nreturned"),
+        false => count("nMatched").or_else(|| count("ndeleted")),
+    };
+    let scans_all = entry
+        .get_str("planSummary")
+        .is_ok_and(|plan| plan == "COLLSCAN");
+    let mut examined = ["docsExamined", "keysExamined"]
+        .into_iter()
+        .filter_map(count);
+    let examined = examined.find(|count| *count > 0 && !is_find && !scans_all);
+    answer.or(examined).map(|count| count as f64)
+}
+
+/// A shape and how often it was seen.
+#[derive(Debug)]
+struct Sighted {
+    shape: QueryShape,
+    times: u64,
+    /// Those times of which it is known what they looked for, and the documents that they looked for together.
+    known: u64,
+    documents: f64,
+}
+
 /// Shapes with how often they were seen.
 #[derive(Debug, Default)]
 struct Seen {
-    shapes: Vec<(QueryShape, u64, f64)>,
+    shapes: Vec<Sighted>,
     strange: Vec<NoShape>,
 }
 
 impl Seen {
-    fn add(&mut self, command: &Document, source: ShapeSource, returned: Option<f64>) {
+    fn add(&mut self, command: &Document, source: ShapeSource) {
+        if let Some(sighted) = self.sighted(command, source) {
+            sighted.times += 1;
+        }
+    }
+
+    fn add_profiled(&mut self, entry: &Document) {
+        let goes_on = entry.get_str("op").is_ok_and(|op| op == GET_MORE);
+        let command = if goes_on {
+            "originatingCommand"
+        } else {
+            "command"
+        };
+        let Ok(command) = entry.get_document(command) else {
+            return;
+        };
+        let Some(sighted) = self.sighted(command, ShapeSource::Profile) else {
+            return;
+        };
+        let documents = looked_for(entry);
+        sighted.documents += documents.unwrap_or(0.0);
+        if !goes_on {
+            sighted.times += 1;
+            sighted.known += u64::from(documents.is_some());
+        }
+    }
+
+    /// Returns the shape of a command among those that are kept; `None` if it is not kept.
+    fn sighted(&mut self, command: &Document, source: ShapeSource) -> Option<&mut Sighted> {
         let mut shape = match of_command(command) {
             Ok(shape) => shape,
             Err(strange) => {
                 if self.strange.len() < SHAPES_MAX && !self.strange.contains(&strange) {
                     self.strange.push(strange);
                 }
-                return;
+                return None;
             }
         };
-        if shape.is_empty() {
-            return;
-        }
         shape.source = source;
-        let has_room = self.shapes.len() < SHAPES_MAX;
-        let mut known = self.shapes.iter_mut();
-        match known.find(|(known, ..)| *known == shape) {
-            Some((_, times, sum)) => {
-                *times += 1;
-                *sum += returned.unwrap_or(0.0);
-            }
-            None if has_room => self.shapes.push((shape, 1, returned.unwrap_or(0.0))),
-            None => {}
+        let place = self.shapes.iter().position(|known| known.shape == shape);
+        if place.is_none() && !shape.is_empty() && self.shapes.len() < SHAPES_MAX {
+            self.shapes.push(Sighted {
+                shape,
+                times: 0,
+                known: 0,
+                documents: 0.0,
+            });
+            return self.shapes.last_mut();
         }
+        self.shapes.get_mut(place?)
     }
 
     fn finish(mut self, observed: &mut Observed, profiled_s: f64) {
+        // The answer of one that began before is gone on with.
+        self.shapes.retain(|sighted| sighted.times > 0);
         // The profile saw whatever ran, and tells its rate.
-        if self
-            .shapes
-            .iter()
-            .any(|(shape, ..)| shape.source == ShapeSource::Profile)
-        {
-            self.shapes
-                .retain(|(shape, ..)| shape.source == ShapeSource::Profile);
+        let is_profiled = |sighted: &Sighted| sighted.shape.source == ShapeSource::Profile;
+        if self.shapes.iter().any(is_profiled) {
+            self.shapes.retain(is_profiled);
         }
         self.shapes
-            .sort_by_key(|(_, times, _)| std::cmp::Reverse(*times));
-        let shapes = self.shapes.into_iter().map(|(mut shape, times, sum)| {
+            .sort_by_key(|sighted| std::cmp::Reverse(sighted.times));
+        let shapes = self.shapes.into_iter().map(|sighted| {
+            let mut shape = sighted.shape;
             if shape.source == ShapeSource::Profile {
-                shape.per_s = Some(times as f64 / profiled_s.max(1e-3));
-                shape.returned = Some(sum / times as f64);
+                shape.per_s = Some(sighted.times as f64 / profiled_s.max(1e-3));
+                // Queries that find nothing cost something all the same.
+                let mean = sighted.documents / sighted.known.max(1) as f64;
+                shape.returned = Some(mean).filter(|mean| *mean > 0.0);
             }
             shape
         });
@@ -346,24 +403,27 @@ impl Seen {
 mod tests {
     use super::*;
 
+    fn find(filter: Document, returned: i32) -> Document {
+        doc! { "op": "query", "command": { "find": "c", "filter": filter }, "nreturned": returned,
+        "docsExamined": 9_000 }
+    }
+
     #[test]
     fn queries_are_counted_by_their_shape() {
         let mut seen = Seen::default();
-        let find = |value: i32| doc! { "find": "c", "filter": { "a": value } };
-        seen.add(&find(1), ShapeSource::Running, None);
-        seen.add(&find(1), ShapeSource::Profile, Some(4.0));
-        seen.add(&find(2), ShapeSource::Profile, Some(8.0));
         seen.add(
-            &doc! { "find": "c", "filter": { "b": 1 } },
-            ShapeSource::Profile,
-            Some(1.0),
+            &doc! { "find": "c", "filter": { "a": 1 } },
+            ShapeSource::Running,
         );
-        seen.add(
-            &doc! { "find": "c", "filter": { "$or": [] } },
-            ShapeSource::Profile,
-            Some(1.0),
-        );
-        seen.add(&doc! { "find": "c" }, ShapeSource::Profile, Some(1.0));
+        for entry in [
+            find(doc! { "a": 1 }, 4),
+            find(doc! { "a": 2 }, 8),
+            find(doc! { "b": 1 }, 0),
+            find(doc! { "$or": [] }, 1),
+            find(doc! {}, 1),
+        ] {
+            seen.add_profiled(&entry);
+        }
         let mut observed = Observed::default();
         seen.finish(&mut observed, 4.0);
         assert_eq!(observed.shapes.len(), 2, "{observed:?}");
@@ -371,7 +431,45 @@ mod tests {
             (observed.shapes[0].per_s, observed.shapes[0].returned),
             (Some(0.5), Some(6.0))
         );
+        assert_eq!(observed.shapes[1].returned, None, "it found nothing");
         assert_eq!(observed.limitations.len(), 1);
+    }
+
+    #[test]
+    fn what_was_looked_for_is_not_always_what_was_returned() {
+        let filter = || doc! { "a": 1 };
+        let pipeline = || doc! { "aggregate": "c", "pipeline": [{ "$match": filter() }] };
+        for (entry, expected) in [
+            (
+                doc! { "command": pipeline(), "nreturned": 1, "docsExamined": 50, "keysExamined": 51 },
+                Some(50.0),
+            ),
+            (
+                doc! { "command": { "count": "c", "query": filter() }, "docsExamined": 0, "keysExamined": 51 },
+                Some(51.0),
+            ),
+            (
+                doc! { "command": pipeline(), "docsExamined": 9_000, "planSummary": "COLLSCAN" },
+                None,
+            ),
+            (
+                doc! { "command": { "q": filter() }, "nMatched": 3, "docsExamined": 9_000 },
+                Some(3.0),
+            ),
+        ] {
+            assert_eq!(looked_for(&entry), expected, "{entry}");
+        }
+        // A find of 600 documents in two batches.
+        let mut seen = Seen::default();
+        seen.add_profiled(&find(filter(), 101));
+        seen.add_profiled(
+            &doc! { "op": GET_MORE, "command": { "getMore": 5_i64 }, "nreturned": 499,
+            "originatingCommand": { "find": "c", "filter": filter() } },
+        );
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 1.0);
+        let shape = &observed.shapes[0];
+        assert_eq!((shape.per_s, shape.returned), (Some(1.0), Some(600.0)));
     }
 
     #[test]
