@@ -17,7 +17,7 @@ use crate::AdviceError;
 use crate::predict::{Measured, Whole};
 use crate::sample::{SampleFacts, Wanted, copy_newest};
 use crate::way::{Way, asks_by_age};
-use queries::{Asked, Query};
+use queries::{Asked, Query, more_returned};
 
 const DATABASE: &str = "advise";
 /// The sample as it was read: the newest document first.
@@ -251,7 +251,7 @@ fn cost(
     let queries: f64 = rounds.iter().map(Round::queries).sum();
     let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
     let returned = per_query(|round| round.returned);
-    let more_returned = asked.more_returned(&questions.shape, returned, whole.documents);
+    let more = more_returned(&questions.shape, returned, whole.documents);
     let measured: Vec<Measured> = rounds
         .iter()
         .map(|round| Measured {
@@ -264,7 +264,7 @@ fn cost(
             leaves: stored.leaves as f64,
             page_bytes: stored.page_bytes,
             whole,
-            more_returned,
+            more_returned: more,
             local: questions.is_local,
             collection_scan: asked.is_collection_scan,
         })

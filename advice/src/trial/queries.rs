@@ -274,17 +274,16 @@ impl Asked {
         let most = query.limit.and_then(|limit| u64::try_from(limit).ok());
         Ok((returned.min(most.unwrap_or(u64::MAX)), ns))
     }
+}
 
-    /// Returns how many documents a query of the whole returns for each one that a query of the trial returned:
-    /// as many more as are known to be returned, else as many as there are more documents where a value is compared
-    /// that several have.
-    pub(super) fn more_returned(&self, shape: &QueryShape, returned: f64, whole: f64) -> f64 {
-        let is_bounded = !shape.range.is_empty() || !shape.sort.is_empty();
-        match shape.returned {
-            Some(known) => known / returned.max(f64::MIN_POSITIVE).min(known.max(1.0)),
-            None if is_bounded || returned < 1.5 => 1.0,
-            None => whole,
-        }
+/// Returns how many documents a query of the whole returns for each one that a query of the trial returned: as many
+/// more as are known to be returned, else as many as there are more documents where a value is compared that several
+/// have. An order alone bounds nothing.
+pub(super) fn more_returned(shape: &QueryShape, returned: f64, whole: f64) -> f64 {
+    match shape.returned {
+        Some(known) => known / returned.max(f64::MIN_POSITIVE).min(known.max(1.0)),
+        None if !shape.range.is_empty() || returned < 1.5 => 1.0,
+        None => whole,
     }
 }
 
@@ -359,6 +358,17 @@ mod tests {
         );
         let bucket = doc! { SAMPLES: [{ "ts": at(120) }, { "ts": at(150) }, { "ts": at(319) }, { "ts": at(320) }] };
         assert_eq!(query.counted(&bucket, &buckets), 2);
+    }
+
+    #[test]
+    fn an_order_without_a_number_returns_all_that_there_are() {
+        let more = |query: &str| more_returned(&told(query).unwrap(), 5.0, 20.0);
+        assert_eq!(more(r#"{"filter": {"a": 1}, "sort": {"b": 1}}"#), 20.0);
+        assert_eq!(
+            more(r#"{"filter": {"a": 1}, "sort": {"b": 1}, "returns": 10}"#),
+            2.0
+        );
+        assert_eq!(more(r#"{"a": 1, "b": {"$gt": 1}}"#), 1.0);
     }
 
     #[test]
