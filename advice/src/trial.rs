@@ -115,16 +115,23 @@ impl Trial {
         sample: &SampleFacts,
         present: &Stored,
     ) -> Result<Questions, AdviceError> {
-        let returned = shape.returned.unwrap_or(1.0).max(1.0);
-        let room = SHARE_OF_LEAVES * present.leaves as f64 / returned;
-        let in_a_row = units::whole(room).clamp(1, QUERIES_MAX);
         let rounds = u64::from(self.options.rounds.max(2));
-        let drawn = queries::draw(&self.server, shape, rounds * in_a_row).await?;
+        let mut drawn = queries::draw(&self.server, shape, rounds).await?;
+        let returned = match shape.returned {
+            Some(known) => known,
+            None => queries::mean_returned(&self.server, &drawn).await?,
+        };
+        let room = SHARE_OF_LEAVES * present.leaves as f64 / returned.max(1.0);
+        let in_a_row = units::whole(room).clamp(1, QUERIES_MAX);
+        if in_a_row > 1 {
+            let more = rounds * (in_a_row - 1);
+            drawn.extend(queries::draw(&self.server, shape, more).await?);
+        }
         let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
         Ok(Questions {
             shape: shape.clone(),
             is_local: asks_by_age(shape, sample),
-            rows: rows.map(<[Query]>::to_vec).collect(),
+            rows: rows.map(queries::different).collect(),
         })
     }
 

@@ -49,6 +49,28 @@ pub(super) async fn draw(
     Ok(drawn)
 }
 
+/// Returns each query once: the same again would find its blocks in the cache.
+pub(super) fn different(queries: &[Query]) -> Vec<Query> {
+    let mut different: Vec<Query> = Vec::new();
+    for query in queries {
+        if !different.contains(query) {
+            different.push(query.clone());
+        }
+    }
+    different
+}
+
+/// Returns how many documents of the sample a query returns on average.
+pub(super) async fn mean_returned(server: &Server, queries: &[Query]) -> Result<f64, AdviceError> {
+    let mut returned = 0;
+    for query in queries {
+        let count = doc! { "count": SAMPLED, "query": query.filter() };
+        let reply = server.command(DATABASE, count).await?;
+        returned += reply.get("n").and_then(number).unwrap_or(0);
+    }
+    Ok(returned as f64 / queries.len().max(1) as f64)
+}
+
 impl Query {
     fn around(document: &Document, shape: &QueryShape) -> Self {
         let value = |field: &String| value_at(document, field).unwrap_or(Bson::Null);
@@ -358,6 +380,13 @@ mod tests {
         );
         let bucket = doc! { SAMPLES: [{ "ts": at(120) }, { "ts": at(150) }, { "ts": at(319) }, { "ts": at(320) }] };
         assert_eq!(query.counted(&bucket, &buckets), 2);
+    }
+
+    #[test]
+    fn a_query_is_asked_once_in_a_row() {
+        let shape = told(r#"{"d": "?"}"#).unwrap();
+        let of = |d: i32| Query::around(&doc! { "d": d }, &shape);
+        assert_eq!(different(&[of(1), of(2), of(1)]), [of(1), of(2)]);
     }
 
     #[test]
