@@ -100,7 +100,8 @@ impl Measured {
             let all = draws(hit, self.leaves, self.documents);
             distinct(self.of_whole(all, all) * self.more_returned, whole_leaves)
         };
-        collection + self.index_blocks_of_whole()
+        // More documents lie on the leaves that there are.
+        collection.min(whole_leaves.max(hit / self.queries)) + self.index_blocks_of_whole()
     }
 
     /// Returns how many times as much as on a page of the whole is on one of the trial.
@@ -303,6 +304,19 @@ mod tests {
             ..PLAIN
         };
         assert_eq!(scan.blocks(), 2_000.0);
+    }
+
+    #[test]
+    fn no_query_reads_more_leaves_than_there_are() {
+        let measured = Measured {
+            leaves: 100.0,
+            more_returned: 50.0,
+            ..PLAIN
+        };
+        for local in [true, false] {
+            let blocks = Measured { local, ..measured }.blocks();
+            assert!(blocks <= 100.0 + 100.0, "{blocks}");
+        }
     }
 
     #[test]
