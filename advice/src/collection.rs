@@ -110,26 +110,34 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     is_plain.then_some(entry)
 }
 
-/// Returns specifications of indexes with their directions as whole numbers. The older mongo shell stored 1 as 1.0,
-/// which the server takes for the same index, and a comparison of documents does not.
-pub fn with_plain_directions(indexes: &[Document]) -> Vec<Document> {
-    let plain = |(field, direction): (&String, &Bson)| {
-        let direction = match float(direction) {
-            Some(direction) if direction < 0.0 => Bson::Int32(-1),
-            Some(_) => Bson::Int32(1),
-            None => direction.clone(),
-        };
-        (field.clone(), direction)
-    };
-    let with_plain_keys = |index: &Document| {
+/// Returns specifications of indexes as they are written for a collection of these options. Directions are whole
+/// numbers: the older mongo shell stored 1 as 1.0, which the server takes for the same index, and a comparison of
+/// documents does not. The collection's collation is an index's own unless it names another.
+pub fn as_written(indexes: &[Document], options: &Document) -> Vec<Document> {
+    let default = options.get("collation");
+    let written = |index: &Document| {
         let mut index = index.clone();
         if let Ok(keys) = index.get_document("key") {
-            let keys: Document = keys.iter().map(plain).collect();
+            let keys: Document = keys.iter().map(plain_direction).collect();
             index.insert("key", keys);
+        }
+        match (default, index.get("collation")) {
+            (Some(_), None) => drop(index.insert("collation", doc! { "locale": "simple" })),
+            (Some(default), Some(own)) if own == default => drop(index.remove("collation")),
+            _ => {}
         }
         index
     };
-    indexes.iter().map(with_plain_keys).collect()
+    indexes.iter().map(written).collect()
+}
+
+fn plain_direction((field, direction): (&String, &Bson)) -> (String, Bson) {
+    let direction = match float(direction) {
+        Some(direction) if direction < 0.0 => Bson::Int32(-1),
+        Some(_) => Bson::Int32(1),
+        None => direction.clone(),
+    };
+    (field.clone(), direction)
 }
 
 /// Returns the key patterns of indexes that no operation has used since the server began to count. The one on `_id`
@@ -175,7 +183,22 @@ mod tests {
     fn the_shells_directions_are_those_of_others() {
         let given = [doc! { "name": "a", "key": { "a": 1.0, "b": -1_i64, "c": "hashed" } }];
         let expected = [doc! { "name": "a", "key": { "a": 1, "b": -1, "c": "hashed" } }];
-        assert_eq!(with_plain_directions(&given), expected);
+        assert_eq!(as_written(&given, &Document::new()), expected);
+    }
+
+    #[test]
+    fn an_index_without_a_collation_keeps_none_where_the_collection_has_one() {
+        let german = || doc! { "locale": "de" };
+        let index = |keys: Document, collation| doc! { "key": keys, "collation": collation };
+        let given = [
+            index(doc! { "a": 1 }, german()),
+            doc! { "key": { "_fts": "text" } },
+        ];
+        let options = doc! { "collation": german() };
+        let simple = index(doc! { "_fts": "text" }, doc! { "locale": "simple" });
+        let expected = [doc! { "key": { "a": 1 } }, simple];
+        assert_eq!(as_written(&given, &options), expected);
+        assert_eq!(as_written(&given, &Document::new()), given);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub async fn run(
         server: &server,
         namespace: &namespace,
         definition: &definition,
-        indexes: collection::with_plain_directions(definition.indexes()),
+        indexes: collection::as_written(definition.indexes(), definition.options()),
         progress,
     };
     let worked = interruption.or(advise.work(&mut session)).await;
