@@ -1,0 +1,211 @@
+//! Counts the queries that are seen by their shape, and learns how many documents they look for.
+
+use bson::Document;
+use seekscope_run::{Limitation, QueryShape, ShapeSource};
+use seekscope_server::number;
+
+use super::Observed;
+use crate::shape::{NoShape, of_command};
+
+/// The most different shapes that are kept.
+pub(super) const SHAPES_MAX: usize = 100;
+/// The operation of the profile that goes on with an answer.
+pub(super) const GET_MORE: &str = "getmore";
+
+/// Returns the documents that an operation of the profile looked for; `None` if they are not known. Of an answer that is
+/// counted or grouped that is what was examined, unless everything was.
+fn looked_for(entry: &Document) -> Option<f64> {
+    let count = |name: &str| entry.get(name).and_then(number);
+    let command = entry.get_document("originatingCommand");
+    let command = command.or_else(|_| entry.get_document("command"));
+    let is_find = command.is_ok_and(|command| command.contains_key("find"));
+    let answer = match is_find {
+        true => count("nreturned"),
+        false => count("nMatched").or_else(|| count("ndeleted")),
+    };
+    let scans_all = entry
+        .get_str("planSummary")
+        .is_ok_and(|plan| plan == "COLLSCAN");
+    let mut examined = ["docsExamined", "keysExamined"]
+        .into_iter()
+        .filter_map(count);
+    let examined = examined.find(|count| *count > 0 && !is_find && !scans_all);
+    answer.or(examined).map(|count| count as f64)
+}
+
+/// A shape and how often it was seen.
+#[derive(Debug)]
+struct Sighted {
+    shape: QueryShape,
+    times: u64,
+    /// Those times of which it is known what they looked for, and the documents that they looked for together.
+    known: u64,
+    documents: f64,
+}
+
+/// Shapes with how often they were seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    shapes: Vec<Sighted>,
+    strange: Vec<NoShape>,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, command: &Document, source: ShapeSource) {
+        if let Some(sighted) = self.sighted(command, source) {
+            sighted.times += 1;
+        }
+    }
+
+    pub(super) fn add_profiled(&mut self, entry: &Document) {
+        let goes_on = entry.get_str("op").is_ok_and(|op| op == GET_MORE);
+        let command = if goes_on {
+            "originatingCommand"
+        } else {
+            "command"
+        };
+        let Ok(command) = entry.get_document(command) else {
+            return;
+        };
+        let Some(sighted) = self.sighted(command, ShapeSource::Profile) else {
+            return;
+        };
+        let documents = looked_for(entry);
+        sighted.documents += documents.unwrap_or(0.0);
+        if !goes_on {
+            sighted.times += 1;
+            sighted.known += u64::from(documents.is_some());
+        }
+    }
+
+    /// Returns the shape of a command among those that are kept; `None` if it is not kept.
+    fn sighted(&mut self, command: &Document, source: ShapeSource) -> Option<&mut Sighted> {
+        let mut shape = match of_command(command) {
+            Ok(shape) => shape,
+            Err(strange) => {
+                if self.strange.len() < SHAPES_MAX && !self.strange.contains(&strange) {
+                    self.strange.push(strange);
+                }
+                return None;
+            }
+        };
+        shape.source = source;
+        let place = self.shapes.iter().position(|known| known.shape == shape);
+        if place.is_none() && !shape.is_empty() && self.shapes.len() < SHAPES_MAX {
+            self.shapes.push(Sighted {
+                shape,
+                times: 0,
+                known: 0,
+                documents: 0.0,
+            });
+            return self.shapes.last_mut();
+        }
+        self.shapes.get_mut(place?)
+    }
+
+    pub(super) fn finish(mut self, observed: &mut Observed, profiled_s: f64) {
+        // The answer of one that began before is gone on with.
+        self.shapes.retain(|sighted| sighted.times > 0);
+        // The profile saw whatever ran, and tells its rate.
+        let is_profiled = |sighted: &Sighted| sighted.shape.source == ShapeSource::Profile;
+        if self.shapes.iter().any(is_profiled) {
+            self.shapes.retain(is_profiled);
+        }
+        self.shapes
+            .sort_by_key(|sighted| std::cmp::Reverse(sighted.times));
+        let shapes = self.shapes.into_iter().map(|sighted| {
+            let mut shape = sighted.shape;
+            if shape.source == ShapeSource::Profile {
+                shape.per_s = Some(sighted.times as f64 / profiled_s.max(1e-3));
+                // Queries that find nothing cost something all the same.
+                let mean = sighted.documents / sighted.known.max(1) as f64;
+                shape.returned = Some(mean).filter(|mean| *mean > 0.0);
+            }
+            shape
+        });
+        observed.shapes = shapes.collect();
+        observed
+            .limitations
+            .extend(self.strange.into_iter().take(5).map(|strange| Limitation {
+                what: "a kind of query was left out".into(),
+                why: strange.to_string(),
+                remedy: "judge it by hand".into(),
+            }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    fn find(filter: Document, returned: i32) -> Document {
+        doc! { "op": "query", "command": { "find": "c", "filter": filter }, "nreturned": returned,
+        "docsExamined": 9_000 }
+    }
+
+    #[test]
+    fn queries_are_counted_by_their_shape() {
+        let mut seen = Seen::default();
+        seen.add(
+            &doc! { "find": "c", "filter": { "a": 1 } },
+            ShapeSource::Running,
+        );
+        for entry in [
+            find(doc! { "a": 1 }, 4),
+            find(doc! { "a": 2 }, 8),
+            find(doc! { "b": 1 }, 0),
+            find(doc! { "$or": [] }, 1),
+            find(doc! {}, 1),
+        ] {
+            seen.add_profiled(&entry);
+        }
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 4.0);
+        assert_eq!(observed.shapes.len(), 2, "{observed:?}");
+        assert_eq!(
+            (observed.shapes[0].per_s, observed.shapes[0].returned),
+            (Some(0.5), Some(6.0))
+        );
+        assert_eq!(observed.shapes[1].returned, None, "it found nothing");
+        assert_eq!(observed.limitations.len(), 1);
+    }
+
+    #[test]
+    fn what_was_looked_for_is_not_always_what_was_returned() {
+        let filter = || doc! { "a": 1 };
+        let pipeline = || doc! { "aggregate": "c", "pipeline": [{ "$match": filter() }] };
+        for (entry, expected) in [
+            (
+                doc! { "command": pipeline(), "nreturned": 1, "docsExamined": 50, "keysExamined": 51 },
+                Some(50.0),
+            ),
+            (
+                doc! { "command": { "count": "c", "query": filter() }, "docsExamined": 0, "keysExamined": 51 },
+                Some(51.0),
+            ),
+            (
+                doc! { "command": pipeline(), "docsExamined": 9_000, "planSummary": "COLLSCAN" },
+                None,
+            ),
+            (
+                doc! { "command": { "q": filter() }, "nMatched": 3, "docsExamined": 9_000 },
+                Some(3.0),
+            ),
+        ] {
+            assert_eq!(looked_for(&entry), expected, "{entry}");
+        }
+        // A find of 600 documents in two batches.
+        let mut seen = Seen::default();
+        seen.add_profiled(&find(filter(), 101));
+        seen.add_profiled(
+            &doc! { "op": GET_MORE, "command": { "getMore": 5_i64 }, "nreturned": 499,
+            "originatingCommand": { "find": "c", "filter": filter() } },
+        );
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 1.0);
+        let shape = &observed.shapes[0];
+        assert_eq!((shape.per_s, shape.returned), (Some(1.0), Some(600.0)));
+    }
+}
