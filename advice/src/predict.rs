@@ -59,7 +59,7 @@ pub struct Measured {
     pub collection_blocks: f64,
     /// Size of these blocks as pages, which are no longer compressed.
     pub collection_bytes: f64,
-    /// Blocks of the indexes that they read together.
+    /// Blocks of the indexes that the first of them read.
     pub index_blocks: f64,
     /// Documents that they read together.
     pub documents: f64,
@@ -131,7 +131,7 @@ impl Measured {
         let beside = (self.keys - self.documents).max(0.0);
         let keys_of_whole =
             (self.keys - beside + beside * self.more_beside()) * self.more_returned.max(1.0);
-        let blocks = self.index_blocks / self.queries * keys_of_whole / self.keys.max(1.0);
+        let blocks = self.index_blocks * keys_of_whole / self.keys.max(1.0);
         match self.whole.documents > 2.0 && self.keys > 0.0 {
             true => blocks.max(1.0),
             false => blocks,
@@ -304,6 +304,15 @@ mod tests {
             ..PLAIN
         };
         assert_eq!(scan.blocks(), 2_000.0);
+    }
+
+    #[test]
+    fn index_blocks_are_those_of_one_query() {
+        let row = Measured {
+            queries: 20.0,
+            ..PLAIN
+        };
+        assert_eq!(row.index_blocks_of_whole(), PLAIN.index_blocks);
     }
 
     #[test]

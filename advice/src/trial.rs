@@ -170,10 +170,14 @@ impl Trial {
             self.evict()?;
             let before = counters::read(&self.server, DATABASE, &collection).await?;
             let (mut returned, mut cold_ns, mut warm_ns) = (0, Vec::new(), Vec::new());
+            let mut first = None;
             for query in row {
                 let (found, ns) = asked.ask(&self.server, query).await?;
                 returned += found;
                 cold_ns.push(ns as f64);
+                if first.is_none() {
+                    first = Some(counters::read(&self.server, DATABASE, &collection).await?);
+                }
             }
             let after = counters::read(&self.server, DATABASE, &collection).await?;
             for query in row {
@@ -186,7 +190,8 @@ impl Trial {
                     .collection_bytes
                     .saturating_sub(before.collection_bytes)
                     as f64,
-                index_blocks: after.indexes.saturating_sub(before.indexes) as f64,
+                index_blocks: first.map_or(0, |first| first.indexes.saturating_sub(before.indexes))
+                    as f64,
                 cold_ns,
                 warm_ns,
             });
@@ -236,6 +241,7 @@ struct Round {
     returned: f64,
     collection_blocks: f64,
     collection_bytes: f64,
+    /// Of its first query alone: the indexes of a sample are so small that the next ones find leaves in the cache.
     index_blocks: f64,
     /// Time of each query with cold caches, and of the same again.
     cold_ns: Vec<f64>,
@@ -283,11 +289,12 @@ fn cost(
         median(&all).unwrap_or(0.0)
     };
     let warm_ns = median_ns(|round| &round.warm_ns);
+    let index_blocks: f64 = rounds.iter().map(|round| round.index_blocks).sum();
     let (low, high) = Estimate::of_mean(&predicted).map_or((mean, mean), |e| e.interval(ALPHA));
     ShapeCost {
         returned,
         collection_blocks: per_query(|round| round.collection_blocks),
-        index_blocks: per_query(|round| round.index_blocks),
+        index_blocks: index_blocks / rounds.len().max(1) as f64,
         blocks: mean,
         blocks_low: low.max(0.0),
         blocks_high: high,
