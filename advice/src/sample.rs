@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
 use seekscope_run::QueryShape;
 use seekscope_server::{Namespace, Server, float};
 
 use crate::AdviceError;
-use crate::values::{date_ms, value_at};
+use crate::values::{date_ms, decoded, value_at};
 
 /// Documents per round trip.
 const BATCH: u32 = 1_000;
@@ -167,7 +167,7 @@ impl Learnt {
     fn add(&mut self, raw: &RawDocumentBuf) {
         self.documents += 1;
         self.bytes += raw.as_bytes().len() as u64;
-        let Ok(document) = Document::try_from(raw.as_ref()) else {
+        let Some(document) = decoded(raw) else {
             return;
         };
         for field in &mut self.fields {

@@ -1,6 +1,12 @@
 //! Values of fields by their dotted paths, drawn from sampled documents for the queries of a trial.
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, RawDocument, Utf8Lossy};
+
+/// Returns a document, with other characters for what is no UTF-8 in its texts; `None` if it is no document.
+pub fn decoded(raw: &RawDocument) -> Option<Document> {
+    let decoded = Utf8Lossy::<Document>::try_from(raw);
+    decoded.ok().map(|Utf8Lossy(document)| document)
+}
 
 /// Returns the value at a path. Of an array its first element is taken: a query that compares a field with one value
 /// matches any of them.
@@ -30,9 +36,19 @@ pub fn date_ms(value: &Bson) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use bson::doc;
+    use bson::{RawDocumentBuf, doc, rawdoc};
 
     use super::*;
+
+    #[test]
+    fn texts_that_are_no_utf_8_do_not_hide_the_rest() {
+        let mut bytes = rawdoc! { "s": "ab", "d": 7 }.into_bytes();
+        let place = bytes.windows(2).position(|two| two == b"ab").unwrap();
+        bytes[place] = 0xff;
+        let raw = RawDocumentBuf::from_bytes(bytes).unwrap();
+        assert!(Document::try_from(raw.as_ref()).is_err());
+        assert_eq!(decoded(&raw).unwrap().get("d"), Some(&Bson::Int32(7)));
+    }
 
     #[test]
     fn paths_lead_through_documents_and_arrays() {

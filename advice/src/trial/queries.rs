@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
+use futures_util::TryStreamExt;
 use seekscope_run::QueryShape;
 use seekscope_run::units::whole;
 use seekscope_server::{Server, number};
 
 use super::{DATABASE, Questions, SAMPLED};
 use crate::AdviceError;
-use crate::values::{date_ms, value_at};
+use crate::values::{date_ms, decoded, value_at};
 use crate::way::{SAMPLES, Way};
 
 /// Documents that a query of a range returns where nothing is known of it.
@@ -37,12 +38,19 @@ pub(super) async fn draw(
     count: u64,
 ) -> Result<Vec<Query>, AdviceError> {
     let size = i64::try_from(count).unwrap_or(i64::MAX);
-    let sample =
-        doc! { "aggregate": SAMPLED, "pipeline": [{ "$sample": { "size": size } }], "cursor": {} };
-    let documents = server.documents(DATABASE, sample, usize::MAX).await?;
+    let failed = |error| server.error("aggregate", &error);
+    let sampled = server
+        .database(DATABASE)
+        .collection::<RawDocumentBuf>(SAMPLED);
+    let documents = sampled
+        .aggregate([doc! { "$sample": { "size": size } }])
+        .with_type::<RawDocumentBuf>()
+        .await
+        .map_err(failed)?;
+    let documents: Vec<RawDocumentBuf> = documents.try_collect().await.map_err(failed)?;
     let mut drawn = Vec::new();
-    for document in &documents {
-        let mut query = Query::around(document, shape);
+    for document in documents.iter().filter_map(|raw| decoded(raw)) {
+        let mut query = Query::around(&document, shape);
         query.end_range(server, shape).await?;
         drawn.push(query);
     }
@@ -238,7 +246,8 @@ impl Asked {
         }
         let is_collection_scan = hint.is_none();
         let hint = hint.unwrap_or_else(|| doc! { "$natural": 1 }.into());
-        let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "hint": hint.clone() };
+        let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "projection": { "_id": 1 },
+        "hint": hint.clone() };
         if !is_collection_scan {
             let Questions { shape, .. } = questions;
             let fields = shape.equality.iter().chain(&shape.range);
@@ -259,7 +268,8 @@ impl Asked {
     /// Opens the files that a query opens, and reads the upper pages of their trees, which a server in use has in its
     /// cache.
     pub(super) async fn open(&self, server: &Server) -> Result<(), AdviceError> {
-        let first = doc! { "find": &self.collection, "limit": 1, "hint": { "$natural": 1 } };
+        let first = doc! { "find": &self.collection, "limit": 1, "projection": { "_id": 1 },
+        "hint": { "$natural": 1 } };
         server.command(DATABASE, first).await?;
         server.command(DATABASE, self.open.clone()).await?;
         Ok(())
@@ -289,7 +299,7 @@ impl Asked {
         }
         let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         for answer in &answers {
-            let answer = Document::try_from(answer.as_ref()).unwrap_or_default();
+            let answer = decoded(answer).unwrap_or_default();
             returned += query.counted(&answer, &self.way);
         }
         // Whoever reads buckets stops at as many.
