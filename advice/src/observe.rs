@@ -89,7 +89,7 @@ impl<'a> Observer<'a> {
         observed.saw_running = true;
         while begun.elapsed() < time {
             if observed.saw_running {
-                match answered(self.running().await)? {
+                match self.answered(self.running().await).await? {
                     Ok(commands) => commands
                         .iter()
                         .for_each(|c| seen.add(c, ShapeSource::Running)),
@@ -106,14 +106,14 @@ impl<'a> Observer<'a> {
             tokio::time::sleep(LOOK_EVERY.min(time.saturating_sub(begun.elapsed()))).await;
         }
         let watched_s = begun.elapsed().as_secs_f64();
-        let after = answered(self.counts().await)?;
+        let after = self.answered(self.counts().await).await?;
         if let (Some(before), Ok(after)) = (before.ok(), after) {
             let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / watched_s.max(1e-3);
             observed.reads_per_s = Some(per_s(after.0, before.0));
             observed.writes_per_s = Some(per_s(after.1, before.1));
         }
         let mut profiled_s = watched_s;
-        match answered(self.profile(server_time_ms, watched_s).await)? {
+        match self.answered(self.profile(server_time_ms, watched_s).await).await? {
             Ok(Some(profile)) => {
                 observed.saw_profile = true;
                 profile.entries.iter().for_each(|entry| seen.add_profiled(entry));
@@ -130,6 +130,26 @@ impl<'a> Observer<'a> {
         observed.watched_s = watched_s;
         seen.finish(&mut observed, profiled_s);
         Ok(observed)
+    }
+
+    /// Passes on an answer or what the server refuses.
+    ///
+    /// # Errors
+    /// Fails if the server is gone.
+    async fn answered<T>(
+        &self,
+        answer: Result<T, ServerError>,
+    ) -> Result<Result<T, ServerError>, ServerError> {
+        match answer {
+            Err(error) if is_gone(&error) => return Err(error),
+            // It may be slow, or gone: the driver waits for longer until it knows.
+            Err(ServerError::TimeOver { .. }) => {
+                let ping = doc! { "ping": 1 };
+                self.server.command_in_time("admin", ping).await?;
+            }
+            _ => {}
+        }
+        Ok(answer)
     }
 
     /// Returns the reads and writes of the collection that the server has counted.
@@ -218,16 +238,13 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// Passes on an answer or what the server refuses.
-///
-/// # Errors
-/// Fails if the server is gone.
-fn answered<T>(answer: Result<T, ServerError>) -> Result<Result<T, ServerError>, ServerError> {
+/// Returns whether there is no server to ask any more, rather than one that refuses.
+fn is_gone(error: &ServerError) -> bool {
     use ServerError::{LoginRefused, Unreachable, Unsuitable};
-    match answer {
-        Err(gone @ (Unreachable { .. } | Unsuitable { .. } | LoginRefused { .. })) => Err(gone),
-        answer => Ok(answer),
-    }
+    matches!(
+        error,
+        Unreachable { .. } | Unsuitable { .. } | LoginRefused { .. }
+    )
 }
 
 fn refused(what: &str, error: &ServerError, remedy: &str) -> Limitation {
@@ -307,12 +324,12 @@ mod tests {
             why: "the connection broke off".into(),
             remedy: "",
         };
-        assert!(answered::<()>(Err(gone)).is_err());
+        assert!(is_gone(&gone));
         let refused = ServerError::NotAuthorised {
             uri: uri(),
             command: "currentOp".into(),
         };
-        assert!(answered::<()>(Err(refused)).is_ok());
+        assert!(!is_gone(&refused));
     }
 
     #[test]
