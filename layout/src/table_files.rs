@@ -15,6 +15,8 @@ use crate::LayoutError;
 use crate::snapshot::Snapshot;
 
 const SUGGESTIONS: usize = 5;
+/// How the names of the server's own collections begin.
+const OF_SERVER: [&str; 3] = ["admin.", "config.", "local."];
 
 /// A file with a tree in it.
 #[derive(Debug)]
@@ -163,11 +165,12 @@ impl TableFiles {
     }
 
     /// Returns names that contain what was asked for or are contained in it, otherwise the first
-    /// few.
+    /// few: those of users before the server's own.
     fn suggestions(&self, wanted: &str) -> Vec<String> {
         let wanted = wanted.to_lowercase();
         let last = wanted.rsplit(['.', '/']).next().unwrap_or_default();
-        let names: Vec<_> = self.listed().iter().map(TableFile::name).collect();
+        let mut names: Vec<_> = self.listed().iter().map(TableFile::name).collect();
+        names.sort_by_key(|name| OF_SERVER.iter().any(|database| name.starts_with(database)));
         let similar = |name: &&String| {
             let name = name.to_lowercase();
             wanted.contains(&name) || !last.is_empty() && name.contains(last)
