@@ -75,7 +75,7 @@ pub fn leaves_by_file(
 pub fn layout_of<'a>(document: &'a RunDocument, run: &Path) -> Result<&'a LayoutMeasurement> {
     document.layout.as_ref().ok_or_else(|| {
         Usage(format!(
-            "{} is a run of `seekscope {}`; only runs of `seekscope layout` can be compared so far",
+            "{} is a run of `seekscope {}`; what can be compared are two runs of layout, two of doctor, or some of bench",
             run.display(),
             document.command
         ))

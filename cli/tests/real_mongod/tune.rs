@@ -184,3 +184,31 @@ fn a_mongos_has_no_knobs() {
     let mut init = bench.seekscope(&["tune", "init", cluster.uri()]);
     assert_fails(&init.output().unwrap(), 2, &words);
 }
+
+/// The right is missing, not the knobs: a session that cannot set anything ends, and has nothing to put back.
+#[test]
+fn a_user_who_may_set_nothing_is_told_and_changes_nothing() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::StandaloneWithPassword, &[]);
+    let roles = ["readWriteAnyDatabase", "clusterMonitor"];
+    let user = doc! { "createUser": "reader", "pwd": "p", "roles": roles.to_vec() };
+    server.command("admin", user);
+    let port = server.member("standalone").port();
+    let uri = format!("mongodb://reader:p@127.0.0.1:{port}/?authSource=admin");
+    let mut command = bench.seekscope(&["tune", &uri, "--out", "run"]);
+    command.args(["--command", "echo 7", "--maximize", "--trials", "3"]);
+    command.args(["--knobs", "cache_size,read_tickets,eviction_trigger"]);
+    let output = command.output().unwrap();
+    assert_fails(&output, 4, &["may not run setParameter", "hostManager"]);
+    let said = stderr(&output);
+    assert!(!said.contains("NOT put back"), "{said}");
+    assert_eq!(engine_text(&server), "");
+    // Whoever has the right is not held up by it.
+    json(&mut session(
+        &bench,
+        &server,
+        "allowed",
+        &["--knobs", "read_tickets"],
+    ));
+}

@@ -26,7 +26,7 @@ pub fn html(document: &RunDocument) -> String {
         next: None,
         about: Vec::new(),
         key_figures: Vec::new(),
-        blocks: record.map_or_else(Vec::new, sections),
+        blocks: record.map_or_else(Vec::new, |record| sections(document, record)),
         measured_on: disk_and_server(document),
         data: Some(Data {
             files: vec![
@@ -39,7 +39,7 @@ pub fn html(document: &RunDocument) -> String {
     report(document, page)
 }
 
-fn sections(record: &TuneRecord) -> Vec<Block> {
+fn sections(document: &RunDocument, record: &TuneRecord) -> Vec<Block> {
     let noise = record.noise.as_ref().map(sentences::noise);
     let convergence = convergence::figure(record)
         .unwrap_or_else(|| Block::Note("No figure: no run gave a number.".into()));
@@ -52,8 +52,8 @@ fn sections(record: &TuneRecord) -> Vec<Block> {
     knobs.extend(left_out);
     let ledger = Block::table_or(runs::ledger(record), "No times were recorded.");
     [
-        duel(record),
-        recommended(record),
+        duel(document, record),
+        recommended(document, record),
         Section::new(
             "convergence",
             "How the search went",
@@ -70,8 +70,9 @@ fn sections(record: &TuneRecord) -> Vec<Block> {
     .collect()
 }
 
-fn duel(record: &TuneRecord) -> Section {
-    let changed = (record.restored == Some(false)).then(|| sentences::restored(record));
+fn duel(document: &RunDocument, record: &TuneRecord) -> Section {
+    let changed =
+        sentences::may_be_changed(document, record).then(|| sentences::restored(document, record));
     let pairs = duels::pairs(record);
     let blocks = Block::some([
         changed.map(|text| Block::Warning("changed", text.into())),
@@ -89,7 +90,7 @@ fn duel(record: &TuneRecord) -> Section {
     Section::new("duel", "The duel", blocks)
 }
 
-fn recommended(record: &TuneRecord) -> Section {
+fn recommended(document: &RunDocument, record: &TuneRecord) -> Section {
     let mut blocks = vec![Block::table_or(
         tables::change(record),
         "Change nothing: no gain was proven.",
@@ -98,7 +99,7 @@ fn recommended(record: &TuneRecord) -> Section {
     blocks.extend(Block::sentences(sentences::risks(record)));
     blocks.extend(change(record));
     blocks.extend(undo(record));
-    blocks.push(Block::Note(sentences::restored(record).into()));
+    blocks.push(Block::Note(sentences::restored(document, record).into()));
     Section::new("change", "The recommended change", blocks)
 }
 

@@ -79,7 +79,7 @@ fn measured(record: &TuneRecord, duel: &TuneDuel) -> Option<String> {
 fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
     let of_search = |trial: &TuneTrial| trial.purpose == TrialPurpose::Search;
     let searched = record.trials.iter().any(of_search);
-    let why = if searched && is_baseline(record, &record.best) {
+    let why = if searched && is_baseline(record, &record.best) && document.outcome == Outcome::Ok {
         return "no real gain: nothing that was tried promised more than the settings found at the start, \
                 so no duel was fought"
             .into();
@@ -247,12 +247,24 @@ pub(super) fn cautions(record: &TuneRecord) -> Vec<String> {
         .collect()
 }
 
-/// Says whether everything is as it was.
-pub(super) fn restored(record: &TuneRecord) -> &'static str {
+/// Returns whether settings may differ from those found at the start.
+pub(super) fn may_be_changed(document: &RunDocument, record: &TuneRecord) -> bool {
     match record.restored {
+        Some(restored) => !restored,
+        None => document.ended_ns.is_none(),
+    }
+}
+
+/// Says whether everything is as it was.
+pub(super) fn restored(document: &RunDocument, record: &TuneRecord) -> &'static str {
+    match record.restored {
+        None if may_be_changed(document, record) => {
+            "The session has not ended, or was killed: settings may differ from those found at the start. If it was \
+             killed, seekscope tune --restore with this run's folder puts them back."
+        }
         Some(true) => "Every setting was put back and read back: the server is as it was found.",
         Some(false) => {
-            "NOT every setting was put back: see the limitations, and seekscope tune --restore RUN."
+            "NOT every setting was put back: seekscope tune --restore with this run's folder tries again."
         }
         None => "No setting was changed, so none had to be put back.",
     }

@@ -16,13 +16,17 @@ pub fn terminal(document: &RunDocument, width: u16) -> String {
     let is_told = record.is_some() && document.outcome == Outcome::Ok;
     let outcome = (!is_told).then(|| wording::outcome(document));
     let mut blocks = Block::sentences(headline.into_iter().chain(outcome));
-    blocks.extend(record.into_iter().flat_map(of_record));
+    blocks.extend(
+        record
+            .into_iter()
+            .flat_map(|record| of_record(document, record)),
+    );
     terminal::text(document, &blocks, width)
 }
 
-fn of_record(record: &TuneRecord) -> Vec<Block> {
-    let restored = || Block::Sentence(sentences::restored(record).into());
-    let is_changed = record.restored == Some(false);
+fn of_record(document: &RunDocument, record: &TuneRecord) -> Vec<Block> {
+    let restored = || Block::Sentence(sentences::restored(document, record).into());
+    let is_changed = sentences::may_be_changed(document, record);
     let mut blocks = Block::some([
         is_changed.then(restored),
         sentences::durability(record).map(Block::Sentence),

@@ -269,6 +269,24 @@ fn a_server_that_is_left_changed_is_told_of_first() {
             .is_some_and(|line| line.starts_with("NOT every setting was put back"))
     );
     assert!(html(&left).contains("data-outcome=\"changed\""));
+    let mut killed = changed(|record| {
+        record.restored = None;
+        record.duels.clear();
+        record.verdict = None;
+        record.best = record.trials[0].values.clone();
+    });
+    (killed.outcome, killed.ended_ns) = (Outcome::Partial, None);
+    let text = terminal(&killed, 200);
+    assert!(
+        text.starts_with("no duel was fought: the session ended"),
+        "{text}"
+    );
+    assert!(
+        text.contains("settings may differ from those found"),
+        "{text}"
+    );
+    assert!(!text.contains("No setting was changed"), "{text}");
+    assert!(html(&killed).contains("data-outcome=\"changed\""));
     assert!(!html(&session(RUNS, false)).contains("data-outcome=\"changed\""));
 }
 

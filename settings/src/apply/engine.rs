@@ -141,7 +141,7 @@ impl Applier {
     }
 }
 
-fn is_engine(target: &Target) -> bool {
+pub(super) fn is_engine(target: &Target) -> bool {
     matches!(target.set, Route::Engine { .. })
 }
 

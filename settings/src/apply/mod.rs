@@ -243,11 +243,13 @@ impl Applier {
         Ok(applied)
     }
 
-    /// Was the knob ever changed, or is it about to be? A knob whose value the server rejected is unchanged.
+    /// Was the knob ever changed, or is it about to be? A knob whose value the server rejected is unchanged, and so are
+    /// all keys of the engine before its text was recorded, which comes before the first of them is set.
     fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
         let touched = self.originals.touched.contains(&target.name);
         let refused = self.originals.refused.contains(&target.name);
-        touched && !(refused && same(value, &target.baseline))
+        let unsent = engine::is_engine(target) && self.originals.engine_text.is_none();
+        touched && !((refused || unsent) && same(value, &target.baseline))
     }
 
     /// Records what the server rejects, and what it accepts after all.

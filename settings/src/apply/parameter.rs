@@ -38,10 +38,11 @@ pub(super) async fn set(
     })
 }
 
-/// Converts an error: a rejection is the setting's failure; a server that does not answer is the session's.
+/// Converts an error: a rejected value is the setting's failure; a server that does not answer is the session's, and so
+/// is a login without the right, which would have no setting accepted.
 pub(super) fn refused(knobs: &str, source: ServerError) -> ApplyError {
     match source {
-        ServerError::Failed { .. } | ServerError::NotAuthorised { .. } => ApplyError::Refused {
+        ServerError::Failed { .. } => ApplyError::Refused {
             knobs: knobs.into(),
             source,
         },

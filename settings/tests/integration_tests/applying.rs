@@ -118,6 +118,24 @@ async fn the_engines_configuration_reads_as_it_did() {
     assert_eq!(mongod.parameter(RUNTIME), Bson::from(""));
 }
 
+/// Nothing was set, so nothing is to be put back, by whomever.
+#[tokio::test]
+async fn a_user_without_the_right_changes_nothing_and_leaves_nothing_to_restore() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    mongod.forbid();
+    let names = ["eviction_dirty_trigger", "read_tickets"];
+    let (entries, means) = entries(&mongod, &names).await;
+    let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
+    let values = configuration(&[("eviction_dirty_trigger", 60), ("read_tickets", 64)]);
+    let error = applier.apply(&values).await.unwrap_err();
+    assert!(matches!(error, ApplyError::Server(_)), "{error}");
+    let mut later = Applier::resume(folder.path(), means).unwrap().unwrap();
+    let restored = later.restore().await;
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(mongod.set(), []);
+}
+
 #[tokio::test]
 async fn refusals_are_typed() {
     let folder = tempfile::tempdir().unwrap();

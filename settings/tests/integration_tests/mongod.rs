@@ -22,6 +22,8 @@ struct State {
     set: Vec<Document>,
     /// Parameters that take a value and do not keep it.
     deaf: Vec<String>,
+    /// Whether the user may set nothing.
+    forbids: bool,
     /// As 4.4 and later: the engine's configuration reads as it was last set.
     keeps_engine_text: bool,
 }
@@ -70,6 +72,10 @@ impl Mongod {
 
     pub(crate) fn keep_engine_text(&self) {
         self.state.lock().unwrap().keeps_engine_text = true;
+    }
+
+    pub(crate) fn forbid(&self) {
+        self.state.lock().unwrap().forbids = true;
     }
 
     pub(crate) fn make_deaf(&self, name: &str) {
@@ -134,6 +140,10 @@ fn answer(command: &Document, state: &mut State) -> Document {
             let value = state.parameters.get(wanted).unwrap().clone();
             doc! { wanted: value, "ok": 1.0 }
         }
+        "setParameter" if state.forbids => doc! {
+            "ok": 0.0, "code": 13, "codeName": "Unauthorized",
+            "errmsg": "not authorized on admin to execute command",
+        },
         "setParameter" => set(command, state),
         _ => doc! { "ok": 1.0 },
     }
