@@ -83,7 +83,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "DIR")]
     pub create: Option<PathBuf>,
     /// Size of the file that is made; what lies beyond wraps around [default: as recorded]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "create", conflicts_with = "copy_of")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "create", conflicts_with_all = ["copy_of", "file"])]
     pub size: Option<u64>,
 }
 

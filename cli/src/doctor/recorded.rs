@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{RunDirectory, RunError};
+use seekscope_run::{Outcome, RunDirectory, RunError};
 
 use super::conclusion::Conclusion;
 use super::diagnostic_folder;
@@ -19,8 +19,17 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     let judgement = Judgement::new(&args.judge)?;
     let progress = Progress::new(args.output.quiet);
     let mut session = open(path, arguments, args.out.as_deref()).await?;
-    if session.document.phases.is_empty() {
-        return Err(measured_nothing(path, &session.document).into());
+    let document = &session.document;
+    if document.phases.is_empty() && document.outcome == Outcome::Ok {
+        let why = format!(
+            "{} is a run of `seekscope {}`, in which no server was watched; see `seekscope report`",
+            path.display(),
+            document.command
+        );
+        return Err(Usage(why).into());
+    }
+    if document.phases.is_empty() {
+        return Err(measured_nothing(path, document).into());
     }
     let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     conclusion.show(&session, &args.output, progress)?;
@@ -40,7 +49,7 @@ async fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result
         opened => {
             let (directory, document) = opened?;
             if out.is_some() {
-                let why = "--out belongs to what is measured or unpacked; a run is concluded from in its folder";
+                let why = "--out is for what is measured or unpacked; conclusions from a run are written into its own folder";
                 return Err(Usage(why.into()).into());
             }
             return Ok(Session::reopen(directory, document));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::schemas::assert_valid;
-use crate::support::{Bench, stderr};
+use crate::support::{Bench, assert_fails, stderr};
 
 /// Columns of the page's text.
 const PAGE_COLUMNS: usize = 200;
@@ -137,4 +137,16 @@ fn runs_are_compared_bundled_and_predicted_as_ever() {
     shown(&bench, &["collect", "doctor", "--out", "bundle.tar.gz"]);
     let text = shown(&bench, &["doctor", "bundle.tar.gz"]);
     assert_shown(&bench, "doctor-of-bundle.terminal", &text);
+}
+
+#[test]
+fn doctor_of_another_kind_of_run_says_which_it_is() {
+    let bench = Bench::new();
+    copied(&bench, "bench");
+    let output = bench.seekscope(&["doctor", "bench"]).output().unwrap();
+    assert_fails(
+        &output,
+        2,
+        &["a run of `seekscope bench`", "seekscope report"],
+    );
 }
