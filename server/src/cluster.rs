@@ -256,9 +256,7 @@ pub async fn draining(server: &Server) -> Result<BTreeMap<String, Vec<String>>, 
 
 /// Returns the largest size of a chunk that was set, bytes; `None` where the server's default applies.
 pub async fn chunk_bytes_set(server: &Server) -> Result<Option<u64>, ServerError> {
-    let find = doc! { "find": "settings", "filter": { "_id": "chunksize" }, "limit": 1 };
-    let reply = server.command_in_time(CONFIG, find).await?;
-    let entry = first_batch(&reply).next();
+    let entry = setting(server, "chunksize").await?;
     let mebibytes = entry.and_then(|entry| entry.get("value").and_then(number));
     Ok(mebibytes.map(|mebibytes| mebibytes.saturating_mul(1 << 20)))
 }
@@ -273,15 +271,22 @@ pub async fn balancer_on(server: &Server) -> Result<Option<bool>, ServerError> {
 
 /// Returns the only hours in which the balancer may work, as they were set; `None` if it always may.
 pub async fn balancer_window(server: &Server) -> Result<Option<String>, ServerError> {
-    let find = doc! { "find": "settings", "filter": { "_id": "balancer" }, "limit": 1 };
-    let reply = server.command_in_time(CONFIG, find).await?;
-    let entry = first_batch(&reply).next();
-    let window = entry.and_then(|entry| entry.get_document("activeWindow").ok());
-    let hours = window.and_then(|window| {
+    let entry = setting(server, "balancer").await?;
+    let window = entry
+        .as_ref()
+        .map(|entry| entry.get_document("activeWindow"));
+    let hours = window.and_then(Result::ok).and_then(|window| {
         let hour = |name| window.get_str(name).ok();
         Some(format!("{}-{}", hour("start")?, hour("stop")?))
     });
     Ok(hours)
+}
+
+/// Returns a setting of the cluster; `None` if it was never set.
+async fn setting(server: &Server, name: &str) -> Result<Option<Document>, ServerError> {
+    let find = doc! { "find": "settings", "filter": { "_id": name }, "limit": 1 };
+    let reply = server.command_in_time(CONFIG, find).await?;
+    Ok(first_batch(&reply).next().cloned())
 }
 
 /// The collections whose moves are counted.

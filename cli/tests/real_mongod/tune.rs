@@ -29,7 +29,11 @@ fn cache_mib(server: &Running) -> i64 {
 
 /// A short session whose figure is the same whatever is set.
 fn session(bench: &Bench, server: &Running, out: &str, more: &[&str]) -> std::process::Command {
-    let mut command = bench.seekscope(&["tune", server.uri(), "--out", out]);
+    session_at(bench, server.uri(), out, more)
+}
+
+fn session_at(bench: &Bench, uri: &str, out: &str, more: &[&str]) -> std::process::Command {
+    let mut command = bench.seekscope(&["tune", uri, "--out", out]);
     command.args(["--command", "echo 7", "--maximize", "--trials", "3"]);
     command
         .args(["--baseline-pairs", "1", "--pairs", "4"])
@@ -196,10 +200,8 @@ fn a_user_who_may_set_nothing_is_told_and_changes_nothing() {
     server.command("admin", user);
     let port = server.member("standalone").port();
     let uri = format!("mongodb://reader:p@127.0.0.1:{port}/?authSource=admin");
-    let mut command = bench.seekscope(&["tune", &uri, "--out", "run"]);
-    command.args(["--command", "echo 7", "--maximize", "--trials", "3"]);
-    command.args(["--knobs", "cache_size,read_tickets,eviction_trigger"]);
-    let output = command.output().unwrap();
+    let knobs = ["--knobs", "cache_size,read_tickets,eviction_trigger"];
+    let output = session_at(&bench, &uri, "run", &knobs).output().unwrap();
     assert_fails(&output, 4, &["may not run setParameter", "hostManager"]);
     let said = stderr(&output);
     assert!(!said.contains("NOT put back"), "{said}");

@@ -43,11 +43,8 @@ impl Reorder {
         order.sort();
         let event = |&(_, place): &(u64, u32)| self.held[place as usize];
         let (due, kept) = order.split_at(count.min(order.len()));
-        let (due, kept): (Vec<IoEvent>, _) = (
-            due.iter().map(event).collect(),
-            kept.iter().map(event).collect(),
-        );
-        self.held = kept;
+        let due: Vec<IoEvent> = due.iter().map(event).collect();
+        self.held = kept.iter().map(event).collect();
         let from = self.handed_out_to_ns;
         self.late += due.partition_point(|e| e.t_ns < from) as u64;
         self.handed_out_to_ns = from.max(due.last().map_or(0, |e| e.t_ns));

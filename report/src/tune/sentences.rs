@@ -258,7 +258,7 @@ pub(super) fn may_be_changed(document: &RunDocument, record: &TuneRecord) -> boo
 /// Says whether everything is as it was.
 pub(super) fn restored(document: &RunDocument, record: &TuneRecord) -> &'static str {
     match record.restored {
-        None if may_be_changed(document, record) => {
+        None if document.ended_ns.is_none() => {
             "The session has not ended, or was killed: settings may differ from those found at the start. If it was \
              killed, seekscope tune --restore with this run's folder puts them back."
         }

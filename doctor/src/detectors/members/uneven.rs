@@ -260,16 +260,15 @@ impl Reason {
         let own = collection.shards.iter().find(|share| share.shard == shard);
         let equal = all as f64 / collection.shards.len().max(1) as f64;
         let is_even = all > 0 && (own.map_or(0, chunks) as f64) < EVEN_MAX * equal;
-        match (cluster.balancer_on, collection.moved_chunks) {
+        let moved = collection.moved_chunks.unwrap_or(0);
+        match (cluster.balancer_on, collection.jumbo_chunks) {
             _ if !collection.zones.is_empty() => Self::Zones,
             _ if all == 1 => Self::OneChunk,
             _ if is_even => Self::UnlikeChunks,
-            _ if collection.jumbo_chunks > Some(0) => {
-                Self::Jumbo(collection.jumbo_chunks.unwrap_or(0))
-            }
+            (_, Some(jumbo @ 1..)) => Self::Jumbo(jumbo),
             _ if collection.balancing_off => Self::BalancingOff,
             (Some(false), _) => Self::BalancerOff,
-            (_, Some(1..)) => Self::UnderWay,
+            _ if moved > 0 => Self::UnderWay,
             (Some(true), _) if cluster.balancer_window.is_some() => Self::Window,
             (Some(true), _) => Self::Idle,
             (None, _) => Self::NotKnown,
