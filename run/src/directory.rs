@@ -175,7 +175,11 @@ impl RunDirectory {
             file.sync_data()?;
             fs::rename(&new, &path)
         };
-        write().map_err(RunError::io("write", &path))
+        write().map_err(|error| {
+            // Half a file on a full disk serves nobody.
+            let _ = fs::remove_file(&new);
+            RunError::io("write", &path)(error)
+        })
     }
 
     /// Turns what the writers left into Parquet files; does nothing if they left nothing. To be called once,

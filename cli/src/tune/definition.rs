@@ -141,13 +141,17 @@ impl Definition {
     }
 
     /// As [`Self::with_secrets`], but for restoring settings, which runs no load. The connection string may be
-    /// another: one straight to the member of a set that was restarted. Whose originals they are, those know.
+    /// another: one straight to the member of a set that was restarted. Whose originals they are, those know. So may
+    /// the command that restarts the server: that of the session may be what keeps it from coming back.
     pub fn for_restore(mut self, uri: Option<&str>, restart: Option<&str>) -> Result<Self> {
         self.secret.retain(|name| name == URI || name == RESTART);
         if let (Some(kept), Some(uri)) = (&mut self.target, uri)
             && kept != LOCAL
         {
             *kept = without_secrets(URI, uri, uri);
+        }
+        if let (Some(kept), Some(restart)) = (&mut self.restart_command, restart) {
+            *kept = without_secrets(RESTART, restart, uri.unwrap_or_default());
         }
         self.with_secrets([uri, None, None, restart])
     }
@@ -256,6 +260,9 @@ mod tests {
         };
         let whole = restore(Some("restart -p hush")).unwrap();
         assert_eq!(whole.restart_command.as_deref(), Some("restart -p hush"));
+        let another = restore(Some("systemctl restart mongod")).unwrap();
+        let command = another.restart_command.as_deref();
+        assert_eq!(command, Some("systemctl restart mongod"));
         let error = restore(None).unwrap_err();
         assert!(
             error.is::<Usage>() && !error.to_string().contains("hush"),

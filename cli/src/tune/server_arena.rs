@@ -97,6 +97,7 @@ impl ServerArena {
         self.applier = Some(begin(stage, entries, means, earlier).await?);
         let run = stage.session.directory.path();
         self.lock.name_run(run).context("cannot write the lock")?;
+        self.try_restart(stage).await?;
         match load {
             Load::Workload(_) if !self.fresh_data => match self.load(stage, load).await? {
                 Ok(()) => Ok(()),
@@ -104,6 +105,21 @@ impl ServerArena {
             },
             _ => Ok(()),
         }
+    }
+
+    /// Tries the command that restarts the server, before time goes into loading and baselines.
+    async fn try_restart(&mut self, stage: &Stage) -> Result<()> {
+        let Some(applier) = &mut self.applier else {
+            return Ok(());
+        };
+        let waiting = applier.waiting();
+        let _step = stage.progress.step("trying --restart-command");
+        let tried = async { Ok(applier.try_restart().await?) };
+        let tried = stage.interruption.or(tried);
+        if telling(stage.progress, &waiting, tried).await? {
+            self.target.refresh().await?;
+        }
+        Ok(())
     }
 
     async fn load(&mut self, stage: &mut Stage, load: &Load) -> Fit<()> {

@@ -207,8 +207,10 @@ fn interrupted_or_killed_it_leaves_the_server_with_its_own_file() {
 
 #[test]
 fn a_server_that_does_not_come_back_at_all_is_said() {
-    // It starts once by hand, and never again.
-    let dead = Restartable::start("test ! -e started.log || { echo broken >&2; exit 9; }");
+    // It starts by hand and when the command is tried, and never again.
+    let dead = Restartable::start(
+        "test \"$(cat started.log 2> /dev/null | wc -l)\" -lt 2 || { echo broken >&2; exit 9; }",
+    );
     let output = dead.session("run").output().unwrap();
     assert_fails(
         &output,
@@ -228,4 +230,24 @@ fn a_server_that_does_not_come_back_at_all_is_said() {
     let output = dead.bench.seekscope(&restore).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     dead.assert_as_it_was();
+}
+
+#[test]
+fn a_command_that_restarts_nothing_is_found_out_before_anything_is_measured() {
+    let server = Restartable::start("");
+    let mut session = server
+        .bench
+        .seekscope(&["tune", &server.uri, "--out", "run"]);
+    session.args([
+        "--command",
+        "sh load.sh",
+        "--maximize",
+        "--knobs",
+        "knobs.toml",
+    ]);
+    session.args(["--config-file", "mongod.conf", "--restart-command", "true"]);
+    let output = session.output().unwrap();
+    assert_fails(&output, 3, &["does not restart the server", "from before"]);
+    assert!(trials(&server.bench.path("run")).is_empty());
+    server.assert_as_it_was();
 }

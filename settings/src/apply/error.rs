@@ -39,6 +39,10 @@ pub enum ApplyError {
         }
     )]
     DidNotComeBack { why: String, put_back: bool },
+    #[error(
+        "--restart-command does not restart the server: {why}. No setting was changed; the server is as that command left it"
+    )]
+    DoesNotRestart { why: String },
     #[error(transparent)]
     Originals(#[from] OriginalsError),
 }
@@ -47,7 +51,7 @@ impl Kinded for ApplyError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Server(error) => error.kind(),
-            Self::DidNotComeBack { .. } => Some(ErrorKind::Target),
+            Self::DidNotComeBack { .. } | Self::DoesNotRestart { .. } => Some(ErrorKind::Target),
             // Their causes say it themselves.
             _ => None,
         }

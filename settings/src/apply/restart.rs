@@ -16,6 +16,9 @@ use crate::script;
 const PAUSE: Duration = Duration::from_millis(200);
 /// Readings of one process's age agree to within this.
 const AGE_SLACK_MS: f64 = 500.0;
+/// Time in which a server that was told to stop stops answering. One that still answers as if nothing had happened was
+/// not restarted.
+const STOPPING_LIMIT: Duration = Duration::from_secs(30);
 
 impl Restart {
     pub(super) fn failed(&self, why: impl ToString) -> ApplyError {
@@ -72,6 +75,21 @@ impl Process {
 }
 
 impl Applier {
+    /// Restarts the server once with its configuration as it is, if there are knobs that need restarts: a command that
+    /// restarts nothing is found out before anything is measured.
+    ///
+    /// # Errors
+    /// Returns an error if no other process answers afterwards.
+    pub async fn try_restart(&mut self) -> Result<bool, ApplyError> {
+        let (Some(_), Some(restart)) = (&self.config_text, self.means.restart.clone()) else {
+            return Ok(false);
+        };
+        match self.restart(&restart).await {
+            Ok(()) => Ok(true),
+            Err(why) => Err(ApplyError::DoesNotRestart { why }),
+        }
+    }
+
     /// Writes the configuration file and restarts the server, if that changes anything.
     pub(super) async fn apply_options(
         &mut self,
@@ -138,7 +156,9 @@ impl Applier {
         let (Some(before), Some(server)) = (before, self.means.server.clone()) else {
             return Ok(());
         };
-        let deadline = Instant::now() + restart.limit;
+        let began = Instant::now();
+        // When it answered with an error, or not at all, as a server does that stops.
+        let mut has_stopped = false;
         let _wait = self
             .waiting
             .begin("another process of the server to answer after the restart");
@@ -149,12 +169,19 @@ impl Applier {
                     return Ok(());
                 }
                 Ok(_) => "the process that answers is the one from before".to_owned(),
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    has_stopped = true;
+                    error.to_string()
+                }
             };
-            if Instant::now() >= deadline {
+            let limit = match has_stopped {
+                true => restart.limit,
+                false => restart.limit.min(STOPPING_LIMIT),
+            };
+            if began.elapsed() >= limit {
                 return Err(format!(
                     "{} s after the restart command: {why}",
-                    restart.limit.as_secs()
+                    limit.as_secs()
                 ));
             }
             tokio::time::sleep(PAUSE).await;
