@@ -6,6 +6,7 @@
 //! load, the server did as much work: an idle server waits for nothing.
 
 mod measured;
+mod other_server;
 mod work;
 
 use seekscope_run::{Finding, FindingChange, Gain, RunDocument};
@@ -13,6 +14,7 @@ use seekscope_run::{Finding, FindingChange, Gain, RunDocument};
 use crate::Diagnosis;
 use crate::thresholds::NOTHING_WRONG;
 use measured::{Measured, Quantity, measured};
+pub use other_server::other_server;
 
 /// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;

@@ -423,7 +423,20 @@ pub struct EarlierRun {
     pub run: String,
     /// Wall-clock time of the start, ns since 1970.
     pub started_realtime_ns: u64,
+    /// Which servers the two runs are of, if they are different ones: what differs need not have changed then. `None` if
+    /// they are of the same one as far as is known.
+    pub other_server: Option<String>,
     pub changes: Vec<FindingChange>,
+}
+
+impl EarlierRun {
+    /// Returns a warning where the two runs are of different servers.
+    pub fn caution(&self) -> Option<String> {
+        let servers = self.other_server.as_ref()?;
+        Some(format!(
+            "The earlier run is of another server: {servers}. What differs need not have changed."
+        ))
+    }
 }
 
 /// A finding compared between two runs.

@@ -17,12 +17,14 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     let (earlier, _) = concluded(first)?;
     let (later, document) = concluded(second)?;
     let since = Earlier::of(&args.first, first.1.clone(), earlier.diagnosis().clone());
-    let changes = since.compare(&document, later.diagnosis()).changes;
+    let compared = since.compare(&document, later.diagnosis());
+    let changes = &compared.changes;
     if args.output.json {
         let summary = CompareSummary::Doctor(ExaminationsCompared {
             first: ExaminedRun::of(first),
             second: ExaminedRun::of(second),
-            changes: &changes,
+            other_server: compared.other_server.as_deref(),
+            changes,
         });
         let findings = &later.diagnosis().findings;
         return output::print_json(&CompareOutput::new(Outcome::Ok, second, summary, findings));
@@ -32,6 +34,9 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
         args.first.display(),
         args.second.display()
     );
+    if let Some(caution) = compared.caution() {
+        text.push_str(&format!("{caution}\n"));
+    }
     if changes.is_empty() {
         text.push_str("Neither has a finding.\n");
     }
@@ -52,6 +57,9 @@ fn concluded(run: &Run) -> Result<(Conclusion, RunDocument)> {
 pub struct ExaminationsCompared<'a> {
     first: ExaminedRun,
     second: ExaminedRun,
+    /// Which servers the two runs are of, if they are different ones; null if they are of the same one as far as is
+    /// known.
+    other_server: Option<&'a str>,
     changes: &'a [FindingChange],
 }
 

@@ -49,6 +49,7 @@ impl Earlier {
         EarlierRun {
             run: self.name.clone(),
             started_realtime_ns: self.document.started.realtime_ns,
+            other_server: since::other_server(&self.document, document),
             changes: since::compare(
                 since::Examined {
                     document: &self.document,

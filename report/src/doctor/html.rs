@@ -153,11 +153,14 @@ fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
         tables::since(input),
         "Neither run has a finding.",
     )];
-    let lead = format!(
+    let mut lead = format!(
         "Compared with {} of {}.",
         earlier.run,
         date(earlier.started_realtime_ns)
     );
+    if let Some(caution) = earlier.caution() {
+        lead = format!("{lead} {caution}");
+    }
     let section = Section::new("since", "Since the earlier run", blocks).with_lead(lead);
     Some(Block::Section(section))
 }

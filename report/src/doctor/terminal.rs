@@ -43,6 +43,7 @@ fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
     let earlier = input.examination()?.since.as_ref()?;
     let changes = earlier.changes.iter().take(CHANGES);
     let mut lines = vec![format!("Since the earlier run {}:", earlier.run)];
+    lines.extend(earlier.caution());
     lines.extend(changes.map(change_line));
     match earlier.changes.len() {
         0 => lines.push("Neither run has a finding.".into()),

@@ -64,6 +64,7 @@ pub(super) fn record(name: &Naming<'_>) -> ExaminationRecord {
         since: Some(EarlierRun {
             run: name("doctor-20251201-070000", 0),
             started_realtime_ns: 1_699_000_000 * SECOND_NS,
+            other_server: None,
             changes: vec![FindingChange {
                 id: "read-ahead.too-large".into(),
                 subject: name("nvme1n1", 1),

@@ -1,0 +1,135 @@
+//! Says where two runs are of different servers, so that what differs need not have changed.
+
+use seekscope_run::RunDocument;
+
+/// A server as a run names it.
+struct Named<'a> {
+    /// `host:port` of each member of its deployment.
+    members: Vec<&'a str>,
+    data_directory: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    /// Returns `None` where the names mean nothing: those of private servers, which are new for each run, and hashed
+    /// ones.
+    fn of(document: &'a RunDocument) -> Option<Self> {
+        let examination = document.examination.as_ref()?;
+        let is_nameless = document.target.as_ref().is_some_and(|target| target.local);
+        if is_nameless || examination.redacted || examination.members.is_empty() {
+            return None;
+        }
+        let members = examination.members.iter();
+        let target = examination.examined().map(|member| &member.target);
+        Some(Self {
+            members: members.map(|member| member.name.as_str()).collect(),
+            data_directory: target.and_then(|target| target.dbpath.as_deref()),
+        })
+    }
+
+    fn shares_a_member_with(&self, other: &Self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|name| {
+            other
+                .members
+                .iter()
+                .any(|other| is_same_address(name, other))
+        })
+    }
+
+    /// The member that was examined, and where its data lie: another one of a set has another directory.
+    fn text(&self) -> String {
+        let member = self.members.first().copied().unwrap_or_default();
+        match self.data_directory {
+            Some(directory) => format!("{member} ({directory})"),
+            None => member.into(),
+        }
+    }
+}
+
+/// Returns which two servers the runs are of, in words; `None` if they are of the same one as far as is known.
+pub fn other_server(earlier: &RunDocument, now: &RunDocument) -> Option<String> {
+    let (then, now) = (Named::of(earlier)?, Named::of(now)?);
+    let directories = (then.data_directory, now.data_directory);
+    let are_alone = then.members.len() == 1 && now.members.len() == 1;
+    let moved = match directories {
+        (Some(then), Some(now)) => are_alone && then != now,
+        _ => false,
+    };
+    (moved || !then.shares_a_member_with(&now))
+        .then(|| format!("{} then, {} now", then.text(), now.text()))
+}
+
+/// Returns whether two addresses may be of one server. This host has many names.
+fn is_same_address(a: &str, b: &str) -> bool {
+    let split = |address: &str| match address.rsplit_once(':') {
+        Some((host, port)) => (host.to_ascii_lowercase(), port.to_owned()),
+        None => (address.to_ascii_lowercase(), String::new()),
+    };
+    let is_this_host = |host: &str| {
+        host == "localhost"
+            || host == "[::1]"
+            || host.starts_with("127.")
+            || host.ends_with(".sock")
+    };
+    let ((a, port_of_a), (b, port_of_b)) = (split(a), split(b));
+    port_of_a == port_of_b && (a == b || is_this_host(&a) || is_this_host(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{ExaminationRecord, MemberRecord};
+
+    use super::*;
+
+    fn run(members: &[&str], data_directory: &str) -> RunDocument {
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        let member = |name: &&str| MemberRecord {
+            name: (*name).into(),
+            ..MemberRecord::default()
+        };
+        let mut members: Vec<MemberRecord> = members.iter().map(member).collect();
+        members[0].target.dbpath = Some(data_directory.into());
+        document.examination = Some(ExaminationRecord {
+            members,
+            ..ExaminationRecord::default()
+        });
+        document
+    }
+
+    #[test]
+    fn another_server_is_named_and_the_same_one_is_not() {
+        let first = run(&["localhost:27017"], "/data/a");
+        for same in [
+            run(&["127.0.0.1:27017"], "/data/a"),
+            run(&["db1.example:27017"], "/data/a"),
+        ] {
+            assert_eq!(other_server(&first, &same), None);
+        }
+        for other in [
+            run(&["localhost:27018"], "/data/a"),
+            run(&["localhost:27017"], "/data/b"),
+        ] {
+            let told = other_server(&first, &other).unwrap();
+            assert!(
+                told.starts_with("localhost:27017 (/data/a) then, "),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn members_of_one_set_are_one_deployment() {
+        let first = run(&["a:1", "b:1"], "/data/a");
+        assert_eq!(other_server(&first, &run(&["b:1", "a:1"], "/data/b")), None);
+        assert!(other_server(&first, &run(&["c:1", "d:1"], "/data/a")).is_some());
+    }
+
+    #[test]
+    fn names_that_mean_nothing_are_not_compared() {
+        let first = run(&["a:1"], "/data/a");
+        let mut hashed = run(&["x:1"], "/data/x");
+        hashed.examination.as_mut().unwrap().redacted = true;
+        assert_eq!(other_server(&first, &hashed), None);
+        assert_eq!(other_server(&hashed, &first), None);
+    }
+}
