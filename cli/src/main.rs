@@ -118,7 +118,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => block_on(replay::run(&args, arguments)),
-        Command::Report(args) => report_command::run(&args),
+        Command::Report(args) => block_on(report_command::run(&args)),
         Command::Clean(args) => clean::run(&args, &environment),
         Command::Completions(args) => completions::run(&args),
         Command::Manual(args) => manual::run(&args),

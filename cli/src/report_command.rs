@@ -1,16 +1,13 @@
-//! `seekscope report`: shows a run again, from its directory alone.
+//! `seekscope report`: shows a run again, from its directory or a bundle alone.
 
 use anyhow::Result;
-use seekscope_run::RunDirectory;
 
 use crate::args::ReportArgs;
-use crate::ending;
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::{collect, ending};
 
 /// Runs the command.
-pub fn run(args: &ReportArgs) -> Result<()> {
-    let (directory, document) = RunDirectory::open(&args.run)?;
-    let mut session = Session::reopen(directory, document);
+pub async fn run(args: &ReportArgs) -> Result<()> {
+    let mut session = collect::open(&args.run, "report", args.out.as_deref()).await?;
     ending::show(&mut session, &args.output, Progress::new(args.output.quiet))
 }

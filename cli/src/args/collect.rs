@@ -16,7 +16,7 @@ use super::{ExamineArgs, OutputArgs};
 /// run of each member.
 ///
 /// The bundle holds counters, counts, offsets and settings; no document's value is ever in it.
-/// `seekscope doctor FILE` opens it.
+/// `seekscope doctor FILE` opens it, and `seekscope report FILE` that of a run in which no server was watched.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

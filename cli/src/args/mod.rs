@@ -114,16 +114,19 @@ pub struct OutputArgs {
 
 /// Show a finished or interrupted run again, and write its report.html anew
 ///
-/// Works from the run directory alone: no server, no root, also on another host.
+/// Works from the run directory, or a bundle of `seekscope collect`, alone: no server, no root, also on another host.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope report seekscope-runs/doctor-20260901-101500
   seekscope report RUN --json | jq .findings")]
 pub struct ReportArgs {
-    /// The run directory
+    /// The run directory, or a bundle
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
+    /// Unpack a bundle into this folder [default: seekscope-runs/report-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

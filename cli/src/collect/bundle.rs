@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{Limitation, RunDirectory, RunDocument};
+use seekscope_run::{Limitation, RunDirectory, RunDocument, RunKind};
 use zstd::stream::write::Encoder;
 
 use super::redaction::Redaction;
@@ -28,6 +28,14 @@ const SAFETY: f64 = 0.9;
 const EVENTS: &str = "io.parquet";
 const THREADS: &str = "threads.parquet";
 const LEAVES: &str = "layout.parquet";
+/// Other records without names, which stay as they are.
+const FIGURES: [&str; 5] = [
+    "totals.parquet",
+    "totals_latency.parquet",
+    "intervals.parquet",
+    "trials.parquet",
+    "latency.hlog",
+];
 
 /// The compression of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +94,11 @@ impl Bundle {
         mut document: RunDocument,
         stop: &AtomicBool,
     ) -> Result<Made> {
-        // Whoever opens the bundle derives these again.
-        document.findings.clear();
-        document.summary = serde_json::Value::Null;
+        if let Some(RunKind::Doctor | RunKind::Layout | RunKind::Trace) = document.kind() {
+            // Whoever opens the bundle derives these again.
+            document.findings.clear();
+            document.summary = serde_json::Value::Null;
+        }
         let redaction = self.redaction(directory, &mut document)?;
         let parent = match self.out.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -223,6 +233,9 @@ impl Records<'_> {
             // They contain no names, and all of them are kept.
             self.copy(EVENTS, folder)?;
             self.copy(THREADS, folder)?;
+        }
+        for name in FIGURES {
+            self.copy(name, folder)?;
         }
         if self.kept.leaves {
             self.copy(LEAVES, folder)?;

@@ -12,7 +12,7 @@ mod salt;
 mod stopping;
 mod stripping;
 
-pub use opening::{is_bundle, unpack};
+pub use opening::open;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -132,6 +132,10 @@ async fn collect(
     progress: Progress,
 ) -> Result<()> {
     let alone = examined_alone(&document);
+    let opened_by = match document.phases.is_empty() {
+        true => "report",
+        false => "doctor",
+    };
     let step = progress.step("packing");
     let make = move |stop: &_| bundle.make(&directory, document, stop);
     let made = until_signal(interruption, make).await?;
@@ -164,10 +168,10 @@ async fn collect(
     };
     let alone = alone.map_or_else(String::new, |told| format!("{told}\n"));
     output::print(&format!(
-        "{} ({}{left_out})\n{alone}Open it with: seekscope doctor {}\n",
+        "{} ({}{left_out})\n{alone}Open it with: seekscope {opened_by} {}\n",
         args.out.display(),
         format_bytes(made.bytes),
-        args.out.display()
+        shell_quoted(&args.out.display().to_string())
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Unpacks a bundle from others, which is treated as hostile until checked.
+//! Opens runs and bundles. A bundle comes from others, and is treated as hostile until checked.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,21 +7,28 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
+use seekscope_run::RunDirectory;
 use zstd::stream::read::Decoder;
 
 use super::stopping::{go_on, until_signal};
 use crate::exit::Usage;
 use crate::interruption::Interruption;
+use crate::session::{Session, run_folder};
 use crate::trace::disk_is_full;
 
 /// Files that a bundle may contain; nothing else is unpacked.
-const FILES: [&str; 6] = [
+const FILES: [&str; 11] = [
     "run.json",
     "io.parquet",
     "files.parquet",
     "threads.parquet",
     "server.parquet",
     "layout.parquet",
+    "totals.parquet",
+    "totals_latency.parquet",
+    "intervals.parquet",
+    "trials.parquet",
+    "latency.hlog",
 ];
 /// A bundle that unpacks to more than this is not one of ours.
 const TOTAL_BYTES_MAX: u64 = 16 << 30;
@@ -32,8 +39,28 @@ const STRETCH_BYTES: u64 = 64 << 20;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
+/// Opens a run where it is, or unpacks a bundle into a folder and opens that: into `out`, or else into a new folder for
+/// `command`.
+///
+/// # Errors
+/// Returns [`seekscope_run::RunError::NotARun`] if the path is neither.
+pub async fn open(path: &Path, command: &str, out: Option<&Path>) -> Result<Session> {
+    if is_bundle(path) {
+        let folder = run_folder(command, out);
+        unpack(path, &folder).await?;
+        let (directory, document) = RunDirectory::open(&folder)?;
+        return Ok(Session::reopen(directory, document));
+    }
+    let (directory, document) = RunDirectory::open(path)?;
+    if out.is_some() {
+        let why = "--out is for what is measured or unpacked; conclusions from a run are written into its own folder";
+        return Err(Usage(why.into()).into());
+    }
+    Ok(Session::reopen(directory, document))
+}
+
 /// Returns whether the file looks like a bundle, by its first bytes.
-pub fn is_bundle(path: &Path) -> bool {
+fn is_bundle(path: &Path) -> bool {
     path.is_file()
         && first_bytes(path)
             .is_ok_and(|bytes| bytes == ZSTD_MAGIC || bytes.starts_with(&GZIP_MAGIC))
@@ -47,7 +74,7 @@ fn first_bytes(path: &Path) -> io::Result<[u8; 4]> {
 
 /// Unpacks a bundle into a folder that it creates. The folder appears once all of it is unpacked; a bundle that
 /// is refused or interrupted leaves nothing.
-pub async fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
+async fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
     let (bundle, folder) = (bundle.to_path_buf(), folder.to_path_buf());
     until_signal(Interruption::listen(), move |stop| {
         unpack_until(&bundle, &folder, TOTAL_BYTES_MAX, stop)

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{Outcome, RunDirectory, RunError};
+use seekscope_run::{Outcome, RunError, shell_quoted};
 
 use super::conclusion::Conclusion;
 use super::diagnostic_folder;
 use super::judgement::Judgement;
 use crate::args::{DoctorArgs, OutputArgs};
-use crate::collect::{is_bundle, unpack};
+use crate::collect;
 use crate::exit::Usage;
 use crate::progress::Progress;
-use crate::session::{Session, measured_nothing, run_folder};
+use crate::session::{Session, measured_nothing};
 
 /// Runs the command.
 pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Result<()> {
@@ -22,9 +22,10 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     let document = &session.document;
     if document.phases.is_empty() && document.outcome == Outcome::Ok {
         let why = format!(
-            "{} is a run of `seekscope {}`, in which no server was watched; see `seekscope report`",
+            "{} is a run of `seekscope {}`, in which no server was watched; see: seekscope report {}",
             path.display(),
-            document.command
+            document.command,
+            shell_quoted(&session.directory.path().display().to_string())
         );
         return Err(Usage(why).into());
     }
@@ -36,24 +37,14 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     judgement.judge(conclusion.diagnosis())
 }
 
-/// Opens a run as it is, or makes one from what was named.
+/// Opens a run or bundle, or makes a run from a folder of diagnostic files.
 async fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
-    if is_bundle(path) {
-        let folder = run_folder("doctor", out);
-        unpack(path, &folder).await?;
-        let (directory, document) = RunDirectory::open(&folder)?;
-        return Ok(Session::reopen(directory, document));
-    }
-    match RunDirectory::open(path) {
-        Err(RunError::NotARun { .. }) => {}
-        opened => {
-            let (directory, document) = opened?;
-            if out.is_some() {
-                let why = "--out is for what is measured or unpacked; conclusions from a run are written into its own folder";
-                return Err(Usage(why.into()).into());
-            }
-            return Ok(Session::reopen(directory, document));
-        }
+    let error = match collect::open(path, "doctor", out).await {
+        Ok(session) => return Ok(session),
+        Err(error) => error,
+    };
+    if !matches!(error.downcast_ref(), Some(RunError::NotARun { .. })) {
+        return Err(error);
     }
     match diagnostic_folder::find(path) {
         Some(folder) => diagnostic_folder::run_of(&folder, arguments, out),

@@ -140,13 +140,28 @@ fn runs_are_compared_bundled_and_predicted_as_ever() {
 }
 
 #[test]
+fn every_kind_of_run_is_shown_from_its_bundle_as_from_its_folder() {
+    let bench = Bench::new();
+    for (name, _) in RUNS {
+        copied(&bench, name);
+        let bundle = format!("{name}.tar.gz");
+        let made = shown(&bench, &["collect", name, "--out", &bundle]);
+        assert!(made.contains("Open it with: seekscope "), "{made}");
+        let from_folder = shown(&bench, &["report", name]);
+        let from_bundle = shown(&bench, &["report", &bundle, "--out", "unpacked"]);
+        assert_eq!(from_bundle.replace("unpacked", name), from_folder, "{name}");
+        std::fs::remove_dir_all(bench.path("unpacked")).unwrap();
+    }
+}
+
+#[test]
 fn doctor_of_another_kind_of_run_says_which_it_is() {
     let bench = Bench::new();
     copied(&bench, "bench");
-    let output = bench.seekscope(&["doctor", "bench"]).output().unwrap();
-    assert_fails(
-        &output,
-        2,
-        &["a run of `seekscope bench`", "seekscope report"],
-    );
+    shown(&bench, &["collect", "bench", "--out", "bench.tar.zst"]);
+    for run in ["bench", "bench.tar.zst"] {
+        let output = bench.seekscope(&["doctor", run]).output().unwrap();
+        let words = ["a run of `seekscope bench`", "seekscope report "];
+        assert_fails(&output, 2, &words);
+    }
 }
