@@ -13,6 +13,8 @@ pub enum AdviceError {
     Server(#[from] ServerError),
     #[error("the private server for the trial: {0}")]
     Private(#[from] LocalServerError),
+    #[error("the private server for the trial: {0}")]
+    Trial(ServerError),
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     #[error(transparent)]
@@ -35,11 +37,23 @@ pub enum AdviceError {
     OtherAnswers { returned: f64, expected: f64 },
 }
 
+impl AdviceError {
+    /// Says of an error on the private server that it was there, and not on the user's.
+    pub fn of_trial(self) -> Self {
+        match self {
+            Self::Server(error) => Self::Trial(error),
+            other => other,
+        }
+    }
+}
+
 impl Kinded for AdviceError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Server(error) => error.kind(),
             Self::Private(error) => error.kind(),
+            // It is ours: the user's server has neither gone nor refused anything.
+            Self::Trial(_) => None,
             Self::Workspace(_) | Self::PageCache(_) | Self::OtherAnswers { .. } => None,
             Self::Empty { .. } | Self::NoCounters => Some(ErrorKind::Usage),
             Self::Files { source, .. } => ErrorKind::of_named_path(source),

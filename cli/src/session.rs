@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_run::{
     FileRecord, Limitation, Outcome, PathState, Phase, RunDirectory, RunDocument, TraceFacts,
     monotonic_ns,
@@ -128,8 +128,11 @@ impl Session {
     /// works on.
     pub fn data_folder(&self, named: Option<&Path>) -> Result<PathBuf> {
         match named {
-            Some(folder) => Ok(folder.canonicalize().with_context(|| {
-                format!("--data-dir {}: name an existing folder", folder.display())
+            Some(folder) => Ok(folder.canonicalize().map_err(|error| {
+                let folder = folder.display();
+                Usage(format!(
+                    "--data-dir {folder}: name an existing folder: {error}"
+                ))
             })?),
             None => Ok(self
                 .directory

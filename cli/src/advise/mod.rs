@@ -52,11 +52,6 @@ pub async fn run(
     };
     let definition = interruption.or(definition_of(&server, &namespace)).await?;
     let mut session = Session::begin("advise", arguments, args.out.as_deref())?;
-    session.document.advice = Some(AdviceRecord {
-        namespace: namespace.to_string(),
-        ..AdviceRecord::default()
-    });
-    session.save()?;
     let advise = Advise {
         args: &args,
         environment,
@@ -85,6 +80,12 @@ struct Advise<'a> {
 
 impl Advise<'_> {
     async fn work(&self, session: &mut Session) -> Result<()> {
+        let place = self.trial_place(session)?;
+        session.document.advice = Some(AdviceRecord {
+            namespace: self.namespace.to_string(),
+            ..AdviceRecord::default()
+        });
+        session.save()?;
         let facts = self.server.facts(&ProcFs::host()).await;
         for missing in facts.missing {
             session.limit(missing);
@@ -107,7 +108,8 @@ impl Advise<'_> {
         session.document.device = disk.device.clone();
         session.save()?;
         let read_ns = seconds::read_ns(&disk.model);
-        self.try_ways(session, &shapes, file, read_ns).await?;
+        self.try_ways(session, place, &shapes, file, read_ns)
+            .await?;
         seconds::fill_in(record(&mut session.document), &disk.model);
         Ok(())
     }
@@ -204,7 +206,7 @@ fn unknown_pages() -> Limitation {
     }
 }
 
-/// Returns this command's record, which `run` made.
+/// Returns this command's record.
 fn record(document: &mut RunDocument) -> &mut AdviceRecord {
     document.advice.get_or_insert_default()
 }

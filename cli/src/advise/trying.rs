@@ -1,6 +1,7 @@
 //! Stores the sample in each way on a private server, and measures what queries read.
 
-use std::time::Instant;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::fs::statvfs;
@@ -13,6 +14,7 @@ use seekscope_advice::{
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay};
 use seekscope_server::{LocalServerOptions, PrivateServer, ServerBinary, ServerKind, Workspace};
+use tokio::time::timeout;
 
 use super::{Advise, record};
 use crate::exit::{Elsewhere, message_of};
@@ -25,20 +27,52 @@ const SAMPLE_BYTES_MAX: u64 = 64 << 20;
 const CACHE_BYTES: u64 = 256 << 20;
 /// What the sample in nine ways, the journal and the server's own files take at most.
 const SPACE_BYTES: u64 = 20 * SAMPLE_BYTES_MAX;
-/// A cold start and a row of queries take about as long; a way that is begun later would not come to its end.
-const BEGIN_MARGIN: f64 = 0.9;
+const TIME_OVER: &str = "the time for trying was over: give more with --budget";
+
+/// Where a trial can take place, known before the queries are watched.
+pub(super) struct TrialPlace {
+    parent: PathBuf,
+    binary: ServerBinary,
+}
 
 impl Advise<'_> {
+    /// Finds the private server's binary and a folder with enough room for its data.
+    pub(super) fn trial_place(&self, session: &Session) -> Result<TrialPlace> {
+        let parent = session.data_folder(self.args.data_dir.as_deref())?;
+        let space =
+            statvfs(&parent).with_context(|| format!("cannot look at {}", parent.display()))?;
+        let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+        if free_bytes < SPACE_BYTES {
+            return Err(Elsewhere(format!(
+                "{} has {} free, and a trial can take {}: name another folder with --data-dir",
+                parent.display(),
+                format_bytes(free_bytes),
+                format_bytes(SPACE_BYTES)
+            ))
+            .into());
+        }
+        let binary = ServerBinary::find(
+            self.args.server_binary.as_deref(),
+            Some(&self.environment.search_path),
+            &self.environment.tool_folders,
+        )?;
+        match binary.kind {
+            ServerKind::Mongod => Ok(TrialPlace { parent, binary }),
+            _ => Err(AdviceError::NoCounters.into()),
+        }
+    }
+
     /// Tries the ways that fit the shapes, and records what each costs and which is advised.
     pub(super) async fn try_ways(
         &self,
         session: &mut Session,
+        place: TrialPlace,
         shapes: &[QueryShape],
         file: FileFacts,
         read_ns: f64,
     ) -> Result<()> {
         let begun = Instant::now();
-        let trial = self.start(session, file).await?;
+        let trial = self.start(session, place, file).await?;
         let sample = self.take_sample(&trial, shapes).await?;
         let shapes = &self.with_known_fields(session, shapes, &sample)?;
         let advice = record(&mut session.document);
@@ -60,20 +94,16 @@ impl Advise<'_> {
             present: Vec::new(),
         };
         for (number, proposal) in proposals.iter().enumerate() {
-            let is_late =
-                begun.elapsed().as_secs_f64() > self.args.budget.as_secs_f64() * BEGIN_MARGIN;
-            let measured = if is_late && number > 0 {
-                Err("the time for trying was over: give more with --budget".into())
-            } else {
-                let name = proposal.way.name();
-                let text = format!("trying {name} ({} of {})", number + 1, proposals.len());
-                let _step = self.progress.step(text);
-                match tried.try_way(number, &proposal.way).await {
-                    // Without the present way there is nothing to compare with.
-                    Err(error) if number == 0 => return Err(error.into()),
-                    measured => measured.map_err(|error| message_of(&error.into())),
-                }
+            let left = self.args.budget.saturating_sub(begun.elapsed());
+            let name = proposal.way.name();
+            let text = format!("trying {name} ({} of {})", number + 1, proposals.len());
+            let step = self.progress.step(text);
+            let measured = match tried.try_within(left, number, &proposal.way).await {
+                // Without the present way there is nothing to compare with.
+                Err(error) if number == 0 => return Err(error),
+                measured => measured.map_err(|error| message_of(&error)),
             };
+            drop(step);
             let advice = record(&mut session.document);
             if let Some(way) = advice.ways.get_mut(number) {
                 fill_in(way, measured);
@@ -86,29 +116,9 @@ impl Advise<'_> {
         Ok(())
     }
 
-    async fn start(&self, session: &Session, file: FileFacts) -> Result<Trial> {
-        let parent = session.data_folder(self.args.data_dir.as_deref())?;
-        let space =
-            statvfs(&parent).with_context(|| format!("cannot look at {}", parent.display()))?;
-        let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
-        if free_bytes < SPACE_BYTES {
-            return Err(Elsewhere(format!(
-                "{} has {} free, and a trial can take {}: name another folder with --data-dir",
-                parent.display(),
-                format_bytes(free_bytes),
-                format_bytes(SPACE_BYTES)
-            ))
-            .into());
-        }
+    async fn start(&self, session: &Session, place: TrialPlace, file: FileFacts) -> Result<Trial> {
+        let TrialPlace { parent, binary } = place;
         let workspace = Workspace::create(&parent, &self.environment.lease_folder)?;
-        let binary = ServerBinary::find(
-            self.args.server_binary.as_deref(),
-            Some(&self.environment.search_path),
-            &self.environment.tool_folders,
-        )?;
-        if binary.kind != ServerKind::Mongod {
-            return Err(AdviceError::NoCounters.into());
-        }
         let options = LocalServerOptions::new(binary, workspace.data_directory(), CACHE_BYTES);
         let private = PrivateServer::new(workspace, options, None);
         let documents = session
@@ -228,6 +238,16 @@ struct Tried<'a> {
 type Measured = (Stored, Vec<Option<ShapeCost>>);
 
 impl Tried<'_> {
+    /// Tries a way in the time that is left.
+    async fn try_within(&mut self, left: Duration, number: usize, way: &Way) -> Result<Measured> {
+        if !left.is_zero()
+            && let Ok(measured) = timeout(left, self.try_way(number, way)).await
+        {
+            return measured.map_err(|error| error.of_trial().into());
+        }
+        Err(Elsewhere(TIME_OVER.into()).into())
+    }
+
     async fn try_way(&mut self, number: usize, way: &Way) -> Result<Measured, AdviceError> {
         let stored = self.trial.store(number, way).await?;
         if self.questions.is_empty() {

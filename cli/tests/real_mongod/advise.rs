@@ -484,6 +484,31 @@ fn what_cannot_be_tried_is_said_before_anything_is_begun() {
 }
 
 #[test]
+fn what_a_trial_lacks_is_said_before_the_queries_are_watched() {
+    let _machine = machine();
+    let running = Prepared::start();
+    insert(&running, "series", 1_000, sample);
+    let bench = Bench::new();
+    let namespace = format!("{DATABASE}.series");
+    for (option, words) in [
+        (["--server-binary", "/no/mongod"], "/no/mongod"),
+        (["--data-dir", "/no/folder"], "--data-dir /no/folder"),
+    ] {
+        let uri = running.uri();
+        let mut advise = bench.seekscope(&["advise", &uri, &namespace, "--for", "1h"]);
+        assert_fails(&advise.args(option).output().unwrap(), 2, &[words]);
+        assert!(!bench.path("seekscope-runs").exists());
+    }
+    let mongod = programs().mongod.path.display().to_string();
+    let query = r#"{"device": "?", "ts": {"$gte": "?"}}"#;
+    let uri = running.uri();
+    let mut advise = bench.seekscope(&["advise", &uri, &namespace, "--query", query]);
+    advise.args(["--server-binary", &mongod, "--budget", "1ms"]);
+    let words = "the time for trying was over";
+    assert_fails(&advise.output().unwrap(), 3, &[words, "--budget"]);
+}
+
+#[test]
 fn interrupted_it_leaves_no_server_and_no_data() {
     let _machine = machine();
     let running = Prepared::start();

@@ -162,6 +162,7 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
         }
         .into(),
     );
+    said.push("Its commands carry no login: add yours where the server asks for one.".into());
     let larger = way
         .stored_bytes_per_document
         .zip(present.stored_bytes_per_document);
