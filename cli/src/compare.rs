@@ -81,14 +81,18 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let runs: Vec<Run> = (paths.iter())
         .map(|path| RunDirectory::open(path))
         .collect::<Result<_, _>>()?;
+    let are_examinations = runs.iter().all(|(_, run)| run.examination.is_some());
+    if args.out.is_some() && !are_examinations {
+        let text = "--out is for runs of `doctor` on several members, which are joined; others are only shown";
+        return Err(Usage(text.into()).into());
+    }
     match &runs[..] {
         [(_, first), ..] if first.bench.is_some() => bench::compare(&runs, args),
-        [first, second] if first.1.examination.is_some() && second.1.examination.is_some() => {
-            doctor::compare(first, second, args)
-        }
+        all if are_examinations => doctor::compare(all, args),
         [first, second] => layout::compare(first, second, args),
         _ => {
-            let text = "more than two runs can be compared of `bench` only; of `doctor` or of `layout`, name two";
+            let text = "more than two runs can be compared of `bench`, and of `doctor` on members of one deployment; of \
+                        `layout`, name two";
             Err(Usage(text.into()).into())
         }
     }

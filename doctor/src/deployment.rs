@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use seekscope_run::units::format_list;
 use seekscope_run::{
-    COUNTERS_OF_MEMBER, Finding, LayoutFile, MemberOnHost, MemberRecord, MemberRun, RunDocument,
+    COUNTERS_OF_MEMBER, ClockOffset, Finding, LayoutFile, MemberOnHost, MemberRecord, MemberRun,
+    RoleChange, RunDocument, shifted,
 };
 
 use crate::answers::Answers;
-use crate::evidence::{COUNTERS, Counters, Evidence};
+use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
 use crate::ranking::ordered;
 use crate::thresholds::NOTHING_WRONG;
@@ -38,15 +39,24 @@ pub fn conclude(
     counters: &mut Counters,
     examined: Vec<ExaminedMember>,
 ) -> Diagnosis {
+    let started = document.started;
     let examination = document.examination.get_or_insert_default();
-    examination.members = all_members(&examination.members, &examined);
+    examination.members = all_members(&examination.members, &examined, started);
     let mut diagnoses = Vec::new();
+    let mut of_others = Vec::new();
     for member in examined {
         let name = member
             .record()
             .map_or(member.run.member.clone(), |r| r.name.clone());
-        counters.add_member(&name, member.counters);
+        // Runs of several hosts have several clocks.
+        let shift_ns = member.document.started.shift_to(started);
+        let others = counters.add_member(&name, member.counters.shifted(shift_ns));
+        of_others.extend(others);
         diagnoses.push((name, member.diagnosis));
+    }
+    // What a member told of others comes after what these counted themselves.
+    for (source, series) in of_others {
+        counters.add(source, series);
     }
     let evidence = Evidence {
         document,
@@ -72,29 +82,41 @@ impl ExaminedMember {
     }
 
     /// Returns what the member says of itself, with what its run found out.
-    fn full_record(&self) -> Option<MemberRecord> {
+    fn full_record(&self, started: ClockOffset) -> Option<MemberRecord> {
         let examination = self.document.examination.as_ref()?;
         let disk = examination
             .disk_opinion
             .as_ref()
             .or(examination.disk.as_ref());
+        let record = self.record()?;
+        let shift_ns = self.document.started.shift_to(started);
+        let role_change = record.role_change.map(|change| RoleChange {
+            seen_ns: shifted(change.seen_ns, shift_ns),
+            ..change
+        });
         Some(MemberRecord {
             shard: self.run.shard.clone(),
+            role_change,
             on_host: Some(MemberOnHost {
                 run: self.run.folder.clone(),
                 verdict: self.verdict.clone(),
                 disk: disk.cloned(),
                 leaf_order: leaf_order(&self.document),
             }),
-            ..self.record()?.clone()
+            ..record.clone()
         })
     }
 }
 
 /// Returns every member once: the examined ones as their own runs have them, then those that were only asked.
-fn all_members(of_deployment: &[MemberRecord], examined: &[ExaminedMember]) -> Vec<MemberRecord> {
+fn all_members(
+    of_deployment: &[MemberRecord],
+    examined: &[ExaminedMember],
+    started: ClockOffset,
+) -> Vec<MemberRecord> {
     let mut all: Vec<MemberRecord> = Vec::new();
-    let own = examined.iter().filter_map(ExaminedMember::full_record);
+    let own = examined.iter();
+    let own = own.filter_map(|member| member.full_record(started));
     let others = examined.iter().filter_map(|member| {
         let examination = member.document.examination.as_ref()?;
         examination.members.get(1..)
@@ -216,16 +238,17 @@ fn all_is_well(mut findings: Vec<Finding>, diagnoses: &[(String, Diagnosis)]) ->
 
 impl Counters {
     /// Adds the counters of a member from its own run, as those of a member; keeps those that are known already.
-    fn add_member(&mut self, member: &str, counters: Counters) {
-        let own = format!("{COUNTERS_OF_MEMBER}{member}");
+    /// Returns what it told of other members.
+    fn add_member(&mut self, member: &str, counters: Counters) -> Vec<(String, Named)> {
+        let mut of_others = Vec::new();
         for (source, series) in counters.into_sources() {
-            let source = match source.as_str() {
-                COUNTERS => own.clone(),
-                other if other.starts_with(COUNTERS_OF_MEMBER) => source,
-                _ => continue,
-            };
-            self.add(source, series);
+            match source.as_str() {
+                COUNTERS => self.add(format!("{COUNTERS_OF_MEMBER}{member}"), series),
+                other if other.starts_with(COUNTERS_OF_MEMBER) => of_others.push((source, series)),
+                _ => {}
+            }
         }
+        of_others
     }
 }
 

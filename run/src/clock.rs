@@ -31,4 +31,36 @@ impl ClockOffset {
             realtime_ns: clock_ns(ClockId::Realtime),
         }
     }
+    /// Returns what has to be added to monotonic times of this clock to get those of another host's, ns: both then
+    /// mean the same moment, as far as the wall clocks of the two agree.
+    pub fn shift_to(self, other: Self) -> i128 {
+        let boot_ns = |clock: Self| i128::from(clock.realtime_ns) - i128::from(clock.monotonic_ns);
+        boot_ns(self) - boot_ns(other)
+    }
+}
+
+/// Returns a time moved by `shift_ns`, see [`ClockOffset::shift_to`].
+pub fn shifted(t_ns: u64, shift_ns: i128) -> u64 {
+    u64::try_from(i128::from(t_ns) + shift_ns).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_moment_has_two_times_on_two_hosts() {
+        let here = ClockOffset {
+            monotonic_ns: 1_000,
+            realtime_ns: 5_000_000,
+        };
+        let there = ClockOffset {
+            monotonic_ns: 90_000,
+            realtime_ns: 5_000_200,
+        };
+        // 200 ns before the moment at which that clock was read.
+        assert_eq!(shifted(1_000, here.shift_to(there)), 89_800);
+        assert_eq!(shifted(89_800, there.shift_to(here)), 1_000);
+        assert_eq!(shifted(10, -20), 0);
+    }
 }

@@ -96,6 +96,24 @@ impl RunDirectory {
         Ok((directory, document))
     }
 
+    /// Copies the document and all records of a finished run into a folder, which is created. The page is left out: it
+    /// is made anew.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read or written, with its path.
+    pub fn copy_records(from: &Path, to: &Path) -> Result<(), RunError> {
+        fs::create_dir(to).map_err(RunError::io("create", to))?;
+        let entries = fs::read_dir(from).map_err(RunError::io("read", from))?;
+        for entry in entries.flatten() {
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            if is_file && entry.file_name() != REPORT {
+                let target = to.join(entry.file_name());
+                fs::copy(entry.path(), &target).map_err(RunError::io("write", &target))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns whether the run holds nothing but the document.
     pub fn has_no_records(&self) -> Result<bool, RunError> {
         let entries = fs::read_dir(&self.path).map_err(RunError::io("read", &self.path))?;

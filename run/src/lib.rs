@@ -62,7 +62,7 @@ pub use bench_index::{BenchIndexBuild, BuildReads, IndexedFile};
 pub use bench_shards::{
     BenchSharding, RouterCost, ShardFigures, ShardKind, ShardShare, ShardedCollection, StepShards,
 };
-pub use clock::{ClockOffset, monotonic_ns};
+pub use clock::{ClockOffset, monotonic_ns, shifted};
 pub use cluster::{ClusterRecord, ShardOnDisk, SpreadCollection};
 pub use counted_requests::{CountedRequests, RequestCause};
 pub use counter_sample::CounterSample;

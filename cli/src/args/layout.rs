@@ -137,13 +137,15 @@ pub struct GentleArgs {
 /// Put runs side by side: before and after, two members of a replica set, several servers
 ///
 /// Of `layout` two, whose files are matched by namespace and index. Of `doctor` two examinations of one
-/// server, whose findings are matched: which are gone, new, better or worse. Of `bench` two to eight that did
+/// server, whose findings are matched: which are gone, new, better or worse; or examinations of different members of
+/// one replica set or sharded cluster, made at the same time on several hosts: they become one run of the deployment,
+/// joined by wall-clock time, with what sets a member apart. Of `bench` two to eight that did
 /// the same work on different servers or with different settings: all are compared with the first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope compare seekscope-runs/layout-20260901-101500 seekscope-runs/layout-20260902-101500
-  seekscope compare RUN_OF_MEMBER_A RUN_OF_MEMBER_B --json
+  seekscope compare RUN_OF_MEMBER_A RUN_OF_MEMBER_B RUN_OF_MEMBER_C
   seekscope compare BENCH_OF_SERVER_A BENCH_OF_SERVER_B BENCH_OF_SERVER_C")]
 pub struct CompareArgs {
     /// The first run directory (A)
@@ -152,12 +154,15 @@ pub struct CompareArgs {
     /// The second (B)
     #[arg(value_name = "RUN_B")]
     pub second: PathBuf,
-    /// Further ones, of `bench`
+    /// Further ones, of `bench`, or of `doctor` on other members
     #[arg(value_name = "RUN_C")]
     pub others: Vec<PathBuf>,
     /// Compare benchmarks although their workloads or data differ
     #[arg(long)]
     pub anyway: bool,
+    /// Folder for the run that joins those of several members [default: seekscope-runs/doctor-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

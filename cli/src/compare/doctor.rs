@@ -1,4 +1,5 @@
-//! Compares two examinations: which findings are gone, new, better or worse, and whether predictions came true.
+//! Compares two examinations: which findings are gone, new, better or worse, and whether predictions came true. Those of
+//! different members at the same time are joined to one of their deployment.
 
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -9,11 +10,22 @@ use serde::Serialize;
 
 use super::{CompareOutput, CompareSummary, Run, path_of};
 use crate::args::CompareArgs;
-use crate::doctor::{Conclusion, Earlier};
+use crate::doctor::{Conclusion, Earlier, Joined};
+use crate::exit::Usage;
 use crate::output;
 
-/// Prints what changed from the first run to the second, or JSON. Writes nothing to either.
-pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
+/// Joins runs of different members, or prints what changed from the first run to the second, or JSON. Writes nothing to
+/// any of them.
+pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
+    match (Joined::of(runs)?, runs) {
+        (Ok(joined), _) => joined.show(args.out.as_deref(), &args.output),
+        (Err(why), [first, second]) if args.out.is_none() => changes(first, second, args, &why),
+        (Err(why), _) => Err(Usage(format!("the runs cannot be joined: {why}")).into()),
+    }
+}
+
+/// `not_joined` says why the two are not joined, in case they are of different servers.
+fn changes(first: &Run, second: &Run, args: &CompareArgs, not_joined: &str) -> Result<()> {
     let (earlier, _) = concluded(first)?;
     let (later, document) = concluded(second)?;
     let since = Earlier::of(&args.first, first.1.clone(), earlier.diagnosis().clone());
@@ -35,7 +47,9 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
         args.second.display()
     );
     if let Some(caution) = compared.caution() {
-        text.push_str(&format!("{caution}\n"));
+        text.push_str(&format!(
+            "{caution} They are not joined to one run of a deployment: {not_joined}.\n"
+        ));
     }
     if changes.is_empty() {
         text.push_str("Neither has a finding.\n");

@@ -241,7 +241,7 @@ fn tells(counters: &Counters) -> bool {
 }
 
 /// Opens the run of a member, which lies in the folder of the deployment's run and nowhere else.
-fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session> {
+pub fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session> {
     if !MemberRun::is_folder(&run.folder) {
         let why = format!("{:?} is not the name of a member's folder", run.folder);
         return Err(Usage(why).into());

@@ -2,12 +2,14 @@
 //!
 //! `examine` watches a server and leaves its records in the run directory, `demo` does so with a private one;
 //! `conclusion` derives all statements from the records of any run, `recorded` from those brought here, and
-//! `judgement` compares findings with an earlier run's and with a user's limits.
+//! `judgement` compares findings with an earlier run's and with a user's limits. `joined` makes one run of those of
+//! several hosts.
 
 pub mod conclusion;
 mod demo;
 mod diagnostic_folder;
 mod examine;
+mod joined;
 mod judgement;
 mod measurement;
 mod recorded;
@@ -15,6 +17,7 @@ mod scan_times;
 
 pub use conclusion::Conclusion;
 pub use examine::{Asked, Whom, examine};
+pub use joined::Joined;
 pub use judgement::Earlier;
 pub use measurement::observed;
 pub use recorded::show;

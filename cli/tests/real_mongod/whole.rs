@@ -161,6 +161,76 @@ fn a_member_with_a_smaller_cache_is_named_and_no_other() {
     );
 }
 
+/// As on three hosts: each member is examined by a process that knows nothing of the others.
+#[test]
+fn runs_of_several_hosts_are_joined_to_one_of_the_deployment() {
+    let options = DeploymentOptions {
+        cache_bytes: 512 << 20,
+        ..DeploymentOptions::default()
+    };
+    let set = own_with(Topology::ReplicaSet { members: 3 }, &options);
+    set.load("whole.orders", 2_000);
+    let _machine = machine();
+    let bench = Bench::new();
+    let secondary = set.member("member-1");
+    runtime().block_on(async {
+        let server = seekscope_server::Server::connect(&secondary.uri())
+            .await
+            .unwrap();
+        let smaller =
+            doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": "cache_size=200M" };
+        server.command("admin", smaller).await.unwrap();
+    });
+    let runs = ["member-0", "member-1", "member-2"];
+    let children = runs.map(|member| {
+        let uri = set.member(member).uri();
+        let mut doctor = bench.seekscope(&["doctor", &uri, "--for", "5s", "--out", member]);
+        doctor.stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut child in children {
+        assert!(wait(&mut child, Duration::from_secs(60)).success());
+    }
+    let mut compare = vec!["compare", "--out", "joined"];
+    compare.extend(runs);
+    let document = json(&mut bench.seekscope(&compare));
+    assert_valid("doctor", &document);
+    assert_eq!(document["examination"]["deployment"], "replica_set");
+    assert_eq!(
+        names(&document, |member| !member["on_host"].is_null()).len(),
+        3
+    );
+    assert_eq!(members(&document).len(), 3);
+    let difference = &document["summary"]["answers"]["member_difference"];
+    assert_eq!(difference["factor"], "cache, GiB", "{difference:#}");
+    assert_eq!(
+        difference["member"],
+        format!("127.0.0.1:{}", secondary.port())
+    );
+    member_runs(&bench.path("joined"), 3);
+    let again = json(&mut bench.seekscope(&["report", "joined"]));
+    assert_eq!(again["findings"], document["findings"]);
+
+    let uri = secondary.uri();
+    let later = ["doctor", &uri, "--for", "3s", "--out", "later"];
+    json(&mut bench.seekscope(&later));
+    for (runs, words) in [
+        (
+            ["member-0", "later", "member-2"],
+            "not made at the same time",
+        ),
+        (
+            ["member-0", "member-1", "later"],
+            "in more than one of them",
+        ),
+    ] {
+        let mut compare = bench.seekscope(&["compare"]);
+        assert_fails(&compare.args(runs).output().unwrap(), 2, &[words]);
+    }
+    let output = bench.seekscope(&["compare", "member-0", "later"]).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(text.contains("another server"), "{text}");
+}
+
 #[test]
 fn interrupted_it_keeps_what_every_member_has_and_leaves_nothing_in_the_kernel() {
     let set = shared(Topology::ReplicaSet { members: 3 });

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use seekscope_run::CounterSample;
+use seekscope_run::{CounterSample, shifted};
+
+/// The series of one source by their names.
+pub(crate) type Named = HashMap<String, Series>;
 
 /// All of a run's counters.
 #[derive(Debug, Clone, Default)]
 pub struct Counters {
-    /// source → name → values.
-    series: HashMap<String, HashMap<String, Series>>,
+    /// By source.
+    series: HashMap<String, Named>,
 }
 
 /// The values of one counter or gauge, in order of time.
@@ -70,12 +73,21 @@ impl Counters {
     }
 
     /// Adds a source, unless it is known already.
-    pub(crate) fn add(&mut self, source: String, series: HashMap<String, Series>) {
+    pub(crate) fn add(&mut self, source: String, series: Named) {
         self.series.entry(source).or_insert(series);
     }
 
+    /// Returns the counters at the times of another host's clock ([`seekscope_run::ClockOffset::shift_to`]).
+    pub(crate) fn shifted(mut self, shift_ns: i128) -> Self {
+        for series in self.all_mut() {
+            let points = series.points.iter_mut();
+            points.for_each(|(t_ns, _)| *t_ns = shifted(*t_ns, shift_ns));
+        }
+        self
+    }
+
     /// Returns all series by source.
-    pub(crate) fn into_sources(self) -> impl Iterator<Item = (String, HashMap<String, Series>)> {
+    pub(crate) fn into_sources(self) -> impl Iterator<Item = (String, Named)> {
         self.series.into_iter()
     }
 

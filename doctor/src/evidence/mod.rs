@@ -8,6 +8,7 @@ pub(crate) mod read_ahead;
 mod scanning;
 pub(crate) mod waiting;
 
+pub(crate) use counters::Named;
 pub use counters::{Counters, Series};
 pub use scanning::Scanning;
 

@@ -4,8 +4,9 @@ use seekscope_run::RunDocument;
 
 /// A server as a run names it.
 struct Named<'a> {
-    /// `host:port` of each member of its deployment.
+    /// `host:port` of the examined server, or of each member of an examined deployment.
     members: Vec<&'a str>,
+    /// Of a single server: another member of a deployment has another one.
     data_directory: Option<&'a str>,
 }
 
@@ -18,11 +19,15 @@ impl<'a> Named<'a> {
         if is_nameless || examination.redacted || examination.members.is_empty() {
             return None;
         }
-        let members = examination.members.iter();
+        let is_whole = document.is_of_deployment();
+        let examined = if is_whole { usize::MAX } else { 1 };
+        let members = examination.members.iter().take(examined);
         let target = examination.examined().map(|member| &member.target);
         Some(Self {
             members: members.map(|member| member.name.as_str()).collect(),
-            data_directory: target.and_then(|target| target.dbpath.as_deref()),
+            data_directory: target
+                .filter(|_| !is_whole)
+                .and_then(|target| target.dbpath.as_deref()),
         })
     }
 
@@ -36,7 +41,6 @@ impl<'a> Named<'a> {
         })
     }
 
-    /// The member that was examined, and where its data lie: another one of a set has another directory.
     fn text(&self) -> String {
         let member = self.members.first().copied().unwrap_or_default();
         match self.data_directory {
@@ -49,10 +53,8 @@ impl<'a> Named<'a> {
 /// Returns which two servers the runs are of, in words; `None` if they are of the same one as far as is known.
 pub fn other_server(earlier: &RunDocument, now: &RunDocument) -> Option<String> {
     let (then, now) = (Named::of(earlier)?, Named::of(now)?);
-    let directories = (then.data_directory, now.data_directory);
-    let are_alone = then.members.len() == 1 && now.members.len() == 1;
-    let moved = match directories {
-        (Some(then), Some(now)) => are_alone && then != now,
+    let moved = match (then.data_directory, now.data_directory) {
+        (Some(then), Some(now)) => then != now,
         _ => false,
     };
     (moved || !then.shares_a_member_with(&now))
@@ -77,7 +79,7 @@ fn is_same_address(a: &str, b: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{ExaminationRecord, MemberRecord};
+    use seekscope_run::{ExaminationRecord, MemberRecord, MemberRun};
 
     use super::*;
 
@@ -118,10 +120,21 @@ mod tests {
     }
 
     #[test]
-    fn members_of_one_set_are_one_deployment() {
-        let first = run(&["a:1", "b:1"], "/data/a");
-        assert_eq!(other_server(&first, &run(&["b:1", "a:1"], "/data/b")), None);
-        assert!(other_server(&first, &run(&["c:1", "d:1"], "/data/a")).is_some());
+    fn members_of_one_set_are_one_deployment_and_several_servers() {
+        let whole = |members: &[&str]| {
+            let mut document = run(members, "/data/a");
+            let examination = document.examination.as_mut().unwrap();
+            examination.member_runs.push(MemberRun::default());
+            document
+        };
+        let first = whole(&["a:1", "b:1"]);
+        assert_eq!(other_server(&first, &whole(&["b:1", "a:1"])), None);
+        assert!(other_server(&first, &whole(&["c:1", "d:1"])).is_some());
+        let (of_a, of_b) = (
+            run(&["a:1", "b:1"], "/data/a"),
+            run(&["b:1", "a:1"], "/data/b"),
+        );
+        assert!(other_server(&of_a, &of_b).is_some());
     }
 
     #[test]
