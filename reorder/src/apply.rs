@@ -75,6 +75,8 @@ pub(crate) fn job<'a>(
         by: by.to_string(),
         ..Reordered::default()
     };
+    let mut site = site;
+    site.has_validator = definition.has_validator();
     let job = Job {
         site,
         record,

@@ -256,8 +256,8 @@ impl Put {
     ) -> Result<Vec<RawDocumentBuf>, ReorderError> {
         match self {
             Self::Replace => replace(site, batch).await,
-            Self::Insert => match insert(&site.copy_for_changes(), batch).await {
-                Err(error) if !is_duplicate(&error) => Err(site.failed("insert", &error)),
+            Self::Insert => match insert(site, &site.copy_for_changes(), batch).await {
+                Err(error) if !is_duplicate(&error) => Err(site.not_written("insert", &error)),
                 _ => Ok(Vec::new()),
             },
         }
@@ -284,12 +284,12 @@ async fn replace(
         "update": site.copy_name(),
         "updates": updates,
         "ordered": false,
-        "bypassDocumentValidation": true,
+        "bypassDocumentValidation": site.has_validator,
         "writeConcern": { "w": "majority", "wtimeout": limit_ms },
     };
     let database = site.server.database(site.database());
     let reply = database.run_raw_command(command).await;
-    let reply = reply.map_err(|e| site.failed("update", &e))?;
+    let reply = reply.map_err(|e| site.not_written("update", &e))?;
     // The driver leaves it to whoever sends a command as it is.
     if reply.contains_key("writeConcernError") {
         let (uri, command) = (site.server.shown_uri(), "update".into());

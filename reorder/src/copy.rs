@@ -18,18 +18,21 @@ use crate::{Progress, ReorderError};
 /// Lower limit of the rate: a cursor that is not read for half an hour is closed by the server.
 const RATE_MIN_BYTES_PER_S: u64 = 1 << 20;
 
-/// Copies the original. The result counts each document that was written.
+/// Copies the original. The result counts each document that was written. `is_followed`: changes are brought over
+/// afterwards.
 pub(crate) async fn copy(
     site: &Site,
     order: ScanOrder,
+    is_followed: bool,
     seed: u64,
     max_rate_bytes_per_s: Option<u64>,
     guard: &mut Guard,
     checkpoints: &mut Checkpoints,
     progress: &dyn Progress,
 ) -> Result<Checksum, ReorderError> {
-    // A document whose key grows while the index is read appears again, under the same _id.
-    let twice = matches!(order, ScanOrder::Index(..));
+    // A document whose key grows while the index is read appears again, under the same _id, and so does one that is
+    // deleted and inserted anew. Which of them is right comes with the changes.
+    let twice = is_followed || matches!(order, ScanOrder::Index(..));
     let expected = site.count(site.target_name()).await?;
     let wanted = Wanted::Documents {
         batch_bytes: checkpoints.every_bytes(),
@@ -54,11 +57,11 @@ async fn write(
     twice: bool,
     sum: &mut Checksum,
 ) -> Result<(), ReorderError> {
-    let written = insert(&site.copy(), &batch.documents).await;
+    let written = insert(site, &site.copy(), &batch.documents).await;
     let refused = match written {
         Ok(()) => Vec::new(),
         Err(error) if twice && is_duplicate(&error) => failed_indexes(&error),
-        Err(error) => return Err(site.failed("insert", &error)),
+        Err(error) => return Err(site.not_written("insert", &error)),
     };
     for (i, (document, hash)) in batch.documents.iter().zip(&batch.hashes).enumerate() {
         if !refused.contains(&i) {
@@ -71,11 +74,13 @@ async fn write(
 /// Inserts documents into the copy, unchanged. Unordered: one that the server rejects does not keep others
 /// out.
 pub(crate) async fn insert(
+    site: &Site,
     copy: &Collection<RawDocumentBuf>,
     documents: &[RawDocumentBuf],
 ) -> Result<(), Error> {
     let insert = copy.insert_many(documents).ordered(false);
-    insert.bypass_document_validation(true).await.map(|_| ())
+    let insert = insert.bypass_document_validation(site.has_validator);
+    insert.await.map(|_| ())
 }
 
 /// Returns the positions of the documents of an insert that the server rejected.

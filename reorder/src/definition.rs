@@ -109,6 +109,11 @@ impl Definition {
         &self.indexes
     }
 
+    /// Returns whether the server checks documents when they are written.
+    pub(crate) fn has_validator(&self) -> bool {
+        self.options.contains_key("validator")
+    }
+
     /// Returns options as reported by `listCollections`.
     pub fn options(&self) -> &Document {
         &self.options

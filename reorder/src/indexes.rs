@@ -99,6 +99,12 @@ pub(crate) fn has_ttl(definition: &Definition) -> bool {
         .any(|index| index.contains_key(EXPIRES))
 }
 
+/// Does an index other than that of `_id` keep values from standing twice?
+pub(crate) fn has_unique(definition: &Definition) -> bool {
+    let mut others = definition.indexes.iter().filter(|index| !is_of_id(index));
+    others.any(|index| is_set(index, "unique"))
+}
+
 /// Checks that options and indexes of the copy are those of the original, and that the original's have not
 /// changed.
 pub(crate) async fn check(site: &Site, definition: &Definition) -> Result<(), ReorderError> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use seekscope_run::Reordered;
+use seekscope_server::ServerError;
 
 use crate::backlog::{Backlog, Outlook};
 use crate::catch_up::{CHUNK_KEYS, CatchUp};
@@ -24,6 +25,8 @@ use crate::{
 
 /// Attempts at a last moment in which the server expires nothing.
 const LAST_MOMENTS: u32 = 3;
+/// Attempts at building unique indexes while values move between documents.
+const UNIQUE_BUILDS: u32 = 8;
 
 pub(crate) struct Job<'a> {
     pub(crate) site: Site,
@@ -45,6 +48,28 @@ pub(crate) enum Watch {
     Counters,
 }
 
+impl Watch {
+    /// Works as long as the changes can be followed.
+    async fn while_followed<T>(
+        &self,
+        site: &Site,
+        work: impl Future<Output = Result<T, ReorderError>>,
+    ) -> Result<T, ReorderError> {
+        match self {
+            Self::Stream(follower, _) => tokio::select! {
+                done = work => done,
+                error = follower.ended(site) => Err(error),
+            },
+            Self::Counters => work.await,
+        }
+    }
+}
+
+/// Did a unique index find a value twice? (The server's error has no number of its own once it is a command's.)
+fn is_duplicate_value(error: &ReorderError) -> bool {
+    matches!(error, ReorderError::Server(ServerError::Failed { why, .. }) if why.contains("E11000"))
+}
+
 impl Job<'_> {
     /// Runs everything up to the swap. The record decides where to begin. Afterwards writers are stopped, and
     /// original and copy are equal.
@@ -52,16 +77,11 @@ impl Job<'_> {
         let mut guard = Guard::start(&self.site, self.guard).await;
         let mut watch = self.watch(hold.is_quiesced()).await?;
         let site = self.site.clone();
-        {
-            let bulk = self.bulk(&mut guard);
-            match &watch {
-                Watch::Stream(follower, _) => tokio::select! {
-                    done = bulk => done,
-                    error = follower.ended(&site) => Err(error),
-                },
-                Watch::Counters => bulk.await,
-            }?;
-        }
+        let is_followed = matches!(watch, Watch::Stream(..));
+        let filled = self.fill(is_followed, &mut guard);
+        watch.while_followed(&site, filled).await?;
+        self.build_indexes(&mut watch).await?;
+        self.site.check_target(&self.record.original).await?;
         self.done.pauses = guard.pauses;
         self.done.paused_s = guard.paused.as_secs_f64();
         if let Watch::Stream(follower, catch_up) = &mut watch {
@@ -145,14 +165,15 @@ impl Job<'_> {
         self.record.blocked = former.blocked;
         self.record.paused = former.paused;
         self.record.forced = former.forced;
+        self.site.has_validator = definition.has_validator();
         self.definition = definition;
         self.record.save(&self.site).await?;
         self.progress.step(Step::Trying);
         trial::try_out(&self.site, &mut self.record, &self.definition).await
     }
 
-    /// Runs the long steps: copy, check, indexes.
-    async fn bulk(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
+    /// Fills the copy, and checks that it holds what was read.
+    async fn fill(&mut self, is_followed: bool, guard: &mut Guard) -> Result<(), ReorderError> {
         let site = self.site.clone();
         if self.record.phase == Phase::Copying {
             self.progress.step(Step::Copying);
@@ -166,6 +187,7 @@ impl Job<'_> {
             let copied = copy(
                 &site,
                 order,
+                is_followed,
                 seed,
                 rate,
                 guard,
@@ -190,13 +212,41 @@ impl Job<'_> {
             let began = Instant::now();
             verify(&site, &sum, guard, self.progress).await?;
             self.done.verify_s = began.elapsed().as_secs_f64();
+            self.reach(Phase::Verified).await?;
+        }
+        Ok(())
+    }
+
+    /// Builds the indexes. Documents were read at different moments, so a value that moved from one to another stands
+    /// twice in the copy until the changes are brought over, and again for a moment after each later move.
+    async fn build_indexes(&mut self, watch: &mut Watch) -> Result<(), ReorderError> {
+        if self.record.phase != Phase::Verified {
+            return Ok(());
+        }
+        let site = self.site.clone();
+        let mut attempts = match indexes::has_unique(&self.definition) {
+            true => UNIQUE_BUILDS,
+            false => 1,
+        };
+        let built = loop {
+            if let Watch::Stream(follower, catch_up) = watch
+                && indexes::has_unique(&self.definition)
+            {
+                self.catch_up(follower, catch_up).await?;
+            }
             self.progress.step(Step::BuildingIndexes);
             let began = Instant::now();
-            self.done.indexes = indexes::build(&site, &self.definition).await?;
-            self.done.index_s = began.elapsed().as_secs_f64();
-            self.reach(Phase::Indexed).await?;
-        }
-        site.check_target(&self.record.original).await
+            let build = indexes::build(&site, &self.definition);
+            let built = watch.while_followed(&site, build).await;
+            self.done.index_s += began.elapsed().as_secs_f64();
+            attempts -= 1;
+            match built {
+                Err(error) if attempts > 0 && is_duplicate_value(&error) => {}
+                built => break built,
+            }
+        };
+        self.done.indexes = built?;
+        self.reach(Phase::Indexed).await
     }
 
     fn order(&self) -> Result<ScanOrder, ReorderError> {

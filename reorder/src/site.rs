@@ -8,6 +8,7 @@ use mongodb::Collection;
 use mongodb::options::{
     Acknowledgment, CollectionOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
 };
+use seekscope_server::examination::rights;
 use seekscope_server::{Namespace, Server, first_batch};
 
 use crate::ReorderError;
@@ -31,6 +32,9 @@ pub(crate) struct Site {
     pub(crate) replica_set: bool,
     /// Is it reached through mongos?
     pub(crate) router: bool,
+    /// Does it have a validator? Documents in it may violate that, and are copied all the same, which takes a right of
+    /// its own.
+    pub(crate) has_validator: bool,
 }
 
 impl Site {
@@ -53,6 +57,7 @@ impl Site {
             copy,
             replica_set: hello.set.is_some(),
             router: hello.is_router(),
+            has_validator: false,
         })
     }
 
@@ -149,6 +154,14 @@ impl Site {
     /// Runs a command on the database.
     pub(crate) async fn command(&self, command: Document) -> Result<Document, ReorderError> {
         Ok(self.server.command(self.database(), command).await?)
+    }
+
+    /// Returns the error for a write to the copy: past a validator it takes another right than a plain one.
+    pub(crate) fn not_written(&self, command: &str, error: &mongodb::error::Error) -> ReorderError {
+        match self.has_validator {
+            true => self.failed(rights::WRITE_PAST_VALIDATOR, error),
+            false => self.failed(command, error),
+        }
     }
 
     pub(crate) fn failed(&self, command: &str, error: &mongodb::error::Error) -> ReorderError {

@@ -29,7 +29,9 @@ pub enum Phase {
     Copying,
     /// All documents are in the copy.
     Copied,
-    /// The copy holds what was read, and has its indexes.
+    /// The copy was found to hold what was read.
+    Verified,
+    /// It has its indexes, too.
     Indexed,
     /// The copy took the original's name, or is about to take it.
     Swapping,

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 pub use self::error::ServerError;
 pub use self::facts::ServerFacts;
 use crate::driver_error::plain;
+use crate::hello::Hello;
 use crate::redact::{redact_text, redact_uri};
 use crate::replies;
 use crate::sightings::{NoServerKind, Sightings};
@@ -40,6 +41,8 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const WAY_LIMIT: Duration = Duration::from_millis(500);
 /// Time limit for the first answer. It is above the limit for connecting, so that the reason becomes known.
 const CONNECTING_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for connecting to a set's primary once more, directly: it has just answered.
+const WRITER_LIMIT: Duration = Duration::from_secs(2);
 /// A connected server. Cloning shares the connections.
 #[derive(Clone)]
 pub struct Server {
@@ -154,6 +157,28 @@ impl Server {
         options.min_pool_size = None;
         options.selection_criteria = None;
         Self::with_options(options, &self.uri, shown)
+    }
+
+    /// Returns the member that takes the writes of a replica set, directly, so that what it says, and its process, are
+    /// its own. A server without a set is itself, and so is a set whose primary cannot be reached under its name in the
+    /// set nor under one of the connection string.
+    pub async fn writer(&self) -> Self {
+        let hello = match self.is_direct() {
+            true => Hello::default(),
+            false => self.hello().await.unwrap_or_default(),
+        };
+        let Some(name) = hello.me.filter(|_| hello.set.is_some()) else {
+            return self.clone();
+        };
+        for address in std::iter::once(name).chain(self.seeds()) {
+            if let Ok(member) = self.member(&address, WRITER_LIMIT)
+                && let Ok(answer) = member.hello().await
+                && answer.is_writable
+            {
+                return member;
+            }
+        }
+        self.clone()
     }
 
     /// Returns whether connections go through a load balancer, which allows no choice of member.

@@ -38,14 +38,20 @@ pub fn wanted(name: ClientName) -> Wanted {
     }
 }
 
-/// Chooses a client by the connection string; connects to nothing yet.
-pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Chosen> {
+/// Chooses a client by the connection string; connects to nothing yet. `primary`: that of the set that the string means,
+/// if it is known.
+pub fn choose(uri: &str, primary: Option<&str>, database: &str, wanted: Wanted) -> Result<Chosen> {
     if is_cassandra(uri) {
         return cassandra(uri, database, wanted);
     }
     let choice = seekscope_client::choose(uri, database, wanted)?;
     let spec = match (choice.kind, choice.raw) {
-        (ClientKind::Raw, Some(raw)) => ClientSpec::Raw(raw),
+        (ClientKind::Raw, Some(mut raw)) => {
+            if let Some(primary) = primary {
+                raw.try_first(primary);
+            }
+            ClientSpec::Raw(raw)
+        }
         _ => ClientSpec::Async(Arc::new(DriverTarget::new(uri, database))),
     };
     Ok(Chosen {

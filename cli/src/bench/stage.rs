@@ -182,7 +182,12 @@ impl Stage {
         let Some(first) = plans.first().map(|at_once| &at_once.plan) else {
             return Ok(Vec::new());
         };
-        let chosen = choose(&target.uri, &first.database, first.client)?;
+        let chosen = choose(
+            &target.uri,
+            target.primary.as_deref(),
+            &first.database,
+            first.client,
+        )?;
         let started = self.session.document.started;
         let mut recorders = Vec::new();
         for AtOnce { plan, .. } in &plans {

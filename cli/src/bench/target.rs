@@ -44,6 +44,8 @@ pub struct Target {
     pub variant: String,
     /// Connection string with credentials: for clients only.
     pub uri: String,
+    /// The primary of the set that the connection string means, which it need not name: `host:port`.
+    pub primary: Option<String>,
     peer: Peer,
     pub facts: TargetFacts,
     /// Whether it is on another host than this process; `false` if that is unknown.
@@ -87,8 +89,10 @@ impl Target {
         let server = Server::connect(&uri).await?;
         let routed = Routed::find(&server, &uri, &ProcFs::host()).await?;
         let named = pid.filter(|_| routed.is_none());
-        let known = server.facts_with_process(named, &ProcFs::host()).await?;
+        let writer = server.writer().await;
+        let known = writer.facts_with_process(named, &ProcFs::host()).await?;
         let mut facts = TargetFacts {
+            uri: server.shown_uri(),
             local: local.is_some(),
             ..known.target
         };
@@ -105,6 +109,7 @@ impl Target {
             variant: variant.into(),
             is_elsewhere: whereabouts::is_elsewhere(&server, routed.as_ref()).await,
             uri,
+            primary: primary_of(&server, &writer),
             peer: Peer::MongoDb(server),
             facts,
             missing,
@@ -306,7 +311,9 @@ impl Target {
         if let Peer::MongoDb(server) = &self.peer {
             let server = server.another().await?;
             if self.routed.is_none() {
-                self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+                let writer = server.writer().await;
+                self.facts.pid = writer.facts(&ProcFs::host()).await.target.pid;
+                self.primary = primary_of(&server, &writer);
             }
             self.peer = Peer::MongoDb(server);
         }
@@ -337,6 +344,12 @@ impl Target {
             kept: keep.then(|| local.keep()),
         })
     }
+}
+
+/// Returns the address of a set's primary, where that is known and the set was not left for one of its members.
+fn primary_of(server: &Server, writer: &Server) -> Option<String> {
+    let is_of_set = !server.is_direct() && writer.is_direct();
+    writer.seeds().into_iter().next().filter(|_| is_of_set)
 }
 
 fn not_cold(state: CacheState) -> Option<Limitation> {
@@ -374,6 +387,7 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
         variant: variant.into(),
         // Nothing is known of its other nodes.
         is_elsewhere: false,
+        primary: None,
         uri,
         peer: Peer::Cassandra(target),
         facts,

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument};
+use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument, TargetFacts};
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::{ReorderArgs, ScanDiskArgs};
@@ -14,9 +13,6 @@ use crate::file_names::FileNames;
 use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
-
-/// How long the member that was named may take to say which one it is.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The data directory as accessible to this process; without a path if it cannot be read.
 #[derive(Debug, Clone)]
@@ -34,11 +30,8 @@ impl CollectionFiles {
         args: &ReorderArgs,
         document: &mut RunDocument,
     ) -> Self {
-        let found = match DataLocation::of_server(server, args.pid).await {
-            Ok(mut location) => {
-                location.limitations.extend(of_other_member(server).await);
-                location
-            }
+        let found = match of_primary_or_other(server, args.pid).await {
+            Ok(location) => location,
             Err(error) => {
                 if args.dbpath.is_none() {
                     let mut lacking = no_layout(message_of(&error));
@@ -61,7 +54,10 @@ impl CollectionFiles {
             limit(document, limitation);
         }
         document.host = Some(HostFacts::read(Path::new("/")));
-        document.target = found.target;
+        document.target = found.target.map(|target| TargetFacts {
+            uri: server.shown_uri(),
+            ..target
+        });
         let path = args.dbpath.clone().unwrap_or(found.path);
         Self {
             path: (!path.as_os_str().is_empty()).then_some(path),
@@ -118,23 +114,26 @@ impl CollectionFiles {
     }
 }
 
-/// Says that the files are those of the member that was named, and not of the primary, at which the copy is made.
-async fn of_other_member(server: &Server) -> Option<Limitation> {
-    let primary = server.hello().await.ok()?.me?;
-    let named = server.seeds();
-    if named.contains(&primary) {
-        return None;
+/// Finds the data of the primary, at which the copy is made; if they are not on this host, those of a member that the
+/// connection string names, which are of the same collection, if not in the same order.
+async fn of_primary_or_other(server: &Server, pid: Option<u32>) -> Result<DataLocation> {
+    let writer = server.writer().await;
+    let of_primary = DataLocation::of_server(&writer, pid).await;
+    if of_primary.is_ok() || server.is_direct() || !writer.is_direct() {
+        return of_primary;
     }
-    let named = named.into_iter().next()?;
-    // A member may be known by several names.
-    let identity = server.member(&named, PATIENCE).ok()?.identity().await?;
-    (identity != server.identity().await?).then(|| Limitation {
+    let Ok(mut location) = DataLocation::of_server(server, pid).await else {
+        return of_primary;
+    };
+    let primary = writer.seeds().concat();
+    location.limitations.push(Limitation {
         what: format!(
-            "the files looked at are those of {named}, and the copy is made at the primary, {primary}"
+            "the files looked at are those of another member, and the copy is made at the primary, {primary}"
         ),
-        why: "the connection string names that member".into(),
-        remedy: "name the primary, on its host".into(),
-    })
+        why: "the primary's files are not on this host".into(),
+        remedy: "run seekscope on the primary's host".into(),
+    });
+    Ok(location)
 }
 
 /// Returns whether the server has files of its own, unlike a router and an arbiter.

@@ -8,6 +8,7 @@ use seekscope_bench::deployment::Topology;
 use seekscope_run::RunDirectory;
 use serde_json::Value;
 
+use crate::mongod::Mongod;
 use crate::running::{Running, own, shared};
 use crate::support::{Bench, assert_fails, json, machine, until};
 
@@ -138,5 +139,31 @@ fn a_server_that_is_gone_lacks_no_right() {
     assert!(!unknown.is_empty(), "{:?}", document.limitations);
     for told in unknown {
         assert!(!told.remedy.contains("hostManager"), "{told:?}");
+    }
+}
+
+/// What was counted was the process of a secondary, and a load through one alone dropped the earlier data and then failed.
+#[test]
+fn the_primary_of_a_set_is_measured_whichever_member_is_named() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (primary, secondary, _) = Mongod::set_of_two(&bench);
+    until(|| {
+        let hello = primary.command("admin", doc! { "isMaster": 1 });
+        hello.get_bool("ismaster").unwrap()
+    });
+    let status = primary.command("admin", doc! { "serverStatus": 1 });
+    let pid = status.get_i64("pid").unwrap();
+    let (first, other) = (secondary.address(), primary.address());
+    for uri in [
+        format!("mongodb://{first}/"),
+        format!("mongodb://{first},{other}/"),
+        format!("mongodb://{first},{other}/?replicaSet=rs"),
+    ] {
+        let mut load = bench.seekscope(&["bench", "ycsb", &uri, "--phase", "load"]);
+        let document = json(load.args(["--records", "500"]));
+        assert_eq!(document["target"]["pid"], pid, "{uri}");
+        let count = primary.command("seekscope_bench", doc! { "count": "usertable" });
+        assert_eq!(count.get_i32("n").unwrap(), 500);
     }
 }

@@ -382,10 +382,19 @@ fn a_plan_says_at_which_member_the_copy_is_made() {
     };
     let at_primary = format!("at the primary, {}", primary.address());
     plan(&primary.uri(), &[&at_primary, "To do it"]);
-    // The driver finds the primary.
-    let discovering = format!("mongodb://{}/", secondary.address());
-    let files = format!("the files looked at are those of {}", secondary.address());
-    plan(&discovering, &[&at_primary, "To do it", &files]);
+    // The driver finds the primary, and so do we its files.
+    let others_first = format!(
+        "mongodb://{},{}/?replicaSet=rs",
+        secondary.address(),
+        primary.address()
+    );
+    let status = primary.command("admin", doc! { "serverStatus": 1 });
+    for uri in [format!("mongodb://{}/", secondary.address()), others_first] {
+        plan(&uri, &["To do it"]);
+        let reorder = ["reorder", &uri, "reorder.members", "--watch", "0s"];
+        let document = json(&mut bench.seekscope(&reorder));
+        assert_eq!(document["target"]["pid"], status.get_i64("pid").unwrap());
+    }
     let said = plan(
         &secondary.uri(),
         &["refuses --apply", "leave directConnection=true out"],
@@ -399,4 +408,71 @@ fn a_plan_says_at_which_member_the_copy_is_made() {
         "leave directConnection=true out",
     ];
     assert_fails(&apply.output().unwrap(), 3, &words);
+}
+
+/// A copy failed on documents that were deleted and inserted anew, and on values of a unique index that moved to another
+/// document, while it was made.
+#[test]
+fn what_moves_while_it_is_copied_is_brought_over() {
+    const MOVING: i32 = 4_000;
+    let _machine = machine();
+    let running = own(Topology::ReplicaSet { members: 1 }, &[]);
+    let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true };
+    running.command("reorder", doc! { "create": "moving" });
+    create_index(&running, "moving", unique);
+    let document = |id: i32, u: i32| doc! { "_id": id, "u": u, "filler": "x".repeat(1_000) };
+    for first in (0..MOVING).step_by(1_000) {
+        let documents: Vec<Document> = (first..first + 1_000).map(|id| document(id, id)).collect();
+        running.command(
+            "reorder",
+            doc! { "insert": "moving", "documents": documents },
+        );
+    }
+    let bench = Bench::new();
+    let paused = bench.path("paused");
+    let mut command = bench.seekscope(&["reorder", running.uri(), "reorder.moving", "--apply"]);
+    command.args(["--force", "--watch", "0s", "--max-rate", "1M", "--json"]);
+    command.args(["--pause-writers", "touch paused; sleep 0.5"]);
+    command.args(["--continue-writers", "true"]);
+    command.stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut values: Vec<i32> = (0..MOVING).collect();
+    let is_over = |child: &mut Child| paused.exists() || child.try_wait().unwrap().is_some();
+    for round in 0.. {
+        if is_over(&mut child) {
+            break;
+        }
+        // From the end of the file to its beginning, and back.
+        let (a, b) = (round * 13 % MOVING, MOVING - 1 - round * 7 % MOVING);
+        if a != b {
+            let update = |id: i32, u: i32| {
+                let update = doc! { "q": { "_id": id }, "u": { "$set": { "u": u } } };
+                running.command("reorder", doc! { "update": "moving", "updates": [update] });
+            };
+            let (of_a, of_b) = (values[a as usize], values[b as usize]);
+            update(a, -1);
+            update(b, of_a);
+            update(a, of_b);
+            values.swap(a as usize, b as usize);
+        }
+        let delete = doc! { "q": { "_id": a }, "limit": 1 };
+        running.command("reorder", doc! { "delete": "moving", "deletes": [delete] });
+        let again = document(a, values[a as usize]);
+        running.command("reorder", doc! { "insert": "moving", "documents": [again] });
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let done = &result["summary"]["done"];
+    assert!(done["applied_changes"].as_u64().unwrap() > 0, "{done:#}");
+    let found = doc! { "find": "moving", "sort": { "_id": 1 }, "batchSize": MOVING + 1, "projection": { "u": 1 } };
+    let found = running.command("reorder", found);
+    let batch = found
+        .get_document("cursor")
+        .unwrap()
+        .get_array("firstBatch");
+    let found: Vec<i32> = (batch.unwrap().iter())
+        .map(|one| one.as_document().unwrap().get_i32("u").unwrap())
+        .collect();
+    assert_eq!(found, values);
 }

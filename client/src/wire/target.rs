@@ -119,6 +119,19 @@ impl RawTarget {
     }
 }
 
+impl RawTarget {
+    /// Has the primary tried before the hosts of the connection string, which need not name it. One that asks for other
+    /// members by a read preference keeps its order.
+    pub fn try_first(&mut self, primary: &str) {
+        if let Ok(address) = ServerAddress::parse(primary)
+            && self.read_preference.is_none()
+        {
+            self.hosts.retain(|host| *host != address);
+            self.hosts.insert(0, address);
+        }
+    }
+}
+
 /// Checks the options by their names; the driver's own parser would skip those that it does not know.
 fn check_options(uri: &str) -> Result<(), String> {
     let options = uri.split_once('?').map_or("", |(_, options)| options);
@@ -173,6 +186,18 @@ mod tests {
         let plain = RawTarget::parse("mongodb://h", "db").unwrap();
         assert_eq!(plain.read_preference, None);
         assert_eq!(plain.write_concern, None);
+    }
+
+    #[test]
+    fn the_primary_comes_first() {
+        let hosts = |uri: &str| -> Vec<String> {
+            let mut target = RawTarget::parse(uri, "db").unwrap();
+            target.try_first("b:2");
+            target.hosts.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(hosts("mongodb://a:1,b:2/"), ["b:2", "a:1"]);
+        assert_eq!(hosts("mongodb://a:1/"), ["b:2", "a:1"]);
+        assert_eq!(hosts("mongodb://a:1/?readPreference=secondary"), ["a:1"]);
     }
 
     #[test]

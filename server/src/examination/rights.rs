@@ -177,11 +177,15 @@ const NEEDED: &[(&str, &str)] = &[
 /// The action alone, on the database, is enough to shard a collection by a hash.
 const SHARDING: &str = "clusterManager, or a role with the action enableSharding on the database";
 
+/// A write that the validator of its collection is not asked about (`bypassDocumentValidation`).
+pub const WRITE_PAST_VALIDATOR: &str = "write with bypassDocumentValidation";
+
 /// Built-in roles that allow commands which an examination does not use.
 const ROLES: &[(&str, &str)] = &[
     ("insert", "readWrite on the database"),
     ("update", "readWrite on the database"),
     ("delete", "readWrite on the database"),
+    (WRITE_PAST_VALIDATOR, "dbAdmin on the database"),
     ("create", "readWrite on the database"),
     ("createIndexes", "readWrite on the database"),
     ("dropIndexes", "readWrite on the database"),
