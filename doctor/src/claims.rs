@@ -89,6 +89,26 @@ impl Waited {
         self.reads + self.syncs
     }
 
+    /// Returns the waiting that a finding of this id explains; `None` where that is no kind of its own.
+    pub(crate) fn explained_by(&self, id: &str) -> Option<f64> {
+        Some(match id {
+            "cache.too-small" => self.reads + self.reads_from_memory,
+            "disk.limited" => self.total_for_disk(),
+            "query.collection-scan" => self.sum(&OF_READING),
+            "layout.key-order-lost"
+            | "disk.slow"
+            | "disk.saturated"
+            | "memory.short"
+            | "read-ahead.too-large"
+            | "read-ahead.too-small"
+            | "index.random-inserts"
+            | "schema.scattered-series" => self.reads,
+            "journal.slow-sync" => self.syncs,
+            "eviction.by-application-threads" => self.cache_room,
+            _ => return None,
+        })
+    }
+
     fn get(&self, kind: Kind) -> f64 {
         match kind {
             Kind::Reads => self.reads,
@@ -189,6 +209,7 @@ fn grant(finding: &mut Finding, claimed: f64, granted: f64) {
         return;
     }
     finding.saves_s_per_hour = Some(granted);
+    finding.alone_s_per_hour = Some(claimed);
     if granted < NOTICEABLE_S_PER_HOUR && claimed >= NOTICEABLE_S_PER_HOUR {
         // Another explanation of the same waiting: a gain of next to nothing would not help.
         finding.gain = None;

@@ -12,12 +12,18 @@ mod work;
 use seekscope_run::{Finding, FindingChange, Gain, RunDocument};
 
 use crate::Diagnosis;
+use crate::answers::name_of;
+use crate::ranking::PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
 use measured::{Measured, Quantity, measured};
 pub use other_server::other_server;
 
 /// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
+/// More steps from leaf to leaf in order, as a share of all, that no writes bring about.
+const IN_ORDER_MIN: f64 = 0.1;
+/// A single predicted value is right within this factor of what came.
+const ABOUT: f64 = 0.25;
 
 /// A run and its present diagnosis.
 #[derive(Debug, Clone, Copy)]
@@ -71,15 +77,20 @@ fn change_of(
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> FindingChange {
-    let looked_at = again.is_some() || was_looked_at(now, &finding.id);
     let mut found = measured(finding, again, earlier, now);
-    if !looked_at {
-        let why = "what it needs was not measured this time";
+    let unseen = match again {
+        Some(_) => None,
+        None => why_unseen(finding, now),
+    };
+    let looked_at = unseen.is_none();
+    if let Some(why) = unseen {
         found.untold = Some(why.into());
         found.after = None;
     }
     let (before, after) = (found.before, found.after);
-    let is_told = found.untold.is_none() || (looked_at && is_fact(&finding.id));
+    let is_told = found.untold.is_none()
+        || (looked_at && is_fact(&finding.id))
+        || was_put_in_order(finding, earlier, now);
     let change = match again {
         _ if !is_told => "unknown",
         None => "gone",
@@ -97,15 +108,38 @@ fn change_of(
     }
 }
 
+/// Returns why nothing says that a finding is gone which was not made again.
+fn why_unseen(finding: &Finding, now: Examined<'_>) -> Option<&'static str> {
+    if !was_looked_at(now, &finding.id) {
+        return Some("what it needs was not measured this time");
+    }
+    // Scans that were counted, and not caught at it, are a finding without a collection.
+    let mut others = now.diagnosis.findings.iter();
+    let is_unnamed = |other: &Finding| other.id == finding.id && other.subject.is_empty();
+    (finding.id == "query.collection-scan" && others.any(is_unnamed))
+        .then_some("scans were counted again, and none of them was caught at it")
+}
+
+/// Does the file lie in another order now, whatever its scans take on which disk?
+fn was_put_in_order(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> bool {
+    let share = |run: Examined<'_>| {
+        let mut files = run.document.layout.as_ref()?.files.iter();
+        let file = files.find(|file| name_of(file) == finding.subject)?;
+        Some(file.order.as_ref()?.sequential_share)
+    };
+    let both = share(earlier).zip(share(now));
+    finding.id == "layout.key-order-lost"
+        && both.is_some_and(|(before, after)| after > before + IN_ORDER_MIN)
+}
+
 /// Is it true or false whatever the server is doing?
 fn is_fact(id: &str) -> bool {
-    const FACTS: [&str; 12] = [
+    const FACTS: [&str; 11] = [
         "evidence.",
         "filesystem.",
         "host.",
         "huge-pages.",
         "index.unused",
-        "layout.",
         "member.",
         "memory.limit-ignored",
         "numa.",
@@ -150,11 +184,12 @@ fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
 }
 
 fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
+    let gain = predicted(finding);
     let untold = found.untold.as_ref();
-    if let Some(why) = untold.filter(|_| change == "unknown" || finding.gain.is_some()) {
+    if let Some(why) = untold.filter(|_| change == "unknown" || gain.is_some()) {
         return format!("cannot be told: {why}");
     }
-    let Some(gain) = &finding.gain else {
+    let Some(gain) = &gain else {
         return "nothing was predicted".into();
     };
     match (found.before, found.after) {
@@ -175,6 +210,20 @@ fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
     }
 }
 
+/// Returns the gain that the finding promised, with an interval.
+fn predicted(finding: &Finding) -> Option<Gain> {
+    let saved = || {
+        let value = finding.alone_s_per_hour.or(finding.saves_s_per_hour)?;
+        Some(Gain {
+            value,
+            low: value * (1.0 - ABOUT),
+            high: value * (1.0 + ABOUT),
+            unit: PER_HOUR.into(),
+        })
+    };
+    finding.gain.clone().or_else(saved)
+}
+
 fn against_prediction(gain: &Gain, saved: f64) -> String {
     let Gain {
         low, high, unit, ..
@@ -185,7 +234,18 @@ fn against_prediction(gain: &Gain, saved: f64) -> String {
         s if s > *high => "more than predicted",
         _ => "as predicted",
     };
-    format!("{word}: saved {saved:.3} {unit}, predicted {low:.3} to {high:.3}")
+    let [saved, low, high] = [saved, *low, *high].map(figure);
+    format!("{word}: saved {saved} {unit}, predicted {low} to {high}")
+}
+
+/// Returns a number with three digits at least.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
 }
 
 #[cfg(test)]

@@ -154,10 +154,14 @@ pub(crate) fn gain(gain: &Gain) -> String {
 pub(crate) fn expected(finding: &Finding) -> Option<String> {
     let saved = || {
         let saved_s = finding.saves_s_per_hour.filter(|s| s.is_finite())?;
-        Some(format!(
-            "about {} s of waiting per hour",
-            format_rate(saved_s)
-        ))
+        let saved = format_rate(saved_s);
+        Some(match finding.alone_s_per_hour {
+            Some(alone_s) => format!(
+                "about {} s of waiting per hour by itself, {saved} s beyond what the findings above save",
+                format_rate(alone_s)
+            ),
+            None => format!("about {saved} s of waiting per hour"),
+        })
     };
     finding.gain.as_ref().map(gain).or_else(saved)
 }

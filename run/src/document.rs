@@ -376,6 +376,10 @@ pub struct Finding {
     /// not seen running (a scan, an index build), the time that one run of it would save, as if it ran hourly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saves_s_per_hour: Option<f64>,
+    /// What acting on this finding alone would save, s of waiting per hour, where `saves_s_per_hour` is less because
+    /// findings before it save the same waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_s_per_hour: Option<f64>,
     /// "high", "medium" or "low".
     #[schemars(extend("enum" = ["high", "medium", "low"]))]
     pub confidence: String,

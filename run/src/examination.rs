@@ -339,6 +339,21 @@ pub struct FilterSeen {
     /// Whether matching documents are grouped, counted or cut off before they are returned, so that the number
     /// returned does not show how many matched.
     pub reduced: bool,
+    /// Keys of an index that would let the server read only what it returns: those of a sort that a limit cuts off, or
+    /// the field whose distinct values are asked for. Empty for others.
+    pub keys: Vec<KeySeen>,
+    /// Whether distinct values are asked for.
+    pub distinct: bool,
+}
+
+/// A key of a sort, or the field of a `distinct`.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct KeySeen {
+    pub field: String,
+    pub descending: bool,
 }
 
 /// A device model and its origin.

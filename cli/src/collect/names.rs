@@ -233,7 +233,10 @@ impl Names {
         for operation in &member.operations {
             operation.namespace.iter().for_each(|n| self.namespace(n));
             operation.plan.iter().for_each(|plan| self.fields(plan));
-            for field in operation.filter.iter().flat_map(|filter| &filter.fields) {
+            let filters = operation.filter.iter();
+            let keys = filters.clone().flat_map(|filter| &filter.keys);
+            let fields = filters.flat_map(|filter| &filter.fields);
+            for field in fields.chain(keys.map(|key| &key.field)) {
                 self.field(field);
             }
         }

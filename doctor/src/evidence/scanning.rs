@@ -12,6 +12,10 @@ use crate::wording::percent;
 const READS_MIN: u64 = 100;
 /// Share of a leaf's documents that a read brings, from which on the readers want neighbours.
 const NEIGHBOURS_SHARE: f64 = 0.3;
+/// The most documents that reads of a leaf each are believed to have been for, in leaves.
+const MORE_THAN_A_LEAF: f64 = 1.5;
+/// Share of the time of all reads that is nearly all of it.
+const ALONE_SHARE: f64 = 0.8;
 /// Share of the leaves that one thread read, hardly any of them twice.
 const COVERED_SHARE: f64 = 0.3;
 const REREAD_SHARE_MAX: f64 = 0.05;
@@ -134,7 +138,10 @@ fn by_documents(
         "metrics.document.returned",
     ])?;
     let per_read = returned * seconds / traced.reads.transfers.calls.max(1) as f64;
-    let neighbours = per_leaf >= 2.0 && per_read >= NEIGHBOURS_SHARE * per_leaf;
+    // More than a leaf holds were wanted of other collections, too.
+    let neighbours = per_leaf >= 2.0
+        && (NEIGHBOURS_SHARE * per_leaf..=MORE_THAN_A_LEAF * per_leaf).contains(&per_read)
+        && is_read_alone(evidence, file);
     // A cache that serves most requests also makes for many documents per read.
     let requested = evidence.status_rate(&["wiredTiger.cache.pages requested from the cache"])?;
     let missed = evidence.status_rate(&["wiredTiger.cache.pages read into cache"])?;
@@ -142,6 +149,21 @@ fn by_documents(
     (neighbours && cold).then(|| {
         format!("{per_read:.0} documents were wanted per read, of {per_leaf:.0} in a leaf")
     })
+}
+
+/// Is nearly all of the time that reads took spent on this collection? The server counts the documents of all of them
+/// together. True where it does not tell.
+fn is_read_alone(evidence: &Evidence<'_>, file: &LayoutFile) -> bool {
+    let collections = evidence.examined().map_or(&[][..], |m| &m.collections);
+    let (mut own_ns, mut all_ns) = (0, 0);
+    for collection in collections {
+        let reading_ns = collection.reading_ns.unwrap_or(0);
+        all_ns += reading_ns;
+        if file.namespace.as_ref() == Some(&collection.namespace) {
+            own_ns = reading_ns;
+        }
+    }
+    all_ns == 0 || own_ns as f64 >= ALONE_SHARE * all_ns as f64
 }
 
 /// Recognises a thread that read much of the file, hardly anything twice.

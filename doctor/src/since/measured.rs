@@ -22,6 +22,8 @@ pub(super) enum Quantity {
     Lag,
     /// Waiting for the subject, s per hour.
     Waiting,
+    /// Time that operations on the subject took, s per hour.
+    Operations,
 }
 
 /// The values of both runs, and the reason if there is none.
@@ -39,6 +41,7 @@ impl Quantity {
     pub(super) fn of(finding: &Finding) -> Self {
         let unit = finding.gain.as_ref().map_or("", |gain| gain.unit.as_str());
         match finding.id.as_str() {
+            "query.collection-scan" if !finding.subject.is_empty() => Self::Operations,
             _ if unit.contains("per hour") => Self::Waiting,
             _ if unit.contains("scan") => Self::Scan,
             _ if unit.starts_with("byte") => Self::FreeBytes,
@@ -53,7 +56,7 @@ impl Quantity {
 
     /// Does it depend on how much the server is asked to do?
     fn is_of_load(self) -> bool {
-        matches!(self, Self::Waiting | Self::Checkpoint)
+        matches!(self, Self::Waiting | Self::Operations | Self::Checkpoint)
     }
 
     pub(super) fn measure(self, run: Examined<'_>, subject: &str) -> Option<f64> {
@@ -74,6 +77,14 @@ impl Quantity {
                 members.iter().find(|member| member.name == subject)?.lag_s
             }
             Self::Waiting => sum_over_users(run, subject, |user| user.waiting_s_per_s * 3600.0),
+            Self::Operations => {
+                let member = run.document.examination.as_ref()?.examined()?;
+                let mut collections = member.collections.iter();
+                let facts = collections.find(|facts| facts.namespace == subject)?;
+                let taken_ns = facts.reading_ns? + facts.writing_ns.unwrap_or(0);
+                let watched_ns = run.document.phases.first()?.duration_ns();
+                (watched_ns > 0).then(|| taken_ns as f64 / watched_ns as f64 * 3600.0)
+            }
         }
     }
 }
@@ -84,8 +95,14 @@ pub(super) fn measured(
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> Measured {
-    let quantity = Quantity::of(finding);
     let subject = &finding.subject;
+    let quantity = match Quantity::of(finding) {
+        // Where the server does not count the time of operations, the waiting for their file.
+        Quantity::Operations if Quantity::Operations.measure(earlier, subject).is_none() => {
+            Quantity::Waiting
+        }
+        quantity => quantity,
+    };
     let before = quantity.measure(earlier, subject);
     if quantity == Quantity::Scan && !is_same_disk(earlier, now) {
         return Measured {
@@ -108,10 +125,17 @@ pub(super) fn measured(
             let after = quantity.measure(now, subject).unwrap_or(0.0);
             (Some(before), Some(after))
         }
-        // Waiting of no single file: what acting on the finding would save, then and now.
+        // Waiting of no single file: all of the kind that the finding explains.
         (_, None) => {
-            let after = again.map_or(Some(0.0), |again| again.saves_s_per_hour);
-            (finding.saves_s_per_hour, after)
+            let of = |run: Examined<'_>| run.diagnosis.answers.waited.explained_by(&finding.id);
+            match (of(earlier), of(now)) {
+                (Some(before), Some(after)) => (Some(before), Some(after)),
+                // What acting on it would save, then and now, shows which way it went.
+                _ => (
+                    finding.saves_s_per_hour,
+                    again.and_then(|again| again.saves_s_per_hour),
+                ),
+            }
         }
     };
     let work = work::compared(finding, earlier, now);
@@ -146,7 +170,7 @@ fn at_like_load(
     };
     let load = Load::of(&work);
     let scale = match quantity {
-        Quantity::Waiting => Load::scale(&work),
+        Quantity::Waiting | Quantity::Operations => Load::scale(&work),
         _ => 1.0,
     };
     let after = after.map(|after| after * scale);

@@ -74,6 +74,12 @@ fn waiting(id: &str, saves: f64) -> Finding {
     }
 }
 
+/// The same with so much waiting for reads, s per hour.
+fn with_waited((document, mut diagnosis): Run, reads: f64) -> Run {
+    diagnosis.answers.waited.reads = reads;
+    (document, diagnosis)
+}
+
 fn changes(
     before: &(RunDocument, Diagnosis),
     after: &(RunDocument, Diagnosis),
@@ -99,7 +105,7 @@ fn a_prediction_that_came_true() {
     assert_eq!((found[0].before, found[0].after), (Some(31.0), Some(3.0)));
     assert_eq!(
         found[0].verdict,
-        "as predicted: saved 28.000 s per cold scan, predicted 20.000 to 30.000"
+        "as predicted: saved 28.0 s per cold scan, predicted 20.0 to 30.0"
     );
     let found = changes(&before, &run(Some(15.0), vec![key_order("shop.orders")]));
     assert_eq!(found[0].change, "better");
@@ -183,9 +189,12 @@ fn an_idle_server_proves_nothing() {
 
 #[test]
 fn what_the_load_cannot_explain_is_told() {
-    let limited = |saves| vec![waiting("disk.limited", saves)];
+    let limited = |waited_s| {
+        let run = run(None, vec![waiting("disk.limited", 55.0)]);
+        with_waited(run, waited_s)
+    };
     let change = |after: Run| {
-        let before = at_load(run(None, limited(55.0)), 500.0, 150.0);
+        let before = at_load(limited(55.0), 500.0, 150.0);
         changes(&before, &after).remove(0)
     };
     let gone_at_ten_times = change(at_load(run(None, Vec::new()), 5000.0, 1500.0));
@@ -195,17 +204,17 @@ fn what_the_load_cannot_explain_is_told() {
     );
     assert_eq!(
         gone_at_ten_times.verdict,
-        "as predicted: saved 55.000 s of waiting per hour, predicted 40.000 to 60.000, for the work of \
+        "as predicted: saved 55.0 s of waiting per hour, predicted 40.0 to 60.0, for the work of \
          then (150 reads past the cache per second then, 1500 now)"
     );
-    let more_at_ten_times = change(at_load(run(None, limited(400.0)), 5000.0, 1500.0));
+    let more_at_ten_times = change(at_load(limited(400.0), 5000.0, 1500.0));
     assert_eq!(more_at_ten_times.change, "better", "less per read");
-    let worse_at_ten_times = change(at_load(run(None, limited(9000.0)), 5000.0, 1500.0));
+    let worse_at_ten_times = change(at_load(limited(9000.0), 5000.0, 1500.0));
     assert_eq!(
         worse_at_ten_times.change, "unknown",
         "a queue grows with the load"
     );
-    let worse_at_a_tenth = change(at_load(run(None, limited(55.0)), 50.0, 15.0));
+    let worse_at_a_tenth = change(at_load(limited(55.0), 50.0, 15.0));
     assert_eq!(
         (worse_at_a_tenth.change.as_str(), worse_at_a_tenth.after),
         ("worse", Some(550.0))
@@ -226,10 +235,11 @@ fn waiting_is_compared_under_like_loads() {
     };
     let before = at_load(run(None, vec![scheduler(55.0)]), 100.0, 100.0);
     let found = changes(&before, &at_load(run(None, Vec::new()), 110.0, 90.0));
-    assert_eq!((found[0].before, found[0].after), (Some(55.0), Some(0.0)));
+    assert_eq!((found[0].before, found[0].after), (Some(55.0), None));
+    assert_eq!(found[0].change, "gone", "a setting is as it is");
     assert!(
-        found[0].verdict.starts_with("as predicted"),
-        "{}",
+        found[0].verdict.starts_with("cannot be told"),
+        "what it saved was not measured: {}",
         found[0].verdict
     );
     let idle = changes(&before, &at_load(run(None, Vec::new()), 0.0, 0.0));
@@ -245,6 +255,83 @@ fn waiting_is_compared_under_like_loads() {
         (idle[0].change.as_str(), idle[0].verdict.as_str()),
         ("same", "nothing was predicted")
     );
+}
+
+/// A regression: what had been predicted was told as what was saved.
+#[test]
+fn what_was_saved_is_measured() {
+    let too_small = |waited_s: f64| {
+        let run = run(None, vec![waiting("cache.too-small", 55.0)]);
+        at_load(with_waited(run, waited_s), 100.0, 100.0)
+    };
+    let well = at_load(with_waited(run(None, Vec::new()), 180.0), 100.0, 1.0);
+    let found = changes(&too_small(200.0), &well).remove(0);
+    assert_eq!((found.before, found.after), (Some(200.0), Some(180.0)));
+    assert!(
+        found
+            .verdict
+            .starts_with("less than predicted: saved 20.0 s"),
+        "{}",
+        found.verdict
+    );
+}
+
+/// A regression: such a finding has seconds and no interval, and nothing was said to have been predicted.
+#[test]
+fn time_of_operations_that_an_index_saves_is_compared() {
+    let scanning = |finding: Vec<Finding>, writing_s: u64| {
+        let mut run = at_load(run(None, finding), 100.0, 100.0);
+        let mut member = seekscope_run::MemberRecord::default();
+        member.collections.push(seekscope_run::CollectionFacts {
+            namespace: "shop.orders".into(),
+            reading_ns: Some(0),
+            writing_ns: Some(writing_s * 1_000_000_000),
+            ..Default::default()
+        });
+        run.0.examination.as_mut().unwrap().members.push(member);
+        run
+    };
+    let named = Finding {
+        id: "query.collection-scan".into(),
+        subject: "shop.orders".into(),
+        saves_s_per_hour: Some(1_000.0),
+        ..Finding::default()
+    };
+    let before = scanning(vec![named.clone()], 18);
+    let found = changes(&before, &scanning(Vec::new(), 1)).remove(0);
+    assert_eq!(found.change, "gone");
+    assert!(
+        found.verdict.starts_with("as predicted: saved 1"),
+        "{}",
+        found.verdict
+    );
+    // Caught no more, and counted all the same.
+    let unnamed = Finding {
+        subject: String::new(),
+        ..named
+    };
+    let found = changes(&before, &scanning(vec![unnamed], 18)).remove(0);
+    assert_eq!(found.change, "unknown", "{}", found.verdict);
+}
+
+/// A regression: a file whose scans were predicted for a faster disk was said to be in order.
+#[test]
+fn order_is_told_by_the_file_and_not_by_the_disk() {
+    let lying = |findings: Vec<Finding>, share: f64, disk: &str| {
+        let mut run = run(Some(3.0), findings);
+        let layout = run.0.layout.as_mut().unwrap();
+        layout.predicted_for = disk.into();
+        layout.files[0].order = Some(seekscope_run::ScanOrder {
+            sequential_share: share,
+            ..Default::default()
+        });
+        run
+    };
+    let before = lying(vec![key_order("shop.orders")], 0.2, "slow");
+    let same = changes(&before, &lying(Vec::new(), 0.2, "fast")).remove(0);
+    assert_eq!(same.change, "unknown", "{}", same.verdict);
+    let mended = changes(&before, &lying(Vec::new(), 0.97, "fast")).remove(0);
+    assert_eq!(mended.change, "gone", "{}", mended.verdict);
 }
 
 #[test]

@@ -319,6 +319,7 @@ fn findings() -> Vec<Finding> {
         subject: String::new(),
         member: String::new(),
         saves_s_per_hour: None,
+        alone_s_per_hour: None,
         id: "layout.key-order-lost".into(),
         title: "The collection is stored out of order, so a scan jumps through the file".into(),
         evidence: vec![

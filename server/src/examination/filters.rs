@@ -1,7 +1,7 @@
 //! Finds what a running operation selects documents by: the names of its fields, never their values.
 
 use mongodb::bson::{Bson, Document};
-use seekscope_run::FilterSeen;
+use seekscope_run::{FilterSeen, KeySeen};
 
 use crate::replies::at;
 
@@ -41,16 +41,58 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
         Some(FilterSeen {
             fields: filter,
             reduced,
+            ..FilterSeen::default()
         })
     };
     match command.keys().next()?.as_str() {
-        "find" => of("filter", has(command, "sort") && has(command, "limit")),
+        "find" => {
+            let is_cut_off = has(command, "sort") && has(command, "limit");
+            let sort = command.get_document("sort").ok().filter(|_| is_cut_off);
+            Some(FilterSeen {
+                keys: sort.and_then(keys).unwrap_or_default(),
+                ..of("filter", is_cut_off)?
+            })
+        }
         "aggregate" => of_pipeline(command.get_array("pipeline").ok()?),
         "findAndModify" | "findandmodify" => of("query", false),
-        "count" | "distinct" | "mapReduce" | "mapreduce" => of("query", true),
+        "distinct" => Some(FilterSeen {
+            keys: Vec::from_iter(command.get_str("key").ok().map(|name| key(name, false))),
+            distinct: true,
+            ..of("query", true)?
+        }),
+        "count" | "mapReduce" | "mapreduce" => of("query", true),
         // A single update or delete from a batch.
         "q" => of("q", false),
         _ => None,
+    }
+}
+
+/// Returns the keys of a sort; `None` of one that no index has, such as a score.
+fn keys(sort: &Document) -> Option<Vec<KeySeen>> {
+    let keys = sort.iter().take(FIELDS_MAX).map(|(name, direction)| {
+        let is_descending = match direction {
+            Bson::Int32(n) => *n < 0,
+            Bson::Int64(n) => *n < 0,
+            Bson::Double(n) => *n < 0.0,
+            _ => return None,
+        };
+        Some(key(name, is_descending))
+    });
+    keys.collect()
+}
+
+fn key(name: &str, descending: bool) -> KeySeen {
+    KeySeen {
+        field: kept(name).into(),
+        descending,
+    }
+}
+
+/// Returns a name, unless it is too long to be kept.
+fn kept(name: &str) -> &str {
+    match name.chars().count() <= NAME_MAX_CHARS {
+        true => name,
+        false => "?",
     }
 }
 
@@ -79,9 +121,22 @@ fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
     if found.is_empty() && before.any(|stage| stage.contains_key("$match")) {
         return None;
     }
+    // Right after what it matches, before anything makes other documents of these.
+    let mut rest = stages
+        .iter()
+        .skip_while(|stage| stage.contains_key("$match"));
+    let sort = rest
+        .next()
+        .and_then(|stage| stage.get_document("$sort").ok());
+    let is_cut_off = rest
+        .next()
+        .is_some_and(|stage| stage.contains_key("$limit"));
+    let sort = sort.filter(|_| is_cut_off);
     Some(FilterSeen {
         fields: found,
         reduced,
+        keys: sort.and_then(keys).unwrap_or_default(),
+        distinct: false,
     })
 }
 
@@ -100,10 +155,7 @@ fn add(found: &mut Vec<String>, filter: &Document, depth: usize) {
             parts.for_each(|part| add(found, part, depth - 1));
             continue;
         }
-        let name = match name.chars().count() <= NAME_MAX_CHARS {
-            true => name.as_str(),
-            false => "?",
-        };
+        let name = kept(name);
         if found.len() < FIELDS_MAX && !found.iter().any(|known| known == name) {
             found.push(name.into());
         }
@@ -141,6 +193,34 @@ mod tests {
         );
         let top = doc! { "find": "orders", "filter": { "a": 1 }, "sort": { "b": 1 }, "limit": 5 };
         assert_eq!(of(top), seen("a", true));
+    }
+
+    #[test]
+    fn the_keys_of_a_short_answer_are_kept() {
+        let keys = |command: Document| -> String {
+            let found = filter(&doc! { "op": "command", "command": command }).unwrap();
+            let keys = found.keys.iter();
+            let keys =
+                keys.map(|key| format!("{}{}", if key.descending { "-" } else { "" }, key.field));
+            keys.collect::<Vec<_>>().join(" ")
+        };
+        let sort = doc! { "k": 1, "d": -1.0 };
+        assert_eq!(
+            keys(doc! { "find": "a", "sort": sort.clone(), "limit": 5 }),
+            "k -d"
+        );
+        assert_eq!(keys(doc! { "find": "a", "sort": sort.clone() }), "");
+        let score = doc! { "s": { "$meta": "textScore" } };
+        assert_eq!(keys(doc! { "find": "a", "sort": score, "limit": 5 }), "");
+        let sorted = |stages: Vec<Document>| keys(doc! { "aggregate": "a", "pipeline": stages });
+        let (sort, limit) = (doc! { "$sort": sort }, doc! { "$limit": 5 });
+        assert_eq!(sorted(vec![sort.clone(), limit.clone()]), "k -d");
+        let matched = doc! { "$match": { "x": 1 } };
+        assert_eq!(sorted(vec![matched, sort.clone(), limit.clone()]), "k -d");
+        let group = doc! { "$group": { "_id": "$x" } };
+        assert_eq!(sorted(vec![group, sort.clone(), limit]), "");
+        assert_eq!(sorted(vec![sort]), "");
+        assert_eq!(keys(doc! { "distinct": "a", "key": "status" }), "status");
     }
 
     #[test]

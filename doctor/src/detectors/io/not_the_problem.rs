@@ -3,7 +3,8 @@
 //! Ranking (`ranking.rs`) decides whether anything contradicts it: this finding is dropped when another saves
 //! anything noticeable.
 
-use seekscope_run::Finding;
+use seekscope_pattern::ThreadRole;
+use seekscope_run::{FileRole, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -23,6 +24,8 @@ const UTILISATION_MAX: f64 = 0.8;
 const BUSY_MAX: f64 = 0.8;
 /// Unexplained waiting for reads, s per s, above which the disk is not cleared.
 const WAITING_MAX: f64 = 0.1;
+/// Waiting for anything but reads that is worth being told in the title, s per s.
+const TOLD_MIN: f64 = 0.01;
 /// Share of the time in which checkpoints ran, above which the disk does not keep up with the writes.
 const CHECKPOINT_SHARE_MAX: f64 = 0.5;
 
@@ -46,6 +49,13 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         return None;
     }
     let mut sentences = Vec::new();
+    let syncs_s_per_s = answers.waited.syncs / 3600.0;
+    sentences.extend((syncs_s_per_s >= TOLD_MIN).then(|| {
+        format!(
+            "Operations waited up to {} for syncs of the journal in each second.",
+            duration(syncs_s_per_s)
+        )
+    }));
     sentences.extend(waiting.map(|waiting| {
         format!(
             "Threads waited {} for reads in each second, {:.1} reads per second ({}).",
@@ -77,10 +87,22 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         })
     }));
     let waited = waiting.map_or(String::new(), |waiting| {
-        format!(
-            ": threads wait {} of the time for it",
-            percent(waiting.s_per_s)
-        )
+        let others = [
+            (syncs_s_per_s, "syncs of the journal"),
+            (own_writes_s_per_s(answers), "their own writes"),
+        ];
+        let others = others.iter().filter(|(s_per_s, _)| *s_per_s >= TOLD_MIN);
+        let others: Vec<String> = others
+            .map(|(s_per_s, what)| format!("{} for {what}", percent(*s_per_s)))
+            .collect();
+        let reads = percent(waiting.s_per_s);
+        match others.is_empty() {
+            true => format!(": threads wait {reads} of the time for it"),
+            false => format!(
+                ": threads wait {reads} of the time for reads and {}",
+                others.join(" and ")
+            ),
+        }
     });
     Some(Finding {
         id: NOTHING_WRONG.into(),
@@ -90,6 +112,15 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         risk: "It says nothing of hours that were not observed.".into(),
         ..Finding::default()
     })
+}
+
+/// Returns the waiting of application threads in writes of files other than the journal, such as those of sorts that do
+/// not fit into memory, s per s.
+fn own_writes_s_per_s(answers: &Answers) -> f64 {
+    let users = answers.device_users.iter().filter(|user| {
+        user.writes && user.thread_role == ThreadRole::Application && user.role != FileRole::Journal
+    });
+    users.map(|user| user.waiting_s_per_s).sum()
 }
 
 fn is_busy(evidence: &Evidence<'_>, utilisation: Option<f64>) -> bool {
@@ -110,8 +141,6 @@ fn is_writing(evidence: &Evidence<'_>, answers: &Answers) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::FileRole;
-
     use super::*;
     use crate::testing::{Call, Recording, shuffled};
 

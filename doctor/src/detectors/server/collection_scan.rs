@@ -10,7 +10,7 @@ use seekscope_run::{CollectionFacts, Finding, OperationSeen};
 
 use super::Detector;
 use crate::namespaces::is_internal;
-use crate::wording::{advise, duration, javascript_text, mongosh};
+use crate::wording::{advise, capitalised, duration, javascript_text, mongosh, mongosh_collection};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -74,15 +74,33 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
 enum Kind {
     /// Its filter matches few documents.
     Selective,
+    /// It has no filter, but takes the first documents of an order, or the distinct values of a field.
+    ByKeys,
     /// It has no filter.
     WantsAll,
     /// It is not known whether it has a filter, or whether that matches few documents.
     Unknown,
 }
 
+/// Returns the keys of an index that serves the operation, as a document of the shell.
+fn keys_of(operation: &OperationSeen) -> String {
+    let keys = operation.filter.iter().flat_map(|filter| &filter.keys);
+    let keys = keys.map(|key| {
+        let direction = if key.descending { -1 } else { 1 };
+        format!("{}: {direction}", javascript_text(&key.field))
+    });
+    format!("{{{}}}", keys.collect::<Vec<_>>().join(", "))
+}
+
 impl Kind {
+    /// Would an index spare the reading?
+    fn is_spared(self) -> bool {
+        matches!(self, Self::Selective | Self::ByKeys)
+    }
+
     fn of(operation: &OperationSeen, is_selective: bool) -> Self {
         match &operation.filter {
+            Some(filter) if filter.fields.is_empty() && !filter.keys.is_empty() => Self::ByKeys,
             Some(filter) if filter.fields.is_empty() => Self::WantsAll,
             Some(_) if is_selective => Self::Selective,
             _ => Self::Unknown,
@@ -168,12 +186,14 @@ fn named(
 ) -> Finding {
     let namespace = operation.namespace.clone().unwrap_or_default();
     let reading = Reading::of(evidence, answers, operation);
-    let spared = reading.as_ref().filter(|_| kind == Kind::Selective);
+    let spared = reading.as_ref().filter(|_| kind.is_spared());
     let longest = duration(operation.running_us as f64 / 1e6);
     let mut sentences = vec![
         format!(
-            "A {} with plan COLLSCAN was running in {} looks, {} at once, for up to {longest} (currentOp).",
-            operation.kind, operation.looks, operation.at_once
+            "{} with plan COLLSCAN was seen running in {} looks, {} at once, for up to {longest} (currentOp).",
+            capitalised(&operation.kind),
+            operation.looks,
+            operation.at_once
         ),
         about_index(operation, kind),
     ];
@@ -209,6 +229,14 @@ fn named(
         },
         command: match kind {
             Kind::Selective => advise(evidence.uri(), &namespace),
+            Kind::ByKeys => mongosh(
+                evidence.uri(),
+                &format!(
+                    "{}.createIndex({})",
+                    mongosh_collection(&namespace),
+                    keys_of(operation)
+                ),
+            ),
             _ => mongosh(evidence.uri(), &running),
         },
         ..Finding::default()
@@ -224,6 +252,20 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
             "It selects by {fields}, and nearly all of what the server examines does not match, so an \
              index on that spares most of the reading."
         ),
+        Kind::ByKeys => {
+            let keys = keys_of(operation);
+            let is_distinct = operation.filter.as_ref().is_some_and(|filter| filter.distinct);
+            match is_distinct {
+                true => format!(
+                    "It asks for the distinct values of a field, and reads every document for them: an index on \
+                     {keys} lets it read one key for each value."
+                ),
+                false => format!(
+                    "It takes the first documents of an order that no index has, and reads every document for them: \
+                     an index on {keys} lets it read those alone."
+                ),
+            }
+        }
         Kind::WantsAll => "It has no filter, so it reads every document by design and no index spares that: \
                            run it less often or on a secondary, or keep its totals up to date instead."
             .into(),
@@ -315,7 +357,7 @@ impl Reading {
 
     fn sentence(&self, kind: Kind) -> String {
         let saved = match kind {
-            Kind::Selective => "an index saves that at most",
+            Kind::Selective | Kind::ByKeys => "an index saves that at most",
             Kind::WantsAll => "reading less often saves it",
             Kind::Unknown => "what an index would save of it is not known",
         };
@@ -358,7 +400,7 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::FilterSeen;
+    use seekscope_run::{FilterSeen, KeySeen};
 
     use super::*;
     use crate::testing::Recording;
@@ -410,6 +452,7 @@ mod tests {
             filter: Some(FilterSeen {
                 fields: fields.iter().map(|field| (*field).into()).collect(),
                 reduced,
+                ..FilterSeen::default()
             }),
             ..scan(9, "COLLSCAN")
         }
@@ -464,6 +507,34 @@ mod tests {
             assert_eq!(finding.saves_s_per_hour, None, "{finding:?}");
             assert!(finding.evidence[1].contains("is not known"), "{finding:?}");
         }
+    }
+
+    /// They have no filter, and an index spares them nearly all reading.
+    #[test]
+    fn an_index_is_promised_to_the_first_of_an_order_and_to_distinct_values() {
+        let by_key = |field: &str, descending: bool, distinct: bool| {
+            let mut operation = by(&[], true);
+            let filter = operation.filter.as_mut().unwrap();
+            filter.keys = vec![KeySeen {
+                field: field.into(),
+                descending,
+            }];
+            filter.distinct = distinct;
+            waited_for(vec![operation], 50_000.0, 1.0)
+        };
+        let first = by_key("k", true, false);
+        assert!(
+            first.evidence[1].contains("index on {\"k\": -1}"),
+            "{first:?}"
+        );
+        assert!(first.command.contains("createIndex"), "{first:?}");
+        assert!(first.saves_s_per_hour.is_some());
+        let distinct = by_key("status", false, true);
+        assert!(
+            distinct.evidence[1].contains("distinct values"),
+            "{distinct:?}"
+        );
+        assert!(distinct.saves_s_per_hour.is_some());
     }
 
     #[test]

@@ -60,9 +60,15 @@ fn operation_row(operation: &OperationSeen) -> [Cell; 9] {
 }
 
 fn selection(filter: &FilterSeen) -> String {
-    match filter.fields.is_empty() {
-        true => "nothing: it takes every document".into(),
-        false => filter.fields.join(", "),
+    if !filter.fields.is_empty() {
+        return filter.fields.join(", ");
+    }
+    let keys = filter.keys.iter();
+    let keys: Vec<&str> = keys.map(|key| key.field.as_str()).collect();
+    match (keys.as_slice(), filter.distinct) {
+        ([], _) => "nothing: it takes every document".into(),
+        (keys, true) => format!("nothing: the distinct values of {}", keys.join(", ")),
+        (keys, false) => format!("nothing: the first by {}", keys.join(", ")),
     }
 }
 
