@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use seekscope_run::units::format_bytes;
 use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::ServerError;
 
@@ -34,8 +35,9 @@ pub enum ReorderError {
     #[error("{namespace} was not reordered: {why}")]
     NoBetter { namespace: String, why: String },
     #[error(
-        "the server's disk is too full: {free_bytes} bytes are free, {needed_bytes} are needed; \
-         make room, or reorder another collection first"
+        "the server's disk is too full: {} are free, {} are needed; make room, or reorder another collection first",
+        format_bytes(*free_bytes),
+        format_bytes(*needed_bytes)
     )]
     NoSpace { free_bytes: u64, needed_bytes: u64 },
     #[error("stopped on request")]

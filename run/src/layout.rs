@@ -160,6 +160,14 @@ impl LayoutFile {
         !self.compressor.is_empty()
     }
 
+    /// Returns whether its leaves are of large documents, each of its own: such leaves the server places where it finds
+    /// room, whatever the order in which they are written. After copies of documents of 4 MB each 5 to 8 % of the steps
+    /// were sequential, of 16 MB none (mongod 4.4.6).
+    pub fn has_large_leaves(&self) -> bool {
+        const LARGE_BYTES: u64 = 1 << 20;
+        self.leaf_pages > 0 && self.leaf_bytes >= LARGE_BYTES.saturating_mul(self.leaf_pages)
+    }
+
     /// Returns the seconds of a cold scan that order would save; 0 if nothing was predicted.
     pub fn scan_saved_s(&self) -> f64 {
         let scan = self.predicted_scan.as_ref();

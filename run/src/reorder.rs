@@ -59,6 +59,10 @@ pub enum ReorderVerdict {
     Cached,
     /// Other clients write so much that the copy would lose its order before it replaces the original.
     Undone,
+    /// There are no two leaves to be put in order.
+    NothingToOrder,
+    /// The disk has not the room for a copy.
+    NoRoom,
     /// The layout is unknown, and therefore the gain.
     #[default]
     Unknown,

@@ -90,7 +90,8 @@ impl Reorder {
         async move {
             interruption.first().await;
             progress.say(
-                "Rolling back. A second signal ends at once; what it leaves is removed by --rollback.",
+                "Rolling back, unless it was swapped already. A second signal ends at once; what it leaves is \
+                 removed by --rollback.",
             );
         }
     }
@@ -134,7 +135,7 @@ impl Reorder {
         };
         match forced {
             Ok(()) => measurement(&mut session.document).checkpoint_forced = true,
-            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) if error.is::<Interrupted>() => return unmeasured(session),
             Err(error) => session.limit(Limitation {
                 what: "the layout afterwards may be of a checkpoint that has not all of it".into(),
                 why: error.to_string(),
@@ -142,17 +143,29 @@ impl Reorder {
             }),
         }
         files.ask_again(&self.server, namespace).await;
-        let layout = files
-            .layout(
-                namespace,
-                &self.args.disk,
-                &mut session.document,
-                &self.interruption,
-            )
-            .await?;
+        let layout = files.layout(
+            namespace,
+            &self.args.disk,
+            &mut session.document,
+            &self.interruption,
+        );
+        let layout = match layout.await {
+            Err(error) if error.is::<Interrupted>() => return unmeasured(session),
+            layout => layout?,
+        };
         measurement(&mut session.document).after = layout.map(|layout| layout.layout);
         session.save()
     }
+}
+
+/// Notes that a signal came when the collection had been replaced: what was asked for is done.
+fn unmeasured(session: &mut Session) -> Result<()> {
+    session.limit(Limitation {
+        what: "the collection was replaced, and how it lies now was not measured".into(),
+        why: "a signal came after the swap".into(),
+        remedy: "see seekscope layout".into(),
+    });
+    session.save()
 }
 
 /// Returns limitations for checkpoints that were not taken, which cost the copy some of its order.

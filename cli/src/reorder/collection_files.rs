@@ -11,7 +11,7 @@ use crate::args::{ReorderArgs, ScanDiskArgs};
 use crate::exit::message_of;
 use crate::file_names::FileNames;
 use crate::interruption::Interruption;
-use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
+use crate::layout::{CollectionLayout, DataLocation, EMPTY, ScanDisk};
 use crate::session::limit;
 
 /// The data directory as accessible to this process; without a path if it cannot be read.
@@ -101,7 +101,8 @@ impl CollectionFiles {
                     .files
                     .first()
                     .and_then(|f| f.not_measured.clone());
-                if let Some(why) = lacks {
+                // The plan says of an empty collection that it is one.
+                if let Some(why) = lacks.filter(|why| !why.starts_with(EMPTY)) {
                     limit(document, no_layout(why));
                 }
                 Ok(Some(layout))

@@ -94,7 +94,11 @@ impl Subject<'_> {
         {
             lasts.share_at_swap = Some(share_at_swap(writes, time, file.leaf_pages));
         }
-        plan.verdict = verdict(&plan);
+        let is_single = file.is_some_and(|file| file.leaf_pages <= 1);
+        plan.verdict = match facts.documents == 0 || is_single {
+            true => ReorderVerdict::NothingToOrder,
+            false => verdict(&plan),
+        };
         Ok(plan)
     }
 
@@ -144,7 +148,10 @@ fn scan_of(file: &LayoutFile, own_name: &str) -> Option<ReorderScan> {
         now_s: scan.now_s,
         now_low_s: scan.now_low_s,
         now_high_s: scan.now_high_s,
-        ordered_s: scan.ordered_s,
+        ordered_s: match file.has_large_leaves() {
+            true => scan.now_s,
+            false => scan.ordered_s,
+        },
         after_compact_s: scan.after_compact_s,
         free_bytes: file.free_bytes,
         file_bytes: file.file_bytes,
@@ -206,6 +213,13 @@ fn space(facts: &StorageFacts, path: Option<&Path>) -> ReorderSpace {
 
 /// Returns the verdict: along an index the leaves of its range queries decide, else the seconds of a scan.
 fn verdict(plan: &ReorderPlan) -> ReorderVerdict {
+    let ReorderSpace {
+        needed_bytes,
+        free_bytes,
+    } = plan.space;
+    if free_bytes.is_some_and(|free_bytes| free_bytes < needed_bytes) {
+        return ReorderVerdict::NoRoom;
+    }
     let gain_share = match (&plan.clustering, &plan.scan) {
         (Some(c), _) => 1.0 - c.leaves_per_1000_ordered / c.leaves_per_1000_now.max(1.0),
         (None, Some(scan)) => scan.gain_share(),

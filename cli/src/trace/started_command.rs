@@ -1,10 +1,13 @@
 //! A command that is started in order to be traced, and waits until the trace has begun.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, WaitIdOptions, WaitOptions, kill_process, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitpid,
+};
 
 /// Stops itself, and becomes the user's command once continued.
 const WAIT_THEN_RUN: &str = "kill -STOP $$; exec sh -c \"$1\"";
@@ -30,6 +33,8 @@ impl StartedCommand {
             .args(["-c", WAIT_THEN_RUN, "sh", text])
             .stdin(Stdio::null())
             .stdout(std::io::stderr())
+            // So that what it starts itself can be ended with it.
+            .process_group(0)
             .spawn()
             .context("cannot start sh, which starts the command to be traced")?;
         let command = Self {
@@ -90,8 +95,8 @@ impl StartedCommand {
         }
         self.was_ended = true;
         // A stopped process acts on the signal only when continued.
-        let _ = kill_process(pid, Signal::TERM);
-        let _ = kill_process(pid, Signal::CONT);
+        let _ = kill_process_group(pid, Signal::TERM);
+        let _ = kill_process_group(pid, Signal::CONT);
         let deadline = Instant::now() + END_LIMIT;
         while Instant::now() < deadline {
             if self.ended().is_some() {
@@ -99,7 +104,7 @@ impl StartedCommand {
             }
             std::thread::sleep(POLL);
         }
-        let _ = self.child.kill();
+        let _ = kill_process_group(pid, Signal::KILL);
         let _ = waitpid(Some(pid), WaitOptions::empty());
     }
 
@@ -143,5 +148,28 @@ mod tests {
         let pid = command.handle().unwrap();
         drop(command);
         assert!(rustix::process::test_kill_process(pid).is_err());
+    }
+
+    #[test]
+    fn nor_does_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let text = format!(
+            "sh -c 'echo $$ > {0}.new; mv {0}.new {0}; sleep 600'; true",
+            file.display()
+        );
+        let command = StartedCommand::start(&text).unwrap();
+        command.go_on().unwrap();
+        while !file.exists() {
+            std::thread::sleep(POLL);
+        }
+        let pid = std::fs::read_to_string(&file).unwrap();
+        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        drop(command);
+        let deadline = Instant::now() + END_LIMIT;
+        while rustix::process::test_kill_process(pid).is_ok() {
+            assert!(Instant::now() < deadline, "{pid:?} goes on");
+            std::thread::sleep(POLL);
+        }
     }
 }

@@ -42,7 +42,11 @@ pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec
 /// Returns how to do what was planned: the command that was typed, and what `--apply` requires besides.
 fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<String> {
     let plan = record.plan.as_ref()?;
-    let is_refused = plan.blocking.read_only;
+    let is_vain = matches!(
+        plan.verdict,
+        ReorderVerdict::NoRoom | ReorderVerdict::NothingToOrder
+    );
+    let is_refused = plan.blocking.read_only || is_vain;
     if record.task != ReorderTask::Plan || document.outcome != Outcome::Ok || is_refused {
         return None;
     }

@@ -2,8 +2,8 @@
 
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
-    OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan, ReorderTask,
-    ReorderTime, ReorderVerdict, RunDocument, WriteRate, WritersStop,
+    LayoutFile, OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan,
+    ReorderTask, ReorderTime, ReorderVerdict, RunDocument, WriteRate, WritersStop,
 };
 
 use crate::escape::visible;
@@ -53,6 +53,16 @@ pub fn verdict(plan: &ReorderPlan) -> String {
                 share(plan.lasts.as_ref().and_then(|lasts| lasts.share_at_swap))
             )
         }
+        ReorderVerdict::NothingToOrder => {
+            "There is nothing to order: its documents have at most one leaf page.".into()
+        }
+        ReorderVerdict::NoRoom => format!(
+            "The disk has not the room for a copy: {} are free, and {} are needed.",
+            plan.space
+                .free_bytes
+                .map_or_else(|| "few bytes".into(), format_bytes),
+            format_bytes(plan.space.needed_bytes)
+        ),
         ReorderVerdict::Unknown => "What it would gain is not known, for the layout is not.".into(),
     }
 }
@@ -258,6 +268,8 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
             .as_ref()
             .and_then(|layout| layout.files.first()?.namespace.clone())
             .filter(|name| *name != record.namespace);
+        let files = record.after.iter().flat_map(|layout| &layout.files);
+        let has_large_leaves = files.take(1).any(LayoutFile::has_large_leaves);
         said.push(match (after.sequential_share >= SEQUENTIAL_AIM, shared) {
             // An index order other than that of record ids was requested, but the file is in order anyway.
             (true, _) => format!(
@@ -272,10 +284,17 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
                 visible(&shared)
             ),
             (false, None) => format!(
-                "{} of the steps of a scan are sequential now, less than the {} aimed at: writes of \
-                 others, or several eviction threads of the server, came between.",
+                "{} of the steps of a scan are sequential now, less than the {} aimed at: {}.",
                 format_share(after.sequential_share),
-                format_share(SEQUENTIAL_AIM)
+                format_share(SEQUENTIAL_AIM),
+                match has_large_leaves {
+                    true => {
+                        "the server places leaves as large as these, each of a large document, where it finds room"
+                    }
+                    false => {
+                        "writes of others, or several eviction threads of the server, came between"
+                    }
+                }
             ),
         });
     }

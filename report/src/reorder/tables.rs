@@ -72,6 +72,12 @@ pub(super) fn done(done: &Reordered) -> Table {
         format_count(done.indexes),
         format_s(done.index_s)
     );
+    let brought_over = format!(
+        "{} in {} rounds, {}",
+        format_count(done.applied_changes),
+        format_count(u64::from(done.catch_up_rounds)),
+        format_s(done.catch_up_s)
+    );
     let mut facts: Vec<Fact> = vec![
         (
             "Copied",
@@ -93,16 +99,16 @@ pub(super) fn done(done: &Reordered) -> Table {
         ("Indexes built", Some(here(done.index_s, built))),
         (
             "Changes brought over",
-            Some(format!(
-                "{} in {} rounds, {}",
-                format_count(done.applied_changes),
-                format_count(u64::from(done.catch_up_rounds)),
-                format_s(done.catch_up_s)
-            )),
+            Some(here(done.catch_up_s, brought_over)),
         ),
-        ("Writers stopped for", Some(format_s(done.blocked_s))),
-        ("Writes were watched by", Some(done.writes_seen_by.clone())),
+        (
+            "Writers stopped for",
+            Some(here(done.blocked_s, format_s(done.blocked_s))),
+        ),
     ];
+    if !done.writes_seen_by.is_empty() {
+        facts.push(("Writes were watched by", Some(done.writes_seen_by.clone())));
+    }
     if done.pauses > 0 {
         facts.push((
             "Pauses for the server's sake",
