@@ -18,18 +18,30 @@ use crate::{Progress, ReorderError};
 /// Lower limit of the rate: a cursor that is not read for half an hour is closed by the server.
 const RATE_MIN_BYTES_PER_S: u64 = 1 << 20;
 
-/// Copies the original. The result counts each document that was written. `is_followed`: changes are brought over
-/// afterwards.
+/// How the original is read.
+pub(crate) struct Reading {
+    pub(crate) order: ScanOrder,
+    /// Are changes brought over afterwards?
+    pub(crate) is_followed: bool,
+    /// Seed of the documents' sums.
+    pub(crate) seed: u64,
+    pub(crate) max_rate_bytes_per_s: Option<u64>,
+}
+
+/// Copies the original. The result counts each document that was written.
 pub(crate) async fn copy(
     site: &Site,
-    order: ScanOrder,
-    is_followed: bool,
-    seed: u64,
-    max_rate_bytes_per_s: Option<u64>,
+    reading: Reading,
     guard: &mut Guard,
     checkpoints: &mut Checkpoints,
     progress: &dyn Progress,
 ) -> Result<Checksum, ReorderError> {
+    let Reading {
+        order,
+        is_followed,
+        seed,
+        max_rate_bytes_per_s,
+    } = reading;
     // A document whose key grows while the index is read appears again, under the same _id, and so does one that is
     // deleted and inserted anew. Which of them is right comes with the changes.
     let twice = is_followed || matches!(order, ScanOrder::Index(..));

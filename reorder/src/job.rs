@@ -9,7 +9,7 @@ use seekscope_server::ServerError;
 use crate::backlog::{Backlog, Outlook};
 use crate::catch_up::{CHUNK_KEYS, CatchUp};
 use crate::checkpoints::Checkpoints;
-use crate::copy::{copy, read_again, verify};
+use crate::copy::{Reading, copy, read_again, verify};
 use crate::follow::Follower;
 use crate::guard::Guard;
 use crate::hold::Hold;
@@ -181,19 +181,14 @@ impl Job<'_> {
             indexes::create_copy(&site, &self.definition).await?;
             self.record.copy = site.identity(site.copy_name()).await?;
             self.record.save(&site).await?;
-            let (order, rate) = (self.order()?, self.max_rate_bytes_per_s);
-            let seed = self.record.seed();
-            let mut checkpoints = Checkpoints::of(&site).await;
-            let copied = copy(
-                &site,
-                order,
+            let reading = Reading {
+                order: self.order()?,
                 is_followed,
-                seed,
-                rate,
-                guard,
-                &mut checkpoints,
-                self.progress,
-            );
+                seed: self.record.seed(),
+                max_rate_bytes_per_s: self.max_rate_bytes_per_s,
+            };
+            let mut checkpoints = Checkpoints::of(&site).await;
+            let copied = copy(&site, reading, guard, &mut checkpoints, self.progress);
             let sum = copied.await?;
             let asked = checkpoints.answers;
             self.done.checkpoints = asked.taken;

@@ -37,9 +37,9 @@ pub async fn begin_load(
     match owned.data_set(&wanted.name) {
         Some(earlier) if clients > 1 && earlier.loaded => {
             return Err(Usage(format!(
-                "the database {database} holds loaded data; several clients cannot drop it: drop it \
-                 first with `seekscope bench … --phase run --operations 1 --drop`, or name another \
-                 with --database"
+                "the database {database} holds loaded data; several clients cannot drop it: drop it first by this \
+                 command with `--phase run --operations 1 --drop` in place of --clients and --phase load, or name \
+                 another with --database"
             ))
             .into());
         }

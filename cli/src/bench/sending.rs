@@ -54,6 +54,7 @@ impl Sending {
         let slice = args
             .clients
             .map_or((0, 1), |(number, count)| (number - 1, count));
+        refuse_no_time(args)?;
         let per_s = args.rate.or(defaults.per_s);
         let (schedule, arrivals) = schedule(args, per_s, slice)?;
         Ok(Self {
@@ -133,6 +134,18 @@ impl Sending {
             ),
         }
     }
+}
+
+/// Refuses times that leave nothing to be measured.
+fn refuse_no_time(args: &SendArgs) -> Result<(), Usage> {
+    let why = match (args.duration, args.warm_up) {
+        (Some(Duration::ZERO), _) => "--for 0s measures nothing",
+        (Some(time), WarmUpName::For(warm_up)) if warm_up >= time => {
+            "--warm-up is not shorter than --for, so nothing is left to be measured"
+        }
+        _ => return Ok(()),
+    };
+    Err(Usage(format!("{why}; name another time")))
 }
 
 fn threads(args: &SendArgs) -> usize {

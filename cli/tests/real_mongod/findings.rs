@@ -208,6 +208,34 @@ fn updates_by_id_are_no_collection_scan() {
     assert_eq!(finding(&document, "query.collection-scan"), None);
 }
 
+/// They have no filter, and with the index the same load goes on in a hundredth of the time.
+fn the_first_of_an_order_want_an_index(bench: &Bench, running: &Running) {
+    let first = |_| doc! { "find": "totals", "sort": { "bytes": -1 }, "limit": 5 };
+    let distinct = |_| doc! { "distinct": "orders", "key": "status" };
+    let document = meanwhile(running, &[&first, &first, &distinct, &distinct], || {
+        examined(bench, running, "10s", &["--out", "sorting"])
+    });
+    let findings = document["findings"].as_array().unwrap().iter();
+    let scans = findings.filter(|finding| finding["id"] == "query.collection-scan");
+    let scans: Vec<&Value> = scans.collect();
+    for (subject, words) in [
+        (
+            "findings.totals",
+            "index on {\"bytes\": -1} lets it read those alone",
+        ),
+        (
+            "findings.orders",
+            "index on {\"status\": 1} lets it read one key for each value",
+        ),
+    ] {
+        let scan = scans.iter().find(|scan| scan["subject"] == subject);
+        let scan = scan.unwrap_or_else(|| panic!("{document:#}"));
+        assert!(evidence(scan, 1).contains(words), "{scan:#}");
+        assert!(scan["saves_s_per_hour"].as_f64().unwrap() > 0.0, "{scan:#}");
+        assert!(scan["command"].as_str().unwrap().contains("createIndex"));
+    }
+}
+
 /// An index is promised to a filter that takes few documents and none to what wants them all; and that the
 /// load is gone afterwards proves nothing.
 #[test]
@@ -253,6 +281,8 @@ fn collection_scans_and_an_idle_server_afterwards() {
         "{screen}"
     );
     assert!(screen.contains("cannot be told"), "{screen}");
+
+    the_first_of_an_order_want_an_index(&bench, &running);
 
     let group = |_| {
         let group = doc! { "_id": "$status", "n": { "$sum": 1 }, "last": { "$max": "$bytes" } };

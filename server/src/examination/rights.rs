@@ -182,6 +182,8 @@ pub const WRITE_PAST_VALIDATOR: &str = "write with bypassDocumentValidation";
 
 /// Built-in roles that allow commands which an examination does not use.
 const ROLES: &[(&str, &str)] = &[
+    ("find", "read on the database"),
+    ("count", "read on the database"),
     ("insert", "readWrite on the database"),
     ("update", "readWrite on the database"),
     ("delete", "readWrite on the database"),

@@ -106,6 +106,14 @@ pub struct YcsbSettings {
 }
 
 impl YcsbSettings {
+    /// Returns whether requests go to the newest rows, of which each number up to the last must have one.
+    pub fn reads_newest(&self) -> bool {
+        matches!(
+            self.requests,
+            RequestDistribution::Latest { .. } | RequestDistribution::Exponential { .. }
+        )
+    }
+
     /// Creates the settings; `histogram` is the text of the file that `fieldlengthhistogram` names
     /// ([`histogram_file`]).
     pub fn new(

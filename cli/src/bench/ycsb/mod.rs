@@ -300,11 +300,9 @@ impl<'a> Ycsb<'a> {
         let found = stage
             .asking(data::find_loaded(target, &database, &data_set(&settings)))
             .await?;
-        if found.next_insert > settings.record_count {
+        let has_grown = found.next_insert > settings.record_count;
+        if has_grown {
             settings.first_insert = settings.first_insert.max(found.next_insert);
-            if inserts(&settings) {
-                stage.limit(inserted_before(&letter.name, target, &found));
-            }
         }
         let counted_before = stage
             .asking(data::count(
@@ -314,6 +312,13 @@ impl<'a> Ycsb<'a> {
                 settings.first_insert,
             ))
             .await?;
+        if has_grown && inserts(&settings) {
+            let inserted = counted_before.saturating_sub(found.records);
+            stage.limit(inserted_before(&letter.name, target, inserted));
+        }
+        if counted_before < settings.first_insert && settings.reads_newest() {
+            return Err(with_gaps(&database, counted_before, settings.first_insert).into());
+        }
         // The values of the corrected edition's documents are derived from its seed.
         if let (Some(seed), Edition::Ycsb) = (stretch.seed, settings.edition) {
             settings.seed = seed;
@@ -414,7 +419,7 @@ fn data_set(settings: &YcsbSettings) -> DataSet {
 }
 
 /// Warns that workloads D and E have inserted: on grown data they are not the workloads of fresh data.
-fn inserted_before(name: &str, target: &Target, found: &DataSet) -> Limitation {
+fn inserted_before(name: &str, target: &Target, inserted: u64) -> Limitation {
     let server = match target.variant.as_str() {
         "" => String::new(),
         variant => format!(" ({variant})"),
@@ -422,11 +427,21 @@ fn inserted_before(name: &str, target: &Target, found: &DataSet) -> Limitation {
     Limitation {
         what: format!(
             "workload {name} did not begin on fresh data{server}: {} records were inserted by earlier runs",
-            format_count(found.next_insert.saturating_sub(found.records))
+            format_count(inserted)
         ),
         why: "workloads D and E insert; YCSB would begin at the same keys again and fail on each; here \
               they go on behind the last"
             .into(),
         remedy: "load again for a run on fresh data".into(),
     }
+}
+
+/// Says why a workload that reads the newest records would ask for some that are not there.
+fn with_gaps(database: &str, counted: u64, numbers: u64) -> Usage {
+    Usage(format!(
+        "the database {database} has {} of {} records: earlier runs of several clients, or one that was broken off, \
+         left numbers without a record, and this workload reads the newest: load again",
+        format_count(counted),
+        format_count(numbers)
+    ))
 }

@@ -258,6 +258,10 @@ fn limitations(args: &YcsbArgs, given: &Properties) -> Vec<Limitation> {
         remedy: String::new(),
     };
     let mut found: Vec<Limitation> = known::without_effect(given).into_iter().map(one).collect();
+    if matches!(args.edition, EditionName::Ycsb) && given.get("compressibility").is_some() {
+        let why = "the values of YCSB's own edition are random; the corrected edition's can be compressed";
+        found.push(one(("compressibility".into(), why)));
+    }
     let database = &args.target.database;
     let url = given.get("mongodb.url").and_then(database_of);
     if let Some(named) = url.filter(|named| named != database) {

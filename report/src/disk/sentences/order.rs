@@ -8,6 +8,10 @@ use crate::numbers::{format_mb, format_rate, format_share, format_times};
 
 /// Gains below this do not repay a rewrite, and may be noise.
 const WORTH_IT: f64 = 1.5;
+/// Less order is no faster than more of it, but for noise.
+const NOT_FASTER: f64 = 1.1;
+/// A larger window that fetches less than this share of what a smaller one did reads what that left in memory.
+const FETCHES_LESS: f64 = 0.5;
 /// Bytes fetched per requested byte that are worth mentioning.
 const WASTEFUL: f64 = 2.0;
 
@@ -38,6 +42,17 @@ pub(super) fn partial_order(measurement: &DiskMeasurement) -> Option<String> {
     let whole = orders.in_order?.job.iops();
     // Where even full order gains little, partial order is not worth mentioning.
     orders.gain().filter(|&gain| gain >= WORTH_IT)?;
+    if orders
+        .runs
+        .iter()
+        .any(|(_, m)| m.job.iops() > NOT_FASTER * whole)
+    {
+        return Some(
+            "Runs of some blocks in order were read faster than all of them in order, so these figures do not tell how \
+             much of the order is enough: measure again with a larger --size."
+                .into(),
+        );
+    }
     let parts: Vec<String> = orders
         .runs
         .iter()
@@ -91,6 +106,20 @@ pub(super) fn read_ahead(measurement: &DiskMeasurement) -> Option<String> {
 pub(super) fn read_ahead_random(measurement: &DiskMeasurement) -> Option<String> {
     let points = windows(measurement);
     let random = || points.iter().filter_map(|p| Some((p.window, p.random?)));
+    let mut most_fetched = 0.0;
+    let from_memory = random().any(|(_, m)| {
+        let fetched = m.fetched_per_byte().unwrap_or(most_fetched);
+        let is_less = fetched < FETCHES_LESS * most_fetched;
+        most_fetched = f64::max(most_fetched, fetched);
+        is_less
+    });
+    if from_memory {
+        return Some(
+            "What read-ahead costs random reads is not told by these figures: the windows brought so much of the file \
+             into memory that later reads found it there; measure with a larger --size."
+                .into(),
+        );
+    }
     let rate = |m: &Measured<'_>| m.job.iops();
     let (best_window, best) = random().max_by(|a, b| rate(&a.1).total_cmp(&rate(&b.1)))?;
     let (worst_window, worst) = random().min_by(|a, b| rate(&a.1).total_cmp(&rate(&b.1)))?;
