@@ -243,8 +243,9 @@ impl Session {
         let has_benched = bench.as_ref().is_some_and(|bench| !bench.is_empty());
         let has_tuned = tune.as_ref().is_some_and(|tune| !tune.knobs.is_empty());
         let is_measured = disk.is_some() || layout.is_some() || prefetch.is_some();
-        let is_known =
-            target.is_some() || !phases.is_empty() || reorder.is_some() || advice.is_some();
+        // A benchmark that was refused knows its server, and leaves its folder to the next attempt.
+        let is_connected = target.is_some() && bench.is_none();
+        let is_known = is_connected || !phases.is_empty() || reorder.is_some() || advice.is_some();
         !(is_known || is_measured || has_benched || has_tuned)
     }
 

@@ -258,7 +258,10 @@ impl WatchedServer {
         server.is_tracing = self.counting.is_some();
         server.device.clone_from(&self.device);
         server.reading_s = Some(began.elapsed().as_secs_f64());
-        server.read_at_unix_s = Some(unix_s());
+        // A server that was asked and did not answer has told nothing new.
+        if has_answered || self.subject.server.is_none() {
+            server.read_at_unix_s = Some(unix_s());
+        }
         let limitations = self.limitations.iter();
         server.limit(limitations.map(|l| (l.what.as_str(), l.why.as_str())));
     }

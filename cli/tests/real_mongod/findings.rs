@@ -336,3 +336,22 @@ fn the_memory_of_a_control_group_comes_before_the_disk() {
         assert!(!risk.contains("The host has"), "{risk}");
     }
 }
+
+#[test]
+fn sorts_that_go_through_files_are_named() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let little = "internalQueryMaxBlockingSortMemoryUsageBytes=1048576";
+    let running = own(Topology::Standalone, &["--setParameter", little]);
+    insert(&running, "orders", 20_000, 800);
+    let sort = |_| {
+        let pipeline = [doc! { "$sort": { "bytes": 1 } }, doc! { "$skip": 19_999 }];
+        doc! { "aggregate": "orders", "pipeline": pipeline.to_vec(), "allowDiskUse": true, "cursor": {} }
+    };
+    let document = meanwhile(&running, &[&sort], || {
+        examined(&bench, &running, "10s", &[])
+    });
+    let found = finding(&document, "query.spills").unwrap_or_else(|| panic!("{document:#}"));
+    assert!(evidence(found, 0).contains("_tmp/extsort"), "{found:#}");
+    assert!(found["saves_s_per_hour"].as_f64().unwrap() > 0.0);
+}

@@ -7,6 +7,7 @@ mod oplog;
 mod reusable_space;
 mod running_jobs;
 mod settings;
+mod spills;
 mod tickets;
 mod tuning;
 mod unused_index;
@@ -17,6 +18,7 @@ use super::Detector;
 pub(super) const DETECTORS: &[Detector] = &[
     tickets::DETECTOR,
     collection_scan::DETECTOR,
+    spills::DETECTOR,
     running_jobs::DETECTOR,
     reusable_space::DETECTOR,
     nearly_full::DETECTOR,
