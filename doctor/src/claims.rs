@@ -89,24 +89,12 @@ impl Waited {
         self.reads + self.syncs
     }
 
-    /// Returns the waiting that a finding of this id explains; `None` where that is no kind of its own.
+    /// Returns the waiting that a finding of this id explains; `None` where that is of no kinds in particular.
     pub(crate) fn explained_by(&self, id: &str) -> Option<f64> {
-        Some(match id {
-            "cache.too-small" => self.reads + self.reads_from_memory,
-            "disk.limited" => self.total_for_disk(),
-            "query.collection-scan" => self.sum(&OF_READING),
-            "layout.key-order-lost"
-            | "disk.slow"
-            | "disk.saturated"
-            | "memory.short"
-            | "read-ahead.too-large"
-            | "read-ahead.too-small"
-            | "index.random-inserts"
-            | "schema.scattered-series" => self.reads,
-            "journal.slow-sync" => self.syncs,
-            "eviction.by-application-threads" => self.cache_room,
-            _ => return None,
-        })
+        match id {
+            "disk.limited" => Some(self.total_for_disk()),
+            id => kinds_of(id).map(|kinds| self.sum(kinds)),
+        }
     }
 
     fn get(&self, kind: Kind) -> f64 {
@@ -157,6 +145,17 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
 /// Returns the kinds that a finding explains; any kind for one that is not listed.
 fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
     match id {
+        "disk.limited" => match ceiling_reached(evidence) {
+            Some(ceiling) if ceiling.of_writes => &[Kind::Syncs],
+            _ => &[Kind::Reads],
+        },
+        id => kinds_of(id).unwrap_or(&ALL),
+    }
+}
+
+/// Returns the kinds that a finding of this id always explains.
+fn kinds_of(id: &str) -> Option<&'static [Kind]> {
+    Some(match id {
         "layout.key-order-lost"
         | "disk.slow"
         | "disk.saturated"
@@ -165,17 +164,14 @@ fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
         | "read-ahead.too-small"
         | "index.random-inserts"
         | "schema.scattered-series" => &[Kind::Reads],
+        "cache.too-small" => &[Kind::Reads, Kind::FromMemory],
         // An operation that is not run waits for nothing.
         "query.collection-scan" => &OF_READING,
-        "disk.limited" => match ceiling_reached(evidence) {
-            Some(ceiling) if ceiling.of_writes => &[Kind::Syncs],
-            _ => &[Kind::Reads],
-        },
         "journal.slow-sync" => &[Kind::Syncs],
         "eviction.by-application-threads" => &[Kind::Room],
         "checkpoint.long" => &OF_CHECKPOINTS,
-        _ => &ALL,
-    }
+        _ => return None,
+    })
 }
 
 struct Purse {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use mongodb::bson::doc;
 use seekscope_bench::deployment::{DeploymentOptions, Topology};
+use seekscope_server::{LocalServer, Server};
 use serde_json::Value;
 
-use crate::running::{own_with, shared};
+use crate::running::{Running, own_with, shared};
 use crate::schemas::assert_valid;
 use crate::support::{
     Bench, assert_fails, json, loaded_programs, machine, run_document, runtime, send, until, wait,
@@ -128,14 +129,29 @@ fn of_a_set_secondaries_are_traced_and_its_primary_only_when_permitted() {
     }
 }
 
-#[test]
-fn a_member_with_a_smaller_cache_is_named_and_no_other() {
+/// With caches that can be made smaller.
+fn set_of_three() -> Running {
     let options = DeploymentOptions {
         cache_bytes: 512 << 20,
         ..DeploymentOptions::default()
     };
     let set = own_with(Topology::ReplicaSet { members: 3 }, &options);
     set.load("whole.orders", 2_000);
+    set
+}
+
+fn make_cache_smaller(member: &LocalServer) {
+    runtime().block_on(async {
+        let server = Server::connect(&member.uri()).await.unwrap();
+        let smaller =
+            doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": "cache_size=200M" };
+        server.command("admin", smaller).await.unwrap();
+    });
+}
+
+#[test]
+fn a_member_with_a_smaller_cache_is_named_and_no_other() {
+    let set = set_of_three();
     let _machine = machine();
     let bench = Bench::new();
     let differs = |out: &str| {
@@ -145,14 +161,7 @@ fn a_member_with_a_smaller_cache_is_named_and_no_other() {
     };
     assert_eq!(differs("alike"), Value::Null);
     let secondary = set.member("member-1");
-    runtime().block_on(async {
-        let server = seekscope_server::Server::connect(&secondary.uri())
-            .await
-            .unwrap();
-        let smaller =
-            doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": "cache_size=200M" };
-        server.command("admin", smaller).await.unwrap();
-    });
+    make_cache_smaller(secondary);
     let difference = differs("smaller");
     assert_eq!(difference["factor"], "cache, GiB", "{difference:#}");
     assert_eq!(
@@ -164,23 +173,11 @@ fn a_member_with_a_smaller_cache_is_named_and_no_other() {
 /// As on three hosts: each member is examined by a process that knows nothing of the others.
 #[test]
 fn runs_of_several_hosts_are_joined_to_one_of_the_deployment() {
-    let options = DeploymentOptions {
-        cache_bytes: 512 << 20,
-        ..DeploymentOptions::default()
-    };
-    let set = own_with(Topology::ReplicaSet { members: 3 }, &options);
-    set.load("whole.orders", 2_000);
+    let set = set_of_three();
     let _machine = machine();
     let bench = Bench::new();
     let secondary = set.member("member-1");
-    runtime().block_on(async {
-        let server = seekscope_server::Server::connect(&secondary.uri())
-            .await
-            .unwrap();
-        let smaller =
-            doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": "cache_size=200M" };
-        server.command("admin", smaller).await.unwrap();
-    });
+    make_cache_smaller(secondary);
     let runs = ["member-0", "member-1", "member-2"];
     let children = runs.map(|member| {
         let uri = set.member(member).uri();
