@@ -12,8 +12,8 @@ use super::{ExamineArgs, OutputArgs};
 /// TARGET is a run, or the connection string of a server, which is then examined as `seekscope doctor`
 /// does. A bundle is of one member: of a replica set a secondary on this host if possible; of the others it has
 /// what they say of themselves, and the command that makes a bundle of each is shown. A mongos is refused: name a
-/// member of a shard. For all members on this host, run `seekscope doctor` on the set or the mongos and collect the
-/// run of each member.
+/// member of a shard. For all members on this host, run `seekscope doctor` on the set or the mongos and collect its
+/// run; for those of several hosts, join their runs by `seekscope compare` first.
 ///
 /// The bundle holds counters, counts, offsets and settings; no document's value is ever in it.
 /// `seekscope doctor FILE` opens it, and `seekscope report FILE` that of a run in which no server was watched.

@@ -1,8 +1,10 @@
 //! Makes the bundle itself: the records of a run, without what can be derived from them, packed.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
@@ -12,10 +14,12 @@ use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{Limitation, RunDirectory, RunDocument, RunKind};
 use zstd::stream::write::Encoder;
 
+use super::names::names;
 use super::redaction::Redaction;
 use super::salt::Salt;
 use super::stopping::{Stoppable, go_on};
 use super::stripping;
+use crate::doctor::open_member;
 use crate::exit::Usage;
 use crate::session::limit;
 
@@ -78,35 +82,54 @@ pub struct Made {
     pub leaves_kept: u64,
 }
 
-/// How many of the records that grow with time are kept.
+/// How much of the records that grow with time is kept.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
-    /// Number of events kept, from the first.
-    events: u64,
+    /// Share (0 to 1) of each run's events kept, from the first.
+    share: f64,
     leaves: bool,
+}
+
+impl Kept {
+    fn events(self, of: u64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a count, at most 1"
+        )]
+        let part = (of as f64 * self.share.clamp(0.0, 1.0)) as u64;
+        if self.share >= 1.0 { of } else { part }
+    }
+}
+
+/// A run in the bundle: the one that was named or, of a deployment, a member's.
+struct Part {
+    /// Folder of a member's run in that of its deployment; empty for the run that was named.
+    folder: String,
+    directory: Arc<RunDirectory>,
+    document: RunDocument,
+    events: u64,
+    leaves: u64,
 }
 
 impl Bundle {
     /// Makes the bundle, which gets its name once it is complete. When asked to stop, leaves nothing behind.
     pub fn make(
         &self,
-        directory: &RunDirectory,
-        mut document: RunDocument,
+        directory: &Arc<RunDirectory>,
+        document: RunDocument,
         stop: &AtomicBool,
     ) -> Result<Made> {
-        if let Some(RunKind::Doctor | RunKind::Layout | RunKind::Trace) = document.kind() {
-            // Whoever opens the bundle derives these again.
-            document.findings.clear();
-            document.summary = serde_json::Value::Null;
-        }
-        let redaction = self.redaction(directory, &mut document)?;
+        let mut parts = parts(directory, document, stop)?;
+        let redaction = &self.redaction(&mut parts)?;
+        let events = parts.iter().map(|part| part.events).sum();
+        let leaves = parts.iter().map(|part| part.leaves).sum();
         let parent = match self.out.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let (events, leaves) = counts(directory, stop)?;
         let mut kept = Kept {
-            events,
+            share: 1.0,
             leaves: true,
         };
         for _ in 0..TRIES {
@@ -114,13 +137,15 @@ impl Bundle {
             let work = tempfile::tempdir_in(parent)
                 .with_context(|| format!("cannot write in {}", parent.display()))?;
             let folder = work.path().join("run");
-            let run = Records {
-                from: directory,
-                events,
-                kept,
-                stop,
-            };
-            run.write(&folder, &document, &redaction)?;
+            for part in &parts {
+                let records = Records {
+                    part,
+                    redaction,
+                    kept,
+                    stop,
+                };
+                records.write(&folder.join(&part.folder))?;
+            }
             let packed = work.path().join("bundle");
             self.pack(&folder, &packed, stop)?;
             let bytes = fs::metadata(&packed)?.len();
@@ -129,12 +154,16 @@ impl Bundle {
                 return Ok(Made {
                     bytes,
                     events,
-                    events_kept: kept.events,
+                    events_kept: parts.iter().map(|part| kept.events(part.events)).sum(),
                     leaves,
                     leaves_kept: if kept.leaves { leaves } else { 0 },
                 });
             }
-            kept = less(kept, bytes, self.max_bytes, &folder.join(EVENTS));
+            let events_files = parts
+                .iter()
+                .map(|part| folder.join(&part.folder).join(EVENTS));
+            let events_bytes = events_files.map(|file| fs::metadata(file).map_or(0, |m| m.len()));
+            kept = less(kept, bytes, self.max_bytes, events_bytes.sum());
         }
         Err(Usage(format!(
             "even without events and leaves the bundle is larger than --max-size {}",
@@ -143,15 +172,19 @@ impl Bundle {
         .into())
     }
 
-    /// Returns what replaces the names, and strips from the document what cannot be replaced.
-    fn redaction(&self, directory: &RunDirectory, document: &mut RunDocument) -> Result<Redaction> {
+    /// Returns what replaces the names, and strips from the documents what cannot be replaced.
+    fn redaction(&self, parts: &mut [Part]) -> Result<Redaction> {
         let Some(salt) = &self.salt else {
             return Ok(Redaction::none());
         };
-        stripping::check(document)?;
-        let redaction = Redaction::hashing(document, &directory.files()?, salt);
-        stripping::strip(document);
-        Ok(redaction)
+        let mut all = BTreeSet::new();
+        for part in parts.iter() {
+            stripping::check(&part.document)?;
+            all.extend(names(&part.document, &part.directory.files()?));
+        }
+        let documents = parts.iter_mut().map(|part| &mut part.document);
+        documents.for_each(stripping::strip);
+        Ok(Redaction::hashing(all, salt))
     }
 
     fn pack(&self, folder: &Path, packed: &Path, stop: &AtomicBool) -> Result<()> {
@@ -166,37 +199,75 @@ impl Bundle {
     }
 }
 
+/// Returns the run and, of a deployment, those of its members.
+fn parts(
+    directory: &Arc<RunDirectory>,
+    document: RunDocument,
+    stop: &AtomicBool,
+) -> Result<Vec<Part>> {
+    let examination = document.examination.as_ref();
+    let members = examination.map_or_else(Vec::new, |e| e.member_runs.clone());
+    let mut parts = vec![part(String::new(), Arc::clone(directory), document, stop)?];
+    for run in members {
+        let member = open_member(directory, &run)?;
+        parts.push(part(run.folder, member.directory, member.document, stop)?);
+    }
+    Ok(parts)
+}
+
+fn part(
+    folder: String,
+    directory: Arc<RunDirectory>,
+    mut document: RunDocument,
+    stop: &AtomicBool,
+) -> Result<Part> {
+    if let Some(RunKind::Doctor | RunKind::Layout | RunKind::Trace) = document.kind() {
+        // Whoever opens the bundle derives these again.
+        document.findings.clear();
+        document.summary = serde_json::Value::Null;
+    }
+    let (events, leaves) = counts(&directory, stop)?;
+    Ok(Part {
+        folder,
+        directory,
+        document,
+        events,
+        leaves,
+    })
+}
+
 fn tar_of<W: Write>(folder: &Path, into: W, stop: &AtomicBool) -> Result<W> {
     let mut tar = tar::Builder::new(Stoppable::new(into, stop));
     tar.mode(tar::HeaderMode::Deterministic);
-    let mut names: Vec<PathBuf> = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<io::Result<_>>()?;
-    // The document comes first, so that a listing of the bundle shows at once what it is.
-    names.sort_by_key(|path| (!path.ends_with("run.json"), path.clone()));
-    for path in names {
-        if let Some(name) = path.file_name() {
-            tar.append_path_with_name(&path, name)?;
-        }
+    for path in files_in(folder)? {
+        tar.append_path_with_name(&path, path.strip_prefix(folder)?)?;
     }
     Ok(tar.into_inner()?.into_inner())
 }
 
+/// Returns the files of a run, and after these those of its members' runs. A document comes before its records, so that
+/// a listing of the bundle shows at once what it is.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<_>>()?;
+    paths.sort_by_key(|path| (!path.ends_with("run.json"), path.clone()));
+    let (folders, mut files): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| path.is_dir());
+    for member in folders {
+        files.extend(files_in(&member)?);
+    }
+    Ok(files)
+}
+
 /// Keeps fewer events in proportion to the excess; once none are left, drops the leaves.
-fn less(kept: Kept, bytes: u64, max_bytes: u64, events_file: &Path) -> Kept {
-    let events_bytes = fs::metadata(events_file).map_or(0, |m| m.len());
+fn less(kept: Kept, bytes: u64, max_bytes: u64, events_bytes: u64) -> Kept {
     let others = bytes.saturating_sub(events_bytes);
     let room = max_bytes.saturating_sub(others) as f64 * SAFETY;
-    let share = room / events_bytes.max(1) as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share below 1 of a count"
-    )]
-    let events = (kept.events as f64 * share.clamp(0.0, SAFETY)) as u64;
+    let share = kept.share * (room / events_bytes.max(1) as f64).clamp(0.0, SAFETY);
     Kept {
-        events,
-        leaves: kept.leaves && kept.events > 0 && events > 0,
+        share,
+        leaves: kept.leaves && kept.share > 0.0 && share > 0.0,
     }
 }
 
@@ -214,21 +285,27 @@ fn counts(directory: &RunDirectory, stop: &AtomicBool) -> Result<(u64, u64)> {
 
 /// The records of a run, to be written into a bundle.
 struct Records<'a> {
-    from: &'a RunDirectory,
-    /// Number of events of the run.
-    events: u64,
+    part: &'a Part,
+    redaction: &'a Redaction,
     kept: Kept,
     stop: &'a AtomicBool,
 }
 
 impl Records<'_> {
     /// Writes a run directory with what is kept into `folder`.
-    fn write(&self, folder: &Path, document: &RunDocument, redaction: &Redaction) -> Result<()> {
-        let mut document = document.clone();
+    fn write(&self, folder: &Path) -> Result<()> {
+        let redaction = self.redaction;
+        let Part {
+            directory: from,
+            events,
+            ..
+        } = self.part;
+        let mut document = self.part.document.clone();
         let to = RunDirectory::create(folder, &document)?;
-        if self.kept.events < self.events {
-            let last_ns = self.write_events(&to)?;
-            shorten(&mut document, last_ns, self.kept.events, self.events);
+        let kept = self.kept.events(*events);
+        if kept < *events {
+            let last_ns = self.write_events(&to, kept)?;
+            shorten(&mut document, last_ns, kept, *events);
         } else {
             // They contain no names, and all of them are kept.
             self.copy(EVENTS, folder)?;
@@ -240,14 +317,14 @@ impl Records<'_> {
         if self.kept.leaves {
             self.copy(LEAVES, folder)?;
         }
-        let mut counters = self.from.counters()?;
+        let mut counters = from.counters()?;
         counters
             .iter_mut()
             .for_each(|sample| redaction.counter(sample));
         to.counter_writer()?.write(&counters)?;
         go_on(self.stop)?;
         to.finish_records()?;
-        let mut files = self.from.files()?;
+        let mut files = from.files()?;
         files.iter_mut().for_each(|file| redaction.file(file));
         to.save_files(&files)?;
         redaction.document(&mut document)?;
@@ -256,7 +333,7 @@ impl Records<'_> {
     }
 
     fn copy(&self, name: &str, folder: &Path) -> Result<()> {
-        let from = self.from.path().join(name);
+        let from = self.part.directory.path().join(name);
         if from.exists() {
             let to = File::create_new(folder.join(name))?;
             io::copy(&mut File::open(from)?, &mut Stoppable::new(to, self.stop))?;
@@ -264,15 +341,16 @@ impl Records<'_> {
         Ok(())
     }
 
-    /// Writes the first events in the order in which they were recorded; returns when the last of them began,
+    /// Writes so many events, the first in the order in which they were recorded; returns when the last of them began,
     /// ns.
-    fn write_events(&self, to: &RunDirectory) -> Result<u64> {
+    fn write_events(&self, to: &RunDirectory, kept: u64) -> Result<u64> {
+        let from = &self.part.directory;
         let mut writer = to.io_writer()?;
-        for thread in self.from.threads()? {
+        for thread in from.threads()? {
             writer.thread(&thread)?;
         }
-        let (mut left, mut last_ns, mut failure) = (self.kept.events, 0, None);
-        self.from.for_events_while(|events| {
+        let (mut left, mut last_ns, mut failure) = (kept, 0, None);
+        from.for_events_while(|events| {
             for event in events {
                 if left > 0 && failure.is_none() {
                     left -= 1;
@@ -335,7 +413,7 @@ mod tests {
 
     const EVENTS_OF_RUN: u64 = 20_000;
 
-    fn run(folder: &Path) -> (RunDirectory, RunDocument) {
+    fn run(folder: &Path) -> (Arc<RunDirectory>, RunDocument) {
         let document = RunDocument::begin("doctor", vec!["doctor".into(), "acme".into()]);
         let directory = RunDirectory::create(&folder.join("run"), &document).unwrap();
         let mut writer = directory.io_writer().unwrap();
@@ -359,7 +437,7 @@ mod tests {
         }
         drop(writer);
         directory.finish_records().unwrap();
-        (directory, document)
+        (Arc::new(directory), document)
     }
 
     fn bundle(out: &Path, salt: Option<Salt>) -> Bundle {

@@ -14,7 +14,6 @@ mod stripping;
 
 pub use opening::open;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -26,7 +25,6 @@ use serde::Serialize;
 use crate::args::CollectArgs;
 use crate::doctor::{Asked, Conclusion, Target, Whom, examine};
 use crate::environment::Environment;
-use crate::exit::Usage;
 use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
@@ -101,26 +99,9 @@ pub async fn run(
         }
         Target::Recorded(path) => {
             let (directory, document) = RunDirectory::open(path)?;
-            refuse_deployment(path, &document)?;
             let run = (Arc::new(directory), document);
             collect(args, bundle, run, Interruption::listen(), progress).await
         }
-    }
-}
-
-/// Refuses the run of a whole deployment, whose records lie in the folders of its members.
-fn refuse_deployment(path: &Path, document: &RunDocument) -> Result<(), Usage> {
-    let runs = document.examination.iter().flat_map(|e| &e.member_runs);
-    let folders = runs.map(|run| path.join(&run.folder).display().to_string());
-    let folders: Vec<String> = folders.collect();
-    match folders.is_empty() {
-        true => Ok(()),
-        false => Err(Usage(format!(
-            "{} is the run of a whole deployment; collect the runs of its members, each into a bundle of its \
-             own: {}",
-            path.display(),
-            folders.join(", ")
-        ))),
     }
 }
 
@@ -177,6 +158,9 @@ async fn collect(
 
 /// Says which member was examined, if there are others, and what makes a bundle of each of these.
 fn examined_alone(document: &RunDocument) -> Option<String> {
+    if document.is_of_deployment() {
+        return None;
+    }
     let members = &document.examination.as_ref()?.members;
     let (examined, others) = members.split_first()?;
     let uri = document.target.as_ref().map_or("", |target| &target.uri);

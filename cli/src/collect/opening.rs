@@ -1,5 +1,6 @@
 //! Opens runs and bundles. A bundle comes from others, and is treated as hostile until checked.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
-use seekscope_run::RunDirectory;
+use seekscope_run::{MemberRun, RunDirectory};
 use zstd::stream::read::Decoder;
 
 use super::stopping::{go_on, until_signal};
@@ -30,6 +31,8 @@ const FILES: [&str; 11] = [
     "trials.parquet",
     "latency.hlog",
 ];
+/// Most runs of members in the bundle of a deployment.
+const MEMBERS_MAX: usize = 256;
 /// A bundle that unpacks to more than this is not one of ours.
 const TOTAL_BYTES_MAX: u64 = 16 << 30;
 /// Limits the document, which is read into memory.
@@ -107,14 +110,12 @@ fn unpack_until(bundle: &Path, folder: &Path, most: u64, stop: &AtomicBool) -> R
     if !exists {
         return Ok(fs::rename(&unpacked, folder)?);
     }
-    let (document, others): (Vec<&str>, Vec<&str>) =
-        FILES.iter().partition(|name| **name == "run.json");
+    let entries = fs::read_dir(&unpacked)?.map(|entry| Ok(entry?.file_name()));
+    let mut names: Vec<OsString> = entries.collect::<io::Result<_>>()?;
     // The document comes last: without it this is not a run yet.
-    for name in others.into_iter().chain(document) {
-        let from = unpacked.join(name);
-        if from.exists() {
-            fs::rename(from, folder.join(name))?;
-        }
+    names.sort_by_key(|name| name == "run.json");
+    for name in names {
+        fs::rename(unpacked.join(&name), folder.join(&name))?;
     }
     Ok(())
 }
@@ -133,17 +134,26 @@ fn unpack_entries(
     folder: &Path,
     stop: &AtomicBool,
 ) -> Result<()> {
+    let mut members = 0;
     // Raw: long names and other extensions would be read into memory however large they are. Our bundles need
     // none, and such entries are refused for what they are.
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
-        let name = FILES.iter().find(|name| path.as_path() == Path::new(name));
-        let (Some(name), true) = (name, entry.header().entry_type().is_file()) else {
+        let place = place_of(&path).filter(|_| entry.header().entry_type().is_file());
+        let Some((member, name)) = place else {
             return Err(no_bundle(&format!("it holds {path:?}")));
         };
-        if *name == "run.json" && entry.size() > DOCUMENT_BYTES_MAX {
+        if name == "run.json" && entry.size() > DOCUMENT_BYTES_MAX {
             return Err(Usage(format!("{name} in it is too large")).into());
+        }
+        let folder = folder.join(member);
+        if !member.is_empty() && !folder.exists() {
+            members += 1;
+            if members > MEMBERS_MAX {
+                return Err(Usage("it holds the runs of too many members".into()).into());
+            }
+            fs::create_dir(&folder)?;
         }
         let to = folder.join(name);
         // At most one file per name, which limits their number too.
@@ -156,6 +166,18 @@ fn unpack_entries(
         true => Ok(()),
         false => Err(no_bundle("it holds no run.json")),
     }
+}
+
+/// Returns the member's folder, empty for the run itself, and the file that an entry is; `None` for anything else.
+fn place_of(path: &Path) -> Option<(&str, &'static str)> {
+    let path = path.to_str()?;
+    let (member, name) = match path.rsplit_once('/') {
+        None => ("", path),
+        Some((member, name)) if MemberRun::is_folder(member) => (member, name),
+        Some(_) => return None,
+    };
+    let name = FILES.into_iter().find(|known| *known == name)?;
+    Some((member, name))
 }
 
 fn no_bundle(why: &str) -> anyhow::Error {
@@ -230,6 +252,22 @@ mod tests {
             assert!(unpack_until(&bundle, &out, MOST, &GO_ON).is_err());
         }
         assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn members_have_folders_of_their_own_and_nothing_else_has() {
+        for (path, expected) in [
+            ("run.json", Some(("", "run.json"))),
+            ("member-12/io.parquet", Some(("member-12", "io.parquet"))),
+            ("member-1/report.html", None),
+            ("other-1/run.json", None),
+            ("../run.json", None),
+            ("member-1/../run.json", None),
+            ("/run.json", None),
+            ("member-1/member-2/run.json", None),
+        ] {
+            assert_eq!(place_of(Path::new(path)), expected, "{path}");
+        }
     }
 
     #[test]

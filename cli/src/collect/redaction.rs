@@ -1,13 +1,12 @@
 //! Replaces names with salted hashes: the same name has the same hash everywhere in a bundle.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 use seekscope_run::{CounterSample, FileRecord, RunDocument};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::names::names;
 use super::stripping::without_uri_options;
 
 /// Length of a hash: enough that no two of a run's names collide.
@@ -25,7 +24,7 @@ const PARTS: [&str; 9] = [
     "findings",
 ];
 /// Fields with words of ours, which may also be names of collections.
-const OWN_WORDS: [&str; 14] = [
+const OWN_WORDS: [&str; 16] = [
     "state",
     "deployment",
     "kind",
@@ -40,6 +39,9 @@ const OWN_WORDS: [&str; 14] = [
     "filesystem",
     "variant",
     "backend",
+    // Folders of the runs of a deployment's members.
+    "folder",
+    "run",
 ];
 /// Lists of settings, whose names come from the server.
 const SETTINGS: [&str; 2] = ["options", "parameters"];
@@ -56,8 +58,8 @@ impl Redaction {
         Self { hashes: None }
     }
 
-    /// Returns a redaction for the names of a run.
-    pub fn hashing(document: &RunDocument, files: &[FileRecord], salt: &[u8]) -> Self {
+    /// Returns a redaction for the names of a run, or of several: what one of them says of another has names of both.
+    pub fn hashing(names: BTreeSet<String>, salt: &[u8]) -> Self {
         let hash = |name: String| {
             let hash = Sha256::new()
                 .chain_update(salt)
@@ -70,9 +72,7 @@ impl Redaction {
                 .collect();
             (name, format!("x{digits}"))
         };
-        let hashes: BTreeMap<String, String> =
-            names(document, files).into_iter().map(hash).collect();
-        let mut hashes: Vec<(String, String)> = hashes.into_iter().collect();
+        let mut hashes: Vec<(String, String)> = names.into_iter().map(hash).collect();
         hashes.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         Self {
             hashes: Some(hashes),
@@ -166,6 +166,7 @@ fn is_of_word(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::names;
     use super::*;
 
     fn redaction(names: &[(&str, &str)]) -> Redaction {
@@ -211,7 +212,7 @@ mod tests {
             why: "it is the primary of rs-acme, which 2 others replicate from".into(),
             remedy: "see `seekscope doctor mongodb://localhost/?appName=acme`".into(),
         });
-        let redaction = Redaction::hashing(&document, &[], b"salt");
+        let redaction = Redaction::hashing(names(&document, &[]), b"salt");
         redaction.document(&mut document).unwrap();
         let text = serde_json::to_string(&document).unwrap();
         assert!(!text.contains("acme"), "{text}");

@@ -59,6 +59,8 @@ pub fn strip(document: &mut RunDocument) {
     collections.for_each(|collection| cut(&mut collection.key));
     for member in &mut examination.members {
         strip_target(&mut member.target);
+        // It is concluded again from the member's run.
+        member.on_host = None;
         for option in member.options.iter_mut().chain(&mut member.parameters) {
             if FILTERS.contains(&option.name.as_str()) {
                 option.value = HIDDEN.into();

@@ -232,7 +232,7 @@ fn members_of((directory, document): &Run, first: &RunDocument) -> Result<Vec<Me
         return Ok(Vec::from_iter(examined));
     }
     let runs = examination.member_runs.iter().map(|run| {
-        let session = super::conclusion::open_member(directory, run)?;
+        let session = super::open_member(directory, run)?;
         let folder = session.directory.path().to_path_buf();
         Ok(member(&run.member, &run.shard, folder, &session.document))
     });

@@ -15,7 +15,7 @@ mod measurement;
 mod recorded;
 mod scan_times;
 
-pub use conclusion::Conclusion;
+pub use conclusion::{Conclusion, open_member};
 pub use examine::{Asked, Whom, examine};
 pub use joined::Joined;
 pub use judgement::Earlier;

@@ -95,10 +95,24 @@ fn each_shard_of_a_cluster_is_examined_in_a_run_of_its_own() {
     );
     let one = json(&mut bench.seekscope(&["doctor", "run/member-1"]));
     assert_eq!(one["outcome"], "ok");
-    let collect = ["collect", "run", "--out", "bundle.tar.zst"];
-    let refused = bench.seekscope(&collect).output().unwrap();
-    assert_fails(&refused, 2, &["member-1", "member-2"]);
-    assert!(!bench.path("bundle.tar.zst").exists());
+    // So does one bundle of all of them, with the names hashed or not.
+    json(&mut bench.seekscope(&["collect", "run", "--out", "bundle.tar.zst"]));
+    let opened = ["doctor", "bundle.tar.zst", "--out", "unpacked"];
+    let opened = json(&mut bench.seekscope(&opened));
+    assert_eq!(opened["findings"], document["findings"]);
+    let hashed = ["collect", "run", "--out", "hashed.tar.gz", "--hash-names"];
+    json(&mut bench.seekscope(&hashed));
+    let opened = ["doctor", "hashed.tar.gz", "--out", "hashed"];
+    let opened = json(&mut bench.seekscope(&opened));
+    let ids = |document: &Value| -> Vec<String> {
+        let findings = document["findings"].as_array().unwrap().iter();
+        findings.map(|finding| finding["id"].to_string()).collect()
+    };
+    assert_eq!(ids(&opened), ids(&document));
+    for folder in ["hashed", "hashed/member-1", "hashed/member-2"] {
+        let record = std::fs::read_to_string(bench.path(folder).join("run.json")).unwrap();
+        assert!(!record.contains("orders"), "{folder}");
+    }
 }
 
 #[test]
