@@ -16,6 +16,8 @@ const NEIGHBOURS_SHARE: f64 = 0.3;
 const MORE_THAN_A_LEAF: f64 = 1.5;
 /// Share of the time of all reads that is nearly all of it.
 const ALONE_SHARE: f64 = 0.8;
+/// Share of the time for which reads must have been counted for that to tell anything.
+const COUNTED_SHARE: f64 = 0.05;
 /// Share of the leaves that one thread read, hardly any of them twice.
 const COVERED_SHARE: f64 = 0.3;
 const REREAD_SHARE_MAX: f64 = 0.05;
@@ -152,7 +154,7 @@ fn by_documents(
 }
 
 /// Is nearly all of the time that reads took spent on this collection? The server counts the documents of all of them
-/// together. True where it does not tell.
+/// together. True where it does not tell: MongoDB 4.4 counts next to nothing of the time of aggregations.
 fn is_read_alone(evidence: &Evidence<'_>, file: &LayoutFile) -> bool {
     let collections = evidence.examined().map_or(&[][..], |m| &m.collections);
     let (mut own_ns, mut all_ns) = (0, 0);
@@ -163,7 +165,9 @@ fn is_read_alone(evidence: &Evidence<'_>, file: &LayoutFile) -> bool {
             own_ns = reading_ns;
         }
     }
-    all_ns == 0 || own_ns as f64 >= ALONE_SHARE * all_ns as f64
+    let observed_s = evidence.observed_s().unwrap_or(0.0);
+    let is_counted = all_ns as f64 / 1e9 >= COUNTED_SHARE * observed_s;
+    !is_counted || own_ns as f64 >= ALONE_SHARE * all_ns as f64
 }
 
 /// Recognises a thread that read much of the file, hardly anything twice.
@@ -206,4 +210,69 @@ fn by_rounds(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
             rounds + 1.0
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{CollectionFacts, FileRole};
+
+    use super::*;
+    use crate::testing::{Call, OBSERVED_S, Recording, shuffled};
+
+    const PAGE: u32 = 32_768;
+    const DOCUMENTS_IN_LEAF: u64 = 30;
+
+    /// Reads one random leaf of shop.orders every tenth of a second, while so many documents are returned for each, and
+    /// reads of the two collections take these shares of the time.
+    fn reading(per_read: f64, of_orders: f64, of_others: f64) -> Option<Scanning> {
+        const READS: u32 = 600;
+        let mut recording = Recording::new();
+        let orders = LayoutFile {
+            file: "collection-7.wt".into(),
+            namespace: Some("shop.orders".into()),
+            leaf_pages: 100_000,
+            leaf_bytes: 100_000 * u64::from(PAGE),
+            documents: Some(100_000 * DOCUMENTS_IN_LEAF),
+            ..LayoutFile::default()
+        };
+        let file_id = recording.file(&orders.file, FileRole::Collection, Some("shop.orders"));
+        let tids = ["conn1", "conn2"].map(|name| recording.thread(name));
+        for (i, leaf) in shuffled(READS).into_iter().enumerate() {
+            recording.miss(Call {
+                tid: tids[i % 2],
+                file_id,
+                at_s: i as f64 / 10.0,
+                offset: u64::from(leaf) * 100 * u64::from(PAGE),
+                bytes: PAGE,
+                latency_s: 0.005,
+            });
+        }
+        recording.rising("metrics.document.returned", 10.0 * per_read);
+        recording.rising("wiredTiger.cache.pages requested from the cache", 40.0);
+        recording.rising("wiredTiger.cache.pages read into cache", 10.0);
+        let collection = |namespace: &str, share: f64| CollectionFacts {
+            namespace: namespace.into(),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share"
+            )]
+            reading_ns: Some((share * f64::from(OBSERVED_S) * 1e9) as u64),
+            ..CollectionFacts::default()
+        };
+        recording.examined().collections = vec![
+            collection("shop.orders", of_orders),
+            collection("shop.others", of_others),
+        ];
+        recording.examine(|evidence, _| evidence.scanning(&orders))
+    }
+
+    #[test]
+    fn documents_of_other_collections_make_no_scan() {
+        assert!(reading(28.0, 0.5, 0.0).is_some(), "whole leaves are wanted");
+        assert!(reading(28.0, 0.0, 0.0).is_some(), "time is not counted");
+        assert_eq!(reading(84.0, 0.5, 0.0), None, "more than a leaf holds");
+        assert_eq!(reading(28.0, 0.1, 0.4), None, "others read, too");
+        assert_eq!(reading(2.0, 0.5, 0.0), None, "single documents");
+    }
 }

@@ -50,7 +50,7 @@ pub fn other_tracers(proc_fs: &ProcFs) -> Option<Limitation> {
         })
         .collect();
     (!others.is_empty()).then(|| Limitation {
-        what: "what tracing costs the server is more than this run's own part".into(),
+        what: "what the tracing of another seekscope on this host costs the server".into(),
         why: format!(
             "{} may trace here, too: each call then runs the programs of both, and what it reads of the data files \
              is among the requests of other processes",
