@@ -66,8 +66,9 @@ impl<'a> Joined<'a> {
         document.phases = Vec::from_iter(self.phase());
         document.ended_ns = document.phases.first().map(|phase| phase.ended_ns);
         document.examination = Some(self.examination());
-        self.carry_over(&mut document);
+        // What is interrupted while it is copied is no whole run; the conclusion saves how the runs ended.
         let directory = RunDirectory::create(&run_folder("doctor", out), &document)?;
+        self.carry_over(&mut document);
         if let Some((of_deployment, run)) = whole {
             let shift_ns = run.started.shift_to(document.started);
             let mut counters = of_deployment.counters()?;
