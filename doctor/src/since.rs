@@ -90,6 +90,8 @@ fn change_of(
     let (before, after) = (found.before, found.after);
     let is_told = found.untold.is_none()
         || (looked_at && is_fact(&finding.id))
+        // Found again, it is as true as it was; that it is gone is another matter.
+        || (again.is_some() && finding.id == "layout.key-order-lost")
         || was_put_in_order(finding, earlier, now);
     let change = match again {
         _ if !is_told => "unknown",

@@ -11,7 +11,7 @@ use crate::support::{Bench, machine, stderr};
 use crate::top::Busy;
 
 /// Lines that hold the first text are not run here, for the reason beside it.
-const NOT_RUN: [(&str, &str); 24] = [
+const NOT_RUN: [(&str, &str); 25] = [
     (
         "--copy-of",
         "refuses files of a running database: replay.rs has others",
@@ -31,6 +31,10 @@ const NOT_RUN: [(&str, &str); 24] = [
     (
         "replicaSet=rs0",
         "needs a replica set: real_mongod/whole.rs has one",
+    ),
+    (
+        "RUN_OF_A",
+        "needs runs of several members: real_mongod/whole.rs has them",
     ),
     (
         "--ring",
