@@ -90,8 +90,7 @@ fn change_of(
     let (before, after) = (found.before, found.after);
     let is_told = found.untold.is_none()
         || (looked_at && is_fact(&finding.id))
-        // Found again, it is as true as it was; that it is gone is another matter.
-        || (again.is_some() && finding.id == "layout.key-order-lost")
+        || (again.is_some() && is_true_at_any_load(finding, &found))
         || was_put_in_order(finding, earlier, now);
     let change = match again {
         _ if !is_told => "unknown",
@@ -108,6 +107,11 @@ fn change_of(
         verdict: verdict(finding, change, &found),
         work: found.work,
     }
+}
+
+/// Is a finding that was made again the same whatever the loads were? That it is gone would be another matter.
+fn is_true_at_any_load(finding: &Finding, found: &Measured) -> bool {
+    finding.id == "layout.key-order-lost" || found.before.is_none()
 }
 
 /// Returns why nothing says that a finding is gone which was not made again.

@@ -404,6 +404,21 @@ fn waiting_for_a_file_is_compared_by_the_calls_on_it() {
     assert_eq!(found[0].after, Some(0.0), "nobody reads it any more");
 }
 
+/// A regression: a run without load was compared with itself, and a finding that has no figure was "unknown".
+#[test]
+fn what_has_no_figure_and_is_found_again_is_the_same() {
+    let tuning = || Finding {
+        id: "settings.worth-tuning".into(),
+        ..Finding::default()
+    };
+    let idle = at_load(run(None, vec![tuning()]), 0.3, 0.0);
+    let found = changes(&idle, &idle).remove(0);
+    assert_eq!(
+        (found.change.as_str(), found.verdict.as_str()),
+        ("same", "nothing was predicted")
+    );
+}
+
 #[test]
 fn new_ones_come_last() {
     let mut nothing = key_order("");
