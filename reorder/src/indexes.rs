@@ -99,7 +99,7 @@ pub(crate) fn has_ttl(definition: &Definition) -> bool {
         .any(|index| index.contains_key(EXPIRES))
 }
 
-/// Does an index other than that of `_id` keep values from standing twice?
+/// Is there a unique index besides that of `_id`?
 pub(crate) fn has_unique(definition: &Definition) -> bool {
     let mut others = definition.indexes.iter().filter(|index| !is_of_id(index));
     others.any(|index| is_set(index, "unique"))

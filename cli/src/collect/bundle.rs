@@ -14,6 +14,7 @@ use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{Limitation, RunDirectory, RunDocument, RunKind};
 use zstd::stream::write::Encoder;
 
+use super::FIGURES;
 use super::names::names;
 use super::redaction::Redaction;
 use super::salt::Salt;
@@ -32,14 +33,6 @@ const SAFETY: f64 = 0.9;
 const EVENTS: &str = "io.parquet";
 const THREADS: &str = "threads.parquet";
 const LEAVES: &str = "layout.parquet";
-/// Other records without names, which stay as they are.
-const FIGURES: [&str; 5] = [
-    "totals.parquet",
-    "totals_latency.parquet",
-    "intervals.parquet",
-    "trials.parquet",
-    "latency.hlog",
-];
 
 /// The compression of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,14 +84,14 @@ struct Kept {
 }
 
 impl Kept {
+    /// Returns how many of a run's events are kept.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count, at most 1"
+    )]
     fn events(self, of: u64) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count, at most 1"
-        )]
-        let part = (of as f64 * self.share.clamp(0.0, 1.0)) as u64;
-        if self.share >= 1.0 { of } else { part }
+        (of as f64 * self.share) as u64
     }
 }
 

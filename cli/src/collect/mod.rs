@@ -32,6 +32,14 @@ use bundle::{Bundle, Packing};
 use salt::salt;
 use stopping::until_signal;
 
+/// Records without names beside those that every bundle may hold; they stay as they are.
+const FIGURES: [&str; 5] = [
+    "totals.parquet",
+    "totals_latency.parquet",
+    "intervals.parquet",
+    "trials.parquet",
+    "latency.hlog",
+];
 /// The number of members named in a message, so that it stays readable.
 const OTHERS_NAMED_MAX: usize = 12;
 

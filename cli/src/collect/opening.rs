@@ -11,25 +11,21 @@ use flate2::read::GzDecoder;
 use seekscope_run::{MemberRun, RunDirectory};
 use zstd::stream::read::Decoder;
 
+use super::FIGURES;
 use super::stopping::{go_on, until_signal};
 use crate::exit::Usage;
 use crate::interruption::Interruption;
 use crate::session::{Session, run_folder};
 use crate::trace::disk_is_full;
 
-/// Files that a bundle may contain; nothing else is unpacked.
-const FILES: [&str; 11] = [
+/// Files that a bundle may contain, beside [`FIGURES`]; nothing else is unpacked.
+const FILES: [&str; 6] = [
     "run.json",
     "io.parquet",
     "files.parquet",
     "threads.parquet",
     "server.parquet",
     "layout.parquet",
-    "totals.parquet",
-    "totals_latency.parquet",
-    "intervals.parquet",
-    "trials.parquet",
-    "latency.hlog",
 ];
 /// Most runs of members in the bundle of a deployment.
 const MEMBERS_MAX: usize = 256;
@@ -176,7 +172,8 @@ fn place_of(path: &Path) -> Option<(&str, &'static str)> {
         Some((member, name)) if MemberRun::is_folder(member) => (member, name),
         Some(_) => return None,
     };
-    let name = FILES.into_iter().find(|known| *known == name)?;
+    let mut names = FILES.into_iter().chain(FIGURES);
+    let name = names.find(|known| *known == name)?;
     Some((member, name))
 }
 

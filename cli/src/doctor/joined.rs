@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use seekscope_run::{
-    Deployment, ExaminationRecord, Limitation, MemberRun, Outcome, Phase, RunDirectory,
-    RunDocument, shifted,
+    Deployment, ExaminationRecord, MemberRun, Outcome, Phase, RunDirectory, RunDocument, shifted,
 };
 
 use super::Conclusion;
 use crate::args::OutputArgs;
+use crate::local_members::limitation_of;
 use crate::progress::Progress;
 use crate::session::{Session, limit, run_folder};
 
@@ -139,12 +139,10 @@ impl<'a> Joined<'a> {
         document.outcome = Outcome::Ok;
         for (directory, run) in self.runs {
             let examined = run.examination.as_ref().and_then(|e| e.examined());
-            let member = examined
-                .filter(|_| !run.is_of_deployment())
-                .map_or_else(String::new, |member| format!(" ({})", member.name));
-            for Limitation { what, why, remedy } in run.limitations.clone() {
-                let what = format!("{what}{member}");
-                limit(document, Limitation { what, why, remedy });
+            let member = examined.filter(|_| !run.is_of_deployment());
+            let label = member.map(|member| member.name.as_str());
+            for limitation in run.limitations.clone() {
+                limit(document, limitation_of(label, limitation));
             }
             if run.outcome != Outcome::Ok && document.outcome == Outcome::Ok {
                 document.outcome = run.outcome;

@@ -18,7 +18,7 @@ mod watch;
 pub use collection::CollectionLayout;
 pub use data_location::{DataLocation, find_file, seen_from_here};
 pub use measurement::{file_record, named_file, write_leaves};
-pub use record::{EMPTY, Recorder};
+pub use record::Recorder;
 pub use scan_disk::{ScanDisk, ScanDisks};
 pub use since::{layout_of, leaves_by_file};
 pub use summary::{FileSummary, LayoutSummary, PredictedScanS};

@@ -116,14 +116,9 @@ fn count(file: &mut LayoutFile, walked: &WalkedFile) {
     file.reads = walked.reads;
     file.restarts = walked.restarts;
     if file.leaf_pages == 0 {
-        file.not_measured = Some(format!(
-            "{EMPTY}: it has no rows as of its newest checkpoint"
-        ));
+        file.not_measured = Some("empty: it has no rows as of its newest checkpoint".into());
     }
 }
-
-/// Beginning of why a file without rows was not measured.
-pub const EMPTY: &str = "empty";
 
 #[cfg(test)]
 mod tests {

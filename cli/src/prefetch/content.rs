@@ -117,7 +117,7 @@ fn headline(record: &PrefetchRecord) -> String {
         PrefetchPace::Own => "Reading ahead",
     };
     format!(
-        "{reader} passed {} of the {} leaf pages of {} ({}) within {} of the beginning of prefetch.",
+        "{reader} passed {} of the {} leaf pages of {} ({}) within {} of the start of prefetch.",
         format_count(record.position),
         format_count(record.leaf_pages),
         record.named,

@@ -11,7 +11,7 @@ use crate::args::{ReorderArgs, ScanDiskArgs};
 use crate::exit::message_of;
 use crate::file_names::FileNames;
 use crate::interruption::Interruption;
-use crate::layout::{CollectionLayout, DataLocation, EMPTY, ScanDisk};
+use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
 
 /// The data directory as accessible to this process; without a path if it cannot be read.
@@ -96,14 +96,14 @@ impl CollectionFiles {
         interruption.check()?;
         match walked.context("the walk over the files broke off")? {
             Ok(layout) => {
-                let lacks = layout
-                    .layout
-                    .files
-                    .first()
-                    .and_then(|f| f.not_measured.clone());
-                // The plan says of an empty collection that it is one.
-                if let Some(why) = lacks.filter(|why| !why.starts_with(EMPTY)) {
-                    limit(document, no_layout(why));
+                let file = layout.layout.files.first();
+                if let Some((file, why)) = file.and_then(|f| Some((f, f.not_measured.clone()?))) {
+                    let mut lacking = no_layout(why);
+                    if file.was_walked() {
+                        lacking.remedy =
+                            "if it holds documents, look again after the next checkpoint, in a minute".into();
+                    }
+                    limit(document, lacking);
                 }
                 Ok(Some(layout))
             }
@@ -119,19 +119,20 @@ impl CollectionFiles {
 /// connection string names, which are of the same collection, if not in the same order.
 async fn of_primary_or_other(server: &Server, pid: Option<u32>) -> Result<DataLocation> {
     let writer = server.writer().await;
-    let of_primary = DataLocation::of_server(&writer, pid).await;
-    if of_primary.is_ok() || server.is_direct() || !writer.is_direct() {
-        return of_primary;
-    }
+    let error = match DataLocation::of_server(&writer, pid).await {
+        // Of a server without a set, or one that was named directly, there is no other member.
+        Err(error) if writer.is_direct() && !server.is_direct() => error,
+        of_primary => return of_primary,
+    };
     let Ok(mut location) = DataLocation::of_server(server, pid).await else {
-        return of_primary;
+        return Err(error);
     };
     let primary = writer.seeds().concat();
     location.limitations.push(Limitation {
         what: format!(
             "the files looked at are those of another member, and the copy is made at the primary, {primary}"
         ),
-        why: "the primary's files are not on this host".into(),
+        why: message_of(&error),
         remedy: "run seekscope on the primary's host".into(),
     });
     Ok(location)

@@ -1,7 +1,9 @@
 //! Shows a plan, what was done, and the layout before and after, as tables.
 
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{LayoutFile, LayoutMeasurement, ReorderMeasurement, ReorderPlan, Reordered};
+use seekscope_run::{
+    LayoutFile, LayoutMeasurement, ReorderMeasurement, ReorderPlan, ReorderVerdict, Reordered,
+};
 
 use super::sentences;
 use crate::facts::{Fact, fact_table};
@@ -54,6 +56,10 @@ pub(super) fn plan(plan: &ReorderPlan) -> Table {
             "The same afterwards",
             Some(leaves(clustering.leaves_per_1000_ordered)),
         ));
+    }
+    if plan.verdict == ReorderVerdict::NothingToOrder {
+        // What was not predicted could be read all the same.
+        facts.retain(|(_, value)| value.is_some());
     }
     fact_table("PLAN", facts)
 }

@@ -1,0 +1,232 @@
+use seekscope_run::{FilterSeen, KeySeen};
+
+use super::*;
+use crate::testing::Recording;
+
+fn scan(looks: u32, plan: &str) -> OperationSeen {
+    OperationSeen {
+        kind: "command find".into(),
+        namespace: Some("shop.orders".into()),
+        plan: Some(plan.into()),
+        running_us: 12_000_000,
+        looks,
+        at_once: 2,
+        ..OperationSeen::default()
+    }
+}
+
+#[test]
+fn ill() {
+    let mut recording = Recording::new();
+    recording.examined().operations = vec![scan(9, "COLLSCAN"), scan(4, "COLLSCAN")];
+    let found = recording.findings(&DETECTOR);
+    assert_eq!(found.len(), 1, "once for a collection");
+    assert_eq!(found[0].subject, "shop.orders");
+    assert_eq!(
+        found[0].title,
+        "Operations read all of shop.orders (COLLSCAN)"
+    );
+    assert!(
+        found[0].evidence[0].contains("9 looks, 2 at once, for up to 12.0 s"),
+        "{found:?}"
+    );
+
+    let mut counted = Recording::new();
+    counted.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
+    counted.rising("metrics.document.returned", 20.0);
+    let found = counted.findings(&DETECTOR);
+    assert!(
+        found[0].title.contains("2500 documents for each one"),
+        "{found:?}"
+    );
+    assert!(found[0].evidence[1].contains("was caught"), "{found:?}");
+    counted.steady("metrics.queryExecutor.collectionScans.nonTailable", 5.0);
+    let found = counted.findings(&DETECTOR);
+    assert!(found[0].evidence[1].contains("counted no collection scan"));
+}
+
+fn by(fields: &[&str], reduced: bool) -> OperationSeen {
+    OperationSeen {
+        filter: Some(FilterSeen {
+            fields: fields.iter().map(|field| (*field).into()).collect(),
+            reduced,
+            ..FilterSeen::default()
+        }),
+        ..scan(9, "COLLSCAN")
+    }
+}
+
+/// Records operations that read shop.orders, and readers that waited for them.
+fn waiting(operations: Vec<OperationSeen>) -> Recording {
+    let mut recording = Recording::new();
+    recording.examined().operations = operations;
+    recording.examined().collections = vec![CollectionFacts {
+        namespace: "shop.orders".into(),
+        read_into_cache_bytes: Some(1 << 20),
+        ..CollectionFacts::default()
+    }];
+    let read = "wiredTiger.cache.application threads page read from disk to cache";
+    recording.rising(&format!("{read} time (usecs)"), 1e5);
+    recording.rising(&format!("{read} count"), 100.0);
+    recording
+}
+
+/// The same with the server's counts per second.
+fn waited_for(operations: Vec<OperationSeen>, examined: f64, results: f64) -> Finding {
+    let mut recording = waiting(operations);
+    recording.rising("metrics.queryExecutor.scannedObjects", examined);
+    recording.rising("metrics.document.returned", results);
+    recording.findings(&DETECTOR).remove(0)
+}
+
+#[test]
+fn updates_and_deletes_are_results() {
+    let mut recording = Recording::new();
+    recording.rising("metrics.queryExecutor.scannedObjects", 7_000.0);
+    recording.rising("metrics.document.returned", 0.0);
+    recording.rising("metrics.document.updated", 6_500.0);
+    recording.rising("metrics.document.deleted", 500.0);
+    assert_eq!(recording.findings(&DETECTOR), []);
+}
+
+#[test]
+fn an_index_is_promised_to_a_selective_filter_alone() {
+    let selective = waited_for(vec![by(&["customer"], false)], 50_000.0, 20.0);
+    assert!(selective.evidence[1].starts_with("It selects by customer, and nearly all"));
+    assert!((selective.saves_s_per_hour.unwrap() - 360.0).abs() < 1.0);
+
+    let wide = waited_for(vec![by(&["customer"], false)], 50_000.0, 40_000.0);
+    let unknown = waited_for(vec![scan(9, "COLLSCAN")], 50_000.0, 20.0);
+    let grouped = waited_for(vec![by(&["customer"], true)], 50_000.0, 20.0);
+    let beside = vec![by(&["customer"], false), by(&[], true)];
+    let beside = waited_for(beside, 50_000.0, 20.0);
+    let of_code = waited_for(vec![by(&["$where"], false)], 50_000.0, 20.0);
+    for finding in [wide, unknown, grouped, beside, of_code] {
+        assert_eq!(finding.saves_s_per_hour, None, "{finding:?}");
+        assert!(finding.evidence[1].contains("is not known"), "{finding:?}");
+    }
+}
+
+/// They have no filter, and an index spares them nearly all reading.
+#[test]
+fn an_index_is_promised_to_the_first_of_an_order_and_to_distinct_values() {
+    let by_key = |field: &str, descending: bool, distinct: bool| {
+        let mut operation = by(&[], true);
+        let filter = operation.filter.as_mut().unwrap();
+        filter.keys = vec![KeySeen {
+            field: field.into(),
+            descending,
+        }];
+        filter.distinct = distinct;
+        waited_for(vec![operation], 50_000.0, 1.0)
+    };
+    let first = by_key("k", true, false);
+    assert!(
+        first.evidence[1].contains("index on {\"k\": -1}"),
+        "{first:?}"
+    );
+    assert!(first.command.contains("createIndex"), "{first:?}");
+    assert!(first.saves_s_per_hour.is_some());
+    let distinct = by_key("status", false, true);
+    assert!(
+        distinct.evidence[1].contains("distinct values"),
+        "{distinct:?}"
+    );
+    assert!(distinct.saves_s_per_hour.is_some());
+}
+
+#[test]
+fn no_index_is_promised_to_a_group_over_everything() {
+    let found = waited_for(vec![by(&[], true)], 50_000.0, 1.0);
+    assert_eq!(found.saves_s_per_hour, None);
+    assert!(
+        found.evidence[1].contains("no index spares that"),
+        "{found:?}"
+    );
+    assert!(!found.risk.contains("index"), "{found:?}");
+}
+
+#[test]
+fn counters_are_not_called_a_trace() {
+    let found = waiting(vec![scan(9, "COLLSCAN")]).findings(&DETECTOR);
+    let sentence = found[0].evidence.last().unwrap();
+    assert!(sentence.contains("waited 6 min per hour"), "{sentence}");
+    assert!(!sentence.contains("trace"), "{sentence}");
+}
+
+/// They use CPU time and wait for nothing.
+#[test]
+fn scans_that_memory_serves_take_their_time() {
+    let mut recording = Recording::new();
+    let by_key = OperationSeen {
+        looks: 1,
+        ..scan(1, "IXSCAN { _id: 1 }")
+    };
+    recording.examined().operations = vec![by(&["customer"], false), by_key];
+    recording.examined().collections = vec![CollectionFacts {
+        namespace: "shop.orders".into(),
+        reading_ns: Some(30_000_000_000),
+        ..CollectionFacts::default()
+    }];
+    recording.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
+    recording.rising("metrics.document.returned", 20.0);
+    recording.rising("opLatencies.reads.latency", 0.5e6);
+    let seconds = recording.examine(|evidence, _| evidence.observed_s().unwrap());
+    let found = recording.findings(&DETECTOR).remove(0);
+    let expected = 30.0 / seconds * 3600.0 * 0.9;
+    let saves = found.saves_s_per_hour.unwrap();
+    assert!((saves - expected).abs() < 1.0, "{saves} of {expected}");
+    let sentence = found.evidence.last().unwrap();
+    assert!(
+        sentence.starts_with("The scans took 27 min per hour"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_count_that_the_longest_scan_contradicts_is_not_believed() {
+    let mut recording = Recording::new();
+    recording.examined().operations = vec![by(&["customer"], true)];
+    recording.examined().collections = vec![CollectionFacts {
+        namespace: "shop.orders".into(),
+        reading_ns: Some(3_000_000),
+        ..CollectionFacts::default()
+    }];
+    let seconds = recording.examine(|evidence, _| evidence.observed_s().unwrap());
+    let found = recording.findings(&DETECTOR).remove(0);
+    let sentence = found.evidence.last().unwrap();
+    let expected = duration(12.0 / seconds * 3600.0);
+    let begin = format!("The scans were seen running for {expected} per hour");
+    assert!(sentence.starts_with(&begin), "{sentence}");
+}
+
+#[test]
+fn capped_collections_are_followed() {
+    let mut recording = Recording::new();
+    recording.examined().operations = vec![scan(60, "COLLSCAN")];
+    recording.examined().collections = vec![CollectionFacts {
+        namespace: "shop.orders".into(),
+        capped: true,
+        ..CollectionFacts::default()
+    }];
+    assert_eq!(recording.findings(&DETECTOR), []);
+}
+
+#[test]
+fn healthy() {
+    let mut recording = Recording::new();
+    assert_eq!(recording.findings(&DETECTOR), []);
+    let build = OperationSeen {
+        kind: "index build".into(),
+        ..scan(9, "COLLSCAN")
+    };
+    recording.examined().operations = vec![scan(9, "IXSCAN { a: 1 }"), scan(1, "COLLSCAN"), build];
+    let tail = OperationSeen {
+        namespace: Some("local.oplog.rs".into()),
+        ..scan(60, "COLLSCAN")
+    };
+    recording.examined().operations.push(tail);
+    recording.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
+    recording.rising("metrics.document.returned", 40_000.0);
+    assert_eq!(recording.findings(&DETECTOR), []);
+}
