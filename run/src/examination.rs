@@ -23,6 +23,9 @@ pub const COUNTERS_OF_FTDC: &str = "ftdc";
 pub struct ExaminationRecord {
     /// Duration asked for with `--for`, ns.
     pub asked_ns: u64,
+    /// Time after which the examined server was found to be gone, or to answer nobody any more, ns; `None` if it was
+    /// there to the end.
+    pub server_lost_after_ns: Option<u64>,
     pub deployment: Deployment,
     /// Name of the examined server's replica set, as the server gives it.
     pub set: Option<String>,
@@ -149,6 +152,8 @@ pub struct MemberRecord {
     pub collections_left_out: u64,
     /// Operations that were seen running, the longest first.
     pub operations: Vec<OperationSeen>,
+    /// Number of samples of the running operations; 0 in records of versions that did not count them.
+    pub operation_looks: u32,
     /// The server's start-up warnings, verbatim.
     pub warnings: Vec<String>,
     /// What was found out on its host; `None` unless this is a member of a deployment that was examined as a whole,
@@ -344,6 +349,20 @@ pub struct FilterSeen {
     pub keys: Vec<KeySeen>,
     /// Whether distinct values are asked for.
     pub distinct: bool,
+    /// Collections whose documents an aggregation adds to its own by the value of a field (`$lookup`, `$graphLookup`).
+    pub joins: Vec<JoinSeen>,
+}
+
+/// A collection that an aggregation looks documents up in.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct JoinSeen {
+    /// Name of the collection, in the database of the aggregation.
+    pub collection: String,
+    /// Field of its documents that is compared.
+    pub field: String,
 }
 
 /// A key of a sort, or the field of a `distinct`.

@@ -84,7 +84,7 @@ pub use error_kind::{ErrorKind, Kinded};
 pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
     ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
-    IndexFacts, KeySeen, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue,
+    IndexFacts, JoinSeen, KeySeen, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue,
     OperationSeen, OplogFacts, RoleChange, WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState, labelled};

@@ -235,9 +235,11 @@ impl Names {
             operation.plan.iter().for_each(|plan| self.fields(plan));
             let filters = operation.filter.iter();
             let keys = filters.clone().flat_map(|filter| &filter.keys);
+            let joins = filters.clone().flat_map(|filter| &filter.joins);
+            let joins = joins.flat_map(|join| [&join.collection, &join.field]);
             let fields = filters.flat_map(|filter| &filter.fields);
-            for field in fields.chain(keys.map(|key| &key.field)) {
-                self.field(field);
+            for name in fields.chain(keys.map(|key| &key.field)).chain(joins) {
+                self.field(name);
             }
         }
     }

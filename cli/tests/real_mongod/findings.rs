@@ -236,6 +236,31 @@ fn the_first_of_an_order_want_an_index(bench: &Bench, running: &Running) {
     }
 }
 
+/// Its own collection has an index for all that the server shows of its plan.
+fn a_join_wants_an_index_on_the_other_collection(bench: &Bench, running: &Running) {
+    let join = |number: u64| {
+        let lookup = doc! { "from": "totals", "localField": "status", "foreignField": "nowhere", "as": "found" };
+        let number = id(number, 40_000);
+        let pipeline = [
+            doc! { "$match": { "_id": number } },
+            doc! { "$lookup": lookup },
+        ];
+        doc! { "aggregate": "orders", "pipeline": pipeline.to_vec(), "cursor": {} }
+    };
+    let document = meanwhile(running, &[&join, &join], || {
+        examined(bench, running, "10s", &["--out", "joining"])
+    });
+    let found = finding(&document, "query.collection-scan");
+    let found = found.unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!(found["subject"], "findings.totals", "{found:#}");
+    assert!(found["saves_s_per_hour"].as_f64().unwrap() > 0.0);
+    let command = found["command"].as_str().unwrap();
+    assert!(
+        command.contains("createIndex({\"nowhere\": 1})"),
+        "{command}"
+    );
+}
+
 /// An index is promised to a filter that takes few documents and none to what wants them all; and that the
 /// load is gone afterwards proves nothing.
 #[test]
@@ -283,6 +308,7 @@ fn collection_scans_and_an_idle_server_afterwards() {
     assert!(screen.contains("cannot be told"), "{screen}");
 
     the_first_of_an_order_want_an_index(&bench, &running);
+    a_join_wants_an_index_on_the_other_collection(&bench, &running);
 
     let group = |_| {
         let group = doc! { "_id": "$status", "n": { "$sum": 1 }, "last": { "$max": "$bytes" } };

@@ -4,7 +4,7 @@ use seekscope_doctor::Answers;
 use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
 use seekscope_pattern::ThreadRole;
-use seekscope_run::units::{format_count, format_list};
+use seekscope_run::units::{format_count, format_list, format_ns};
 use seekscope_run::{Finding, Outcome};
 
 use super::DoctorReportInput;
@@ -109,6 +109,16 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
         return alone("Nothing can be concluded from this run.");
     }
     let findings = &input.diagnosis.findings;
+    let examination = input.document.examination.as_ref();
+    if let Some(after_ns) = examination.and_then(|record| record.server_lost_after_ns) {
+        return Verdict {
+            state: format!(
+                "The server was lost after {}: what was seen until then need not be why.",
+                format_ns(after_ns)
+            ),
+            next: next(findings),
+        };
+    }
     let of_deployment = input.document.is_of_deployment();
     let apart = APART
         .iter()

@@ -1,7 +1,7 @@
 //! Finds what a running operation selects documents by: the names of its fields, never their values.
 
 use mongodb::bson::{Bson, Document};
-use seekscope_run::{FilterSeen, KeySeen};
+use seekscope_run::{FilterSeen, JoinSeen, KeySeen};
 
 use crate::replies::at;
 
@@ -137,7 +137,35 @@ fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
         reduced,
         keys: sort.and_then(keys).unwrap_or_default(),
         distinct: false,
+        joins: joins(&stages),
     })
+}
+
+/// Returns the collections that the stages look up single values in. A `$lookup` with a pipeline of its own may select
+/// by anything, and is left out.
+fn joins(stages: &[&Document]) -> Vec<JoinSeen> {
+    const FIELDS: [(&str, &str); 2] = [
+        ("$lookup", "foreignField"),
+        ("$graphLookup", "connectToField"),
+    ];
+    let mut found: Vec<JoinSeen> = Vec::new();
+    let lookups = stages.iter().flat_map(|stage| FIELDS.map(|of| (stage, of)));
+    for (stage, (name, field)) in lookups {
+        let Ok(lookup) = stage.get_document(name) else {
+            continue;
+        };
+        let (Ok(collection), Ok(field)) = (lookup.get_str("from"), lookup.get_str(field)) else {
+            continue;
+        };
+        let join = JoinSeen {
+            collection: kept(collection).into(),
+            field: kept(field).into(),
+        };
+        if found.len() < FIELDS_MAX && !found.contains(&join) {
+            found.push(join);
+        }
+    }
+    found
 }
 
 fn fields(filter: &Document) -> Vec<String> {
@@ -250,6 +278,31 @@ mod tests {
             "cursor": { "originatingCommand": command },
         };
         assert_eq!(filter(&getmore).unwrap().fields, ["day", "shop"]);
+    }
+
+    #[test]
+    fn joined_collections_are_kept_with_the_field_that_is_compared() {
+        let lookup = doc! { "from": "customers", "localField": "no", "foreignField": "customer.no", "as": "SECRET" };
+        let graph = doc! {
+            "from": "people", "startWith": "SECRET", "connectFromField": "boss", "connectToField": "name", "as": "SECRET"
+        };
+        let own = doc! { "from": "items", "let": { "a": 1 }, "pipeline": [], "as": "SECRET" };
+        let stages = [
+            doc! { "$lookup": &lookup },
+            doc! { "$graphLookup": graph },
+            doc! { "$lookup": own },
+            doc! { "$lookup": lookup },
+            doc! { "$lookup": "SECRET" },
+        ];
+        let command = doc! { "aggregate": "orders", "pipeline": stages.to_vec() };
+        let found = filter(&doc! { "op": "command", "command": command }).unwrap();
+        assert!(!format!("{found:?}").contains("SECRET"), "{found:?}");
+        let join = |collection: &str, field: &str| JoinSeen {
+            collection: collection.into(),
+            field: field.into(),
+        };
+        let expected = [join("customers", "customer.no"), join("people", "name")];
+        assert_eq!(found.joins, expected);
     }
 
     #[test]

@@ -267,6 +267,7 @@ impl Member {
     pub(super) fn into_parts(self) -> (MemberRecord, Vec<Limitation>, u64) {
         let mut record = self.record;
         record.operations = self.looks.seen();
+        record.operation_looks = self.looks.count();
         record.collections_left_out = self.collections.left_out;
         record.collections = self.collections.into_facts();
         match self.asker {

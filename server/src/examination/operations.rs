@@ -32,6 +32,8 @@ struct Alike {
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     seen: HashMap<Alike, OperationSeen>,
+    /// Samples that were answered.
+    count: u32,
     is_refused: bool,
 }
 
@@ -65,6 +67,7 @@ impl Looks {
     }
 
     fn add(&mut self, reply: &Document) {
+        self.count = self.count.saturating_add(1);
         let running = reply.get_array("inprog").into_iter().flatten();
         let running = running.take(OPERATIONS_MAX).filter_map(Bson::as_document);
         let mut now: HashMap<Alike, (u32, bool)> = HashMap::new();
@@ -112,6 +115,11 @@ impl Looks {
         let seen = self.seen();
         self.seen.clear();
         seen
+    }
+
+    /// Returns the number of samples.
+    pub(super) fn count(&self) -> u32 {
+        self.count
     }
 
     /// Returns what was seen, the longest first.

@@ -98,8 +98,8 @@ impl Gathering {
             failed = questions => match failed? {},
             observed = observed => observed?,
         }
-        let limitations = &session.document.limitations;
-        self.complete = limitations.iter().all(|l| l.what != SERVER_GONE);
+        let record = session.document.examination.as_ref();
+        self.complete = record.is_none_or(|record| record.server_lost_after_ns.is_none());
         Ok(())
     }
 
@@ -298,7 +298,11 @@ impl Watched<'_> {
             }
             let has_ended = |process| !ProcFs::host().is_alive(process);
             if process.as_ref().is_some_and(has_ended) || self.guard.finds_nobody() {
-                self.session.limit(gone(started.elapsed()));
+                let after = started.elapsed();
+                let record = self.session.document.examination.get_or_insert_default();
+                record.server_lost_after_ns =
+                    Some(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+                self.session.limit(gone(after));
                 break Ok(());
             }
             let walks = self.walk.as_ref().is_some_and(LeafWalk::is_under_way);

@@ -175,7 +175,7 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
         saves_s_per_hour: Some(saved),
         confidence: "medium".into(),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
-        command: "grep -s . /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device".into(),
+        command: "grep -s . /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device || true".into(),
 ..Finding::default()
 })
 }
@@ -203,7 +203,7 @@ fn command(evidence: &Evidence<'_>, ceiling: &Ceiling) -> String {
     };
     let folder = |root: &str| crate::wording::shell_quoted(&format!("{root}{cgroup}"));
     format!(
-        "grep -s . {}/io.max {}/blkio.throttle.*_device",
+        "grep -s . {}/io.max {}/blkio.throttle.*_device || true",
         folder("/sys/fs/cgroup"),
         folder("/sys/fs/cgroup/blkio")
     )

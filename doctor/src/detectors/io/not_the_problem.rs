@@ -4,7 +4,7 @@
 //! anything noticeable.
 
 use seekscope_pattern::ThreadRole;
-use seekscope_run::{FileRole, Finding};
+use seekscope_run::{ExaminationRecord, FileRole, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -38,6 +38,11 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let load = answers.device_load.as_ref();
     // What the disk does for all says nothing of a server of which nothing was seen.
     if !evidence.sees_server() || (waiting.is_none() && load.is_none()) {
+        return None;
+    }
+    // Whatever ended the server may have to do with the disk.
+    let is_lost = |examination: &ExaminationRecord| examination.server_lost_after_ns.is_some();
+    if evidence.examination().is_some_and(is_lost) {
         return None;
     }
     let utilisation = load.and_then(|load| load.utilisation);
@@ -168,6 +173,13 @@ mod tests {
         assert_eq!(found[0].title, title);
         let first = reading(20, 2e-4).diagnosis().findings.remove(0);
         assert_eq!(first.id, "disk.not-the-problem");
+    }
+
+    #[test]
+    fn a_disk_whose_server_was_lost_is_not_acquitted() {
+        let mut recording = reading(20, 2e-4);
+        recording.examination().server_lost_after_ns = Some(7_000_000_000);
+        assert_eq!(recording.findings(&DETECTOR), []);
     }
 
     #[test]

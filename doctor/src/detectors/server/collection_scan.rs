@@ -4,6 +4,8 @@
 //! what the server examines is rejected. An operation without a filter needs every document, and no index
 //! changes that.
 
+mod joins;
+
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
 use seekscope_run::{CollectionFacts, Finding, OperationSeen};
@@ -33,7 +35,11 @@ const INDEX_RISK: &str =
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
     let mut scans: Vec<&OperationSeen> = Vec::new();
+    let joins = joins::without_index(evidence);
     let scanning = seen.iter().filter(|operation| is_scan(operation));
+    // One that joins without an index takes its time for that.
+    let scanning =
+        scanning.filter(|operation| joins.iter().all(|join| join.operation != *operation));
     for operation in scanning.filter(|operation| !is_capped(evidence, operation)) {
         // The longest represents its collection.
         if !scans
@@ -43,8 +49,10 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
             scans.push(operation);
         }
     }
+    let joined = joins.iter().map(|join| join.finding(evidence));
+    let joined: Vec<Finding> = joined.collect();
     let examined = Examined::of(evidence);
-    if scans.is_empty() {
+    if scans.is_empty() && joined.is_empty() {
         let examined = examined.filter(Examined::is_much);
         return examined
             .map(|e| unnamed(evidence, &e))
@@ -60,13 +68,11 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         && examined
             .as_ref()
             .is_some_and(|e| e.per_result() >= SELECTIVE_MIN);
-    let scans = scans.into_iter();
-    scans
-        .map(|operation| {
-            let kind = Kind::of(operation, is_selective);
-            named(evidence, answers, operation, kind, examined.as_ref())
-        })
-        .collect()
+    let scans = scans.into_iter().map(|operation| {
+        let kind = Kind::of(operation, is_selective);
+        named(evidence, answers, operation, kind, examined.as_ref())
+    });
+    scans.chain(joined).collect()
 }
 
 /// How an index can help a scan.
@@ -282,8 +288,18 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
 
 /// Share of the longest scan that the server must have counted at least for its count to be believed.
 const COUNTED_MIN: f64 = 0.5;
-/// Time between two looks at what runs, at least, s.
+/// Time between two looks at what runs, at least, s, for runs that do not tell how many there were.
 const LOOK_S: f64 = 1.0;
+
+/// Returns how long something ran that was seen in so many looks at what runs, s.
+fn seen_running_s(evidence: &Evidence<'_>, looks: f64) -> Option<f64> {
+    let observed_s = evidence.observed_s()?;
+    let running_s = match evidence.examined()?.operation_looks {
+        0 => looks * LOOK_S,
+        all => looks / f64::from(all) * observed_s,
+    };
+    Some(running_s.min(observed_s))
+}
 
 /// The cost of a collection's scans.
 struct Reading {
@@ -325,9 +341,7 @@ impl Reading {
         // MongoDB 4.4 counts next to nothing of the time of an aggregation that groups.
         if counted_s < longest_s * COUNTED_MIN {
             return Some(Self {
-                s_per_hour: per_hour(
-                    (scanning * LOOK_S).clamp(longest_s, observed_s.max(longest_s)),
-                ),
+                s_per_hour: per_hour(seen_running_s(evidence, scanning)?.max(longest_s)),
                 what: "The scans were seen running for",
                 source: "currentOp",
             });

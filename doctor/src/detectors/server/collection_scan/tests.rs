@@ -1,4 +1,4 @@
-use seekscope_run::{FilterSeen, KeySeen};
+use seekscope_run::{FilterSeen, IndexFacts, JoinSeen, KeySeen};
 
 use super::*;
 use crate::testing::Recording;
@@ -229,4 +229,66 @@ fn healthy() {
     recording.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
     recording.rising("metrics.document.returned", 40_000.0);
     assert_eq!(recording.findings(&DETECTOR), []);
+}
+
+/// Records an aggregation of shop.orders that looks `no` up in shop.customers, which has this index.
+fn joining(keys: &str, documents: u64) -> Recording {
+    let mut recording = Recording::new();
+    let mut operation = by(&["day"], false);
+    operation.kind = "command aggregate".into();
+    operation.plan = Some("IXSCAN { day: 1 }".into());
+    operation.filter.as_mut().unwrap().joins = vec![JoinSeen {
+        collection: "customers".into(),
+        field: "no".into(),
+    }];
+    let index = |keys: &str| IndexFacts {
+        keys: keys.into(),
+        ..IndexFacts::default()
+    };
+    recording.examined().operations = vec![operation];
+    recording.examined().operation_looks = 30;
+    recording.examined().collections = vec![CollectionFacts {
+        namespace: "shop.customers".into(),
+        documents,
+        indexes: vec![index(r#"{"_id":1}"#), index(keys)],
+        ..CollectionFacts::default()
+    }];
+    recording
+}
+
+#[test]
+fn a_join_without_an_index_is_named_with_the_collection_that_lacks_it() {
+    let found = joining(r#"{"name":1,"no":1}"#, 20_000).findings(&DETECTOR);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let found = &found[0];
+    assert_eq!(found.subject, "shop.customers");
+    assert_eq!(
+        found.title,
+        "Aggregations on shop.orders read all of shop.customers for each document that they join: no index begins with no"
+    );
+    assert!(
+        found.command.contains(r#"createIndex({"no": 1})"#),
+        "{found:?}"
+    );
+    let saves = found.saves_s_per_hour.unwrap();
+    assert!((saves - 0.3 * 3600.0).abs() < 1.0, "9 of 30 looks: {saves}");
+}
+
+#[test]
+fn a_join_by_an_index_or_with_few_documents_is_not_named() {
+    let none: [Finding; 0] = [];
+    for keys in [r#"{"no":1}"#, r#"{"no":"hashed"}"#, r#"{"$**":1}"#] {
+        assert_eq!(joining(keys, 20_000).findings(&DETECTOR), none, "{keys}");
+    }
+    assert_eq!(joining(r#"{"name":1}"#, 50).findings(&DETECTOR), none);
+}
+
+/// The plan is that of its own collection, which a join of everything has to read.
+#[test]
+fn what_joins_without_an_index_is_no_scan_besides() {
+    let mut recording = joining(r#"{"name":1}"#, 20_000);
+    recording.examined().operations[0].plan = Some("COLLSCAN".into());
+    let found = recording.findings(&DETECTOR);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].subject, "shop.customers");
 }
