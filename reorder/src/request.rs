@@ -25,8 +25,8 @@ pub struct Request {
     /// `force` is set, nor about a copy in the order of an index: its documents stay neighbours whatever
     /// happens to its leaves.
     pub judge: Option<Box<dyn Judge>>,
-    /// An existing private folder for the keys of documents that change while they are copied. Leftovers
-    /// there are of no use to a later run.
+    /// An existing folder on whose filesystem the keys of documents that change while they are copied are kept, in
+    /// files without names: nothing stays there.
     pub spool: PathBuf,
 }
 

@@ -54,7 +54,7 @@ impl Sending {
         let slice = args
             .clients
             .map_or((0, 1), |(number, count)| (number - 1, count));
-        refuse_no_time(args)?;
+        refuse_what_cannot_be_kept(args)?;
         let per_s = args.rate.or(defaults.per_s);
         let (schedule, arrivals) = schedule(args, per_s, slice)?;
         Ok(Self {
@@ -136,8 +136,14 @@ impl Sending {
     }
 }
 
-/// Refuses times that leave nothing to be measured.
-fn refuse_no_time(args: &SendArgs) -> Result<(), Usage> {
+/// Refuses a rate that nothing would keep, and times that leave nothing to be measured.
+fn refuse_what_cannot_be_kept(args: &SendArgs) -> Result<(), Usage> {
+    use ArrivalsName::{Ramp, Replay};
+    if let (Some(Ramp { .. } | Replay(_)), Some(_)) = (&args.arrivals, args.rate) {
+        let text =
+            "--arrivals ramp and replay say themselves when operations begin; leave --rate out";
+        return Err(Usage(text.into()));
+    }
     let why = match (args.duration, args.warm_up) {
         (Some(Duration::ZERO), _) => "--for 0s measures nothing",
         (Some(time), WarmUpName::For(warm_up)) if warm_up >= time => {
@@ -282,6 +288,28 @@ mod tests {
         assert_eq!(offsets_of("1\n-1"), Err(2));
         assert_eq!(offsets_of("NaN"), Err(1));
         assert_eq!(offsets_of("1e300"), Err(1));
+    }
+
+    fn refusal(options: &str) -> Option<String> {
+        #[derive(clap::Parser)]
+        struct Sending {
+            #[command(flatten)]
+            args: SendArgs,
+        }
+        let words = std::iter::once("bench").chain(options.split(' '));
+        let sending = <Sending as clap::Parser>::parse_from(words);
+        let refused = refuse_what_cannot_be_kept(&sending.args);
+        refused.err().map(|usage| usage.0)
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        assert_eq!(refusal("--for 5s --warm-up 2s --rate 100"), None);
+        assert_eq!(refusal("--for 5s --arrivals ramp:1..100:5s"), None);
+        let second_rate = refusal("--for 5s --arrivals ramp:1..100:5s --rate 100").unwrap();
+        assert!(second_rate.contains("leave --rate out"), "{second_rate}");
+        assert!(refusal("--for 0s").is_some());
+        assert!(refusal("--for 5s --warm-up 5s").is_some());
     }
 
     #[test]

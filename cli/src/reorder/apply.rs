@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use seekscope_reorder::{GuardLimits, ReorderError, Request, apply};
 use seekscope_report::reorder::sentences;
 use seekscope_run::units::format_count;
@@ -31,11 +31,11 @@ impl Reorder {
         files: &mut CollectionFiles,
         namespace: &Namespace,
     ) -> Result<()> {
-        let spool = spool(session)?;
+        let folder = session.directory.path().to_path_buf();
         let record = measurement(&mut session.document);
         let plan = record.plan.clone().unwrap_or_default();
         self.insist(namespace, &plan)?;
-        let mut request = self.request(namespace, &plan, files, spool.path().into())?;
+        let mut request = self.request(namespace, &plan, files, folder)?;
         for sentence in sentences::contract(record) {
             self.progress.say(sentence);
         }
@@ -198,16 +198,6 @@ fn checkpoints_lacking(done: &Reordered) -> Vec<Limitation> {
         });
     }
     lacking
-}
-
-/// Returns a private folder in the run for the keys of documents that change meanwhile; it is removed at the
-/// end.
-pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
-    let folder = session.directory.path();
-    tempfile::Builder::new()
-        .prefix("changed-keys-")
-        .tempdir_in(folder)
-        .with_context(|| format!("{}: no folder can be made there", folder.display()))
 }
 
 /// Takes a checkpoint: `fsync` without a lock flushes everything, which in mongod is one. Other servers may

@@ -7,7 +7,6 @@ use seekscope_reorder::{Pending, ReorderError, RolledBack, pending, resume, roll
 use seekscope_run::{ReorderPlan, ReorderTask};
 use seekscope_server::Namespace;
 
-use super::apply::spool;
 use super::progress_lines::ProgressLines;
 use super::{Reorder, measurement, writers};
 use crate::session::Session;
@@ -63,8 +62,8 @@ impl Reorder {
             blocking: writers::blocking(&self.server, &self.args.writers).await,
             ..ReorderPlan::default()
         };
-        let spool = spool(session)?;
-        let mut request = self.request(namespace, &plan, &files, spool.path().into())?;
+        let folder = session.directory.path().to_path_buf();
+        let mut request = self.request(namespace, &plan, &files, folder)?;
         let started = Instant::now();
         let progress_lines = ProgressLines::new(self.progress);
         let work = resume(&self.server, &mut request, &progress_lines, self.stop());
