@@ -146,7 +146,7 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
 fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
     match id {
         "disk.limited" => match ceiling_reached(evidence) {
-            Some(ceiling) if ceiling.of_writes => &[Kind::Syncs],
+            Some(ceiling) if ceiling.of_writes => &[Kind::Syncs, Kind::Room],
             _ => &[Kind::Reads],
         },
         id => kinds_of(id).unwrap_or(&ALL),

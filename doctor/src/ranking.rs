@@ -72,7 +72,11 @@ const BEFORE: [(&str, &[&str]); 7] = [
     ),
     (
         "disk.limited",
-        &["journal.slow-sync", "query.collection-scan"],
+        &[
+            "journal.slow-sync",
+            "query.collection-scan",
+            "eviction.by-application-threads",
+        ],
     ),
 ];
 /// Savings are alike if the smaller is at least this share of the larger.

@@ -66,14 +66,12 @@ impl Limits {
     /// Returns a description, e.g. "150 read requests and 150 MB per second by its control group"; `None`
     /// without limits.
     pub(super) fn describe(&self) -> Option<String> {
-        let requests = self.requests_per_s.map(|n| format!("{n:.0} read requests"));
-        let bytes = self.bytes_per_s.map(|n| format!("{:.0} MB", n / 1e6));
-        let rates: Vec<String> = [requests, bytes].into_iter().flatten().collect();
         let by = match self.named {
             true => "by the server's control group",
             false => "by something between the server and the disk",
         };
-        (!rates.is_empty()).then(|| format!("{} per second {by}", rates.join(" and ")))
+        let rates = super::rates_in_words(self.requests_per_s, self.bytes_per_s);
+        rates.map(|rates| format!("{rates} per second {by}"))
     }
 
     /// Applies the limits. A limit is a fact and a typical disk's rate a guess, so the limit replaces the

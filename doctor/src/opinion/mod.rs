@@ -12,7 +12,7 @@
 mod limits;
 mod seen;
 
-use seekscope_run::DiskAbility;
+use seekscope_run::{DeviceModel, DiskAbility};
 
 use crate::Evidence;
 use crate::wording::duration;
@@ -32,6 +32,12 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
             duration(seen.read_ns / 1e9),
             seen.bytes / 1024.0
         );
+        words.extend(assumed(&opinion.model).map(|rates| {
+            format!(
+                ", at most {rates} per second assumed as of a {}",
+                known.model.disk
+            )
+        }));
     }
     let limits = Limits::of(evidence);
     if let Some(limited) = limits.describe() {
@@ -47,6 +53,21 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
     }
     opinion.model.disk = words;
     Some(opinion)
+}
+
+/// Returns the rates that a typical disk grants, where nothing that was seen speaks against them.
+fn assumed(model: &DeviceModel) -> Option<String> {
+    let requests = model.iops_bucket.map(|bucket| bucket.per_s);
+    let bytes = model.bytes_bucket.map(|bucket| bucket.per_s);
+    rates_in_words(requests, bytes)
+}
+
+/// Returns "150 read requests and 150 MB"; `None` without either.
+fn rates_in_words(requests_per_s: Option<f64>, bytes_per_s: Option<f64>) -> Option<String> {
+    let requests = requests_per_s.map(|n| format!("{n:.0} read requests"));
+    let bytes = bytes_per_s.map(|n| format!("{:.0} MB", n / 1e6));
+    let rates: Vec<String> = [requests, bytes].into_iter().flatten().collect();
+    (!rates.is_empty()).then(|| rates.join(" and "))
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ const BUSY_MIN_MS: f64 = 100.0;
 const BEYOND: f64 = 1.1;
 /// Largest share of a read's time that is the transfer of its bytes, where the model's rate says more.
 const TRANSFER_MAX: f64 = 0.5;
+/// A disk whose reads take less than this share of the typical disk's time is of another kind, and the rates that a
+/// typical disk grants say nothing of it.
+const QUICKER: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Seen {
@@ -83,6 +86,7 @@ impl Seen {
     pub(super) fn apply(&self, model: &mut DeviceModel) {
         let block = model.depths.first().map_or(4096, |p| p.block_bytes) as f64;
         let before_ns = model.l0_ns + model.ns_per_byte * block;
+        let is_other = self.read_ns < QUICKER * (model.l0_ns + model.ns_per_byte * self.bytes);
         let most_ns_per_byte = TRANSFER_MAX * self.read_ns / self.bytes.max(1.0);
         model.ns_per_byte = model.ns_per_byte.min(most_ns_per_byte);
         model.l0_ns = self.read_ns - model.ns_per_byte * self.bytes;
@@ -90,7 +94,7 @@ impl Seen {
         for point in &mut model.depths {
             point.iops *= quicker;
         }
-        let refuted = |per_s: f64, seen_per_s: f64| seen_per_s > BEYOND * per_s;
+        let refuted = |per_s: f64, seen_per_s: f64| is_other || seen_per_s > BEYOND * per_s;
         model
             .iops_bucket
             .take_if(|bucket| refuted(bucket.per_s, self.requests_per_s_max));
@@ -100,6 +104,10 @@ impl Seen {
         let at_least_per_s = self
             .read_bytes_per_busy_s_max
             .max(self.read_bytes_per_s_max);
-        at_least(model, at_least_per_s);
+        let while_transferring = self.bytes * 1e9 / (TRANSFER_MAX * self.read_ns);
+        at_least(
+            model,
+            at_least_per_s.max(if is_other { while_transferring } else { 0.0 }),
+        );
     }
 }

@@ -100,12 +100,25 @@ fn what_the_disk_showed_takes_the_place_of_guesses() {
     let expected_ns = 0.15e6 - 8.0 * 4096.0; // 8 ns a byte are believable here
     assert!((found.model.l0_ns / expected_ns - 1.0).abs() < 0.01);
     assert_eq!(found.model.iops_bucket, None, "5,000 are beyond 3,000");
-    assert!(found.model.bytes_bucket.is_some(), "20 MB/s refute nothing");
+    assert_eq!(
+        found.model.bytes_bucket, None,
+        "no typical volume answers within 150 µs"
+    );
+    assert_eq!(
+        found.model.disk,
+        "the data's disk as seen in this run (150 µs per read of 4 KiB)"
+    );
+    let mut alike = Recording::new();
+    typical(&mut alike);
+    counted(&mut alike, 500.0, 4.0, 0.6);
+    let alike = opinion(&alike).model;
+    assert!(alike.iops_bucket.is_some() && alike.bytes_bucket.is_some());
     assert!(
-        found
-            .model
-            .disk
-            .starts_with("the data's disk as seen in this run (150 µs per read of 4 KiB")
+        alike.disk.ends_with(
+            "(600 µs per read of 4 KiB), at most 3000 read requests and 125 MB per second assumed as of a typical cloud volume"
+        ),
+        "{}",
+        alike.disk
     );
     let mut quick = Recording::new();
     typical(&mut quick);
@@ -138,20 +151,20 @@ fn reads_of_large_leaf_pages_show_the_disk_too() {
     assert!((read_ns / 1e6 - 1.0).abs() < 0.01, "{read_ns}");
 }
 
-/// Scans that take a part of every second, and move 102 MB in it.
+/// Scans that take a part of every second.
 #[test]
 fn a_disk_moves_as_much_as_it_did_while_it_was_busy() {
-    let rate_when_busy = |each_ms: f64| {
+    let rate_when_busy = |reads_per_s: f64, each_ms: f64| {
         let mut recording = Recording::new();
         typical(&mut recording);
-        counted(&mut recording, 2000.0, 50.0, each_ms);
+        counted(&mut recording, reads_per_s, 200.0, each_ms);
         opinion(&recording).model.sequential_bytes_per_s
     };
-    assert_eq!(rate_when_busy(0.5), 125e6, "busy all the time");
-    let twice_as_much = 2.0 * 2000.0 * 50.0 * 1024.0;
-    assert!((rate_when_busy(0.25) / twice_as_much - 1.0).abs() < 0.01);
+    assert_eq!(rate_when_busy(400.0, 2.5), 125e6, "busy all the time");
+    let twice_as_much = 2.0 * 400.0 * 200.0 * 1024.0;
+    assert!((rate_when_busy(400.0, 1.25) / twice_as_much - 1.0).abs() < 0.01);
     assert_eq!(
-        rate_when_busy(0.045),
+        rate_when_busy(60.0, 1.25),
         125e6,
         "too short for the kernel's ticks"
     );

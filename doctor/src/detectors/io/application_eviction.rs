@@ -6,7 +6,7 @@
 use seekscope_run::Finding;
 use seekscope_run::units::{format_count, whole};
 
-use super::{Detector, cache_too_small, checkpoint, engine_option, saved_per_hour};
+use super::{Detector, cache_too_small, checkpoint, disk_limited, engine_option, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
 use crate::evidence::Series;
 use crate::evidence::waiting::EVICTING_US;
@@ -52,7 +52,6 @@ pub(super) fn is_for_reads(evidence: &Evidence<'_>, answers: &Answers) -> bool {
 
 fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let series = evidence.status(&EVICTING_US)?;
-    let seconds = series.span_s();
     let all_s_per_s = evicting_s_per_s(evidence)?;
     // While long checkpoints run, eviction stalls because of them.
     let theirs = checkpoint::extra_per_s(evidence, answers, series) / 1e6;
@@ -61,13 +60,14 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     if saved < NOTICEABLE_S_PER_HOUR
         || pages.is_some_and(|pages| pages < PAGES_MIN)
         || is_for_reads(evidence, answers)
+        // Which says how long they do; more threads would wait for the limit, too.
+        || disk_limited::limits_writes(evidence, answers)
     {
         return None;
     }
     let mut sentences = vec![format!(
-        "Application threads spent {} of {} evicting (serverStatus).",
-        duration(all_s_per_s * seconds),
-        duration(seconds)
+        "Application threads together spent {} of each second evicting (serverStatus).",
+        duration(all_s_per_s)
     )];
     sentences.extend(pages.map(|pages| {
         format!(

@@ -3,7 +3,7 @@
 
 use seekscope_run::Finding;
 
-use super::{Detector, checkpoint, engine_option, saved_per_hour};
+use super::{Detector, checkpoint, disk_limited, engine_option, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -45,6 +45,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         return None;
     }
     let most = dirty.max().unwrap_or(0.0) / cache_bytes;
+    // The limit claims the waiting then, and threads that evict would wait for it, too.
+    let is_limited = disk_limited::limits_writes(evidence, answers);
+    let (waited_s, saved) = (saved, saved.filter(|_| !is_limited));
+    let command = engine_option(evidence, "eviction=(threads_min=4,threads_max=8)");
     Some(Finding {
         id: "cache.dirty-limit-reached".into(),
         title: format!(
@@ -57,7 +61,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
                 percent(most),
                 percent(trigger)
             ),
-            match saved {
+            match waited_s {
                 Some(saved) => format!(
                     "They waited {} per hour for room beyond what they evicted themselves (serverStatus).",
                     duration(saved)
@@ -72,7 +76,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
             "The disk does not keep up with the writes: a higher limit delays that and lengthens \
                checkpoints, more eviction threads help while the disk has something left."
                 .into(),
-        command: engine_option(evidence, "eviction=(threads_min=4,threads_max=8)"),
+        command: if is_limited { String::new() } else { command },
         ..Finding::default()
     })
 }
@@ -93,7 +97,11 @@ fn trigger(evidence: &Evidence<'_>) -> f64 {
 }
 
 /// Returns the rise of a µs counter, s per hour, without the part that is due to long checkpoints.
-fn beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers, names: &[&str]) -> Option<f64> {
+pub(super) fn beyond_checkpoints(
+    evidence: &Evidence<'_>,
+    answers: &Answers,
+    names: &[&str],
+) -> Option<f64> {
     let series = evidence.status(names)?;
     let us_per_s = series.rate_per_s()? - checkpoint::extra_per_s(evidence, answers, series);
     Some(us_per_s.max(0.0) / 1e6 * 3600.0)

@@ -6,11 +6,11 @@
 
 use seekscope_run::Finding;
 
-use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
+use super::{Detector, EVENTS_MIN, checkpoint, confidence, dirty_limit, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
 use crate::evidence::held_back::{HELD_BACK, HeldBack};
-use crate::evidence::waiting::ReadWaiting;
+use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US, ReadWaiting};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
@@ -25,7 +25,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         return Vec::new();
     };
     let found = match ceiling_reached(evidence) {
-        Some(ceiling) => at_ceiling(evidence, load, &ceiling),
+        Some(ceiling) => at_ceiling(evidence, answers, load, &ceiling),
         None => held_back(evidence, answers, load),
     };
     found.into_iter().collect()
@@ -36,19 +36,86 @@ pub(super) fn is_limited(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     !detect(evidence, answers).is_empty()
 }
 
-fn at_ceiling(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> Option<Finding> {
-    let waiting = if ceiling.of_writes {
-        sync_waiting(evidence)
-    } else {
-        evidence.read_waiting()
-    }?;
+/// Is there such a finding, of a limit of writes? Then room in the cache is waited for because of it.
+pub(super) fn limits_writes(evidence: &Evidence<'_>, answers: &Answers) -> bool {
+    ceiling_reached(evidence).is_some_and(|ceiling| ceiling.of_writes)
+        && is_limited(evidence, answers)
+}
+
+/// The waiting that a limit causes.
+struct Waiting {
+    most_s_per_hour: f64,
+    saved_s_per_hour: f64,
+    sentence: String,
+}
+
+/// Returns the waiting of calls that take much longer than they would without the limit.
+fn of_calls(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> Option<Waiting> {
+    let (what, waiting) = match ceiling.of_writes {
+        true => ("syncs", sync_waiting(evidence)?),
+        false => ("reads", evidence.read_waiting()?),
+    };
     let free_ns = free_ns(evidence, load, ceiling, &waiting)?;
     let share = (1.0 - free_ns / waiting.mean_ns.max(1.0)).max(0.0);
-    let saved = waiting.s_per_s * 3600.0 * share;
-    if saved < NOTICEABLE_S_PER_HOUR || waiting.mean_ns < 2.0 * free_ns {
+    let most_s_per_hour = waiting.s_per_s * 3600.0;
+    (waiting.mean_ns >= 2.0 * free_ns).then(|| Waiting {
+        most_s_per_hour,
+        saved_s_per_hour: most_s_per_hour * share,
+        sentence: format!(
+            "{what} waited {} on average, {:.2} s per second together ({}); without the limit the disk \
+             takes about {} ({}).",
+            duration(waiting.mean_ns / 1e9),
+            waiting.s_per_s,
+            waiting.source,
+            duration(free_ns / 1e9),
+            if ceiling.before_disk {
+                "diskstats, device model"
+            } else {
+                "device model"
+            },
+        ),
+    })
+}
+
+/// Returns the waiting for room in the cache, which is there when changed pages are written.
+fn of_room(evidence: &Evidence<'_>, answers: &Answers, ceiling: &Ceiling) -> Option<Waiting> {
+    let s_per_hour = [&CACHE_ROOM_US, &EVICTING_US]
+        .into_iter()
+        .filter_map(|names| dirty_limit::beyond_checkpoints(evidence, answers, names))
+        .reduce(f64::max)?;
+    let is_it = ceiling.of_writes && s_per_hour >= NOTICEABLE_S_PER_HOUR;
+    is_it.then(|| Waiting {
+        most_s_per_hour: s_per_hour,
+        saved_s_per_hour: s_per_hour * ceiling.share,
+        sentence: format!(
+            "Operations waited {} per hour for room in the cache, or made it themselves: changed pages have to be \
+             written for it (serverStatus).",
+            duration(s_per_hour)
+        ),
+    })
+}
+
+fn at_ceiling(
+    evidence: &Evidence<'_>,
+    answers: &Answers,
+    load: &DeviceLoad,
+    ceiling: &Ceiling,
+) -> Option<Finding> {
+    let waiting = [
+        of_calls(evidence, load, ceiling),
+        of_room(evidence, answers, ceiling),
+    ];
+    let waiting = || waiting.iter().flatten();
+    let saved: f64 = waiting().map(|waiting| waiting.saved_s_per_hour).sum();
+    let most: f64 = waiting().map(|waiting| waiting.most_s_per_hour).sum();
+    if saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
-    let what = if ceiling.of_writes { "syncs" } else { "reads" };
+    let mut sentences = vec![format!(
+        "{:.0} per second were used on average of the {:.0} that it grants.",
+        ceiling.used_per_s, ceiling.limit_per_s
+    )];
+    sentences.extend(waiting().map(|waiting| waiting.sentence.clone()));
     Some(Finding {
         id: "disk.limited".into(),
         subject: evidence
@@ -60,26 +127,8 @@ fn at_ceiling(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> 
             ceiling.name,
             percent(ceiling.share)
         ),
-        evidence: vec![
-            format!(
-                "{:.0} per second were used on average of the {:.0} that it grants.",
-                ceiling.used_per_s, ceiling.limit_per_s
-            ),
-            format!(
-                "{what} waited {} on average, {:.2} s per second together ({}); without the limit the disk \
-                 takes about {} ({}).",
-                duration(waiting.mean_ns / 1e9),
-                waiting.s_per_s,
-                waiting.source,
-                duration(free_ns / 1e9),
-                if ceiling.before_disk {
-                    "diskstats, device model"
-                } else {
-                    "device model"
-                },
-            ),
-        ],
-        gain: Some(saved_per_hour(saved, saved * 0.5, waiting.s_per_s * 3600.0)),
+        evidence: sentences,
+        gain: Some(saved_per_hour(saved, saved * 0.5, most)),
         saves_s_per_hour: Some(saved),
         confidence: confidence(evidence),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
@@ -214,6 +263,7 @@ mod tests {
     use seekscope_run::{FileRole, IoLimit};
 
     use super::*;
+    use crate::detectors::io::application_eviction::PAGES;
     use crate::testing::{Call, Recording, flash, shuffled};
 
     /// 145 reads per second that take `latency_s`, of which the disk takes 0.2 ms.
@@ -274,6 +324,49 @@ mod tests {
             found[0].title
         );
         assert_eq!(found[0].confidence, "high");
+    }
+
+    /// A group that writes 15 MB/s all the time, as many as it may, while two threads make room in the cache.
+    fn writing() -> Recording {
+        let mut recording = Recording::new();
+        for (name, per_s) in [
+            ("reads", 0.0),
+            ("writes", 300.0),
+            ("read_bytes", 0.0),
+            ("write_bytes", 15e6),
+            ("read_ms", 0.0),
+            ("write_ms", 60.0),
+            ("queue_ms", 60.0),
+        ] {
+            recording.values("diskstats", name, |s| s * per_s);
+        }
+        recording.rising(EVICTING_US[0], 2e6);
+        recording.rising(PAGES[0], 90.0);
+        recording.ability(flash(1e-4));
+        recording.host().surroundings.io_limits.push(IoLimit {
+            cgroup: "/db".into(),
+            device: "254:0".into(),
+            what: "write bytes/s".into(),
+            per_s: 15_000_000,
+        });
+        recording
+    }
+
+    #[test]
+    fn a_limit_of_writes_is_why_room_in_the_cache_is_waited_for() {
+        let found = writing().diagnosis().findings;
+        assert_eq!(found[0].id, "disk.limited", "{found:#?}");
+        assert!(
+            found[0].evidence[1].contains("2.0 h per hour"),
+            "{found:#?}"
+        );
+        assert!((found[0].saves_s_per_hour.unwrap() - 7200.0).abs() < 1.0);
+        let eviction = "eviction.by-application-threads";
+        assert!(found.iter().all(|finding| finding.id != eviction));
+        let mut unlimited = writing();
+        unlimited.host().surroundings.io_limits.clear();
+        let found = unlimited.diagnosis().findings;
+        assert_eq!(found[0].id, eviction, "{found:#?}");
     }
 
     #[test]
