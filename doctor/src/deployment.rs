@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use seekscope_run::units::format_list;
 use seekscope_run::{
-    COUNTERS_OF_MEMBER, ClockOffset, Finding, LayoutFile, MemberOnHost, MemberRecord, MemberRun,
-    RoleChange, RunDocument, shifted,
+    COUNTERS_OF_MEMBER, ClockOffset, Finding, MemberOnHost, MemberRecord, MemberRun, RoleChange,
+    RunDocument, shifted,
 };
 
 use crate::answers::Answers;
 use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
-use crate::ranking::ordered;
+use crate::ranking::{is_boilerplate, ordered};
 use crate::thresholds::NOTHING_WRONG;
 use crate::{Diagnosis, detectors};
 
@@ -82,7 +82,7 @@ impl ExaminedMember {
     }
 
     /// Returns what the member says of itself, with what its run found out.
-    fn full_record(&self, started: ClockOffset) -> Option<MemberRecord> {
+    fn full_record(&self, started: ClockOffset, shared: &Shared) -> Option<MemberRecord> {
         let examination = self.document.examination.as_ref()?;
         let disk = examination
             .disk_opinion
@@ -101,7 +101,7 @@ impl ExaminedMember {
                 run: self.run.folder.clone(),
                 verdict: self.verdict.clone(),
                 disk: disk.cloned(),
-                leaf_order: leaf_order(&self.document),
+                leaf_order: shared.leaf_order(&self.document),
             }),
             ..record.clone()
         })
@@ -115,8 +115,9 @@ fn all_members(
     started: ClockOffset,
 ) -> Vec<MemberRecord> {
     let mut all: Vec<MemberRecord> = Vec::new();
+    let shared = Shared::by(examined);
     let own = examined.iter();
-    let own = own.filter_map(|member| member.full_record(started));
+    let own = own.filter_map(|member| member.full_record(started, &shared));
     let others = examined.iter().filter_map(|member| {
         let examination = member.document.examination.as_ref()?;
         examination.members.get(1..)
@@ -132,23 +133,48 @@ fn all_members(
     all
 }
 
-/// Returns the score of all collections' leaves, weighted by their bytes; `None` if none was read.
-fn leaf_order(document: &RunDocument) -> Option<f64> {
-    let files = document.layout.as_ref()?.files.iter();
-    let of_user = |file: &&LayoutFile| {
-        let namespace = file.namespace.as_deref().unwrap_or_default();
-        file.index.is_none() && !is_internal(namespace)
-    };
-    let scores = files.filter(of_user).filter_map(|file| {
-        let order = file.order.as_ref()?;
-        Some((file.leaf_bytes as f64, order.score))
-    });
-    let (bytes, weighted) = scores
-        .filter(|(_, score)| score.is_finite())
-        .fold((0.0, 0.0), |(bytes, sum), (of_file, score)| {
+/// The collections that every member whose files were read has, with their bytes on all of them. Shards keep
+/// different ones, and an order is compared for what all have.
+struct Shared(HashMap<String, f64>);
+
+impl Shared {
+    fn by(examined: &[ExaminedMember]) -> Self {
+        let mut all: HashMap<String, (usize, f64)> = HashMap::new();
+        let mut members = 0;
+        for member in examined {
+            let mut of_member = ordered_collections(&member.document).peekable();
+            members += usize::from(of_member.peek().is_some());
+            for (namespace, bytes, _) in of_member {
+                let (count, sum) = all.entry(namespace.into()).or_default();
+                *count += 1;
+                *sum += bytes;
+            }
+        }
+        let of_every = all.into_iter().filter(|(_, (count, _))| *count == members);
+        Self(of_every.map(|(name, (_, bytes))| (name, bytes)).collect())
+    }
+
+    /// Returns the score of the leaves of these collections, each weighted alike for every member; `None` if none was
+    /// read.
+    fn leaf_order(&self, document: &RunDocument) -> Option<f64> {
+        let scores = ordered_collections(document)
+            .filter_map(|(namespace, _, score)| Some((self.0.get(namespace)?, score)));
+        let (bytes, weighted) = scores.fold((0.0, 0.0), |(bytes, sum), (of_file, score)| {
             (bytes + of_file, sum + of_file * score)
         });
-    (bytes > 0.0).then(|| weighted / bytes)
+        (bytes > 0.0).then(|| weighted / bytes)
+    }
+}
+
+/// Returns users' collections whose leaves were read, with the leaves' bytes and their order's score.
+fn ordered_collections(document: &RunDocument) -> impl Iterator<Item = (&str, f64, f64)> {
+    let files = document.layout.iter().flat_map(|layout| &layout.files);
+    files.filter_map(|file| {
+        let namespace = file.namespace.as_deref()?;
+        let score = file.order.as_ref()?.score;
+        let is_compared = file.index.is_none() && !is_internal(namespace) && score.is_finite();
+        is_compared.then_some((namespace, file.leaf_bytes as f64, score))
+    })
 }
 
 /// Returns the members' findings, those of one kind and subject as one: of the member with most to gain, with
@@ -194,9 +220,15 @@ fn told(group: &[(&str, &Finding)]) -> Option<Finding> {
         });
         let named: Vec<String> = named.collect();
         let named = format_list(&named, MEMBERS_NAMED, ", ");
-        finding
-            .evidence
-            .push(format!("The same was found on {named}."));
+        match is_boilerplate(&finding) {
+            true => finding
+                .title
+                .push_str(&format!(" (so are others on {named})")),
+            // First, since not all of the evidence is shown everywhere.
+            false => finding
+                .evidence
+                .insert(0, format!("The same was found on {named}.")),
+        }
     }
     Some(finding)
 }
@@ -254,7 +286,7 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{NamedValue, ScanOrder};
+    use seekscope_run::{LayoutFile, NamedValue, ScanOrder};
 
     use super::*;
     use crate::testing::{GIB, Recording};
@@ -298,6 +330,23 @@ mod tests {
     fn factor(members: Vec<ExaminedMember>) -> Option<(String, String)> {
         let difference = concluded(members).answers.member_difference?;
         Some((difference.member, difference.factor))
+    }
+
+    /// One shard has an unsharded collection besides, which lies in order.
+    #[test]
+    fn only_the_order_of_what_all_have_is_compared() {
+        let mut members: Vec<_> = (1..=3).map(|n| member(n, 200.0, 0.05)).collect();
+        let files = &mut members[0].document.layout.as_mut().unwrap().files;
+        files.push(LayoutFile {
+            namespace: Some("shop.single".into()),
+            leaf_bytes: 4 * GIB,
+            order: Some(ScanOrder {
+                score: 1.0,
+                ..ScanOrder::default()
+            }),
+            ..LayoutFile::default()
+        });
+        assert_eq!(factor(members), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use seekscope_run::Finding;
 
 use crate::Evidence;
 use crate::claims::share_out;
-use crate::thresholds::NOTHING_WRONG;
+use crate::thresholds::{NOTHING_WRONG, UNRESPONSIVE};
 
 /// Number of findings on a first screen.
 pub const FIRST_SCREEN: usize = 5;
@@ -153,7 +153,7 @@ fn saved(finding: &Finding) -> Option<f64> {
 pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     let key = |finding: &Finding| {
         (
-            is_noticeable(finding),
+            (finding.id == UNRESPONSIVE, is_noticeable(finding)),
             saved(finding).unwrap_or(-1.0),
             // One is about seekscope, not about the server, the other is worth one line at most.
             finding.id != INCOMPLETE && !is_boilerplate(finding),

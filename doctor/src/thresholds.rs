@@ -22,6 +22,9 @@ use crate::{Diagnosis, detectors};
 /// The finding that says that nothing is wrong; it breaches nothing.
 pub const NOTHING_WRONG: &str = "disk.not-the-problem";
 
+/// The finding of a server that ended or answered nobody; it comes before all others.
+pub const UNRESPONSIVE: &str = "server.unresponsive";
+
 /// Why a threshold could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdError {

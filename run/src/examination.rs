@@ -26,6 +26,8 @@ pub struct ExaminationRecord {
     /// Time after which the examined server was found to be gone, or to answer nobody any more, ns; `None` if it was
     /// there to the end.
     pub server_lost_after_ns: Option<u64>,
+    /// The longest time in which the examined server answered nobody; `None` if it always answered within seconds.
+    pub silence: Option<Silence>,
     pub deployment: Deployment,
     /// Name of the examined server's replica set, as the server gives it.
     pub set: Option<String>,
@@ -51,6 +53,15 @@ pub struct ExaminationRecord {
     pub since: Option<EarlierRun>,
     /// Whether names were replaced by hashes.
     pub redacted: bool,
+}
+
+/// A time in which a server answered nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct Silence {
+    /// Time from the beginning of the watch, ns.
+    pub after_ns: u64,
+    pub duration_ns: u64,
 }
 
 /// How the servers are deployed.
@@ -207,8 +218,8 @@ pub struct MemberOnHost {
     pub verdict: String,
     /// What its disk can do for it, as concluded from its run.
     pub disk: Option<DiskAbility>,
-    /// The order of the leaves of its collections, 0 (random) to 1 (a scan reads straight on): the scores of all
-    /// files that were read, weighted by the bytes of their leaves.
+    /// The order of the leaves of the collections that all members have, 0 (random) to 1 (a scan reads straight on): the
+    /// scores of the files that were read, weighted by their leaves' bytes on all members.
     pub leaf_order: Option<f64>,
 }
 

@@ -85,7 +85,7 @@ pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
     ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
     IndexFacts, JoinSeen, KeySeen, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue,
-    OperationSeen, OplogFacts, RoleChange, WorkCompared,
+    OperationSeen, OplogFacts, RoleChange, Silence, WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState, labelled};
 pub use file_totals::FileTotals;

@@ -3,8 +3,9 @@
 use seekscope_doctor::Answers;
 use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
+use seekscope_doctor::thresholds::UNRESPONSIVE;
 use seekscope_pattern::ThreadRole;
-use seekscope_run::units::{format_count, format_list, format_ns};
+use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{Finding, Outcome};
 
 use super::DoctorReportInput;
@@ -109,13 +110,12 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
         return alone("Nothing can be concluded from this run.");
     }
     let findings = &input.diagnosis.findings;
-    let examination = input.document.examination.as_ref();
-    if let Some(after_ns) = examination.and_then(|record| record.server_lost_after_ns) {
+    if let Some(unresponsive) = findings.iter().find(|finding| finding.id == UNRESPONSIVE) {
         return Verdict {
-            state: format!(
-                "The server was lost after {}: what was seen until then need not be why.",
-                format_ns(after_ns)
-            ),
+            state: match unresponsive.member.as_str() {
+                "" => format!("{}.", unresponsive.title),
+                member => format!("{member}: {}.", unresponsive.title),
+            },
             next: next(findings),
         };
     }

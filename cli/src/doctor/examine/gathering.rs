@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState};
+use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState, Silence};
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use seekscope_server::{ProcFs, Server};
 use tokio::sync::Notify;
@@ -214,6 +214,10 @@ fn gone(after: Duration) -> Limitation {
     }
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// State used during the observation.
 struct Watched<'a> {
     session: &'a mut Session,
@@ -300,8 +304,7 @@ impl Watched<'_> {
             if process.as_ref().is_some_and(has_ended) || self.guard.finds_nobody() {
                 let after = started.elapsed();
                 let record = self.session.document.examination.get_or_insert_default();
-                record.server_lost_after_ns =
-                    Some(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+                record.server_lost_after_ns = Some(nanoseconds(after));
                 self.session.limit(gone(after));
                 break Ok(());
             }
@@ -316,6 +319,13 @@ impl Watched<'_> {
                 self.spare_primary(&mut measurement, begun, progress);
             }
         };
+        if let Some((since, silence)) = self.guard.silence(Instant::now()) {
+            let record = self.session.document.examination.get_or_insert_default();
+            record.silence = Some(Silence {
+                after_ns: nanoseconds(since.saturating_duration_since(started)),
+                duration_ns: nanoseconds(silence),
+            });
+        }
         drop(measurement);
         if let Some(walk) = self.walk.as_ref() {
             walk.stop();

@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SECTOR_BYTES: u64 = 512;
 /// Failed pings after which the server is gone: one that restarts is back sooner, or is another one.
 const GONE_AFTER: usize = 10;
+/// Shortest time without an answer that is worth telling.
+const SILENCE_MIN: Duration = Duration::from_secs(3);
 
 /// Watches the host and the server for harm that we may have caused.
 #[derive(Debug)]
@@ -46,6 +48,20 @@ pub struct Guard {
     last: Option<Counts>,
     /// Consecutive pings that failed at once: no server is there.
     refused: usize,
+    /// When the first of the latest pings in a row was sent that got no answer.
+    silent_since: Option<Instant>,
+    /// Beginning and length of the longest time without an answer.
+    longest_silence: Option<(Instant, Duration)>,
+}
+
+/// What came of a ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ping {
+    Answered(Duration),
+    /// There was no answer within [`PATIENCE`].
+    Late,
+    /// It failed at once.
+    Refused,
 }
 
 /// What of ours may harm the server, with the evidence.
@@ -89,6 +105,8 @@ impl Guard {
             recent: VecDeque::new(),
             last: None,
             refused: 0,
+            silent_since: None,
+            longest_silence: None,
         }
     }
 
@@ -105,11 +123,13 @@ impl Guard {
 
     /// Takes a reading; `events` is the number traced so far.
     pub async fn look(&mut self, server: &Server, events: Option<u64>) {
-        let ping_s = ping_s(server).await;
-        self.refused = if ping_s.is_none() {
-            self.refused + 1
-        } else {
-            0
+        let asked = Instant::now();
+        let ping = ping(server).await;
+        self.note(asked, ping);
+        let ping_s = match ping {
+            Ping::Answered(time) => Some(time.as_secs_f64()),
+            Ping::Late => Some(PATIENCE.as_secs_f64()),
+            Ping::Refused => None,
         };
         let now = self.counts(events.unwrap_or(0));
         if let Some(last) = self.last.replace(now) {
@@ -118,6 +138,43 @@ impl Guard {
                 self.recent.pop_front();
             }
         }
+    }
+
+    fn note(&mut self, asked: Instant, ping: Ping) {
+        self.refused = match ping {
+            Ping::Refused => self.refused + 1,
+            _ => 0,
+        };
+        match ping {
+            Ping::Answered(time) => {
+                self.end_silence(asked + time);
+                self.silent_since = None;
+            }
+            _ => {
+                self.silent_since.get_or_insert(asked);
+            }
+        }
+    }
+
+    fn end_silence(&mut self, at: Instant) {
+        let Some(since) = self.silent_since else {
+            return;
+        };
+        let silence = at.saturating_duration_since(since);
+        if self
+            .longest_silence
+            .is_none_or(|(_, longest)| silence > longest)
+        {
+            self.longest_silence = Some((since, silence));
+        }
+    }
+
+    /// Returns beginning and length of the longest time in which the server did not answer, up to `now`; `None` if it
+    /// was shorter than seconds.
+    pub fn silence(&mut self, now: Instant) -> Option<(Instant, Duration)> {
+        self.end_silence(now);
+        self.longest_silence
+            .filter(|(_, silence)| *silence >= SILENCE_MIN)
     }
 
     /// Returns whether the server has not answered for several seconds. One that is only slow is still there.
@@ -150,13 +207,13 @@ impl Guard {
     }
 }
 
-async fn ping_s(server: &Server) -> Option<f64> {
+async fn ping(server: &Server) -> Ping {
     let asked = Instant::now();
     let ping = server.command("admin", doc! { "ping": 1 });
     match timeout(PATIENCE, ping).await {
-        Ok(Ok(_)) => Some(asked.elapsed().as_secs_f64()),
-        Ok(Err(_)) => None,
-        Err(_) => Some(PATIENCE.as_secs_f64()),
+        Ok(Ok(_)) => Ping::Answered(asked.elapsed()),
+        Ok(Err(_)) => Ping::Refused,
+        Err(_) => Ping::Late,
     }
 }
 
@@ -284,6 +341,36 @@ mod tests {
             ..bad
         };
         assert_eq!(judge(&[], &[unknown; LOOKS]), None);
+    }
+
+    #[test]
+    fn a_server_that_answers_nobody_is_noticed_whether_it_comes_back_or_not() {
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        let mut guard = Guard::new(None);
+        let quick = Ping::Answered(Duration::from_millis(1));
+        guard.note(at(1), quick);
+        assert_eq!(guard.silence(at(2)), None);
+        guard.note(at(2), Ping::Late);
+        guard.note(at(4), quick);
+        assert_eq!(guard.silence(at(5)), None, "two seconds are a slow answer");
+        for s in 7..12 {
+            guard.note(
+                at(s),
+                if s % 2 == 0 {
+                    Ping::Late
+                } else {
+                    Ping::Refused
+                },
+            );
+            assert!(!guard.finds_nobody());
+        }
+        let still = guard.silence(at(12));
+        assert_eq!(still, Some((at(7), Duration::from_secs(5))));
+        guard.note(at(12), quick);
+        guard.note(at(13), Ping::Late);
+        let (since, silence) = guard.silence(at(14)).unwrap();
+        assert_eq!((since, silence.as_secs()), (at(7), 5), "the longest");
     }
 
     #[test]

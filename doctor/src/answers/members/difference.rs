@@ -88,9 +88,11 @@ fn stands_out(
 ) -> Option<Candidate> {
     let value = value_of(member, figure)?;
     let by_duty = figure.kind.depends_on_work();
-    let others = compared
-        .iter()
-        .filter(|other| other.name != member.name && (!by_duty || has_same_duty(member, other)));
+    let others = compared.iter().filter(|other| {
+        other.name != member.name
+            && (!by_duty || has_same_duty(member, other))
+            && (!figure.of_data || other.shard == member.shard)
+    });
     let others: Vec<f64> = others.filter_map(|other| value_of(other, figure)).collect();
     if others.len() == 1 && compared.len() > 2 {
         // Either of these two could be the odd one.
@@ -123,6 +125,7 @@ fn stands_out(
         factor: figure.name.into(),
         value: number(value),
         others: number(middle),
+        source: figure.source.into(),
     };
     Some(Candidate {
         distance: weight * distance / spread,
@@ -202,5 +205,6 @@ fn odd_one<'a>(
         factor: factor.into(),
         value: known[odd].1.into(),
         others: others.1.into(),
+        source: "options of each".into(),
     })
 }

@@ -38,6 +38,10 @@ pub(super) struct Figure {
     pub(super) kind: Kind,
     /// Smallest difference that matters, in the figure's unit.
     pub(super) matters: f64,
+    /// Where it comes from.
+    pub(super) source: &'static str,
+    /// Does it depend on which documents a member has? Members of different shards have different ones.
+    pub(super) of_data: bool,
     value: fn(&Member<'_>) -> Option<f64>,
 }
 
@@ -59,9 +63,12 @@ pub(super) const FIGURES: [Figure; 14] = [
     figure("cache, GiB", Kind::Given, 0.1, |m| {
         Some(m.record.target.cache_bytes? as f64 / GIB)
     }),
-    figure("avoidable seeks of a scan, %", Kind::Given, 10.0, |m| {
-        Some((1.0 - m.record.on_host.as_ref()?.leaf_order?) * 100.0)
-    }),
+    Figure {
+        source: "layout of the collections that all have",
+        ..figure("avoidable seeks of a scan, %", Kind::Given, 10.0, |m| {
+            Some((1.0 - m.record.on_host.as_ref()?.leaf_order?) * 100.0)
+        })
+    },
     figure("page read from disk, ms", Kind::Property, 1.0, |m| {
         m.ms_per("application threads page read from disk to cache")
     }),
@@ -69,12 +76,16 @@ pub(super) const FIGURES: [Figure; 14] = [
         m.ms_per("application threads page write from cache to disk")
     }),
     figure("journal sync, ms", Kind::Speed, 2.0, journal_sync_ms),
-    figure(
-        "bytes on disk per byte of documents",
-        Kind::Property,
-        0.3,
-        |m| bytes_per_document_byte(&m.record.collections),
-    ),
+    Figure {
+        source: "collStats",
+        of_data: true,
+        ..figure(
+            "bytes on disk per byte of documents",
+            Kind::Property,
+            0.3,
+            |m| bytes_per_document_byte(&m.record.collections),
+        )
+    },
     figure("operations of users per s", Kind::Load, 50.0, |m| {
         m.sum_of_rates("opcounters.", &OF_USERS)
     }),
@@ -112,6 +123,8 @@ const fn figure(
         name,
         kind,
         matters,
+        source: "serverStatus",
+        of_data: false,
         value,
     }
 }

@@ -50,6 +50,8 @@ pub struct MemberDifference {
     pub value: String,
     /// The value that the others have.
     pub others: String,
+    /// Where the values come from, e.g. "serverStatus".
+    pub source: String,
 }
 
 /// Shown for a member where an option or parameter was not set.

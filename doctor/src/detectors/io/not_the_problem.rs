@@ -4,9 +4,10 @@
 //! anything noticeable.
 
 use seekscope_pattern::ThreadRole;
-use seekscope_run::{ExaminationRecord, FileRole, Finding};
+use seekscope_run::{FileRole, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence};
+use crate::detectors::server::unresponsive;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
 use crate::wording::{duration, percent};
@@ -40,9 +41,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     if !evidence.sees_server() || (waiting.is_none() && load.is_none()) {
         return None;
     }
-    // Whatever ended the server may have to do with the disk.
-    let is_lost = |examination: &ExaminationRecord| examination.server_lost_after_ns.is_some();
-    if evidence.examination().is_some_and(is_lost) {
+    // Whatever ended or silenced the server may have to do with the disk.
+    if unresponsive::is_unresponsive(evidence) {
         return None;
     }
     let utilisation = load.and_then(|load| load.utilisation);

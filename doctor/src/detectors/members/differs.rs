@@ -26,12 +26,13 @@ fn detect(_evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         .iter()
         .filter(|member| member.not_asked.is_some() && member.holds_data());
     let mut sentences = vec![format!(
-        "{}: {} on {}, {} on the others ({} members compared; serverStatus and options of each).",
+        "{}: {} on {}, {} on the others ({} members compared; {}).",
         difference.factor,
         difference.value,
         difference.member,
         difference.others,
-        compared.len()
+        compared.len(),
+        difference.source
     )];
     sentences.extend(left_out.map(|member| {
         let why = member.not_asked.as_deref().unwrap_or_default();

@@ -10,12 +10,14 @@ mod settings;
 mod spills;
 mod tickets;
 mod tuning;
+pub(super) mod unresponsive;
 mod unused_index;
 mod warnings;
 
 use super::Detector;
 
 pub(super) const DETECTORS: &[Detector] = &[
+    unresponsive::DETECTOR,
     tickets::DETECTOR,
     collection_scan::DETECTOR,
     spills::DETECTOR,

@@ -1,0 +1,100 @@
+//! `server.unresponsive`: the server ended while it was watched, or answered nobody for seconds.
+//!
+//! It precedes all other findings: what they say of the other seconds may have nothing to do with it, and a server that
+//! does nothing looks as if it had nothing to wait for.
+
+use seekscope_run::Finding;
+
+use super::Detector;
+use crate::thresholds::UNRESPONSIVE;
+use crate::wording::duration;
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &[UNRESPONSIVE],
+    detect,
+};
+
+/// Did it end while it was watched, or answer nobody for seconds?
+pub(in crate::detectors) fn is_unresponsive(evidence: &Evidence<'_>) -> bool {
+    let examination = evidence.examination();
+    examination.is_some_and(|examination| {
+        examination.server_lost_after_ns.is_some() || examination.silence.is_some()
+    })
+}
+
+fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
+    let Some(examination) = evidence.examination() else {
+        return Vec::new();
+    };
+    let seconds = |ns: u64| duration(ns as f64 / 1e9);
+    let (title, sentence) = match (examination.server_lost_after_ns, examination.silence) {
+        (Some(after_ns), _) => (
+            format!(
+                "The server was lost {} after the watch began",
+                seconds(after_ns)
+            ),
+            "Its process had gone, or nothing listened any more. What was seen until then need not be why.",
+        ),
+        (None, Some(silence)) => (
+            format!(
+                "The server answered nobody for {}, from {} after the watch began",
+                seconds(silence.duration_ns),
+                seconds(silence.after_ns)
+            ),
+            "It did not answer a ping within a second, and its counters stood still or could not be read. The process \
+             was there, stopped or too busy to answer.",
+        ),
+        (None, None) => return Vec::new(),
+    };
+    vec![Finding {
+        id: UNRESPONSIVE.into(),
+        title,
+        evidence: vec![sentence.into()],
+        confidence: "high".into(),
+        risk: "The other findings are about the seconds in which it answered.".into(),
+        command: match evidence.examined().and_then(|member| member.target.pid) {
+            Some(pid) if examination.server_lost_after_ns.is_none() => {
+                format!("ps -o pid,stat,wchan:20,etime,rss -p {pid}")
+            }
+            _ => String::new(),
+        },
+        ..Finding::default()
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::Silence;
+
+    use super::*;
+    use crate::testing::Recording;
+    use crate::thresholds::NOTHING_WRONG;
+
+    #[test]
+    fn it_comes_first_and_acquits_no_disk() {
+        let mut recording = Recording::new();
+        recording.rising("opcounters.query", 10.0);
+        for name in ["reads", "writes", "read_bytes", "write_bytes"] {
+            recording.values("diskstats", name, |s| s);
+        }
+        let ids = |recording: &Recording| {
+            let findings = recording.diagnosis().findings.into_iter();
+            findings.map(|finding| finding.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&recording), [NOTHING_WRONG]);
+        recording.examination().silence = Some(Silence {
+            after_ns: 7_000_000_000,
+            duration_ns: 13_000_000_000,
+        });
+        assert_eq!(ids(&recording), [UNRESPONSIVE]);
+        let title = &recording.findings(&DETECTOR)[0].title;
+        assert_eq!(
+            title,
+            "The server answered nobody for 13.0 s, from 7.00 s after the watch began"
+        );
+        recording.examination().server_lost_after_ns = Some(20_000_000_000);
+        let title = &recording.findings(&DETECTOR)[0].title;
+        assert_eq!(title, "The server was lost 20.0 s after the watch began");
+    }
+}
