@@ -79,6 +79,13 @@ const BEFORE: [(&str, &[&str]); 7] = [
         ],
     ),
 ];
+/// Findings of operations that were seen to be held up, even where nobody counts for how long: they precede what would
+/// be saved in jobs that were not observed.
+const HAMPERED: [&str; 3] = [
+    "tickets.exhausted",
+    "cpu.saturated",
+    "cache.dirty-limit-reached",
+];
 /// Savings are alike if the smaller is at least this share of the larger.
 const ALIKE: f64 = 0.5;
 
@@ -153,7 +160,11 @@ fn saved(finding: &Finding) -> Option<f64> {
 pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     let key = |finding: &Finding| {
         (
-            (finding.id == UNRESPONSIVE, is_noticeable(finding)),
+            (
+                finding.id == UNRESPONSIVE,
+                is_noticeable(finding),
+                HAMPERED.contains(&finding.id.as_str()),
+            ),
             saved(finding).unwrap_or(-1.0),
             // One is about seekscope, not about the server, the other is worth one line at most.
             finding.id != INCOMPLETE && !is_boilerplate(finding),
@@ -284,6 +295,8 @@ mod tests {
         assert_eq!(ids(&found), ["disk.slow", "layout.key-order-lost"]);
         let alike = ranked(vec![scan(700.0), finding("disk.slow", Some(900.0))]);
         assert_eq!(ids(&alike)[0], "disk.slow", "order comes first of its kind");
+        let queued = ranked(vec![scan(900.0), finding("tickets.exhausted", None)]);
+        assert_eq!(ids(&queued)[0], "tickets.exhausted");
         let little = ranked(vec![finding("disk.slow", Some(5.0)), scan(900.0)]);
         assert_eq!(ids(&little)[0], "layout.key-order-lost");
         let both = ranked(vec![

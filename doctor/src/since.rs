@@ -94,7 +94,11 @@ fn change_of(
         || was_put_in_order(finding, earlier, now);
     let change = match again {
         _ if !is_told => "unknown",
-        None => "gone",
+        // What it is about may have grown while other findings explain it now.
+        None => match direction(before, after) {
+            "worse" => "worse",
+            _ => "gone",
+        },
         Some(_) => direction(before, after),
     };
     FindingChange {
@@ -210,8 +214,13 @@ fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
             }
         }
         _ => {
-            "cannot be told: it was not measured in both runs, or its files were not used this time"
-                .into()
+            let what = match change {
+                "gone" => "cannot be told what that saved",
+                _ => "cannot be told",
+            };
+            format!(
+                "{what}: it was not measured in both runs, or its files were not used this time"
+            )
         }
     }
 }

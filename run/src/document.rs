@@ -293,15 +293,18 @@ impl TraceFacts {
     /// Returns the share (0..=1) of what was seen that was lost: of all events, or of the requests to disks for
     /// the traced files, whichever lost more.
     pub fn lost_share(&self) -> f64 {
+        let share = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
+        share(self.lost, self.seen).max(match self.requests_of_files() {
+            0 => 0.0,
+            requests => share(self.lost_end, requests),
+        })
+    }
+
+    /// Returns the number of requests to disks for the traced files.
+    pub fn requests_of_files(&self) -> u64 {
         let of_files = |c: &&CountedRequests| c.cause == RequestCause::TracedFiles;
         let counted = self.requests.iter().filter(of_files);
-        let requests: u64 = counted.map(CountedRequests::requests).sum();
-        let share = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
-        share(self.lost, self.seen).max(if requests > 0 {
-            share(self.lost_end, requests)
-        } else {
-            0.0
-        })
+        counted.map(CountedRequests::requests).sum()
     }
 
     /// Returns whether so much is missing that conclusions from the trace may differ.

@@ -48,6 +48,8 @@ pub struct Surroundings {
     pub io_limits: Vec<IoLimit>,
     /// Number of CPUs that the cgroups allow; `None` if no limit was found.
     pub cpu_quota: Option<f64>,
+    /// The kernel's file that sets the quota of the CPUs; if several groups set one, that of the tightest.
+    pub cpu_quota_file: Option<String>,
     /// Memory that the cgroups allow, bytes; `None` if no limit was found.
     pub memory_limit_bytes: Option<u64>,
     /// The kernel's file that sets the memory limit, on the host that seekscope ran on; if several groups set one,
@@ -114,6 +116,7 @@ impl Surroundings {
                 .collect(),
             io_limits: limits.io,
             cpu_quota: limits.cpus,
+            cpu_quota_file: limits.cpus_file.map(|file| file.display().to_string()),
             memory_limit_bytes: limits.memory_bytes,
             memory_limit_file: limits.memory_file.map(|file| file.display().to_string()),
         }

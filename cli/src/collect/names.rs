@@ -204,10 +204,11 @@ impl Names {
             for limit in &surroundings.io_limits {
                 self.path(&limit.cgroup);
             }
-            surroundings
-                .memory_limit_file
-                .iter()
-                .for_each(|f| self.path(f));
+            let files = [
+                &surroundings.memory_limit_file,
+                &surroundings.cpu_quota_file,
+            ];
+            files.into_iter().flatten().for_each(|file| self.path(file));
         }
     }
 

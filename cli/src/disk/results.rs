@@ -123,10 +123,15 @@ fn make_model(session: &mut Session) -> Vec<OrderPrediction> {
             predictions
         }
         Err(error) => {
+            let mut outcomes = measurement.steps.iter().filter_map(DiskStep::main);
+            let remedy = match outcomes.any(|outcome| outcome.job.rate_per_s.is_some()) {
+                true => "survey the disk without --next-to-database while nobody needs it",
+                false => "let the survey run to its end",
+            };
             session.limit(Limitation {
                 what: "no device model was made".into(),
                 why: error.to_string(),
-                remedy: "let the survey run to its end".into(),
+                remedy: remedy.into(),
             });
             Vec::new()
         }

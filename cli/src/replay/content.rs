@@ -109,12 +109,19 @@ fn headline(summary: &ReplaySummary) -> String {
         EndKind::Complete => "",
         _ => " of a part of the recording",
     };
-    format!(
+    let took = format!(
         "The replay{part} took {}, {} times as long as the recorded {}.",
         format_ns(ns),
         ratio(ns as f64 / recorded_ns as f64),
         format_ns(recorded_ns)
-    )
+    );
+    match summary.held_to_per_s {
+        Some(per_s) => format!(
+            "{took} It was held to {} requests per second beside a database, so the time says little of the disk.",
+            format_rate(per_s)
+        ),
+        None => took,
+    }
 }
 
 fn key_figures(summary: &ReplaySummary) -> Vec<(&'static str, String)> {

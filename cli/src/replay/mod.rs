@@ -158,6 +158,11 @@ impl Replay {
             outcome,
             prediction: predictor.map(predict),
             target,
+            held_to_per_s: self
+                .options
+                .limits
+                .as_ref()
+                .map(|limits| limits.requests_per_s),
             notes: self.notes,
         };
         session.document.summary = serde_json::to_value(summary)?;

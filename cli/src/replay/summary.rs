@@ -40,6 +40,10 @@ pub struct ReplaySummary {
     #[serde(rename = "loop")]
     pub pacing: String,
     pub plan: PlanFacts,
+    /// The rate that it was held to for the sake of a database at work there; null if it was not.
+    #[serde(default)]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub held_to_per_s: Option<f64>,
     pub ended: EndKind,
     pub outcome: ReplayOutcome,
     pub prediction: Option<Predicted>,

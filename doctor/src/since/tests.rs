@@ -274,6 +274,10 @@ fn what_was_saved_is_measured() {
         "{}",
         found.verdict
     );
+    // Another finding may explain it now, and no less is waited.
+    let grown = at_load(with_waited(run(None, Vec::new()), 300.0), 100.0, 100.0);
+    let found = changes(&too_small(200.0), &grown).remove(0);
+    assert_eq!(found.change, "worse", "{found:?}");
 }
 
 /// A regression: such a finding has seconds and no interval, and nothing was said to have been predicted.

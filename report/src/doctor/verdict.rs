@@ -20,6 +20,8 @@ const APART: [&str; 2] = ["shards.uneven", "member.differs"];
 const BUSY: f64 = 0.8;
 /// Waiting for files, s per s, below which it is not mentioned: a hundredth of one thread's time.
 const WAITING_LEAST: f64 = 0.01;
+/// Waiting for files, s per s, from which it is said that no finding explains it.
+const UNEXPLAINED_LEAST: f64 = 0.1;
 /// Smallest time of reads beyond the calls that is told, as a share of the waiting.
 const BESIDE_LEAST: f64 = 0.25;
 /// Members that could not be asked that are named.
@@ -147,6 +149,10 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
         };
     }
     match (state(input), next(findings)) {
+        (Some(state), Some(next)) if is_unexplained(input.answers(), findings) => Verdict {
+            state,
+            next: Some(format!("{next} What was found does not explain that.")),
+        },
         (Some(state), next) => Verdict {
             state,
             next: Some(next.unwrap_or_else(|| NO_CAUSE.into())),
@@ -154,6 +160,15 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
         (None, Some(next)) => alone(&next),
         (None, None) => alone("Too little could be measured to conclude anything."),
     }
+}
+
+/// Do threads wait noticeably for files, although no finding would save any of it?
+fn is_unexplained(answers: &Answers, findings: &[Finding]) -> bool {
+    let saves = |finding: &Finding| {
+        let saved_s = finding.alone_s_per_hour.or(finding.saves_s_per_hour);
+        is_seen(finding) && saved_s.is_some_and(|s| s >= SAVED_LEAST_S)
+    };
+    waiting_s(answers) >= UNEXPLAINED_LEAST && !findings.iter().any(saves)
 }
 
 /// Says how many findings there are, and what the first would save, where that was observed; `None` without
@@ -201,10 +216,15 @@ fn state(input: &DoctorReportInput<'_>) -> Option<String> {
     })
 }
 
-fn waits(answers: &Answers) -> Option<String> {
+/// Returns the time that application threads wait for files, s per s.
+fn waiting_s(answers: &Answers) -> f64 {
     let users = answers.device_users.iter();
     let application = users.filter(|user| user.thread_role == ThreadRole::Application);
-    let waiting_s: f64 = application.map(|user| user.waiting_s_per_s).sum();
+    application.map(|user| user.waiting_s_per_s).sum()
+}
+
+fn waits(answers: &Answers) -> Option<String> {
+    let waiting_s = waiting_s(answers);
     let noticeable = waiting_s.is_finite() && waiting_s >= WAITING_LEAST;
     noticeable.then(|| {
         let waits = match waiting_s {

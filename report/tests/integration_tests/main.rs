@@ -120,7 +120,7 @@ fn a_run_says_how_it_ended_in_its_first_line() {
         trace.seen += 12;
     }
     let lossy = render(&run);
-    assert!(first_line(&lossy).contains("Events were lost: 12 of 412 (2.9 %)"));
+    assert!(first_line(&lossy).contains("Events were lost: 12 of 412 events (2.9 %)"));
     assert!(!first_line(&lossy).contains("Complete"));
     run.document.outcome = Outcome::Partial;
     run.document.outcome_reason = Some("interrupted".into());

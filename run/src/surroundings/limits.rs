@@ -17,6 +17,8 @@ pub(super) struct Limits {
     pub(super) io: Vec<IoLimit>,
     pub(super) cpus: Option<f64>,
     pub(super) memory_bytes: Option<u64>,
+    /// The file that sets the quota of the CPUs.
+    pub(super) cpus_file: Option<PathBuf>,
     /// The file that sets the memory limit.
     pub(super) memory_file: Option<PathBuf>,
 }
@@ -44,7 +46,7 @@ impl Limits {
             io.extend(blkio_throttle(own));
         }
         io.retain(|limit| device.layers.iter().any(|l| l.device == limit.device));
-        let mut cpus: Vec<f64> = unified.iter().filter_map(cpu_max).collect();
+        let mut cpus: Vec<(f64, PathBuf)> = unified.iter().filter_map(cpu_max).collect();
         cpus.extend(
             groups
                 .own_to_top(Hierarchy::V1("cpu"))
@@ -63,9 +65,11 @@ impl Limits {
         };
         memory.retain(|(bytes, _)| *bytes < all_memory);
         let tightest = memory.into_iter().min();
+        let fewest_cpus = cpus.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
         Self {
             io,
-            cpus: cpus.into_iter().min_by(f64::total_cmp),
+            cpus: fewest_cpus.as_ref().map(|(cpus, _)| *cpus),
+            cpus_file: fewest_cpus.map(|(_, file)| file),
             memory_bytes: tightest.as_ref().map(|(bytes, _)| *bytes),
             memory_file: tightest.map(|(_, file)| file),
         }
@@ -116,16 +120,18 @@ fn blkio_throttle(group: &ControlGroup) -> Vec<IoLimit> {
 }
 
 /// Parses `quota period`, both µs; the quota "max" is no limit.
-fn cpu_max(group: &ControlGroup) -> Option<f64> {
-    let text = read_trimmed(group.folder.join("cpu.max"))?;
+fn cpu_max(group: &ControlGroup) -> Option<(f64, PathBuf)> {
+    let file = group.folder.join("cpu.max");
+    let text = read_trimmed(&file)?;
     let (quota, period) = text.split_once(' ')?;
-    cpus(quota.parse().ok()?, period.parse().ok()?)
+    Some((cpus(quota.parse().ok()?, period.parse().ok()?)?, file))
 }
 
 /// Returns the CPUs that the quota allows; the quota -1 is no limit.
-fn cpu_quota(group: &ControlGroup) -> Option<f64> {
-    let quota = read_number(group.folder.join("cpu.cfs_quota_us"))?;
-    cpus(quota, read_number(group.folder.join("cpu.cfs_period_us"))?)
+fn cpu_quota(group: &ControlGroup) -> Option<(f64, PathBuf)> {
+    let file = group.folder.join("cpu.cfs_quota_us");
+    let period_us = read_number(group.folder.join("cpu.cfs_period_us"))?;
+    Some((cpus(read_number(&file)?, period_us)?, file))
 }
 
 fn cpus(quota_us: i64, period_us: i64) -> Option<f64> {

@@ -5,7 +5,7 @@ use seekscope_run::Finding;
 
 use super::Detector;
 use crate::evidence::cpu::{self, Use};
-use crate::wording::percent;
+use crate::wording::{percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -61,17 +61,18 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
         risk: "What a faster CPU would save cannot be told from here; a faster disk saves nothing while \
                threads wait for CPUs."
             .into(),
-        command: command(&cause).into(),
+        command: command(evidence, &cause),
         ..Finding::default()
     })
 }
 
 fn cause(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Option<Cause> {
-    if found.share() >= BUSY {
-        return Some(Cause::Server);
-    }
+    // One that uses all of its quota is held up by that, whether or not there are CPUs for it.
     if throttled >= THROTTLED {
         return Some(Cause::Quota(throttled));
+    }
+    if found.share() >= BUSY {
+        return Some(Cause::Server);
     }
     let stolen = found.stolen.map_or(0.0, |cpus| cpus / found.host);
     if stolen >= STOLEN && wants(found) {
@@ -123,10 +124,17 @@ fn title(cause: &Cause, found: &Use) -> String {
 }
 
 fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String> {
-    let mut sentences = vec![format!(
+    let mut sentences = Vec::new();
+    if throttled >= THROTTLED {
+        sentences.push(format!(
+            "Its control group allows {:.2} CPUs, and made it wait {throttled:.2} s per second, summed over CPUs (cgroup).",
+            found.allowed
+        ));
+    }
+    sentences.push(format!(
         "The server used {:.1} of {:.1} CPUs on average (process, host).",
         found.used, found.allowed
-    )];
+    ));
     sentences.extend(found.used_by_all.map(|all| {
         let stolen = found.stolen.unwrap_or(0.0);
         format!(
@@ -142,11 +150,6 @@ fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String
             percent(share.min(1.0))
         )
     }));
-    if throttled >= THROTTLED {
-        sentences.push(format!(
-            "Its control group's quota made it wait {throttled:.2} s per second, summed over CPUs (cgroup)."
-        ));
-    }
     sentences.extend(evidence.read_waiting().map(|waiting| {
         format!(
             "Its threads waited {:.2} s per second for reads ({}).",
@@ -156,16 +159,15 @@ fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String
     sentences
 }
 
-/// Returns a command that shows who uses them.
-fn command(cause: &Cause) -> &'static str {
-    match cause {
-        Cause::Quota(_) => {
-            "grep -s . /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us || true"
-        }
-        Cause::Hypervisor(_) => "vmstat 1 5",
-        Cause::Server | Cause::Others(_) | Cause::Unknown => {
-            "ps -eo pcpu,pid,comm --sort=-pcpu | head"
-        }
+/// Returns a command that shows who uses them, or what the quota is.
+fn command(evidence: &Evidence<'_>, cause: &Cause) -> String {
+    let settings = evidence.host_settings();
+    let file = settings.and_then(|host| host.surroundings.cpu_quota_file.as_deref());
+    match (cause, file) {
+        (Cause::Quota(_), Some(file)) => format!("cat {}", shell_quoted(file)),
+        (Cause::Quota(_), None) => "systemd-cgtop --order=cpu --batch --iterations=1".into(),
+        (Cause::Hypervisor(_), _) => "vmstat 1 5".into(),
+        _ => "ps -eo pcpu,pid,comm --sort=-pcpu | head".into(),
     }
 }
 
@@ -230,6 +232,18 @@ mod tests {
             title(&recording),
             "A CPU quota is the limit: it made the server wait 0.30 s per second, summed over CPUs"
         );
+        recording.host().surroundings.cpu_quota_file = Some("/sys/fs/cgroup/db/cpu.max".into());
+        let used_up = |recording: &mut Recording| {
+            recording.values("process", "cpu_ns", |s| s * 3.9e9);
+            recording.findings(&DETECTOR).remove(0)
+        };
+        let found = used_up(&mut recording);
+        assert!(
+            found.title.starts_with("A CPU quota is the limit"),
+            "{found:?}"
+        );
+        assert!(found.evidence[0].contains("allows 4.00 CPUs"), "{found:?}");
+        assert_eq!(found.command, "cat /sys/fs/cgroup/db/cpu.max");
     }
 
     #[test]

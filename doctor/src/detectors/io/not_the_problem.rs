@@ -63,9 +63,13 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     }));
     sentences.extend(waiting.map(|waiting| {
         format!(
-            "Threads waited {} for reads in each second, {:.1} reads per second ({}).",
+            "Threads waited {} for reads in each second, {:.1} {} per second ({}).",
             duration(waiting.s_per_s),
             waiting.reads_per_s,
+            match waiting.source {
+                "trace" => "reads that the page cache could not serve",
+                _ => "reads",
+            },
             waiting.source
         )
     }));

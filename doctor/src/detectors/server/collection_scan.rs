@@ -385,15 +385,17 @@ impl Reading {
 
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
     let scans = "metrics.queryExecutor.collectionScans.nonTailable";
-    let why = match evidence.status(&[scans]).and_then(|scans| scans.increase()) {
-        Some(0.0) => {
-            "The server counted no collection scan (serverStatus), so indexes that leave many documents to \
-             examine do it, or aggregations that make one document of many."
-        }
-        _ => {
-            "No collection scan was caught at it (currentOp): short ones, indexes that leave many documents \
-             to examine or aggregations that make one document of many do it."
-        }
+    let why = match evidence.status_rate(&[scans]) {
+        Some(0.0) => "The server counted no collection scan (serverStatus), so indexes that leave many documents to \
+                      examine do it, or aggregations that make one document of many."
+            .into(),
+        Some(per_s) => format!(
+            "The server counted {per_s:.1} collection scans per second (serverStatus), each over too soon to be \
+             caught at it (currentOp). The profiler shows them, and so does the log where slowms is small."
+        ),
+        None => "No collection scan was caught at it (currentOp): short ones, indexes that leave many documents \
+                 to examine or aggregations that make one document of many do it."
+            .into(),
     };
     Finding {
         id: "query.collection-scan".into(),
@@ -401,7 +403,7 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
             "The server examines {:.0} documents for each one that it returns, updates or deletes",
             examined.per_result()
         ),
-        evidence: vec![examined.sentence(), why.into()],
+        evidence: vec![examined.sentence(), why],
         confidence: "low".into(),
         risk: INDEX_RISK.into(),
         command: mongosh(

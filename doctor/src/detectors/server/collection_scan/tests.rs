@@ -31,16 +31,25 @@ fn ill() {
         "{found:?}"
     );
 
-    let mut counted = Recording::new();
-    counted.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
-    counted.rising("metrics.document.returned", 20.0);
+    let in_vain = || {
+        let mut counted = Recording::new();
+        counted.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
+        counted.rising("metrics.document.returned", 20.0);
+        counted
+    };
+    let mut counted = in_vain();
     let found = counted.findings(&DETECTOR);
     assert!(
         found[0].title.contains("2500 documents for each one"),
         "{found:?}"
     );
     assert!(found[0].evidence[1].contains("was caught"), "{found:?}");
-    counted.steady("metrics.queryExecutor.collectionScans.nonTailable", 5.0);
+    let counter = "metrics.queryExecutor.collectionScans.nonTailable";
+    let mut short = in_vain();
+    short.rising(counter, 10.0);
+    let found = short.findings(&DETECTOR);
+    assert!(found[0].evidence[1].contains("counted 10.0 collection scans per second"));
+    counted.steady(counter, 5.0);
     let found = counted.findings(&DETECTOR);
     assert!(found[0].evidence[1].contains("counted no collection scan"));
 }
