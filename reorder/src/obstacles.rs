@@ -12,8 +12,9 @@ const DEPTH_MAX: u32 = 40;
 pub(crate) fn obstacle(coll_stats: &Document, is_shard: bool) -> Option<String> {
     if is_set(coll_stats, "sharded") {
         return Some(
-            "it is sharded: renaming would break its routing; resync the members of each shard one \
-             after the other, or use reshardCollection with the same key"
+            "it is sharded, and no collection can take the place of a sharded one; resync the members of each \
+             shard one after the other, or from MongoDB 8.0 on use reshardCollection with the same key and \
+             forceRedistribution"
                 .into(),
         );
     }

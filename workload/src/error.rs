@@ -63,6 +63,22 @@ pub enum WorkloadError {
     Files { path: PathBuf, source: io::Error },
 }
 
+impl WorkloadError {
+    /// Returns whether the server, its data or what was asked for ruled the work out before any of it was done.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::ForeignData { .. }
+                | Self::ForeignDatabase { .. }
+                | Self::Database { .. }
+                | Self::Shard { .. }
+                | Self::IndexExists { .. }
+                | Self::NoData { .. }
+                | Self::BadKeys { .. }
+        )
+    }
+}
+
 impl Kinded for WorkloadError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {

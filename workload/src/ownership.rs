@@ -303,6 +303,17 @@ impl OwnedDatabase {
         self.data_sets.retain(|d| d.name != name);
         if self.data_sets.is_empty() {
             entries.drop().await.map_err(failed)?;
+            self.drop_entry_of_cluster().await?;
+        }
+        Ok(())
+    }
+
+    /// Has a cluster forget the database once nothing is left in it. A server does so by itself; a cluster keeps the
+    /// entry, and its primary shard could not be removed.
+    async fn drop_entry_of_cluster(&self) -> Result<(), WorkloadError> {
+        if self.server.hello().await?.is_router() && self.collection_names().await?.is_empty() {
+            let dropped = self.server.database(&self.name).drop().await;
+            dropped.map_err(|error| self.server.error("dropDatabase", &error))?;
         }
         Ok(())
     }

@@ -184,7 +184,7 @@ async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definit
         definition => definition?,
     };
     if let Some(why) = definition.refusal(&By::Natural, true) {
-        return Err(refused(&why).into());
+        return Err(refused(&format!("a copy of it could not take its place: {why}")).into());
     }
     if server
         .count(namespace.database(), namespace.collection())

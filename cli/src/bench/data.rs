@@ -21,7 +21,7 @@ use crate::exit::{Usage, message_of};
 /// Documents read back from each collection.
 const SAMPLES: u64 = 1000;
 /// Time for dropping data after a failure or a signal; a second one ends the wait.
-const DROP_LIMIT: Duration = Duration::from_secs(30);
+pub const DROP_LIMIT: Duration = Duration::from_secs(30);
 const BARRIER_POLL: Duration = Duration::from_millis(200);
 
 /// Prepares for a load: drops an earlier data set of that name, or empties its collections where they must
@@ -132,7 +132,10 @@ pub async fn drop_at_end(
     name: &str,
     worked: Result<()>,
 ) -> Result<()> {
-    let is_refused = |error: &anyhow::Error| error.is::<Usage>() || error.is::<WorkloadError>();
+    let is_refused = |error: &anyhow::Error| {
+        let of_work = error.downcast_ref::<WorkloadError>();
+        error.is::<Usage>() || of_work.is_some_and(WorkloadError::is_refusal)
+    };
     if !args.drop || worked.as_ref().is_err_and(is_refused) {
         return worked;
     }

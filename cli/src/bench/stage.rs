@@ -182,12 +182,17 @@ impl Stage {
         let Some(first) = plans.first().map(|at_once| &at_once.plan) else {
             return Ok(Vec::new());
         };
-        let chosen = choose(
+        let driver_because = target.driver_because.as_ref();
+        let driver_because = driver_because.filter(|_| first.client == Wanted::Auto);
+        let mut chosen = choose(
             &target.uri,
             target.primary.as_deref(),
             &first.database,
-            first.client,
+            driver_because.map_or(first.client, |_| Wanted::Driver),
         )?;
+        if let Some(why) = driver_because {
+            chosen.reason.clone_from(why);
+        }
         let started = self.session.document.started;
         let mut recorders = Vec::new();
         for AtOnce { plan, .. } in &plans {

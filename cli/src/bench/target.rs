@@ -46,6 +46,8 @@ pub struct Target {
     pub uri: String,
     /// The primary of the set that the connection string means, which it need not name: `host:port`.
     pub primary: Option<String>,
+    /// Why the driver is its client although nothing of its own asks for that: both servers of a comparison have the same.
+    pub driver_because: Option<String>,
     peer: Peer,
     pub facts: TargetFacts,
     /// Whether it is on another host than this process; `false` if that is unknown.
@@ -110,6 +112,7 @@ impl Target {
             is_elsewhere: whereabouts::is_elsewhere(&server, routed.as_ref()).await,
             uri,
             primary: primary_of(&server, &writer),
+            driver_because: None,
             peer: Peer::MongoDb(server),
             facts,
             missing,
@@ -388,6 +391,7 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
         // Nothing is known of its other nodes.
         is_elsewhere: false,
         primary: None,
+        driver_because: None,
         uri,
         peer: Peer::Cassandra(target),
         facts,

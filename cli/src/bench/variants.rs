@@ -1,12 +1,14 @@
 //! Opens one server, or several that are measured in turn.
 
 use anyhow::Result;
-use seekscope_run::BenchMeasurement;
+use seekscope_client::Wanted;
+use seekscope_run::{BenchMeasurement, ClientKind};
 use seekscope_server::redact_uri;
 
+use super::client_choice::choose;
 use super::sharding::Sharding;
 use super::stage::Stage;
-use super::target::Target;
+use super::target::{Target, is_cassandra};
 use crate::args::{BenchTargetArgs, VersusArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
@@ -62,7 +64,7 @@ async fn targets(
                 ))
                 .into());
             }
-            Ok(vec![first, second])
+            Ok(with_like_clients(vec![first, second]))
         }
         (None, _, None) => {
             let _step = stage.progress.step("starting a private local server");
@@ -82,6 +84,23 @@ async fn targets(
             Ok(targets)
         }
     }
+}
+
+/// Has all be asked by the driver if one of them can only be: two clients' costs are no difference of servers.
+fn with_like_clients(mut targets: Vec<Target>) -> Vec<Target> {
+    let needs_driver = targets.iter().find_map(|target| {
+        let choice = choose(&target.uri, None, "admin", Wanted::Auto).ok()?;
+        (choice.spec.kind() == ClientKind::Driver).then_some(choice.reason)
+    });
+    if let Some(why) = needs_driver {
+        for target in targets
+            .iter_mut()
+            .filter(|target| !is_cassandra(&target.uri))
+        {
+            target.driver_because = Some(format!("of one of the servers, {why}"));
+        }
+    }
+    targets
 }
 
 /// Names the two servers by host and port, or by number if these are the same.

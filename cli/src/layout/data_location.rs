@@ -275,16 +275,23 @@ impl OpenedData {
 
 /// Returns the names that are meant of a member: those without a label, and those with its own.
 fn names_for(label: &str, names: &[String], all: &DataLocations) -> Vec<String> {
-    let labels = all.parts.iter().filter_map(|(label, _)| label.as_ref());
-    let labels: Vec<&str> = labels.map(|one| one.label.as_str()).collect();
+    let labels: Vec<_> = all
+        .parts
+        .iter()
+        .filter_map(|(label, _)| label.as_ref())
+        .collect();
     let meant = names.iter().filter_map(|name| {
-        let labelled = labels.iter().find_map(|label| {
-            let own = name.strip_prefix(label)?.strip_prefix('/')?;
-            Some((*label, own))
-        });
-        match labelled {
-            None => Some(name.clone()),
-            Some((of, own)) => (of == label).then(|| own.to_string()),
+        // A shard's name means all of its members.
+        let own = |prefix: &str| name.strip_prefix(prefix)?.strip_prefix('/');
+        let of_member =
+            |one: &&LocalLabel| own(&one.label).or_else(|| own(one.shard.as_deref()?));
+        let mut own_labels = labels.iter().filter(|one| one.label == label);
+        match own_labels.find_map(of_member) {
+            Some(own) => Some(own.to_string()),
+            None => labels
+                .iter()
+                .all(|one| of_member(&one).is_none())
+                .then(|| name.clone()),
         }
     });
     meant.collect()
@@ -381,5 +388,19 @@ mod tests {
             ["shop.orders/by_n", "x.wt"]
         );
         assert!(names_for("s0", &names[2..], &all).is_empty());
+        let member = |address: &str| {
+            let (mut label, location) = part(&format!("s2@{address}"));
+            label.as_mut().unwrap().shard = Some("s2".into());
+            (label, location)
+        };
+        let all = DataLocations {
+            parts: vec![part("s0"), member("a:1"), member("b:2")],
+            ..all
+        };
+        let of_shard = ["s2/shop.orders".to_string()];
+        for label in ["s2@a:1", "s2@b:2"] {
+            assert_eq!(names_for(label, &of_shard, &all), ["shop.orders"]);
+        }
+        assert!(names_for("s0", &of_shard, &all).is_empty());
     }
 }

@@ -76,7 +76,8 @@ async fn restore(
     }
 }
 
-/// Revives a server that a trial's configuration file keeps from running: with its own file it may run again.
+/// Revives a server that died in a trial, or that a trial's configuration file keeps from running: with its own file it
+/// may run again.
 async fn revived(
     run: &Path,
     definition: &Definition,
@@ -97,7 +98,11 @@ async fn revived(
     let _step = progress.step("starting the server with its own configuration file");
     // Settings that only a running server accepts are left for when it runs.
     let waiting = applier.waiting();
-    telling(progress, &waiting, applier.restore()).await;
+    let recovering = async {
+        applier.recover().await;
+        applier.restore().await
+    };
+    telling(progress, &waiting, recovering).await;
     Target::connect(uri, "", None).await
 }
 

@@ -41,6 +41,9 @@ fn assert_nothing_left(cluster: &Running, database: &str) {
     assert_eq!(sharded_in(cluster, database), []);
     let listed = first_batch(&cluster.command(database, doc! { "listCollections": 1 }));
     assert_eq!(listed, []);
+    // A shard could not be removed as long as it is the primary shard of such a database.
+    let entry = doc! { "find": "databases", "filter": { "_id": database } };
+    assert_eq!(first_batch(&cluster.command("config", entry)), []);
 }
 
 fn ycsb(bench: &Bench, uri: &str, database: &str, more: &[&str]) -> Command {

@@ -5,9 +5,9 @@ use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
-use crate::running::{Running, own, shared};
+use crate::running::{Running, own, programs, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, stderr};
+use crate::support::{Bench, assert_fails, json, machine, python_interpreter, stderr};
 
 const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
 
@@ -213,4 +213,83 @@ fn a_user_who_may_set_nothing_is_told_and_changes_nothing() {
         "allowed",
         &["--knobs", "read_tickets"],
     ));
+}
+
+/// A journal can be read only with the compressor that wrote it: the configuration that the session found would not
+/// start a server that died in a trial of another.
+#[test]
+fn a_server_that_dies_in_a_trial_comes_back_with_its_own_journal() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (data, log) = (bench.path("data"), bench.path("mongod.log"));
+    std::fs::create_dir(&data).unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let config = format!(
+        "net: {{port: {port}, bindIp: 127.0.0.1}}\nstorage:\n  dbPath: {}\n  wiredTiger:\n    engineConfig: \
+         {{cacheSizeGB: 0.25}}\nsystemLog: {{destination: file, path: {}, logAppend: true}}\n\
+         processManagement: {{fork: true}}\n",
+        data.display(),
+        log.display()
+    );
+    let (file, lock) = (bench.path("mongod.conf"), data.join("mongod.lock"));
+    std::fs::write(&file, &config).unwrap();
+    let start = format!(
+        "{} -f {} > /dev/null",
+        programs().mongod.path.display(),
+        file.display()
+    );
+    let stopped = format!(
+        "kill $(cat {0}); while kill -0 $(cat {0}); do sleep 0.1; done",
+        lock.display()
+    );
+    // In the first trial of another compressor: writes that only the journal has, and then it is gone.
+    let die = format!(
+        "grep -q journalCompressor {} && [ ! -e died ] && {} -c 'import pymongo, random; \
+         pymongo.MongoClient(\"mongodb://127.0.0.1:{port}/?w=1&journal=true\").a.b.insert_many([{{\"n\": \"x\" * 2000}} for _ in range(200)])' \
+         && touch died && kill -9 $(cat {}) && exit 1; echo 7",
+        file.display(),
+        python_interpreter().display(),
+        lock.display()
+    );
+    std::fs::write(
+        bench.path("restart.sh"),
+        format!("({stopped}) 2> /dev/null; {start}"),
+    )
+    .unwrap();
+    std::fs::write(bench.path("work.sh"), die).unwrap();
+    let shell = |text: &str| std::process::Command::new("sh").args(["-c", text]).status();
+    assert!(shell(&start).unwrap().success());
+    let uri = format!("mongodb://127.0.0.1:{port}/");
+    let mut command = bench.seekscope(&["tune", &uri, "--out", "run", "--command", "sh work.sh"]);
+    command.args([
+        "--maximize",
+        "--trials",
+        "4",
+        "--baseline-pairs",
+        "1",
+        "--pairs",
+        "4",
+    ]);
+    command.args([
+        "--knobs",
+        "journal_compressor",
+        "--config-file",
+        "mongod.conf",
+    ]);
+    let output = command
+        .args(["--restart-command", "sh restart.sh"])
+        .output()
+        .unwrap();
+    let _ = shell(&stopped);
+    assert!(bench.path("died").exists(), "{}", stderr(&output));
+    assert!(
+        !stderr(&output).contains("did not come back"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), config);
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(!log.contains("SNAPPY_INVALID_INPUT"));
 }

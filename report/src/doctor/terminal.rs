@@ -2,8 +2,8 @@
 //! at most five findings, what was not measured.
 
 use seekscope_doctor::answers::IndexBuildAnswer;
-use seekscope_run::Outcome;
 use seekscope_run::units::{format_count, format_list};
+use seekscope_run::{Limitation, Outcome};
 
 use super::tables::change_line;
 use super::{DoctorReportInput, verdict};
@@ -12,6 +12,8 @@ use crate::wording;
 
 /// Most limitations shown; the page has all with their remedies.
 const LIMITATIONS: usize = 6;
+/// Reasons for that.
+const REASONS: usize = 3;
 /// Most findings of an earlier run that are shown; the page has all.
 const CHANGES: usize = 8;
 
@@ -74,14 +76,23 @@ fn builds(input: &DoctorReportInput<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// Returns what was not measured, on one line.
+/// Returns what was not measured, and why, on one line.
 fn not_measured(input: &DoctorReportInput<'_>) -> Option<String> {
     let limitations = &input.document.limitations;
-    let mut named: Vec<&str> = limitations
-        .iter()
-        .map(|limitation| limitation.what.as_str())
-        .collect();
-    named.dedup();
-    let text = format_list(&named, LIMITATIONS, "; ");
-    (!named.is_empty()).then(|| format!("Not measured: {text}."))
+    let list = |of: fn(&Limitation) -> &str, most: usize| {
+        let mut all: Vec<&str> = Vec::new();
+        for text in limitations.iter().map(of) {
+            if !text.is_empty() && !all.contains(&text) {
+                all.push(text);
+            }
+        }
+        format_list(&all, most, "; ")
+    };
+    let whats = list(|limitation| &limitation.what, LIMITATIONS);
+    let whys = list(|limitation| &limitation.why, REASONS);
+    match (whats.is_empty(), whys.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(format!("Not measured: {whats}.")),
+        (false, false) => Some(format!("Not measured: {whats}. Why: {whys}.")),
+    }
 }

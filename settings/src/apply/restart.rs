@@ -114,8 +114,16 @@ impl Applier {
         } else {
             mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
         };
-        if self.running.as_ref() == Some(&text) && restart.read_config()? == text {
+        let in_force = restart.read_config()?;
+        if self.running.as_ref() == Some(&text) && in_force == text {
             return Ok(false);
+        }
+        let is_gone = match &self.means.server {
+            Some(server) => server.another().await.is_err(),
+            None => false,
+        };
+        if is_gone && in_force != text {
+            self.recover().await;
         }
         match self.restart_with(&restart, &text).await? {
             Ok(()) => Ok(true),
@@ -123,6 +131,15 @@ impl Applier {
                 let put_back = self.restart_with(&restart, &original).await?.is_ok();
                 Err(ApplyError::DidNotComeBack { why, put_back })
             }
+        }
+    }
+
+    /// Starts a server that is gone once more with the configuration file as it is: what it had not written to its files
+    /// when it died is in its journal, which may be readable only by what it was written with, such as a compressor. If
+    /// it does not start, another configuration is still worth a try.
+    pub async fn recover(&mut self) {
+        if let Some(restart) = self.means.restart.clone() {
+            let _ = self.restart(&restart).await;
         }
     }
 

@@ -11,6 +11,7 @@ use seekscope_server::cluster::{self, Sharded};
 use seekscope_server::{Namespace, Server, ServerError};
 use seekscope_workload::ownership::{DataSet, OwnedDatabase};
 use seekscope_workload::sharding::{KeyField, LoadedCollection, ShardPlan, ShardWish, create};
+use tokio::time::timeout;
 
 use self::spread::{lost, spread};
 pub use self::watch::{ShardCounters, ShardWatch};
@@ -188,8 +189,16 @@ impl Sharding {
                 Ok(told) => missing.extend(told),
                 Err(error) => {
                     // What exists by now is empty, and nothing is left to load it.
-                    let _ = owned.drop_data_set(data_set).await;
-                    return Err(error.into());
+                    let dropping = owned.drop_data_set(data_set);
+                    let dropped = timeout(data::DROP_LIMIT, dropping).await;
+                    let error = anyhow::Error::from(error);
+                    return Err(match dropped {
+                        Ok(Ok(())) => error,
+                        _ => error.context(format!(
+                            "{namespace} was not sharded, and what was made of it stays in {database}; the next load, or a \
+                             run with --drop, drops it"
+                        )),
+                    });
                 }
             }
         }

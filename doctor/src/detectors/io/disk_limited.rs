@@ -105,9 +105,10 @@ fn at_ceiling(
         of_calls(evidence, load, ceiling),
         of_room(evidence, answers, ceiling),
     ];
-    let waiting = || waiting.iter().flatten();
-    let saved: f64 = waiting().map(|waiting| waiting.saved_s_per_hour).sum();
-    let most: f64 = waiting().map(|waiting| waiting.most_s_per_hour).sum();
+    let mut waiting: Vec<Waiting> = waiting.into_iter().flatten().collect();
+    waiting.sort_by(|a, b| b.saved_s_per_hour.total_cmp(&a.saved_s_per_hour));
+    let saved: f64 = waiting.iter().map(|waiting| waiting.saved_s_per_hour).sum();
+    let most: f64 = waiting.iter().map(|waiting| waiting.most_s_per_hour).sum();
     if saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
@@ -115,7 +116,7 @@ fn at_ceiling(
         "{:.0} per second were used on average of the {:.0} that it grants.",
         ceiling.used_per_s, ceiling.limit_per_s
     )];
-    sentences.extend(waiting().map(|waiting| waiting.sentence.clone()));
+    sentences.extend(waiting.into_iter().map(|waiting| waiting.sentence));
     Some(Finding {
         id: "disk.limited".into(),
         subject: evidence

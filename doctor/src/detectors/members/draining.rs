@@ -37,8 +37,11 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
 fn title(shard: &ShardOnDisk) -> String {
     let chunks = match shard.chunks {
         Some(0) => None,
-        Some(1) => Some("one chunk".to_string()),
-        Some(count) => Some(format!("{} chunks", format_count(count))),
+        Some(1) => Some("one chunk of users' collections".to_string()),
+        Some(count) => Some(format!(
+            "{} chunks of users' collections",
+            format_count(count)
+        )),
         None => Some("an unknown number of chunks".into()),
     };
     let databases = match shard.databases.len() {
@@ -48,7 +51,10 @@ fn title(shard: &ShardOnDisk) -> String {
     };
     let left: Vec<String> = chunks.into_iter().chain(databases).collect();
     match left.is_empty() {
-        true => format!("The shard {} is being removed, and is empty", shard.shard),
+        true => format!(
+            "The shard {} is being removed, and holds nothing of users any more",
+            shard.shard
+        ),
         false => format!(
             "The shard {} is being removed, and still has {}",
             shard.shard,
