@@ -2,7 +2,7 @@
 //!
 //! A table that comes into use without a name is asked about soon. If that is in vain, as a collection that was created
 //! a moment ago is in no catalogue on the disk before the next checkpoint, it is asked about again, but ever more rarely:
-//! some tables never get a name. Where nothing lacks a name, nothing is asked.
+//! some tables never get a name. Where nothing lacks a name, it is asked each hour: collections are renamed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(60);
 /// The longest wait for tables that were asked about in vain, and on servers that answer slowly.
 const LATE: Duration = Duration::from_secs(300);
+/// The time after which names are asked for anew where none is lacking.
+const ANEW: Duration = Duration::from_secs(3600);
 /// Questions in vain that do not make the next one rarer. A checkpoint comes every minute.
 const VAIN_MAX: u32 = 2;
 /// Questions after which a table that is not used is forgotten.
@@ -74,14 +76,17 @@ impl NameRenewal {
     pub fn is_due(&self, now: Instant) -> bool {
         let used = self.lacking.values().filter(|lacking| lacking.is_used);
         // The one that was asked about the least decides.
-        let Some(vain) = used.map(|lacking| lacking.vain).min() else {
-            return false;
-        };
+        let vain = used.map(|lacking| lacking.vain).min();
         let Some(asked) = &self.asked else {
-            return true;
+            return vain.is_some();
         };
-        let rarer = 1 << vain.saturating_sub(VAIN_MAX).min(8);
-        let wait = (SOON * rarer).max(asked.took * REST).min(LATE);
+        let wait = match vain {
+            Some(vain) => {
+                let rarer = 1 << vain.saturating_sub(VAIN_MAX).min(8);
+                (SOON * rarer).max(asked.took * REST).min(LATE)
+            }
+            None => ANEW.max(asked.took * REST),
+        };
         now.saturating_duration_since(asked.ended) >= wait
     }
 }
@@ -111,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_where_nothing_lacks_a_name() {
-        assert!(asked_at(0, 10_000, |_| Vec::new()).is_empty());
+    fn each_hour_is_asked_where_nothing_lacks_a_name() {
+        assert_eq!(asked_at(0, 10_000, |_| Vec::new()), [3_600, 7_200]);
         let renewal = NameRenewal::default();
         assert!(!renewal.is_due(Instant::now()));
     }
@@ -130,7 +135,7 @@ mod tests {
             600..=660 => vec!["new.wt".to_owned()],
             _ => Vec::new(),
         };
-        assert_eq!(asked_at(0, 5_000, used), [600, 660]);
+        assert_eq!(asked_at(0, 4_000, used), [600, 660]);
     }
 
     #[test]

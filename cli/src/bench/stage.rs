@@ -22,7 +22,7 @@ use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinSet;
 
 use super::abandonment::Abandonment;
-use super::client_choice::{Chosen, choose};
+use super::client_choice::Chosen;
 use super::ending::server_gone;
 use super::sharding::{ShardCounters, ShardWatch};
 use super::step_progress::{bar, show};
@@ -182,17 +182,7 @@ impl Stage {
         let Some(first) = plans.first().map(|at_once| &at_once.plan) else {
             return Ok(Vec::new());
         };
-        let driver_because = target.driver_because.as_ref();
-        let driver_because = driver_because.filter(|_| first.client == Wanted::Auto);
-        let mut chosen = choose(
-            &target.uri,
-            target.primary.as_deref(),
-            &first.database,
-            driver_because.map_or(first.client, |_| Wanted::Driver),
-        )?;
-        if let Some(why) = driver_because {
-            chosen.reason.clone_from(why);
-        }
+        let chosen = target.choose_client(&first.database, first.client)?;
         let started = self.session.document.started;
         let mut recorders = Vec::new();
         for AtOnce { plan, .. } in &plans {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use mongodb::bson::doc;
 use seekscope_cassandra::CqlTarget;
+use seekscope_client::Wanted;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, MemberState, StorageFacts, TargetFacts};
 use seekscope_server::examination::Routed;
 use seekscope_server::sampling::Sampler;
@@ -17,6 +18,7 @@ use seekscope_workload::ownership::refuse_shard;
 use seekscope_workload::{DEFAULT_DATABASE, NoCheckpoint, checkpoint};
 use tokio::time::timeout;
 
+use super::client_choice::{Chosen, choose};
 use super::private_server::BenchServer;
 use super::whereabouts;
 use crate::args::BenchTargetArgs;
@@ -119,6 +121,18 @@ impl Target {
             routed,
             local,
         })
+    }
+
+    /// Chooses the client that sends operations to it.
+    pub fn choose_client(&self, database: &str, wanted: Wanted) -> Result<Chosen> {
+        let primary = self.primary.as_deref();
+        match (&self.driver_because, wanted) {
+            (Some(why), Wanted::Auto) => Ok(Chosen {
+                reason: why.clone(),
+                ..choose(&self.uri, primary, database, Wanted::Driver)?
+            }),
+            _ => choose(&self.uri, primary, database, wanted),
+        }
     }
 
     /// Returns the MongoDB server; an error for Cassandra.

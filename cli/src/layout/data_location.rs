@@ -283,14 +283,13 @@ fn names_for(label: &str, names: &[String], all: &DataLocations) -> Vec<String> 
     let meant = names.iter().filter_map(|name| {
         // A shard's name means all of its members.
         let own = |prefix: &str| name.strip_prefix(prefix)?.strip_prefix('/');
-        let of_member =
-            |one: &&LocalLabel| own(&one.label).or_else(|| own(one.shard.as_deref()?));
+        let of_member = |one: &LocalLabel| own(&one.label).or_else(|| own(one.shard.as_deref()?));
         let mut own_labels = labels.iter().filter(|one| one.label == label);
-        match own_labels.find_map(of_member) {
+        match own_labels.find_map(|one| of_member(one)) {
             Some(own) => Some(own.to_string()),
             None => labels
                 .iter()
-                .all(|one| of_member(&one).is_none())
+                .all(|one| of_member(one).is_none())
                 .then(|| name.clone()),
         }
     });

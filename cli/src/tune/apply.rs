@@ -149,6 +149,11 @@ fn lasting(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
     };
     match entries.iter().filter(at_run_time).count() {
         0 => String::new(),
+        _ if args.undo => format!(
+            "What was put back at run time lasts until the next start; what the configuration file says holds then. As a \
+             text: seekscope tune show {} --as undo\n",
+            args.run.display()
+        ),
         _ => format!(
             "What was set at run time lasts until the next start. For good: seekscope tune show {} --as mongod-conf\n",
             args.run.display()

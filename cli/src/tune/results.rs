@@ -15,7 +15,11 @@ use crate::session::Session;
 
 /// Fills in the summary, writes `report.html`, and prints text or JSON on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-    if let Some(record) = &session.document.tune {
+    if let Some(record) = &mut session.document.tune {
+        // The record of a killed session is in its journal.
+        if record.trials.is_empty() {
+            record.trials = session.directory.read_trials()?;
+        }
         session.document.summary = serde_json::to_value(TuneSummary::of(record))?;
         session.save()?;
     }
@@ -35,9 +39,6 @@ pub fn show_run(args: &TuneShowArgs) -> Result<()> {
     let Some(record) = &mut document.tune else {
         return Err(no_session(args));
     };
-    if record.trials.is_empty() {
-        record.trials = directory.read_trials()?;
-    }
     let progress = Progress::new(args.output.quiet);
     if let Some(form) = args.form {
         let text = in_form(&record.exports, form);

@@ -6,6 +6,9 @@ use seekscope_run::{AdviceRecord, QueryShape, ShapeSource, StoringWay, WayKind};
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mean_ns, format_number, format_share};
 
+/// Share of the pages asked for that were read, below which reading fewer saves little.
+const LITTLE: f64 = 0.05;
+
 /// Returns the advice in one sentence; `None` if nothing was measured.
 pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
     let (present, others) = advice.ways.split_first()?;
@@ -127,6 +130,17 @@ pub(super) fn seconds(advice: &AdviceRecord) -> Option<String> {
         said.push_str(&format!(
             " Per hour, {} of the blocks have to be read: that share of the pages that were asked for the server had to \
              read so far.",
+            format_share(missed)
+        ));
+    }
+    let little = advice
+        .collection
+        .missed_share
+        .filter(|missed| !is_hourly && *missed < LITTLE);
+    if let Some(missed) = little {
+        said.push_str(&format!(
+            " So far the server had to read {} of the pages that it was asked for: while the collection is in memory, \
+             fewer blocks save little, and reorder leaves it as it is.",
             format_share(missed)
         ));
     }

@@ -78,8 +78,16 @@ fn measured(record: &TuneRecord, duel: &TuneDuel) -> Option<String> {
 
 fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
     let of_search = |trial: &TuneTrial| trial.purpose == TrialPurpose::Search;
-    let searched = record.trials.iter().any(of_search);
-    let why = if searched && is_baseline(record, &record.best) && document.outcome == Outcome::Ok {
+    let mut searched = record
+        .trials
+        .iter()
+        .filter(|trial| of_search(trial))
+        .peekable();
+    let was_searched = searched.peek().is_some();
+    let all_failed = was_searched && searched.all(|trial| trial.value.is_none());
+    let why = if all_failed {
+        "every setting that was tried failed, so nothing is known of any"
+    } else if was_searched && is_baseline(record, &record.best) && document.outcome == Outcome::Ok {
         return "no real gain: nothing that was tried promised more than the settings found at the start, \
                 so no duel was fought"
             .into();

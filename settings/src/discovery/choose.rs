@@ -53,7 +53,8 @@ impl Discovered {
                 left_out.push((name.clone(), why.clone()));
                 continue;
             }
-            match self.settled(entry, &entries) {
+            let settled = self.settled(entry, &entries);
+            match settled.and_then(|settled| self.above_shares(settled, &wanted)) {
                 Ok(settled) => entries.push(settled),
                 Err(why) if names.is_empty() => left_out.push((name.clone(), why)),
                 Err(why) => {
@@ -154,6 +155,43 @@ impl Discovered {
             "its current value {} does not fit {}",
             entry.knob.default, base.name
         ))
+    }
+
+    /// Returns the knob, never below those that are at most as large and keep their values.
+    fn above_shares(
+        &self,
+        mut entry: KnobEntry,
+        wanted: &BTreeSet<&str>,
+    ) -> Result<KnobEntry, String> {
+        let name = entry.knob.name.clone();
+        let shares = self.entries.iter().filter(|other| {
+            other.knob.share_of.as_ref() == Some(&name)
+                && !wanted.contains(other.knob.name.as_str())
+        });
+        for share in shares {
+            let Some(value) = share.knob.default.number() else {
+                continue;
+            };
+            let is_left = match &mut entry.knob.range {
+                Range::Float { low, high, .. } => {
+                    *low = low.max(value);
+                    *low < *high
+                }
+                #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+                Range::Integer { low, high, .. } => {
+                    *low = (*low).max(value.ceil() as i64);
+                    *low < *high
+                }
+                _ => true,
+            };
+            if !is_left {
+                return Err(format!(
+                    "it cannot be below {0}, which stays at {value}, and cannot be above that either; name {0} as well",
+                    share.knob.name
+                ));
+            }
+        }
+        Ok(entry)
     }
 
     /// Returns the limit with the knobs that are not tuned at their values.

@@ -46,6 +46,7 @@ async fn types_are_kept_and_engine_keys_travel_together() {
         "eviction_dirty_trigger",
         "eviction_dirty_target",
         "eviction_threads_max",
+        "eviction_threads_min",
         "read_tickets",
         "checkpoint_seconds",
     ];

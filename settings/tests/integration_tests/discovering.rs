@@ -563,7 +563,8 @@ fn threads_are_no_more_than_processors() {
             ..Surroundings::default()
         };
         let found = discover(&file, &replies, &surroundings);
-        let chosen = found.choose(&["eviction_threads_max".into()]).unwrap();
+        let both = ["eviction_threads_max", "eviction_threads_min"].map(String::from);
+        let chosen = found.choose(&both).unwrap();
         let said = found.cpu_bounds.get("eviction_threads_max").cloned();
         let writes = found.presets.iter().find(|p| p.name == "write-heavy");
         let threads = &writes.unwrap().values["eviction_threads_max"];
@@ -586,6 +587,25 @@ fn threads_are_no_more_than_processors() {
     let (words, said) = range(2, Some(6));
     assert_eq!(words, "1 to 4, logarithmic");
     assert!(said.contains("above 4, which it is set to now"), "{said}");
+}
+
+/// The server refuses fewer at most than at least.
+#[test]
+fn threads_at_most_are_no_fewer_than_those_at_least() {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let alone = |of_host: i32| {
+        let mut replies = replies("4.2");
+        replies.host = doc! { "system": { "numCores": of_host } };
+        let found = discover(&file, &replies, &Surroundings::default());
+        found.choose(&["eviction_threads_max".into()])
+    };
+    let chosen = alone(64).unwrap();
+    assert_eq!(chosen.entries[0].range_in_words(), "4 to 20, logarithmic");
+    let refused = alone(2).unwrap_err().to_string();
+    assert!(
+        refused.contains("name eviction_threads_min as well"),
+        "{refused}"
+    );
 }
 
 #[test]

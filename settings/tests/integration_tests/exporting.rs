@@ -35,6 +35,7 @@ fn the_change_and_its_undo() {
     let entries = entries(&[
         "eviction_dirty_trigger",
         "eviction_threads_max",
+        "eviction_threads_min",
         "cache_size",
         "read_tickets",
         "checkpoint_seconds",

@@ -319,19 +319,23 @@ impl Watched<'_> {
                 self.spare_primary(&mut measurement, begun, progress);
             }
         };
-        if let Some((since, silence)) = self.guard.silence(Instant::now()) {
-            let record = self.session.document.examination.get_or_insert_default();
-            record.silence = Some(Silence {
-                after_ns: nanoseconds(since.saturating_duration_since(started)),
-                duration_ns: nanoseconds(silence),
-            });
-        }
+        self.note_silence(started);
         drop(measurement);
         if let Some(walk) = self.walk.as_ref() {
             walk.stop();
         }
         self.session.close_phase()?;
         done
+    }
+
+    /// Records the longest time since `started` in which the server answered nobody.
+    fn note_silence(&mut self, started: Instant) {
+        let silence = self.guard.silence(Instant::now());
+        let record = self.session.document.examination.get_or_insert_default();
+        record.silence = silence.map(|(since, silence)| Silence {
+            after_ns: nanoseconds(since.saturating_duration_since(started)),
+            duration_ns: nanoseconds(silence),
+        });
     }
 
     /// Returns whether to trace; if it is not permitted, adds a limitation.

@@ -8,6 +8,7 @@ use seekscope_run::{FileRole, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence};
 use crate::detectors::server::unresponsive;
+use crate::evidence::waiting::ReadWaiting;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
 use crate::wording::{duration, percent};
@@ -95,32 +96,38 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
             )
         })
     }));
-    let waited = waiting.map_or(String::new(), |waiting| {
-        let others = [
-            (syncs_s_per_s, "syncs of the journal"),
-            (own_writes_s_per_s(answers), "their own writes"),
-        ];
-        let others = others.iter().filter(|(s_per_s, _)| *s_per_s >= TOLD_MIN);
-        let others: Vec<String> = others
-            .map(|(s_per_s, what)| format!("{} for {what}", percent(*s_per_s)))
-            .collect();
-        let reads = percent(waiting.s_per_s);
-        match others.is_empty() {
-            true => format!(": threads wait {reads} of the time for it"),
-            false => format!(
-                ": threads wait {reads} of the time for reads and {}",
-                others.join(" and ")
-            ),
-        }
-    });
+    let waited = waiting.map(|waiting| share_waited(&waiting, syncs_s_per_s, answers));
     Some(Finding {
         id: NOTHING_WRONG.into(),
-        title: format!("Nothing is wrong with the disk{waited}"),
+        title: format!(
+            "Nothing is wrong with the disk{}",
+            waited.unwrap_or_default()
+        ),
         evidence: sentences,
         confidence: confidence(evidence),
         risk: "It says nothing of hours that were not observed.".into(),
         ..Finding::default()
     })
+}
+
+/// Returns the end of the title: what share of the time threads wait for the disk.
+fn share_waited(waiting: &ReadWaiting, syncs_s_per_s: f64, answers: &Answers) -> String {
+    let others = [
+        (syncs_s_per_s, "syncs of the journal"),
+        (own_writes_s_per_s(answers), "their own writes"),
+    ];
+    let others = others.iter().filter(|(s_per_s, _)| *s_per_s >= TOLD_MIN);
+    let others: Vec<String> = others
+        .map(|(s_per_s, what)| format!("{} for {what}", percent(*s_per_s)))
+        .collect();
+    let reads = percent(waiting.s_per_s);
+    match others.is_empty() {
+        true => format!(": threads wait {reads} of the time for it"),
+        false => format!(
+            ": threads wait {reads} of the time for reads and {}",
+            others.join(" and ")
+        ),
+    }
 }
 
 /// Returns the waiting of application threads in writes of files other than the journal, such as those of sorts that do

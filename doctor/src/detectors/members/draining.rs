@@ -106,13 +106,17 @@ mod tests {
     #[test]
     fn ill() {
         let busy = &found(true, 5, &["crm"])[0];
-        let title = "The shard s1 is being removed, and still has 5 chunks and one database";
+        let title = "The shard s1 is being removed, and still has 5 chunks of users' collections and one database";
         assert_eq!(busy.title, title);
         let said = busy.evidence.join(" ");
         assert!(said.contains("primary shard of crm"), "{said}");
         assert!(said.contains("balancer is off"), "{said}");
         let empty = &found(true, 0, &[])[0];
-        assert!(empty.title.ends_with("and is empty"), "{}", empty.title);
+        assert!(
+            empty.title.ends_with("holds nothing of users any more"),
+            "{}",
+            empty.title
+        );
         assert_eq!(empty.evidence.len(), 1);
     }
 

@@ -58,6 +58,7 @@ pub(super) fn answers(name: &Naming<'_>) -> Answers {
             factor: "mean time of a disk read, µs".into(),
             value: "610".into(),
             others: "120".into(),
+            source: "serverStatus".into(),
         }),
     }
 }
