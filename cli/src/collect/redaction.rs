@@ -209,7 +209,7 @@ mod tests {
         document.examination.get_or_insert_default().set = Some("rs-acme".into());
         document.limitations.push(seekscope_run::Limitation {
             what: "no trace".into(),
-            why: "it is the primary of rs-acme, which 2 others replicate from".into(),
+            why: "it is the primary of rs-acme, from which 2 others replicate".into(),
             remedy: "see `seekscope doctor mongodb://localhost/?appName=acme`".into(),
         });
         let redaction = Redaction::hashing(names(&document, &[]), b"salt");

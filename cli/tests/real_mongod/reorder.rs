@@ -319,7 +319,7 @@ fn members_that_nobody_sees_count() {
     let document = json(&mut bench.seekscope(&doctor));
     let limitations = document["limitations"].to_string();
     assert!(
-        limitations.contains("2 others replicate from"),
+        limitations.contains("from which 2 others replicate"),
         "{limitations}"
     );
     // The member that is late by an hour has indexes an hour later.

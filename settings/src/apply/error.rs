@@ -22,7 +22,7 @@ pub enum ApplyError {
     },
     #[error("{knobs} not set: {source}")]
     Refused { knobs: String, source: ServerError },
-    #[error("the server does not answer: {0}")]
+    #[error(transparent)]
     Server(ServerError),
     #[error("{knob}: {source}")]
     HostFile { knob: String, source: HostFileError },

@@ -135,11 +135,13 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
     if role.others_may_depend_on_it() && !may_trace_primary(asked) {
         let why = match &role.0 {
             None => "it does not say whether others replicate from it".into(),
-            Some(hello) => format!(
-                "it is {}, which {} others replicate from",
-                role.in_words(),
-                hello.data_members.len().saturating_sub(1)
-            ),
+            Some(hello) => {
+                let others = match hello.data_members.len().saturating_sub(1) {
+                    1 => "another member replicates".to_string(),
+                    count => format!("{count} others replicate"),
+                };
+                format!("it is {}, from which {others}", role.in_words())
+            }
         };
         return Err((
             why,

@@ -311,7 +311,7 @@ fn check(session: &Session) -> Result<()> {
     };
     match session.document.limitations.iter().find(is_grave) {
         Some(broken) => {
-            let text = format!("{}: {}. {}", broken.what, broken.why, broken.remedy);
+            let text = format!("{}: {}; {}", broken.what, broken.why, broken.remedy);
             Err(BrokenOff(text).into())
         }
         None => Ok(()),
