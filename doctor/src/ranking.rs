@@ -72,11 +72,7 @@ const BEFORE: [(&str, &[&str]); 7] = [
     ),
     (
         "disk.limited",
-        &[
-            "journal.slow-sync",
-            "query.collection-scan",
-            "eviction.by-application-threads",
-        ],
+        &["journal.slow-sync", "query.collection-scan"],
     ),
 ];
 /// Findings of operations that were seen to be held up, even where nobody counts for how long: they precede what would

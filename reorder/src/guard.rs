@@ -118,19 +118,41 @@ async fn watch_over(
     io_pressure: Option<f64>,
     sender: watch::Sender<Option<PauseReason>>,
 ) {
-    let mut window = VecDeque::with_capacity(WINDOW);
-    let mut pressure = VecDeque::with_capacity(WINDOW);
+    let mut readings = Readings::default();
     loop {
         tokio::time::sleep(PROBE_INTERVAL).await;
-        push(&mut window, probe.latency().await.unwrap_or(Duration::ZERO));
-        push(&mut pressure, (Instant::now(), waited_us()));
-        let enough = window.len() == WINDOW;
-        let reason = too_slow(&window, limit)
-            .or_else(|| too_pressed(&pressure, io_pressure?))
-            .filter(|_| enough);
-        if sender.send(reason).is_err() {
+        readings.add(probe.latency().await);
+        if sender.send(readings.reason(limit, io_pressure)).is_err() {
             return;
         }
+    }
+}
+
+/// The last probes.
+#[derive(Debug, Default)]
+struct Readings {
+    latencies: VecDeque<Duration>,
+    pressure: VecDeque<(Instant, Option<u64>)>,
+}
+
+impl Readings {
+    /// Adds a probe. One that failed ends a pause: there may be no server any more that could be spared, and the copy
+    /// finds that out.
+    fn add(&mut self, latency: Option<Duration>) {
+        let Some(latency) = latency else {
+            self.latencies.clear();
+            self.pressure.clear();
+            return;
+        };
+        push(&mut self.latencies, latency);
+        push(&mut self.pressure, (Instant::now(), waited_us()));
+    }
+
+    fn reason(&self, limit: Duration, io_pressure: Option<f64>) -> Option<PauseReason> {
+        let enough = self.latencies.len() == WINDOW;
+        too_slow(&self.latencies, limit)
+            .or_else(|| too_pressed(&self.pressure, io_pressure?))
+            .filter(|_| enough)
     }
 }
 
@@ -181,6 +203,18 @@ async fn is_here(server: &Server) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_is_gone_is_not_waited_for() {
+        let (slow, limit) = (Duration::from_millis(500), Duration::from_millis(20));
+        let mut readings = Readings::default();
+        (0..WINDOW).for_each(|_| readings.add(Some(slow)));
+        assert!(readings.reason(limit, None).is_some());
+        readings.add(None);
+        assert_eq!(readings.reason(limit, None), None);
+        (0..WINDOW).for_each(|_| readings.add(Some(slow)));
+        assert!(readings.reason(limit, None).is_some(), "it is back");
+    }
 
     #[test]
     fn the_median_decides() {

@@ -97,7 +97,7 @@ fn with_like_clients(mut targets: Vec<Target>) -> Vec<Target> {
             .iter_mut()
             .filter(|target| !is_cassandra(&target.uri))
         {
-            target.driver_because = Some(format!("of one of the servers, {why}"));
+            target.driver_because = Some(format!("of one of the servers {why}"));
         }
     }
     targets
