@@ -75,13 +75,8 @@ const BEFORE: [(&str, &[&str]); 7] = [
         &["journal.slow-sync", "query.collection-scan"],
     ),
 ];
-/// Findings of operations that were seen to be held up, even where nobody counts for how long: they precede what would
-/// be saved in jobs that were not observed.
-const HAMPERED: [&str; 3] = [
-    "tickets.exhausted",
-    "cpu.saturated",
-    "cache.dirty-limit-reached",
-];
+/// Findings of operations that queue. Their waiting is not always counted.
+const QUEUES: [&str; 2] = ["cache.dirty-limit-reached", "tickets.exhausted"];
 /// Savings are alike if the smaller is at least this share of the larger.
 const ALIKE: f64 = 0.5;
 
@@ -122,10 +117,14 @@ fn is_noticeable(finding: &Finding) -> bool {
     is_seen(finding) && saved(finding).is_some_and(|s| s >= NOTICEABLE_S_PER_HOUR)
 }
 
+/// Does it say that operations were seen to be held up? Even where nobody counts for how long, that precedes what would be
+/// saved in jobs that were not observed.
+fn is_held_up(finding: &Finding) -> bool {
+    finding.id == "cpu.saturated" || QUEUES.contains(&finding.id.as_str())
+}
+
 /// Does it save noticeable waiting for the disk, or say that operations queue because of the disk?
 fn accuses_disk(finding: &Finding) -> bool {
-    // Their waiting is not always counted.
-    const QUEUES: [&str; 2] = ["cache.dirty-limit-reached", "tickets.exhausted"];
     const DISK: [&str; 8] = [
         "disk.",
         "layout.",
@@ -159,7 +158,7 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
             (
                 finding.id == UNRESPONSIVE,
                 is_noticeable(finding),
-                HAMPERED.contains(&finding.id.as_str()),
+                is_held_up(finding),
             ),
             saved(finding).unwrap_or(-1.0),
             // One is about seekscope, not about the server, the other is worth one line at most.

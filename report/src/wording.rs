@@ -61,10 +61,6 @@ fn traces(document: &RunDocument) -> impl Iterator<Item = &TraceFacts> {
         .filter_map(|phase| phase.trace.as_ref())
 }
 
-fn events_lost(document: &RunDocument) -> u64 {
-    traces(document).map(|trace| trace.lost).sum()
-}
-
 /// Are the losses large enough to change conclusions?
 fn loss_matters(document: &RunDocument) -> bool {
     traces(document).any(TraceFacts::loss_matters)
@@ -74,7 +70,7 @@ fn loss_matters(document: &RunDocument) -> bool {
 /// that is missing: among all events even many would seem few.
 fn loss(document: &RunDocument) -> Option<String> {
     let sum = |count: fn(&TraceFacts) -> u64| -> u64 { traces(document).map(count).sum() };
-    let lost = events_lost(document);
+    let lost = sum(|trace| trace.lost);
     let requests = sum(TraceFacts::requests_of_files);
     let only_requests = requests > 0 && sum(|trace| trace.lost_end) == lost;
     let (all, what) = match only_requests {

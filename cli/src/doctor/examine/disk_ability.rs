@@ -48,7 +48,10 @@ pub async fn probe(
         Ok(survey) => {
             let run = survey.directory.path().to_path_buf();
             drop(survey);
-            progress.say(format!("What the disk can do is kept in {}", run.display()));
+            progress.say(format!(
+                "The measurement of the disk is kept in {}",
+                run.display()
+            ));
             let (model, ..) = disk::load_model(&run)?;
             let ability = DiskAbility {
                 model,

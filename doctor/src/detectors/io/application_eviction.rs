@@ -51,11 +51,9 @@ pub(super) fn is_for_reads(evidence: &Evidence<'_>, answers: &Answers) -> bool {
 }
 
 fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
-    let series = evidence.status(&EVICTING_US)?;
     let all_s_per_s = evicting_s_per_s(evidence)?;
     // While long checkpoints run, eviction stalls because of them.
-    let theirs = checkpoint::extra_per_s(evidence, answers, series) / 1e6;
-    let saved = (all_s_per_s - theirs).max(0.0) * 3600.0;
+    let saved = checkpoint::beyond(evidence, answers, &EVICTING_US)?;
     let pages = evidence.status(&PAGES).and_then(Series::increase);
     if saved < NOTICEABLE_S_PER_HOUR
         || pages.is_some_and(|pages| pages < PAGES_MIN)

@@ -88,9 +88,17 @@ fn harm(evidence: &Evidence<'_>, answers: &Answers) -> Option<Harm> {
     })
 }
 
+/// Returns the rise of a µs counter, s per hour, without the part that is due to long checkpoints. `names` are those that
+/// releases have for the counter.
+pub(super) fn beyond(evidence: &Evidence<'_>, answers: &Answers, names: &[&str]) -> Option<f64> {
+    let series = evidence.status(names)?;
+    let us_per_s = series.rate_per_s()? - extra_per_s(evidence, answers, series);
+    Some(us_per_s.max(0.0) / 1e6 * 3600.0)
+}
+
 /// Returns how much faster a counter of waiting rises because of harmful checkpoints, per second; 0 without
 /// any. That part belongs to the checkpoints, so others leave it out.
-pub(super) fn extra_per_s(evidence: &Evidence<'_>, answers: &Answers, series: &Series) -> f64 {
+fn extra_per_s(evidence: &Evidence<'_>, answers: &Answers, series: &Series) -> f64 {
     let found = answers.checkpoints.as_ref();
     let found = found.filter(|_| is_harmful(evidence, answers));
     found.map_or(0.0, |found| {

@@ -38,17 +38,20 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         return None;
     }
     // Waiting while evicting belongs to another finding.
-    let waited = beyond_checkpoints(evidence, answers, &CACHE_ROOM_US);
-    let evicted = beyond_checkpoints(evidence, answers, &EVICTING_US).unwrap_or(0.0);
-    let saved = waited.map(|s_per_hour| (s_per_hour - evicted).max(0.0));
-    if saved.is_some_and(|s| s < NOTICEABLE_S_PER_HOUR) {
+    let waited = checkpoint::beyond(evidence, answers, &CACHE_ROOM_US);
+    let evicted = checkpoint::beyond(evidence, answers, &EVICTING_US).unwrap_or(0.0);
+    let waited = waited.map(|s_per_hour| (s_per_hour - evicted).max(0.0));
+    if waited.is_some_and(|s| s < NOTICEABLE_S_PER_HOUR) {
         return None;
     }
     let most = dirty.max().unwrap_or(0.0) / cache_bytes;
     // The limit claims the waiting then, and threads that evict would wait for it, too.
     let is_limited = disk_limited::limits_writes(evidence, answers);
-    let (waited_s, saved) = (saved, saved.filter(|_| !is_limited));
-    let command = engine_option(evidence, "eviction=(threads_min=4,threads_max=8)");
+    let saved = waited.filter(|_| !is_limited);
+    let command = match is_limited {
+        true => String::new(),
+        false => engine_option(evidence, "eviction=(threads_min=4,threads_max=8)"),
+    };
     Some(Finding {
         id: "cache.dirty-limit-reached".into(),
         title: format!(
@@ -61,10 +64,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
                 percent(most),
                 percent(trigger)
             ),
-            match waited_s {
-                Some(saved) => format!(
+            match waited {
+                Some(waited) => format!(
                     "They waited {} per hour for room beyond what they evicted themselves (serverStatus).",
-                    duration(saved)
+                    duration(waited)
                 ),
                 None => "How long they waited this server does not count.".into(),
             },
@@ -76,7 +79,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
             "The disk does not keep up with the writes: a higher limit delays that and lengthens \
                checkpoints, more eviction threads help while the disk has something left."
                 .into(),
-        command: if is_limited { String::new() } else { command },
+        command,
         ..Finding::default()
     })
 }
@@ -94,17 +97,6 @@ fn trigger(evidence: &Evidence<'_>) -> f64 {
     let percent = value.and_then(|value| value.parse::<f64>().ok());
     let percent = percent.filter(|percent| (1.0..=100.0).contains(percent));
     percent.map_or(TRIGGER, |percent| percent / 100.0)
-}
-
-/// Returns the rise of a µs counter, s per hour, without the part that is due to long checkpoints.
-pub(super) fn beyond_checkpoints(
-    evidence: &Evidence<'_>,
-    answers: &Answers,
-    names: &[&str],
-) -> Option<f64> {
-    let series = evidence.status(names)?;
-    let us_per_s = series.rate_per_s()? - checkpoint::extra_per_s(evidence, answers, series);
-    Some(us_per_s.max(0.0) / 1e6 * 3600.0)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use seekscope_run::Finding;
 
-use super::{Detector, EVENTS_MIN, checkpoint, confidence, dirty_limit, saved_per_hour};
+use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
 use crate::evidence::held_back::{HELD_BACK, HeldBack};
@@ -81,7 +81,7 @@ fn of_calls(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> Op
 fn of_room(evidence: &Evidence<'_>, answers: &Answers, ceiling: &Ceiling) -> Option<Waiting> {
     let s_per_hour = [&CACHE_ROOM_US, &EVICTING_US]
         .into_iter()
-        .filter_map(|names| dirty_limit::beyond_checkpoints(evidence, answers, names))
+        .filter_map(|names| checkpoint::beyond(evidence, answers, names))
         .reduce(f64::max)?;
     let is_it = ceiling.of_writes && s_per_hour >= NOTICEABLE_S_PER_HOUR;
     is_it.then(|| Waiting {
