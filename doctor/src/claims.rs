@@ -21,7 +21,7 @@ pub struct Waited {
     /// Reads that the disk had to serve.
     #[schemars(range(min = 0))]
     pub reads: f64,
-    /// Reads that the page cache served, checksums and decompression.
+    /// Reads that the page cache served, checksums, and before 6.0 decompression.
     #[schemars(range(min = 0))]
     pub reads_from_memory: f64,
     /// Syncs of the journal, as far as operations can have waited for them.

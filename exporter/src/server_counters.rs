@@ -23,6 +23,8 @@ struct Origin {
     names: &'static [&'static str],
     /// What one of the source's units is in the metric's.
     unit: f64,
+    /// A state of several, of which all but 0 count as 1.
+    is_state: bool,
 }
 
 const fn of(
@@ -37,10 +39,18 @@ const fn of(
         source,
         names,
         unit,
+        is_state: false,
     }
 }
 
 impl Origin {
+    const fn state(self) -> Self {
+        Self {
+            is_state: true,
+            ..self
+        }
+    }
+
     const fn with(self, name: &'static str, value: &'static str) -> Self {
         Self {
             label: Some((name, value)),
@@ -179,7 +189,8 @@ static ORIGINS: &[Origin] = &[
         1.0,
         "transaction.transaction checkpoints",
         "checkpoint.total succeed number of checkpoints",
-        "checkpoint.number of checkpoints started by api"
+        "checkpoint.number of checkpoints started by api",
+        "checkpoint.generation"
     ),
     wired_tiger!(
         &m::CHECKPOINT_SECONDS,
@@ -191,8 +202,9 @@ static ORIGINS: &[Origin] = &[
         &m::CHECKPOINT_RUNNING,
         1.0,
         "transaction.transaction checkpoint currently running",
-        "checkpoint.currently running"
-    ),
+        "checkpoint.progress state"
+    )
+    .state(),
     wired_tiger!(
         &m::CHECKPOINT_LAST,
         MS,
@@ -286,7 +298,10 @@ impl ServerCounters {
         for (i, origin) in ORIGINS.iter().enumerate() {
             let mut names = origin.names.iter();
             let value = names.find_map(|name| by_name.get(&(origin.source, *name)));
-            let value = value.map(|value| value * origin.unit);
+            let value = value.map(|value| match origin.is_state {
+                true => f64::from(u8::from(*value != 0.0)),
+                false => value * origin.unit,
+            });
             match (origin.metric.kind, value) {
                 (MetricKind::Counter, Some(value)) => {
                     let figure = self.figures.entry(i);
@@ -422,6 +437,26 @@ mod tests {
                 "seekscope_wiredtiger_checkpoint_seconds_total{{server=\"a:1\"}} {expected}\n"
             );
             assert!(text(&counters).contains(&line));
+        }
+    }
+
+    /// From 7.1 on the server says which step of a checkpoint it is at.
+    #[test]
+    fn a_checkpoint_runs_at_any_step() {
+        for (name, value, expected) in [
+            (
+                "wiredTiger.transaction.transaction checkpoint currently running",
+                1.0,
+                "1",
+            ),
+            ("wiredTiger.checkpoint.progress state", 12.0, "1"),
+            ("wiredTiger.checkpoint.progress state", 0.0, "0"),
+        ] {
+            let mut counters = ServerCounters::default();
+            counters.read(&samples(&[("serverStatus", name, value)]));
+            let line =
+                format!("seekscope_wiredtiger_checkpoint_running{{server=\"a:1\"}} {expected}\n");
+            assert!(text(&counters).contains(&line), "{name} {value}");
         }
     }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::process::{ProcFs, ProcessError, failed};
 
-/// Files that every WiredTiger home has and that the server keeps open.
-const HOME_FILES: [&str; 3] = ["WiredTiger.wt", "WiredTiger.lock", "mongod.lock"];
+/// Files that every WiredTiger home has and that the server keeps open. The first one tells the data directory
+/// from other homes in the same process: mongod from 8.2 on spills what exceeds its memory into one.
+const HOME_FILES: [&str; 3] = ["mongod.lock", "WiredTiger.wt", "WiredTiger.lock"];
 
 impl ProcFs {
     /// Returns the regular files that the process has open, sorted, each once; deleted ones are left out.
@@ -49,9 +50,8 @@ impl ProcFs {
     /// line says (relative to its working directory). `None` if neither is known.
     pub fn dbpath(&self, pid: u32) -> Option<PathBuf> {
         let from_files = self.open_files(pid).ok().and_then(|files| {
-            let home = files
-                .iter()
-                .find(|f| HOME_FILES.iter().any(|name| f.ends_with(name)))?;
+            let of_name = |name: &&str| files.iter().find(|file| file.ends_with(*name));
+            let home = HOME_FILES.iter().find_map(of_name)?;
             home.parent().map(Path::to_path_buf)
         });
         from_files.or_else(|| {
@@ -135,6 +135,10 @@ mod tests {
             symlink(link, fd.join(number)).unwrap();
         }
         assert_eq!(tree.dbpath(9), Some("/srv/db".into()));
+        symlink("/a/spill/WiredTiger.wt", fd.join("8")).unwrap();
+        symlink("/srv/db/mongod.lock", fd.join("9")).unwrap();
+        assert_eq!(tree.dbpath(9), Some("/srv/db".into()));
+        fs::remove_file(fd.join("9")).unwrap();
         let below = tree.open_files_below(9, Path::new("/srv/db")).unwrap();
         let expected: Vec<PathBuf> = vec![
             "/srv/db/WiredTiger.wt".into(),

@@ -145,7 +145,7 @@ pub(crate) fn catalog_tables(entry: &Document) -> Vec<TableUse> {
     tables
 }
 
-/// Returns the tables from the reply of `collStats` with `indexDetails`, for servers without `$listCatalog`.
+/// Returns the tables from the reply of `collStats`, for servers without `$listCatalog`.
 pub(crate) fn collection_stats_tables(stats: &Document, namespace: &str) -> Vec<TableUse> {
     let mut tables = Vec::new();
     if let Some(Bson::String(uri)) = at(stats, &["wiredTiger", "uri"]) {
@@ -163,12 +163,27 @@ pub(crate) fn collection_stats_tables(stats: &Document, namespace: &str) -> Vec<
 /// table gives an error in the place of its name. A collection that is not there has no parts.
 pub(crate) fn names_all_tables(stats: &Document) -> bool {
     let indexes = stats.get_document("indexDetails").into_iter().flatten();
+    let indexes = indexes.filter(|(_, details)| !is_clustered_index(details));
     let parts = stats.get("wiredTiger").into_iter();
     let mut parts = parts.chain(indexes.map(|(_, details)| details));
     parts.all(|part| {
         part.as_document()
             .is_some_and(|part| part.get_str("uri").is_ok())
     })
+}
+
+/// Returns whether a reply to `collStats` is that of a clustered collection (5.3 and later). Only the details of its
+/// indexes say so.
+pub(crate) fn is_clustered(stats: &Document) -> bool {
+    let mut indexes = stats.get_document("indexDetails").into_iter().flatten();
+    indexes.any(|(_, details)| is_clustered_index(details))
+}
+
+/// Returns whether these are the details of the index of a clustered collection, which is the collection's own table
+/// and has none.
+fn is_clustered_index(details: &Bson) -> bool {
+    let details = details.as_document();
+    details.is_some_and(|details| details.get_bool("clustered").unwrap_or(false))
 }
 
 fn table(uri: &str, namespace: &str, index: Option<String>) -> TableUse {
@@ -207,6 +222,23 @@ mod tests {
             version(&doc! { "version": "4.2.2" }).as_deref(),
             Some("4.2.2")
         );
+    }
+
+    /// As `appendCollectionStorageStats` of 5.3 and later writes them.
+    #[test]
+    fn the_index_of_a_clustered_collection_has_no_table() {
+        let stats = doc! {
+            "wiredTiger": { "uri": "statistics:table:collection-1" },
+            "indexDetails": {
+                "a_1": { "uri": "statistics:table:index-2" },
+                "_id_": { "v": 2, "key": { "_id": 1 }, "name": "_id_", "unique": true, "clustered": true },
+            },
+        };
+        assert!(is_clustered(&stats) && names_all_tables(&stats));
+        assert_eq!(collection_stats_tables(&stats, "a.b").len(), 2);
+        assert!(!is_clustered(
+            &doc! { "indexDetails": { "_id_": { "uri": "x" } } }
+        ));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use seekscope_pattern::{FileTrace, TraceAnalysis};
 use seekscope_run::units::{format_bytes, whole};
 use serde::{Deserialize, Serialize};
 
-use super::host::memory_limit;
+use super::host::{memory_limit, mongod_version};
 use crate::Evidence;
 use crate::evidence::waiting::{READ_TIME, waited};
 
@@ -99,8 +99,11 @@ pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
                 false => format!("one block in {:.0} followed", 1.0 / reuse.sampling_rate),
             },
             match reads.beside_s > 0.0 {
-                true =>
+                true if counts_decompression(evidence) =>
                     "; checksum and decompression count as the server's clock has them beyond the calls",
+                true =>
+                    "; checksums count as the server's clock has them beyond the calls, and decompression, which \
+                     servers from 6.0 on do not time, is saved beside that",
                 false => "",
             },
             if exact {
@@ -219,6 +222,12 @@ pub(crate) fn waiting_beside_disk_s_per_hour(evidence: &Evidence<'_>) -> f64 {
     };
     let reads = Reads::of(evidence, trace, seconds);
     (reads.hits_s + reads.beside_s) / seconds * 3600.0
+}
+
+/// Returns whether the time that the server counts for reads of pages contains their decompression: until 6.0 the
+/// clock ran around `__wt_bt_read`, since then around the block manager's read alone (`__wt_blkcache_read`).
+pub(crate) fn counts_decompression(evidence: &Evidence<'_>) -> bool {
+    mongod_version(evidence).is_none_or(|version| version < 6)
 }
 
 /// Returns the server's cache size: as configured at start, else as reported now.

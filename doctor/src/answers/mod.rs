@@ -30,7 +30,7 @@ pub(crate) use host::{
 pub use index_builds::{AgainstBuild, IndexBuildAnswer};
 pub use members::{MemberAnswer, MemberDifference};
 pub use memory::{MemoryAnswer, MemoryPoint};
-pub(crate) use memory::{saved_of_disk, waiting_beside_disk_s_per_hour};
+pub(crate) use memory::{counts_decompression, saved_of_disk, waiting_beside_disk_s_per_hour};
 pub use shards::ShardAnswer;
 pub use space::SpaceAnswer;
 pub(crate) use space::name_of;

@@ -4,6 +4,18 @@ use std::collections::HashMap;
 
 use seekscope_run::{CounterSample, shifted};
 
+/// 0 while no checkpoint runs. The names are those before and from WiredTiger 11.3 on (MongoDB 7.1), as those of
+/// [`CHECKPOINT_LAST_MS`].
+pub const CHECKPOINT_STATE: [&str; 2] = [
+    "wiredTiger.transaction.transaction checkpoint currently running",
+    "wiredTiger.checkpoint.progress state",
+];
+/// Duration of the checkpoint that ended last, ms. While one runs this is still the one before.
+pub const CHECKPOINT_LAST_MS: [&str; 2] = [
+    "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
+    "wiredTiger.checkpoint.most recent time (msecs)",
+];
+
 /// The series of one source by their names.
 pub(crate) type Named = HashMap<String, Series>;
 

@@ -9,7 +9,7 @@ mod scanning;
 pub(crate) mod waiting;
 
 pub(crate) use counters::Named;
-pub use counters::{Counters, Series};
+pub use counters::{CHECKPOINT_LAST_MS, CHECKPOINT_STATE, Counters, Series};
 pub use scanning::Scanning;
 
 use seekscope_pattern::{DeviceUse, TraceAnalysis};

@@ -13,7 +13,7 @@ pub(crate) struct ReadWaiting {
     pub(crate) s_per_s: f64,
     /// Mean time of one read, ns.
     pub(crate) mean_ns: f64,
-    /// "trace" or "serverStatus". The latter counts page-cache hits and decompression too.
+    /// "trace" or "serverStatus". The latter counts page-cache hits, and before 6.0 decompression, too.
     pub(crate) source: &'static str,
 }
 

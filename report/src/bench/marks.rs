@@ -1,12 +1,11 @@
 //! Marks events during a step, and defines the span of time that its figures show.
 
+use seekscope_doctor::evidence::CHECKPOINT_STATE;
 use seekscope_run::{BenchStep, CounterSample};
 
 use super::BenchReportInput;
 use crate::html::charts::Mark;
 
-/// A gauge: 1 while a checkpoint runs.
-const CHECKPOINT_RUNNING: &str = "transaction checkpoint currently running";
 /// Most marks; more would hide the lines that they are drawn over.
 const MARKS_MAX: usize = 60;
 
@@ -87,7 +86,7 @@ fn checkpoints(input: &BenchReportInput<'_>, span: Span) -> Vec<Mark> {
     let mut running = false;
     let mut marks = Vec::new();
     let samples = span.samples(&input.records.counters);
-    for sample in samples.filter(|s| s.name.ends_with(CHECKPOINT_RUNNING)) {
+    for sample in samples.filter(|s| CHECKPOINT_STATE.contains(&s.name.as_str())) {
         let now = sample.value > 0.0;
         if now != running && span.holds(sample.t_ns) {
             let word = if now {

@@ -236,7 +236,7 @@ fn waits(answers: &Answers) -> Option<String> {
         };
         match beside_s(answers, waiting_s) {
             Some(beside_s) => format!(
-                "{waits}, and work {} on what they read (checksums, decompression)",
+                "{waits}, and work {} on what they read (checksums; before MongoDB 6.0 decompression, too)",
                 format_s(beside_s)
             ),
             None => waits,
@@ -343,7 +343,9 @@ mod tests {
         assert_eq!(of_each_second(0.04), waits);
         assert_eq!(
             of_each_second(0.3),
-            format!("{waits}, and work 300 ms on what they read (checksums, decompression)")
+            format!(
+                "{waits}, and work 300 ms on what they read (checksums; before MongoDB 6.0 decompression, too)"
+            )
         );
     }
 

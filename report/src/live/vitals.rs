@@ -3,22 +3,12 @@
 use std::collections::HashMap;
 
 use schemars::JsonSchema;
-use seekscope_doctor::evidence::Counters;
+use seekscope_doctor::evidence::{CHECKPOINT_LAST_MS, CHECKPOINT_STATE, Counters};
 use seekscope_run::CounterSample;
 use serde::Serialize;
 
 /// Kinds of operations, as `serverStatus.opcounters` names them.
 const OPERATIONS: [&str; 6] = ["query", "insert", "update", "delete", "getmore", "command"];
-/// Names that releases of the server have used for the same thing.
-const CHECKPOINT_RUNNING: [&str; 3] = [
-    "wiredTiger.transaction.transaction checkpoint currently running",
-    "wiredTiger.checkpoint.currently running",
-    "wiredTiger.checkpoint.progress state",
-];
-const CHECKPOINT_LAST_MS: [&str; 2] = [
-    "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
-    "wiredTiger.checkpoint.most recent time (msecs)",
-];
 const CACHE: &str = "wiredTiger.cache.";
 
 /// The last two samples of each source. Sources answer at different times, and a server under load sometimes
@@ -139,7 +129,7 @@ impl VitalsWindow {
         let running = last
             .into_iter()
             .flatten()
-            .find(|row| CHECKPOINT_RUNNING.contains(&row.name.as_str()) && row.value > 0.0);
+            .find(|row| CHECKPOINT_STATE.contains(&row.name.as_str()) && row.value > 0.0);
         self.checkpoint_since_ns = match (running, self.checkpoint_since_ns) {
             (Some(row), None) => Some(row.t_ns),
             (Some(_), since) => since,
@@ -206,7 +196,7 @@ impl VitalsWindow {
         };
         let since = self.checkpoint_since_ns;
         CheckpointVitals {
-            running: known(&CHECKPOINT_RUNNING).map(|_| since.is_some()),
+            running: known(&CHECKPOINT_STATE).map(|_| since.is_some()),
             running_s: since.map(|ns| now_ns.saturating_sub(ns) as f64 / 1e9),
             last_s: known(&CHECKPOINT_LAST_MS).map(|ms| ms / 1e3),
         }
@@ -309,7 +299,7 @@ mod tests {
     fn a_checkpoint_is_timed_from_when_it_was_first_seen() {
         let mut window = VitalsWindow::default();
         let mut at = |t_s, running| {
-            let [name, ..] = CHECKPOINT_RUNNING;
+            let [name, ..] = CHECKPOINT_STATE;
             window.push(rows(t_s, "serverStatus", &[(name, running)]));
             window.vitals((t_s + 1) * 1_000_000_000).checkpoint
         };

@@ -11,6 +11,8 @@ pub enum Resource {
     AnyCollection,
     /// Buckets of time series, which are system collections.
     TimeSeriesBuckets,
+    /// Collections of functions, which the catalogue lists like all others.
+    StoredFunctions,
     Oplog,
     /// What a sharded cluster records of itself.
     ClusterConfig,
@@ -132,6 +134,30 @@ pub const RIGHTS: &[Right] = &[
             "names of the files of time series",
         )
     },
+    Right {
+        since: Some("5.0"),
+        ..right(
+            Resource::TimeSeriesBuckets,
+            "listCollections",
+            "names of all files at once, from 6.0 on",
+        )
+    },
+    Right {
+        since: Some("6.0"),
+        ..right(
+            Resource::StoredFunctions,
+            "listCollections",
+            "names of all files at once ($listCatalog wants it)",
+        )
+    },
+    Right {
+        since: Some("6.0"),
+        ..right(
+            Resource::StoredFunctions,
+            "listIndexes",
+            "names of all files at once ($listCatalog wants it)",
+        )
+    },
     right(Resource::Oplog, "collStats", "the oplog's size"),
     right(Resource::Oplog, "find", "the oplog's window"),
     right(
@@ -242,6 +268,7 @@ impl Resource {
             Self::Cluster => "the cluster",
             Self::AnyCollection => "all collections",
             Self::TimeSeriesBuckets => "the buckets of time series",
+            Self::StoredFunctions => "the collections system.js",
             Self::Oplog => "local.oplog.rs",
             Self::ClusterConfig => "the database config",
         }
@@ -253,16 +280,18 @@ impl Resource {
             Self::Cluster => "{ cluster: true }",
             Self::AnyCollection => r#"{ db: "", collection: "" }"#,
             Self::TimeSeriesBuckets => r#"{ db: "", system_buckets: "" }"#,
+            Self::StoredFunctions => r#"{ db: "", collection: "system.js" }"#,
             Self::Oplog => r#"{ db: "local", collection: "oplog.rs" }"#,
             Self::ClusterConfig => r#"{ db: "config", collection: "" }"#,
         }
     }
 }
 
-const RESOURCES: [Resource; 5] = [
+const RESOURCES: [Resource; 6] = [
     Resource::Cluster,
     Resource::AnyCollection,
     Resource::TimeSeriesBuckets,
+    Resource::StoredFunctions,
     Resource::Oplog,
     Resource::ClusterConfig,
 ];
@@ -375,6 +404,8 @@ mod tests {
             new.contains("system_buckets") && !new.contains("if ("),
             "{new}"
         );
+        assert!(!new.contains("system.js"), "{new}");
+        assert!(role_script(Some("6.0.1")).contains("system.js"));
         let any = role_script(None);
         let (role, rest) = any.split_once("});").unwrap();
         assert!(!role.contains("system_buckets"), "{role}");

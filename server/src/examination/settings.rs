@@ -34,13 +34,14 @@ const NEVER: [&str; 2] = ["key", "password"];
 const SET_PARAMETER: &str = "setParameter.";
 
 /// Prefixes of the parameters that bear on the disk.
-const PARAMETERS: [&str; 29] = [
+const PARAMETERS: [&str; 31] = [
     "batchUserMultiDeletes",
     "cachePressure",
     "collectionClonerBatchSize",
     "diagnosticDataCollection",
     "enableFlowControl",
     "eviction",
+    "executionControl",
     "flowControl",
     "initialSync",
     "internalQueryExecYield",
@@ -59,6 +60,7 @@ const PARAMETERS: [&str; 29] = [
     "storageGlobalParams",
     "syncdelay",
     "tcmalloc",
+    "throughputProbing",
     "ttlMonitor",
     "ttlIndexDelete",
     "wiredTiger",

@@ -7,7 +7,7 @@ use seekscope_run::{CollectionFacts, IndexFacts};
 
 use super::asking::{Asker, NoAnswer};
 use crate::cursor::SHARDS_MAX;
-use crate::replies::{at, number, storage_stats};
+use crate::replies::{at, is_clustered, number, storage_stats};
 
 /// A collection may have 64; a hostile reply any number.
 const INDEXES_MAX: usize = 100;
@@ -91,15 +91,17 @@ impl Statistics {
         let count = |path: &[&str]| at(stats, path).and_then(number);
         let flag = |name: &str| stats.get_bool(name).unwrap_or(false);
         let facts = &mut self.facts;
-        for (sum, name) in [
-            (&mut facts.documents, "count"),
-            (&mut facts.data_bytes, "size"),
-            (&mut facts.storage_bytes, "storageSize"),
+        // What lies in the file of a time series are its buckets.
+        let documents = count(&["count"]).or_else(|| count(&["timeseries", "bucketCount"]));
+        for (sum, value) in [
+            (&mut facts.documents, documents),
+            (&mut facts.data_bytes, count(&["size"])),
+            (&mut facts.storage_bytes, count(&["storageSize"])),
         ] {
-            *sum = sum.saturating_add(count(&[name]).unwrap_or(0));
+            *sum = sum.saturating_add(value.unwrap_or(0));
         }
         facts.capped |= flag("capped");
-        facts.clustered |= flag("clustered");
+        facts.clustered |= is_clustered(stats);
         facts.sharded |= flag("sharded");
         facts.time_series |= stats.contains_key("timeseries");
         let engine = stats.get_document("wiredTiger").ok();
@@ -362,6 +364,16 @@ mod tests {
         let mut without_sizes = Statistics::default();
         without_sizes.take_over_indexes(&earlier);
         assert_eq!(without_sizes.facts.indexes, earlier.facts.indexes);
+    }
+
+    #[test]
+    fn the_documents_of_a_time_series_are_its_buckets() {
+        let stats = doc! {
+            "size": 5_000, "storageSize": 4_096, "timeseries": { "bucketCount": 7, "avgBucketSize": 714 },
+        };
+        let facts = Statistics::read("a.system.buckets.b", &[stats]).facts;
+        assert_eq!((facts.documents, facts.data_bytes), (7, 5_000));
+        assert!(facts.time_series);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl TableQuestions {
     /// Returns the tables of one collection; `None` if the server does not name them.
     pub(crate) async fn tables(&mut self, namespace: &Namespace) -> Option<Vec<TableUse>> {
         self.asked += 1;
-        let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
+        let command = doc! { "collStats": namespace.collection() };
         match self.asker.ask(namespace.database(), command).await {
             Ok(stats) => {
                 let tables = replies::collection_stats_tables(&stats, &namespace.to_string());
@@ -81,7 +81,7 @@ impl TableQuestions {
 
     /// Returns whether the server still has a table of a collection; `None` if it does not say.
     pub(crate) async fn has_table(&mut self, namespace: &Namespace, ident: &str) -> Option<bool> {
-        let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
+        let command = doc! { "collStats": namespace.collection() };
         let stats = self.asker.ask(namespace.database(), command).await.ok()?;
         let tables = replies::collection_stats_tables(&stats, &namespace.to_string());
         let has_it = tables.iter().any(|table| table.ident == ident);

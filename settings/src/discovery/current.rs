@@ -14,6 +14,11 @@ use crate::knob_file::{ENGINE_CONFIG, KnobEntry, Route};
 /// The parameter that reconfigures WiredTiger; a server without it has a different engine.
 pub(crate) const RUNTIME_CONFIG: &str = "wiredTigerEngineRuntimeConfig";
 const MIB: i64 = 1 << 20;
+/// How the names of the parameters for numbers of tickets end, and what the status calls them.
+const TICKETS: [(&str, &str); 2] = [
+    ("ConcurrentReadTransactions", "read"),
+    ("ConcurrentWriteTransactions", "write"),
+];
 
 pub(super) fn current(
     entry: &mut KnobEntry,
@@ -25,7 +30,7 @@ pub(super) fn current(
         Ok(found.unwrap_or((documented.clone(), Source::Documented)))
     };
     match entry.set.clone() {
-        Route::Parameter { name } => match replies.parameters.get(&name).map(value_of) {
+        Route::Parameter { name } => match parameter(&name, replies) {
             Some(Some(value)) => Ok((value, Source::Server)),
             Some(None) => Err(format!("its parameter {name} is not a plain value here")),
             None => Err(format!("this server has no parameter {name}")),
@@ -64,6 +69,27 @@ pub(super) fn current(
         },
         Route::Environment { .. } => or_documented(None),
     }
+}
+
+/// Returns a parameter's value, `Some(None)` if it is not a plain one. A server from 7.0 on says 0 for a number of
+/// tickets that nobody has set, and takes no 0: what it uses is in its status.
+fn parameter(name: &str, replies: &ServerReplies) -> Option<Option<KnobValue>> {
+    let value = value_of(replies.parameters.get(name)?);
+    let kind = TICKETS
+        .iter()
+        .find_map(|(end, kind)| name.ends_with(end).then_some(kind));
+    match (&value, kind) {
+        (Some(KnobValue::Integer(0)), Some(kind)) => Some(tickets(kind, replies)),
+        _ => Some(value),
+    }
+}
+
+/// Returns the number of tickets in use; from 8.0 on it is outside the engine's section.
+fn tickets(kind: &str, replies: &ServerReplies) -> Option<KnobValue> {
+    let sections = ["queues.execution", "wiredTiger.concurrentTransactions"];
+    let total = |section: &str| at(&replies.status, &format!("{section}.{kind}.totalTickets"));
+    let total = sections.into_iter().find_map(total)?;
+    super::whole(total).map(KnobValue::Integer)
 }
 
 /// Prefers what was set at run time, then what was configured, then what the server reports.

@@ -247,6 +247,49 @@ fn newer_servers_are_found_by_their_names() {
     assert!(why(&found, "write_tickets").contains("no parameter executionControlConcurrentWrite"));
 }
 
+/// They say 0 for a number that nobody has set, and take no 0 back.
+#[test]
+fn tickets_of_newer_servers_are_those_in_use() {
+    let mut replies = replies("4.2");
+    replies.build_info.insert("version", "8.0.4");
+    let algorithm = "storageEngineConcurrencyAdjustmentAlgorithm";
+    replies
+        .parameters
+        .insert(algorithm, "fixedConcurrentTransactions");
+    for kind in ["Read", "Write"] {
+        let name = |prefix: &str| format!("{prefix}Concurrent{kind}Transactions");
+        replies.parameters.remove(name("wiredTiger"));
+        replies.parameters.insert(name("storageEngine"), 0);
+    }
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let surroundings = Surroundings {
+        unlocked: ALL,
+        ..Surroundings::default()
+    };
+    let tickets = |replies: &ServerReplies| {
+        let found = discover(&file, replies, &surroundings);
+        ["read_tickets", "write_tickets"].map(|name| {
+            let chosen = found.choose(&[name.into()]).unwrap();
+            let knob = &chosen.entries[0].knob;
+            (knob.default.clone(), knob.special.len())
+        })
+    };
+    let queue = |total: i32| doc! { "out": 0, "available": total, "totalTickets": total };
+    let queues = doc! { "execution": { "read": queue(16), "write": queue(24) } };
+    replies.status.insert("queues", queues);
+    let (read, write) = (KnobValue::Integer(16), KnobValue::Integer(24));
+    assert_eq!(tickets(&replies), [(read, 0), (write, 0)]);
+    replies.status.remove("queues");
+    replies
+        .status
+        .get_document_mut("wiredTiger")
+        .unwrap()
+        .remove("concurrentTransactions");
+    // Nobody could put them back.
+    let found = discover(&file, &replies, &surroundings);
+    assert!(!why(&found, "read_tickets").is_empty());
+}
+
 #[test]
 fn other_servers_and_hostile_replies_leave_knobs_out() {
     let file = Catalogue::of(ServerProgram::Mongod).unwrap();

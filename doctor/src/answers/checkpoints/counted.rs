@@ -4,7 +4,7 @@ use seekscope_run::units::whole;
 
 use super::CheckpointAnswer;
 use crate::Evidence;
-use crate::evidence::Series;
+use crate::evidence::{CHECKPOINT_LAST_MS, CHECKPOINT_STATE, Series};
 
 /// Total duration of all checkpoints since the server's start, ms; before and since WiredTiger 11.3. It rises
 /// by a checkpoint's duration when that checkpoint ends. Their number and the generation rise when one
@@ -14,23 +14,12 @@ const TOTAL_MS: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoint total time (msecs)",
     "wiredTiger.checkpoint.total time (msecs)",
 ];
-/// 0 while no checkpoint runs; names before and since WiredTiger 11.3.
-const STATE: [&str; 2] = [
-    "wiredTiger.transaction.transaction checkpoint currently running",
-    "wiredTiger.checkpoint.progress state",
-];
 const OPERATIONS: [&str; 5] = ["insert", "query", "update", "delete", "getmore"];
 /// Fewest steps of the counters on either side; with fewer, the result is left to chance.
 const STEPS_MIN: usize = 5;
 /// Most checkpoints that are distinguished within one step.
 const STEP_MAX: u64 = 100;
 
-/// Duration of the checkpoint that ended last, ms, under both names. While one runs this is still the one
-/// before.
-const MOST_RECENT_MS: [&str; 2] = [
-    "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
-    "wiredTiger.checkpoint.most recent time (msecs)",
-];
 /// Number of checkpoints, under both names.
 const NUMBER: [&str; 2] = [
     "wiredTiger.transaction.transaction checkpoints",
@@ -55,14 +44,14 @@ pub(super) fn counted(evidence: &Evidence<'_>) -> Vec<Counted> {
         .status(&TOTAL_MS)
         .map(|total_ms| ended(total_ms, &Others::of(evidence)))
         .unwrap_or_default();
-    let state = evidence.status(&STATE);
+    let state = evidence.status(&CHECKPOINT_STATE);
     found.extend(state.and_then(|state| under_way(state, found.last())));
     found
 }
 
 /// Was a checkpoint still running when the counters ended? If so, its full duration is unknown.
 pub(super) fn one_is_under_way(evidence: &Evidence<'_>) -> bool {
-    let state = evidence.status(&STATE).and_then(Series::last);
+    let state = evidence.status(&CHECKPOINT_STATE).and_then(Series::last);
     state.is_some_and(|state| state != 0.0)
 }
 
@@ -75,7 +64,7 @@ struct Others<'a> {
 impl<'a> Others<'a> {
     fn of(evidence: &Evidence<'a>) -> Self {
         Self {
-            most_recent_ms: evidence.status(&MOST_RECENT_MS),
+            most_recent_ms: evidence.status(&CHECKPOINT_LAST_MS),
             number: evidence.status(&NUMBER),
         }
     }

@@ -58,8 +58,9 @@ pub struct MemberDifference {
 const NOT_SET: &str = "not set";
 /// Settings that differ by nature: addresses, paths, files of this one process; also tickets, which the
 /// server itself varies from 7.0 on.
-const OWN_SETTINGS: [&str; 15] = [
+const OWN_SETTINGS: [&str; 16] = [
     "diagnosticDataCollectionDirectoryPath",
+    "executionControlConcurrent",
     "storageEngineConcurrent",
     "wiredTigerConcurrent",
     "net.",

@@ -7,7 +7,9 @@ use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding};
 
 use super::{Detector, confidence, engine_option, saved_per_hour};
-use crate::answers::{MemoryAnswer, group_memory, memory_for_cache, room_for_cache};
+use crate::answers::{
+    MemoryAnswer, counts_decompression, group_memory, memory_for_cache, room_for_cache,
+};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::percent;
 use crate::{Answers, Evidence};
@@ -120,9 +122,12 @@ fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
             percent(share)
         ),
         format!(
-            "Application threads waited {:.2} s per second for pages (serverStatus; page-cache hits and \
-             decompression included).",
-            waiting.s_per_s
+            "Application threads waited {:.2} s per second for pages (serverStatus; page-cache hits{} included).",
+            waiting.s_per_s,
+            match counts_decompression(evidence) {
+                true => " and decompression",
+                false => "",
+            }
         ),
     ];
     finding.saves_s_per_hour = Some(saved);

@@ -12,8 +12,9 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Releases before this one no longer get fixes (MongoDB's lifecycle schedules: 4.2 ended in April 2023).
-const SUPPORTED_FROM: u32 = 5;
+/// Releases before this one no longer get fixes (MongoDB's lifecycle schedules: 6.0 ended in July 2025, 7.0 ends
+/// in August 2027).
+const SUPPORTED_FROM: u32 = 7;
 
 /// An option with a harmful value, and why it is harmful.
 struct OldOption {

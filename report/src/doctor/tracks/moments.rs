@@ -1,5 +1,6 @@
 //! Marks in all tracks: checkpoints as bands, restarts and the ends of the trace as lines.
 
+use seekscope_doctor::evidence::CHECKPOINT_STATE;
 use seekscope_pattern::Checkpoint;
 
 use super::super::DoctorReportInput;
@@ -11,11 +12,6 @@ use crate::html::tracks::Band;
 const BANDS_MAX: usize = 200;
 /// A trace that comes this near to an end of the axis counts as reaching it: counters come once a second.
 const EDGE_S: f64 = 2.0;
-/// A gauge, 1 while a checkpoint runs: since 7.1 among the checkpoint's own counters.
-const CHECKPOINT_RUNNING: [&str; 2] = [
-    "wiredTiger.transaction.transaction checkpoint currently running",
-    "wiredTiger.checkpoint.currently running",
-];
 
 /// Returns checkpoints: from the trace during the run, by the server's gauge otherwise.
 pub(super) fn bands(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<Band> {
@@ -41,7 +37,7 @@ pub(super) fn bands(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<B
 }
 
 fn gauged(reader: &Reader<'_>) -> Vec<(u64, u64)> {
-    let series = CHECKPOINT_RUNNING
+    let series = CHECKPOINT_STATE
         .iter()
         .find_map(|name| reader.of_server(name));
     let mut stretches: Vec<(u64, u64)> = Vec::new();
@@ -108,7 +104,7 @@ mod tests {
 
     #[test]
     fn checkpoints_are_read_off_the_gauge() {
-        let name = CHECKPOINT_RUNNING[0];
+        let name = CHECKPOINT_STATE[0];
         let counters = counters(&[
             (1, name, 0.0),
             (2, name, 1.0),
