@@ -24,6 +24,9 @@ struct Arguments {
     /// Documents of about 1 KB
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(i64).range(1..))]
     documents: i64,
+    /// Members of the replica set; with several, it is the primary that is killed
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=7))]
+    members: usize,
     /// Concurrent writers
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i64).range(1..=64))]
     writers: i64,
@@ -73,6 +76,7 @@ impl Arguments {
             seekscope: self.programs.seekscope.clone(),
             server: self.programs.server()?,
             folder: folder.path().to_owned(),
+            members: self.members,
             documents: self.documents,
             writers: self.writers,
             seed: self.seed,

@@ -55,6 +55,8 @@ pub struct Setting {
     pub server: ServerBinary,
     /// An empty folder for data, logs and runs.
     pub folder: PathBuf,
+    /// Members of the replica set; with several, the primary is the server that is killed.
+    pub members: usize,
     pub documents: i64,
     pub writers: i64,
     pub seed: u64,
@@ -121,7 +123,7 @@ pub async fn run_control(
     for _ in 0..kills {
         let writers = world.start_writers().await?;
         tokio::time::sleep(Duration::from_millis(500 + world.random.below(2500))).await;
-        world.server.kill();
+        world.server.kill_primary().await?;
         world.server.start_again().await?;
         let trial = world.examine(writers, "without seekscope", Ending::Nothing, Vec::new());
         let trial = trial.await?;
@@ -143,13 +145,13 @@ enum Aim {
 impl World {
     async fn make(setting: &Setting) -> Result<Self> {
         let folder = setting.folder.canonicalize()?;
-        let server = ReplicaServer::start(ReplicaServerOptions {
+        let options = ReplicaServerOptions {
             binary: setting.server.clone(),
-            data_directory: folder.join("data"),
+            data_directory: folder.join("servers/data"),
             cache_bytes: CACHE_BYTES,
             engine: "",
-        });
-        let server = server.await?;
+        };
+        let server = ReplicaServer::start_set(options, setting.members).await?;
         let client = Server::connect(&server.uri()).await?;
         create(&client, setting.documents).await?;
         let pause = PauseFiles::new(&folder);
@@ -176,7 +178,7 @@ impl World {
         self.pauser.abort();
         let aside = self.setting.folder.join(format!("wrong-{number}"));
         std::fs::create_dir(&aside)?;
-        for name in ["data", "server.log", "seekscope.log"] {
+        for name in ["servers", "seekscope.log"] {
             let from = self.setting.folder.join(name);
             if from.exists() {
                 std::fs::rename(from, aside.join(name))?;
@@ -217,7 +219,7 @@ impl World {
         match victim {
             Victim::Seekscope => run.kill().await?,
             Victim::Server => {
-                self.server.kill();
+                self.server.kill_primary().await?;
                 if self.finish(&mut run, END_LIMIT).await?.is_none() {
                     faults.push(format!("seekscope still tried after {END_LIMIT:?}"));
                     run.kill().await?;
@@ -252,6 +254,7 @@ impl World {
         Ok(match recorded(&client).await?.as_deref() {
             Some("copying") => "copying",
             Some("copied") => "copied",
+            Some("verified") => "verified",
             Some("indexed") => "indexed",
             Some("swapping") => "swapping",
             Some(_) => "another phase",

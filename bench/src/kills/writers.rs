@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bson::{RawDocumentBuf, doc};
 use mongodb::Collection;
-use mongodb::error::{Error, ErrorKind};
+use mongodb::error::{Error, ErrorKind, WriteFailure};
 use seekscope_server::Server;
 use seekscope_stats::SplitMix64;
 use tokio::task::JoinHandle;
@@ -201,10 +201,14 @@ impl Writer {
     }
 }
 
+/// Errors of a server that is shutting down or no longer the primary: whatever it was doing may be done.
+const INTERRUPTED: [i32; 4] = [91, 189, 11_600, 11_602];
+
 /// The server answered, and did nothing.
 fn is_refusal(error: &Error) -> bool {
-    matches!(
-        error.kind.as_ref(),
-        ErrorKind::Command(_) | ErrorKind::Write(_)
-    )
+    match error.kind.as_ref() {
+        ErrorKind::Command(said) => !INTERRUPTED.contains(&said.code),
+        ErrorKind::Write(WriteFailure::WriteError(said)) => !INTERRUPTED.contains(&said.code),
+        _ => false,
+    }
 }

@@ -52,7 +52,6 @@ mod pseudo_terminal;
 mod recorded_run;
 mod recorded_runs;
 mod reorder;
-mod reorder_kills;
 mod replay;
 mod replay_accidents;
 mod replay_calls;

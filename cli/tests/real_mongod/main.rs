@@ -60,6 +60,7 @@ mod members;
 mod mongod;
 mod prefetch;
 mod reorder;
+mod reorder_kills;
 mod role;
 mod router;
 mod running;

@@ -88,7 +88,8 @@ impl Bed {
             let document = RunDirectory::read_document(&folder.path().join("run"))?;
             let record = document.prefetch.context("no record")?;
             trial.gave_up = !record.cannot_help.is_empty();
-            trial.stated = record.gain.and_then(|gain| gain.ratio);
+            let predicted = record.predicted_gain();
+            trial.stated = predicted.or_else(|| record.gain?.ratio);
         }
         Ok(trial)
     }

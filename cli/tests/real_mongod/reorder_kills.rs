@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 
 use seekscope_bench::kills::{Setting, Victim, run_control, run_trials};
-use seekscope_server::ServerBinary;
 
-use crate::support::{Bench, machine, server_binary};
+use crate::running::programs;
+use crate::support::{Bench, machine};
 
-const KILLS: u64 = 4;
+const KILLS: u64 = 6;
 
 fn setting(bench: &Bench, name: &str, seed: u64) -> Setting {
     let folder = bench.path(name);
     std::fs::create_dir(&folder).unwrap();
     Setting {
         seekscope: PathBuf::from(bench.seekscope(&[]).get_program()),
-        server: ServerBinary::find(Some(&server_binary()), None, &[]).unwrap(),
+        server: programs().mongod,
         folder,
+        members: 1,
         documents: 3_000,
         writers: 3,
         seed,
