@@ -104,6 +104,21 @@ pub fn nvme() -> TypicalDisk {
     )
 }
 
+/// Returns the model of a disk of which no more is known than what one more request costs, ns, and the rate of
+/// long reads; several requests at a time are served no faster.
+pub fn of_costs(request_ns: f64, bytes_per_s: f64, read_ahead_bytes: u64) -> DeviceModel {
+    let rates = Rates {
+        latency_ns: request_ns,
+        bytes_per_s,
+        stream_bytes_per_s: bytes_per_s,
+        iops: &[(1, 1e9 / request_ns.max(1.0))],
+    };
+    DeviceModel {
+        read_ahead_bytes,
+        ..disk("tried", "the disk as it was tried", rates).model
+    }
+}
+
 struct Rates<'a> {
     /// Latency of a short read.
     latency_ns: f64,

@@ -8,7 +8,7 @@
 //! so anything shorter shows nothing.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use seekscope_run::{DeviceModel, PrefetchRecord};
@@ -26,7 +26,7 @@ pub const DEPTH_MAX: u32 = 16;
 /// The gap assumed where nothing is known.
 const GAP_BYTES: u64 = 128 << 10;
 const DEPTH: u32 = 4;
-/// Reads per depth for the estimate.
+/// Reads that are enough for a disk that does them at once.
 const TRIAL_READS: usize = 24;
 const TRIAL_READS_MIN: usize = 8;
 const TRIAL_DEPTH: usize = 8;
@@ -35,17 +35,23 @@ const TRIAL_DEPTH: usize = 8;
 const SLOW_NS: f64 = 3e6;
 /// One request in service and one waiting: the server's own reads queue behind them.
 const SLOW_DEPTH: u32 = 2;
-/// The longest time for which leaves are read one after the other: longer than a control group
-/// saves up for.
+/// How long a disk is tried once its credit is spent: throttled ones serve in slices of 100 ms, so
+/// these are two.
 const TRIAL_TIME: Duration = Duration::from_millis(200);
-/// The least that is read to estimate bytes per second, and for how long: throttled disks serve in
-/// slices of 100 ms.
+/// The least that is read to estimate bytes per second.
 const TRIAL_BYTES: u64 = 4 << 20;
-const STREAM_TIME: Duration = Duration::from_millis(130);
 /// Anything read in this time is credit that the disk had saved up.
 const CREDIT_TIME: Duration = Duration::from_millis(110);
+/// A disk that takes longer than this for [`TRIAL_READS`] is at its limit.
+const QUICK_TIME: Duration = Duration::from_millis(50);
 /// Gaps that are read through during the measurement.
 const STREAM_GAP_BYTES: u64 = 1 << 20;
+/// The longest time and the most bytes for which a stretch of the file is looked for whose reads are
+/// long. The first ones seldom are: internal pages, which are in memory by then, divide them.
+const SEARCH_TIME: Duration = Duration::from_secs(1);
+const SEARCH_BYTES: u64 = 256 << 20;
+/// Requests of less than this part of the longest say nothing of bytes per second.
+const SCATTERED: u64 = 8;
 
 /// How long a read of the server may wait behind one of ours where the disk serves one after the
 /// other. It bounds the bytes of one call.
@@ -174,7 +180,7 @@ impl DiskCosts {
         make_reader: &(dyn Fn() -> StretchReader + Sync),
         leaves: &[Place],
     ) -> io::Result<(Self, Vec<Place>)> {
-        let alone = Trial::of(make_reader, &leaves[..TRIAL_READS.min(leaves.len())], 1)?;
+        let alone = Trial::alone(&mut make_reader(), leaves)?;
         let costs = match alone.ns_per_read {
             Some(alone_ns) => Self {
                 request_ns: alone_ns,
@@ -241,20 +247,50 @@ struct Trial {
 }
 
 impl Trial {
+    /// Reads one after the other: a few on a quick disk, otherwise for [`TRIAL_TIME`] after the
+    /// credit is spent.
+    fn alone(reader: &mut StretchReader, leaves: &[Place]) -> io::Result<Self> {
+        let started = Instant::now();
+        let mut ours = Vec::new();
+        let mut at_limit: Option<(Instant, usize)> = None;
+        for &leaf in leaves {
+            let is_quick = ours.len() >= TRIAL_READS && started.elapsed() < QUICK_TIME;
+            if is_quick || at_limit.is_some_and(|(since, _)| since.elapsed() >= TRIAL_TIME) {
+                break;
+            }
+            ours.extend(reader.read(&Stretch { leaves: vec![leaf] })?.ours);
+            if started.elapsed() >= CREDIT_TIME {
+                at_limit.get_or_insert((Instant::now(), ours.len()));
+            }
+        }
+        let (since, before) = at_limit.unwrap_or((started, 0));
+        let elapsed_ns = since.elapsed().as_nanos() as f64;
+        let count = ours.len() - before;
+        let is_slow = since.elapsed() >= TRIAL_TIME && count > 0;
+        Ok(Self {
+            ns_per_read: (count >= TRIAL_READS_MIN || is_slow).then(|| elapsed_ns / count as f64),
+            ours,
+        })
+    }
+
     fn of(
         make_reader: &(dyn Fn() -> StretchReader + Sync),
         leaves: &[Place],
         depth: usize,
     ) -> io::Result<Self> {
         let started = Instant::now();
-        let next = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let (next, in_credit) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || -> io::Result<Vec<Place>> {
             let mut reader = make_reader();
             let mut ours = Vec::new();
-            while started.elapsed() < TRIAL_TIME {
-                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            while started.elapsed() < CREDIT_TIME + TRIAL_TIME {
+                let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(&leaf) = leaves.get(at) else { break };
-                ours.extend(reader.read(&Stretch { leaves: vec![leaf] })?.ours);
+                let read = reader.read(&Stretch { leaves: vec![leaf] })?.ours;
+                if started.elapsed() < CREDIT_TIME {
+                    in_credit.fetch_add(read.len(), Ordering::Relaxed);
+                }
+                ours.extend(read);
             }
             Ok(ours)
         };
@@ -267,20 +303,26 @@ impl Trial {
             }
             io::Result::Ok(all)
         })?;
-        let elapsed_ns = started.elapsed().as_nanos() as f64;
-        // A disk that serves no more than this in all that time is slow.
-        let slow = started.elapsed() >= TRIAL_TIME && ours.len() > 1;
-        let enough = ours.len() >= TRIAL_READS_MIN || slow;
+        let elapsed = started.elapsed();
+        // Only a disk that did not serve all before its credit was spent is at its limit.
+        let (time, count) = match elapsed.checked_sub(CREDIT_TIME) {
+            Some(time) if time >= TRIAL_TIME / 2 => {
+                (time, ours.len() - in_credit.load(Ordering::Relaxed))
+            }
+            _ => (elapsed, ours.len()),
+        };
+        let is_slow = elapsed >= CREDIT_TIME + TRIAL_TIME && count > 0;
         Ok(Self {
-            ns_per_read: enough.then(|| elapsed_ns / ours.len() as f64),
+            ns_per_read: (count >= TRIAL_READS_MIN || is_slow)
+                .then(|| time.as_nanos() as f64 / count as f64),
             ours,
         })
     }
 }
 
 /// Measures a quick disk by reading `leaves` several at a time, as many as the user has named, if
-/// any. `alone` are the costs from [`DiskCosts::measure`]. Also returns the leaves that are now
-/// ours. `bytes_per_s` remains a guess.
+/// any. `alone` are the costs from [`DiskCosts::measure`]. Also returns the leaves that were brought
+/// into memory. `bytes_per_s` remains a guess.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -312,27 +354,44 @@ pub fn calibrate(
     Ok((costs, together.ours))
 }
 
+/// What one call for a stretch brought from the disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fetched {
+    pub bytes: u64,
+    pub requests: u64,
+}
+
 /// Measures bytes per second by calling `read_next` for a moment, with long stretches. `read_next`
-/// returns how much it has read, and `None` at the end. Returns `None` if that was too little, or
-/// too scattered.
+/// returns what it has read, and `None` at the end. Where what is in memory already cuts stretches
+/// into short requests, it begins again: the disk is then limited by their number. If there is no
+/// other place, the rate is that of all that was read, and on the low side. Returns `None` if that
+/// was too little, or too scattered.
 pub fn measure_stream(
     request_bytes: u64,
-    read_next: &mut dyn FnMut(Joining) -> Option<u64>,
+    read_next: &mut dyn FnMut(Joining) -> Option<Fetched>,
 ) -> Option<f64> {
     let joining = Joining {
         gap_bytes: STREAM_GAP_BYTES,
         stretch_bytes: request_bytes * STRETCH_CALLS,
     };
-    let started = Instant::now();
-    let (mut bytes, mut stretches) = (0, 0);
+    let begun = Instant::now();
+    let (mut started, mut all, mut bytes) = (begun, Fetched::default(), 0);
     // When the saved-up credit was spent, and how much had been read by then.
     let mut at_limit: Option<(Instant, u64)> = None;
-    while at_limit.is_none_or(|(since, _)| since.elapsed() < STREAM_TIME) {
-        let Some(read) = read_next(joining) else {
+    while at_limit.is_none_or(|(since, _)| since.elapsed() < TRIAL_TIME) {
+        if begun.elapsed() > SEARCH_TIME || all.bytes > SEARCH_BYTES {
+            break;
+        }
+        let Some(fetched) = read_next(joining) else {
             break;
         };
-        bytes += read;
-        stretches += u64::from(read > 0);
+        all.bytes += fetched.bytes;
+        all.requests += fetched.requests;
+        if fetched.bytes < fetched.requests * request_bytes / 2 {
+            (started, bytes, at_limit) = (Instant::now(), 0, None);
+            continue;
+        }
+        bytes += fetched.bytes;
         if started.elapsed() >= CREDIT_TIME {
             at_limit.get_or_insert((Instant::now(), bytes));
         }
@@ -340,9 +399,13 @@ pub fn measure_stream(
     let (since, before) = at_limit.unwrap_or((started, 0));
     let elapsed_s = since.elapsed().as_secs_f64();
     let read = bytes - before;
-    let enough = read >= TRIAL_BYTES || elapsed_s >= STREAM_TIME.as_secs_f64() && read > 0;
-    let are_long = bytes >= stretches * request_bytes / 2;
-    (enough && are_long).then(|| read as f64 / elapsed_s.max(1e-9))
+    let enough = read >= TRIAL_BYTES || elapsed_s >= TRIAL_TIME.as_secs_f64() && read > 0;
+    if enough {
+        return Some(read as f64 / elapsed_s.max(1e-9));
+    }
+    let are_long = all.bytes >= all.requests * request_bytes / SCATTERED;
+    (all.bytes >= TRIAL_BYTES && are_long)
+        .then(|| all.bytes as f64 / begun.elapsed().as_secs_f64().max(1e-9))
 }
 
 /// Measures bytes per second with one long read where no leaf was tried, all of which is given
@@ -363,8 +426,8 @@ pub fn measure_gap(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Op
         leaves: vec![page(from), page(end - 4096)],
     })?;
     reader.give_back(&read.ours)?;
-    // If hardly anything was missing from memory, nothing was learnt.
-    let enough = read.bridged_bytes > TRIAL_BYTES / 4;
+    // If much of it was in memory, nothing was learnt.
+    let enough = read.bridged_bytes > TRIAL_BYTES / 4 && read.requests <= read.calls * 2;
     Ok(enough.then(|| read.bridged_bytes as f64 / read.elapsed_ns.max(1) as f64 * 1e9))
 }
 

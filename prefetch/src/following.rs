@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use seekscope_run::{Limitation, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
+use crate::alone::is_no_faster;
 use crate::attaching::{Attaching, not_followed};
 use crate::followed::{Followed, ScanReads};
-use crate::gain::Pauses;
+use crate::gain::{Pauses, Progress};
 use crate::guard::Guard;
 use crate::memory::Budget;
 use crate::pace::{Pace, ScanAt, Seen};
@@ -42,6 +43,7 @@ pub(crate) struct Follower<'a> {
     pub(crate) guard: Option<Guard>,
     pub(crate) intensity: f64,
     pub(crate) peace: Duration,
+    /// Until it turns out that reading ahead does not make the scan faster, which ends it.
     pub(crate) helps: bool,
     /// The scan has not been allowed to begin, so what the server reads is something else.
     pub(crate) scan_waits: bool,
@@ -58,6 +60,8 @@ pub(crate) struct Follower<'a> {
     pub(crate) limitations: Vec<Limitation>,
     pub(crate) followed: Followed,
     pub(crate) pauses: Option<Pauses>,
+    /// How far the scan had come when what it would take alone was known.
+    pub(crate) tried_since: Option<Progress>,
     pub(crate) record: PrefetchRecord,
     pub(crate) budget: Budget,
     pub(crate) checked: Instant,
@@ -97,7 +101,8 @@ impl Follower<'_> {
                 .duration
                 .is_some_and(|time| started.elapsed() > time);
             let at_end = control.idle.is_some() && self.is_at_end();
-            if (control.has_ended)()
+            if !self.helps
+                || (control.has_ended)()
                 || control.stop.load(Ordering::Relaxed)
                 || idle
                 || out_of_time
@@ -212,17 +217,17 @@ impl Follower<'_> {
 
     /// Begins a pause if it is time for one.
     fn pause(&mut self) {
-        let Some(pauses) = self
-            .pauses
-            .as_mut()
-            .filter(|_| self.helps && !self.scan_waits)
-        else {
+        let Some(pauses) = self.pauses.as_mut().filter(|_| !self.scan_waits) else {
             return;
         };
         if !self.followed.has_moved() || matches!(self.pace, Pace::Own { .. }) {
             return;
         }
         let mut sweep = self.shared.sweep();
+        if sweep.fits() && sweep.is_read() {
+            // Nothing would be saved any more.
+            return;
+        }
         let leaf_bytes = sweep.mean_leaf_bytes();
         let costs = *lock(&self.shared.costs);
         let leaf_ns = costs.request_ns + leaf_bytes * 1e9 / costs.bytes_per_s.max(1.0);
@@ -238,11 +243,22 @@ impl Follower<'_> {
 
     /// Ends everything if reading ahead does not make the scan faster.
     fn give_up_in_vain(&mut self) {
-        let Some(pauses) = self.pauses.as_ref().filter(|_| self.helps) else {
+        let Some(pauses) = &self.pauses else {
             return;
         };
-        let progress = self.followed.progress(&self.shared.sweep());
-        if pauses.are_in_vain(&progress) {
+        let sweep = self.shared.sweep();
+        let (progress, leaf_bytes) = (self.followed.progress(&sweep), sweep.leaf_bytes());
+        drop(sweep);
+        let alone_ns = self.shared.alone_ns.load(Ordering::Relaxed);
+        let is_no_faster = alone_ns > 0 && {
+            let since = self.tried_since.get_or_insert(progress);
+            // Another scan has a clock of its own.
+            if progress.elapsed_ns < since.elapsed_ns {
+                *since = progress;
+            }
+            is_no_faster(since, &progress, alone_ns, leaf_bytes)
+        };
+        if pauses.are_in_vain(&progress) || is_no_faster {
             self.helps = false;
             let why = "the scan was no faster with it than without, so it ended";
             self.record.cannot_help.push(why.into());
@@ -293,7 +309,7 @@ impl Follower<'_> {
             self.peace += LOOK;
         }
         let in_pause = self.pauses.as_ref().is_some_and(|p| p.holds(position));
-        let pauses = !self.helps || peace || in_pause;
+        let pauses = peace || in_pause;
         let depth = f64::from(lock(&self.shared.costs).depth) * self.intensity;
         let allowed = if pauses {
             0
@@ -301,8 +317,11 @@ impl Follower<'_> {
             whole(depth.ceil().max(1.0))
         };
         let duty = whole(depth.min(1.0) * 1000.0);
-        self.shared.allowed.store(allowed, Ordering::Relaxed);
+        let before = self.shared.allowed.swap(allowed, Ordering::Relaxed);
         self.shared.duty.store(duty, Ordering::Relaxed);
+        if allowed > before {
+            self.shared.wake.notify_all();
+        }
     }
 
     fn judge(&mut self) {
@@ -363,6 +382,8 @@ impl Follower<'_> {
         lock(&self.shared.costs).note_in(record);
         record.pace = self.pace.kind();
         lock(&self.shared.counts).note_in(record);
+        let alone_ns = self.shared.alone_ns.load(Ordering::Relaxed);
+        record.alone_predicted_ns = (alone_ns > 0).then_some(alone_ns);
         if matches!(self.pace, Pace::Traced { .. }) {
             record.server_reads = Some(self.scan.reads);
             record.server_misses = Some(self.scan.misses);

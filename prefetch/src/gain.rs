@@ -34,7 +34,7 @@ const AHEAD: usize = 40;
 /// Nothing more is requested when the scan is this many leaves before the pause.
 const QUIET_AHEAD: usize = 8;
 /// Reading ahead ends if it makes the scan less than this many times as fast …
-const WORTH_MIN: f64 = 1.05;
+pub(crate) const WORTH_MIN: f64 = 1.05;
 /// … even if the scan alone takes as long as the upper end of an interval with this error, both
 /// sides together. The error is wide because the harm goes on while one waits for more samples. It
 /// takes more than bad luck to end what does good: the scan would have to seem twice as fast alone

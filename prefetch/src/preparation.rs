@@ -1,6 +1,7 @@
 //! Everything that is examined before the scan begins: the tree, the file, the disk. The kernel
-//! takes some tenths of a second to load the tracer's programs, so the tracer is attached
-//! meanwhile, and need not be ready.
+//! takes some tenths of a second to load the tracer's programs, so the tracer is attached while the
+//! disk is tried, and need not be ready. Where reading ahead cannot help, neither is done, because
+//! both would hold up the scan.
 
 use std::fs::File;
 use std::io;
@@ -16,6 +17,7 @@ use seekscope_run::{DeviceModel, Limitation, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
 use crate::PrefetchError;
+use crate::alone::ScanAlone;
 use crate::attaching::{Attaching, not_followed};
 use crate::costs::{DiskCosts, Source, measure_gap, measure_stream};
 use crate::memory::spare_memory_bytes;
@@ -29,7 +31,7 @@ use crate::tree_watch::walk_options;
 /// Memory assumed where the kernel does not say what there is.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Leaves used to try the disk.
-const TRIAL_LEAVES: usize = 32;
+const TRIAL_LEAVES: usize = 512;
 /// Share of the file in memory from which on there is nothing to read ahead.
 const CACHED_SHARE: f64 = 0.9;
 /// Share of sequential steps from leaf to leaf beyond which the kernel's read-ahead does what we
@@ -81,6 +83,8 @@ pub struct Prefetch {
     /// Bytes that the disk takes in one request.
     pub(crate) request_bytes: usize,
     pub(crate) pace: Pace,
+    /// What it would be without us.
+    pub(crate) alone: ScanAlone,
     /// The attaching of the tracer to the server; `None` if that is not wanted.
     pub(crate) attaching: Option<Attaching>,
     /// When preparation began, CLOCK_MONOTONIC ns.
@@ -106,15 +110,18 @@ impl Prefetch {
         let table = directory.find(&request.table)?;
         let path = directory.path().join(&table.file);
         let file = Arc::new(directory.open_table(table)?);
-        let attaching = attach(&request, &path, &file)?;
         let mut prefetch = Self::look(request, directory, file, stop)?;
-        prefetch.follow(attaching);
+        if prefetch.helps() {
+            let attaching = attach(&prefetch.request, &path, &prefetch.file)?;
+            prefetch.look_at_disk()?;
+            prefetch.follow(attaching);
+        }
         prefetch.record.preparation_ns = monotonic_ns() - began_ns;
         prefetch.began_ns = began_ns;
         Ok(prefetch)
     }
 
-    /// Examines tree, file and disk.
+    /// Examines tree and file.
     fn look(
         request: Request,
         directory: DataDirectory,
@@ -140,6 +147,16 @@ impl Prefetch {
             file: name,
             ..PrefetchRecord::default()
         };
+        let reader_ns_per_byte =
+            engine_ns_per_byte(walked.compressor, document_bytes, record.leaf_bytes);
+        let alone = ScanAlone {
+            leaves: walked.tree.leaves,
+            file_bytes: walked.file_bytes,
+            reader_ns_per_byte,
+            memory_bytes: sweep.memory_bytes(),
+            read_ahead_bytes: ScanAlone::read_ahead_bytes(&path),
+            measured: request.model.clone(),
+        };
         let mut prefetch = Self {
             checkpoint: walked
                 .checkpoint
@@ -152,11 +169,8 @@ impl Prefetch {
             file,
             path,
             sweep,
-            pace: Pace::own(engine_ns_per_byte(
-                walked.compressor,
-                document_bytes,
-                record.leaf_bytes,
-            )),
+            pace: Pace::own(reader_ns_per_byte),
+            alone,
             attaching: None,
             began_ns: monotonic_ns(),
             counts: ReadCounts::default(),
@@ -164,8 +178,7 @@ impl Prefetch {
             limitations: Vec::new(),
             request,
         };
-        prefetch.look_at_file(&walked.tree.leaves)?;
-        prefetch.look_at_disk()?;
+        prefetch.look_at_file()?;
         Ok(prefetch)
     }
 
@@ -181,7 +194,7 @@ impl Prefetch {
     }
 
     /// Decides whether reading ahead can help.
-    fn look_at_file(&mut self, leaves: &[Leaf]) -> Result<(), PrefetchError> {
+    fn look_at_file(&mut self) -> Result<(), PrefetchError> {
         let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
         if !reader.sees_residency() {
             self.limitations.push(Limitation {
@@ -192,7 +205,8 @@ impl Prefetch {
                 remedy: "run as root or as the server's user".into(),
             });
         } else {
-            let cached = cached_bytes(&self.file, leaves).map_err(|e| self.failed(e))?;
+            let cached =
+                cached_bytes(&self.file, &self.alone.leaves).map_err(|e| self.failed(e))?;
             self.record.cached_bytes_before = cached;
             let share = cached as f64 / self.record.leaf_bytes.max(1) as f64;
             if share > CACHED_SHARE {
@@ -202,7 +216,7 @@ impl Prefetch {
                 ));
             }
         }
-        let order = scan_order(leaves, WINDOW_BYTES);
+        let order = scan_order(&self.alone.leaves, WINDOW_BYTES);
         let share = order.map_or(0.0, |order| order.sequential_share);
         if share > ORDERED_SHARE {
             self.record.cannot_help.push(format!(
@@ -234,10 +248,7 @@ impl Prefetch {
                 true => Source::Measured,
                 false => Source::Typical,
             }),
-            None if self.record.cannot_help.is_empty() => {
-                self.try_disk().map_err(|e| self.failed(e))?
-            }
-            None => self.costs,
+            None => self.try_disk().map_err(|e| self.failed(e))?,
         };
         if let Some(depth) = self.request.depth {
             self.costs.depth = depth.max(1);
@@ -276,7 +287,7 @@ impl Prefetch {
                 Ok(read) => {
                     sweep.done(&stretch, &read.ours);
                     counts.add(&stretch, &read);
-                    Some(read.fetched_bytes)
+                    Some(read.fetched())
                 }
                 Err(error) => {
                     failure = Some(error);
@@ -293,6 +304,11 @@ impl Prefetch {
             rate => rate,
         };
         Ok(costs.with_rate(rate, self.sweep.mean_leaf_bytes()))
+    }
+
+    /// Returns whether reading ahead can help, as far as is known before the scan begins.
+    pub(crate) fn helps(&self) -> bool {
+        self.record.cannot_help.is_empty()
     }
 
     /// Returns whether the tracer will follow the scan, if permitted.

@@ -3,19 +3,21 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use seekscope_run::PrefetchRecord;
 
-use crate::costs::{DiskCosts, calibrate, measure_stream};
+use crate::alone::ScanAlone;
+use crate::costs::{DiskCosts, Fetched, calibrate, measure_stream};
 use crate::stretch_reader::{StretchRead, StretchReader};
 use crate::sweep::{Joining, Next, Stretch, Sweep};
 
-/// How often a thread that has nothing to do looks again.
-const LOOK: Duration = Duration::from_millis(3);
+/// How often a thread that has nothing to do and is not woken looks again. Dozens of threads that
+/// looked every few milliseconds would take the server's time.
+const LOOK: Duration = Duration::from_millis(100);
 /// The longest rest of a thread that reads only for a share of the time.
 const REST_MAX: Duration = Duration::from_millis(500);
 /// The most leaves used to try a quick disk, and at most one in `CALIBRATION_SHARE` of those in the
@@ -77,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) reading: AtomicU32,
     pub(crate) counts: Mutex<ReadCounts>,
     pub(crate) failure: Mutex<Option<io::Error>>,
+    /// Time that the scan would take without us, predicted, ns; 0 while that is not known.
+    pub(crate) alone_ns: AtomicU64,
 }
 
 impl Shared {
@@ -103,6 +107,7 @@ impl Shared {
             reading: AtomicU32::new(0),
             counts: Mutex::new(counts),
             failure: Mutex::new(None),
+            alone_ns: AtomicU64::new(0),
         }
     }
 
@@ -120,6 +125,7 @@ impl Shared {
         &self,
         make_reader: &(dyn Fn() -> StretchReader + Sync),
         named_depth: Option<u32>,
+        scan: &ScanAlone,
     ) {
         let (sweep, alone) = (self.sweep(), *lock(&self.costs));
         let window = sweep.window();
@@ -128,8 +134,9 @@ impl Shared {
         drop(sweep);
         match calibrate(make_reader, &leaves, alone, named_depth) {
             Ok((costs, ours)) => {
-                self.sweep().hold(&ours);
                 let mut reader = make_reader();
+                // Lying all over the file, they would divide the long reads that follow.
+                let _ = reader.give_back(&ours);
                 let rate = measure_stream(self.request_bytes as u64, &mut |joining| {
                     let over = self.over.load(Ordering::Relaxed);
                     let next = if over {
@@ -144,6 +151,7 @@ impl Shared {
                 });
                 let leaf_bytes = self.sweep().mean_leaf_bytes();
                 self.set_costs(costs.with_rate(rate, leaf_bytes));
+                self.predict_alone(scan);
             }
             Err(error) => *lock(&self.failure) = Some(error),
         }
@@ -156,6 +164,14 @@ impl Shared {
         let costs = *lock(&self.costs);
         let call_bytes = costs.call_bytes(self.request_bytes) as u64;
         *lock(&self.joining) = costs.joining_alone(call_bytes);
+    }
+
+    /// Predicts what the scan would take without us, if the disk was tried.
+    pub(crate) fn predict_alone(&self, scan: &ScanAlone) {
+        let costs = *lock(&self.costs);
+        if let Some(alone_ns) = scan.predict_ns(&costs) {
+            self.alone_ns.store(alone_ns, Ordering::Relaxed);
+        }
     }
 
     fn set_costs(&self, costs: DiskCosts) {
@@ -199,8 +215,8 @@ impl Shared {
         }
     }
 
-    /// Reads a stretch. Returns the bytes that were not in memory.
-    fn read(&self, reader: &mut StretchReader, stretch: &Stretch) -> u64 {
+    /// Reads a stretch. Returns what was not in memory.
+    fn read(&self, reader: &mut StretchReader, stretch: &Stretch) -> Fetched {
         reader.set_call_bytes(self.call_bytes.load(Ordering::Relaxed));
         match reader.read(stretch) {
             Ok(read) => {
@@ -208,12 +224,12 @@ impl Shared {
                 // Anything that could not be given back does no harm.
                 let _ = reader.give_back(&late);
                 lock(&self.counts).add(stretch, &read);
-                read.fetched_bytes
+                read.fetched()
             }
             Err(error) => {
                 self.sweep().failed(stretch);
                 *lock(&self.failure) = Some(error);
-                0
+                Fetched::default()
             }
         }
     }
@@ -234,13 +250,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Starts the reading threads, and one that tries the disk if that is to be done, with the number
-/// of reads in flight that the user has named.
+/// of reads in flight that the user has named, and predicts what the scan would take `alone`.
 pub(crate) fn start_readers<'scope>(
     scope: &'scope Scope<'scope, '_>,
     shared: &'scope Shared,
     depth: u32,
     named_depth: Option<u32>,
     file: &Arc<File>,
+    alone: &'scope ScanAlone,
 ) -> io::Result<()> {
     let thread = |name: String| std::thread::Builder::new().name(name);
     let (file, request_bytes) = (Arc::clone(file), shared.request_bytes);
@@ -250,10 +267,12 @@ pub(crate) fn start_readers<'scope>(
         let thread = thread(format!("prefetch-{number}"));
         thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;
     }
-    if !shared.is_calibrated.load(Ordering::Relaxed) {
-        let calibrate = move || shared.calibrate(&make_reader, named_depth);
-        thread("calibration".into()).spawn_scoped(scope, calibrate)?;
-    }
+    let is_calibrated = shared.is_calibrated.load(Ordering::Relaxed);
+    let try_disk = move || match is_calibrated {
+        true => shared.predict_alone(alone),
+        false => shared.calibrate(&make_reader, named_depth, alone),
+    };
+    thread("calibration".into()).spawn_scoped(scope, try_disk)?;
     Ok(())
 }
 
@@ -281,10 +300,18 @@ mod tests {
             let sweep = Sweep::new(&leaves, u64::MAX).unwrap();
             let costs = DiskCosts::unknown();
             let shared = Shared::new(sweep, costs, true, 4096, ReadCounts::default());
+            let alone = ScanAlone {
+                leaves: Vec::new(),
+                file_bytes: 0,
+                reader_ns_per_byte: 0.0,
+                memory_bytes: 0,
+                read_ahead_bytes: None,
+                measured: None,
+            };
             let broke_off = catch_unwind(AssertUnwindSafe(|| {
                 std::thread::scope(|scope| {
                     let _until_then = shared.until_dropped();
-                    start_readers(scope, &shared, 2, None, &file).unwrap();
+                    start_readers(scope, &shared, 2, None, &file, &alone).unwrap();
                     panic!("broken");
                 });
             }));

@@ -65,12 +65,15 @@ pub struct Finished {
 }
 
 impl Prefetch {
-    /// Reads ahead until the scan, or whatever `control` says, has ended. If reading ahead cannot
-    /// help, reads nothing and waits for the end.
+    /// Reads ahead until the scan, or whatever `control` says, has ended, or reading ahead turns out
+    /// not to help. If that is known from the start, lets the scan begin and reads nothing.
     ///
     /// # Errors
     /// When the file can no longer be read.
     pub fn run(self, mut control: Control<'_>) -> Result<Finished, PrefetchError> {
+        if !self.helps() {
+            return Ok(self.leave_alone(control));
+        }
         let patience = control.begin.as_ref().and_then(|_| self.patience());
         let Self {
             request,
@@ -82,6 +85,7 @@ impl Prefetch {
             costs,
             is_calibrated,
             request_bytes,
+            alone,
             pace,
             attaching,
             began_ns,
@@ -89,14 +93,11 @@ impl Prefetch {
             record,
             ..
         } = self;
-        let helps = record.cannot_help.is_empty();
-        let is_calibrated = is_calibrated || !helps;
         let shared = Shared::new(sweep, costs, is_calibrated, request_bytes, counts);
         if patience.is_some() {
             shared.reads_alone();
         }
-        let known_depth = request.depth.or(is_calibrated.then_some(costs.depth));
-        let depth_max = known_depth.unwrap_or(DEPTH_MAX);
+        let depth = request.depth.or(is_calibrated.then_some(costs.depth));
         let reader = StretchReader::new(Arc::clone(&file), request_bytes);
         // If it is not known what is in memory, nothing is given back, and a pause would only show
         // how fast the scan is with us.
@@ -110,10 +111,10 @@ impl Prefetch {
             guard: request.guard.then(Guard::default),
             intensity: 1.0,
             peace: Duration::ZERO,
-            helps,
+            helps: true,
             scan_waits: false,
             scan: ScanReads::default(),
-            depth_max,
+            depth_max: depth.unwrap_or(DEPTH_MAX),
             has_named_depth: request.depth.is_some(),
             judged: counts,
             pace,
@@ -122,6 +123,7 @@ impl Prefetch {
             limitations: Vec::new(),
             followed: Followed::new(control.begin.is_some().then_some(began_ns)),
             pauses: measures_gain.then(Pauses::default),
+            tried_since: None,
             record,
             budget: Budget::new(request.window_bytes),
             checked: Instant::now(),
@@ -131,14 +133,12 @@ impl Prefetch {
             // stop.
             let _until_then = shared.until_dropped();
             let threads = || -> std::io::Result<()> {
-                let (depth, over) = (follower.depth_max, &shared.over);
-                start_readers(scope, &shared, depth, request.depth, &file)?;
-                let (new_tree, thread) = (&new_tree, std::thread::Builder::new());
-                thread
-                    .name("tree-watch".into())
-                    .spawn_scoped(scope, move || {
-                        new_tree.watch(&mut directory, &name, checkpoint, over);
-                    })?;
+                let depth = follower.depth_max;
+                start_readers(scope, &shared, depth, request.depth, &file, &alone)?;
+                let (new_tree, over) = (&new_tree, &shared.over);
+                let watch = move || new_tree.watch(&mut directory, &name, checkpoint, over);
+                let thread = std::thread::Builder::new().name("tree-watch".into());
+                thread.spawn_scoped(scope, watch)?;
                 Ok(())
             };
             let started = threads();
@@ -157,15 +157,23 @@ impl Prefetch {
         }
     }
 
+    /// Lets the scan begin, and does nothing that it would notice.
+    fn leave_alone(self, control: Control<'_>) -> Finished {
+        if let Some(begin) = control.begin {
+            begin();
+        }
+        Finished {
+            record: self.record,
+            limitations: Vec::new(),
+        }
+    }
+
     /// Returns how long a scan may be kept waiting for all of its leaves: a multiple of the time
     /// that reading them should take, in one stretch or by single requests; `None`: not at all, as
     /// on a disk that is tried meanwhile, of which too little is known.
     fn patience(&self) -> Option<Duration> {
         let (costs, record) = (&self.costs, &self.record);
-        let waits = record.cannot_help.is_empty()
-            && self.is_calibrated
-            && self.sweep.fits()
-            && costs.request_ns >= SLOW_REQUEST_NS;
+        let waits = self.is_calibrated && self.sweep.fits() && costs.request_ns >= SLOW_REQUEST_NS;
         let in_one_s = record.file_bytes as f64 / costs.bytes_per_s.max(1.0);
         let singly_s = record.leaf_pages as f64 * costs.request_ns / 1e9;
         let patience = Duration::try_from_secs_f64(PATIENCE * in_one_s.min(singly_s));

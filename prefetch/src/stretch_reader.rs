@@ -15,6 +15,7 @@ use std::time::Instant;
 use rustix::fs::{Advice, fadvise};
 use seekscope_run::page_cache::resident_pages;
 
+use crate::costs::Fetched;
 use crate::run::nanoseconds;
 use crate::sweep::{Place, Stretch};
 
@@ -34,7 +35,18 @@ pub struct StretchRead {
     pub bridged_bytes: u64,
     /// Read calls.
     pub calls: u64,
+    /// Requests that the disk got for them: what is in memory already divides a call.
+    pub requests: u64,
     pub elapsed_ns: u64,
+}
+
+impl StretchRead {
+    pub(crate) fn fetched(&self) -> Fetched {
+        Fetched {
+            bytes: self.fetched_bytes,
+            requests: self.requests,
+        }
+    }
 }
 
 /// Reads stretches of one file, one at a time; each thread has its own.
@@ -112,6 +124,7 @@ impl StretchReader {
             return Ok(StretchRead::default());
         };
         let (bytes, calls) = self.read_range(from, to)?;
+        let requests = self.requests(&before[self.pages_between(from, to, first_page)]);
         let bridged_bytes = if self.sees_residency {
             self.give_back_between(stretch, &before, first_page, from..to)?
         } else {
@@ -126,6 +139,7 @@ impl StretchReader {
             fetched_bytes: missing * self.page_bytes,
             bridged_bytes,
             calls,
+            requests,
             elapsed_ns: nanoseconds(started.elapsed()),
         })
     }
@@ -176,6 +190,14 @@ impl StretchReader {
     fn pages_between(&self, from: u64, to: u64, first_page: u64) -> Range<usize> {
         let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
         index(from / self.page_bytes)..index(to.div_ceil(self.page_bytes))
+    }
+
+    /// Returns how many requests it takes to read pages of which these were in memory.
+    fn requests(&self, before: &[bool]) -> u64 {
+        let page_bytes = usize::try_from(self.page_bytes).unwrap_or(usize::MAX);
+        let calls = before.chunks((self.call_bytes / page_bytes).max(1));
+        let of_call = |call: &[bool]| call.chunk_by(|a, b| a == b).filter(|run| !run[0]).count();
+        calls.map(of_call).sum::<usize>() as u64
     }
 
     /// Reads a range. Returns bytes and calls.
@@ -251,4 +273,25 @@ fn sees_residency(file: &File) -> bool {
 
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_memory_divides_a_call_into_requests() {
+        let file = Arc::new(File::open("/proc/self/exe").unwrap());
+        let page_bytes = rustix::param::page_size();
+        let reader = StretchReader::new(file, 4 * page_bytes);
+        let requests = |pages: &str| {
+            let before: Vec<bool> = pages.chars().map(|page| page == 'm').collect();
+            reader.requests(&before)
+        };
+        assert_eq!(requests("...."), 1);
+        assert_eq!(requests("........"), 2, "two calls");
+        assert_eq!(requests(".m.m"), 2);
+        assert_eq!(requests("mmmmm."), 1);
+        assert_eq!(requests(""), 0);
+    }
 }

@@ -69,6 +69,9 @@ pub struct PrefetchRecord {
     pub pace: PrefetchPace,
     /// Time spent before the scan was to begin, on walking the tree and trying the disk, ns.
     pub preparation_ns: u64,
+    /// Time that the scan would take alone, predicted from what the disk costs, ns; `None` where that was not known
+    /// before the scan began.
+    pub alone_predicted_ns: Option<u64>,
     /// The part of `elapsed_ns` for which the user's scan was kept waiting until its leaves were in memory, ns.
     pub scan_waited_ns: u64,
     pub elapsed_ns: u64,
@@ -103,4 +106,51 @@ pub struct PrefetchRecord {
     pub gain: Option<PrefetchGain>,
     /// Why reading ahead cannot help here; empty if it can.
     pub cannot_help: Vec<String>,
+}
+
+/// From here on a scan takes as long as its requests, ns per request: what it would take alone can be predicted from
+/// them. On quicker disks much of its time is the server's own.
+const PREDICTABLE_NS: f64 = 3e6;
+
+impl PrefetchRecord {
+    /// Returns how many times as fast the scan was as it would have been alone, as predicted from the disk's costs, our
+    /// preparation included; `None` on a disk whose requests take less than 3 ms.
+    pub fn predicted_gain(&self) -> Option<f64> {
+        let took_ns = self.preparation_ns.saturating_add(self.elapsed_ns);
+        let is_predictable = self.position > 0 && self.request_ns? >= PREDICTABLE_NS;
+        is_predictable.then(|| Some(self.alone_predicted_ns? as f64 / took_ns.max(1) as f64))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_is_predicted_on_slow_disks() {
+        let slow = PrefetchRecord {
+            preparation_ns: 1_000,
+            elapsed_ns: 9_000,
+            request_ns: Some(6e6),
+            alone_predicted_ns: Some(80_000),
+            position: 10,
+            ..PrefetchRecord::default()
+        };
+        assert_eq!(slow.predicted_gain(), Some(8.0));
+        let quick = PrefetchRecord {
+            request_ns: Some(6e5),
+            ..slow.clone()
+        };
+        assert_eq!(quick.predicted_gain(), None);
+        let unknown = PrefetchRecord {
+            alone_predicted_ns: None,
+            ..slow.clone()
+        };
+        assert_eq!(unknown.predicted_gain(), None);
+        let nothing_scanned = PrefetchRecord {
+            position: 0,
+            ..slow
+        };
+        assert_eq!(nothing_scanned.predicted_gain(), None);
+    }
 }

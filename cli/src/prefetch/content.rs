@@ -23,8 +23,11 @@ pub fn announcement(record: &PrefetchRecord, meanwhile: Meanwhile) -> String {
         format_count(record.leaf_pages),
         format_bytes(record.leaf_bytes)
     );
-    for why in &record.cannot_help {
-        text.push_str(&format!("  It cannot help: {why}.\n"));
+    if !record.cannot_help.is_empty() {
+        text.push_str("  It cannot help, and does nothing:");
+        let whys = record.cannot_help.iter();
+        whys.for_each(|why| text.push_str(&format!("\n  {why}.")));
+        return text;
     }
     text.push_str(&format!("  the disk: {}\n", disk(record, meanwhile)));
     text.push_str(&match meanwhile.attaches_tracer {
@@ -77,16 +80,12 @@ pub fn followed(pace: PrefetchPace) -> String {
 /// Returns the results as text, `width` characters wide.
 pub fn text(document: &RunDocument, record: &PrefetchRecord, width: u16) -> String {
     let mut blocks = vec![Block::Sentence(headline(record))];
-    blocks.extend(gain_told(record).map(Block::Sentence));
-    blocks.push(Block::Table(facts(record)));
+    blocks.extend(told(record));
     terminal::text(document, &blocks, width)
 }
 
 /// Returns the results as a report.
 pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
-    let told = gain_told(record).map(Block::Sentence);
-    let mut blocks: Vec<Block> = told.into_iter().collect();
-    blocks.push(Block::Table(facts(record)));
     let gain = record.gain.as_ref().and_then(|gain| gain.ratio);
     let mut key_figures = vec![
         ("leaf pages", format_count(record.leaf_pages)),
@@ -104,14 +103,29 @@ pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
         blocks: vec![Block::Section(Section::new(
             "prefetch",
             "What came of it",
-            blocks,
+            told(record),
         ))],
         measured_on: disk_and_server(document),
         data: None,
     }
 }
 
+/// Returns everything below the first sentence.
+fn told(record: &PrefetchRecord) -> Vec<Block> {
+    let mut blocks: Vec<Block> = gain_told(record).map(Block::Sentence).collect();
+    if record.bytes_read > 0 || record.cannot_help.is_empty() {
+        blocks.push(Block::Table(facts(record)));
+    }
+    blocks
+}
+
 fn headline(record: &PrefetchRecord) -> String {
+    if record.bytes_read == 0 && !record.cannot_help.is_empty() {
+        return format!(
+            "Nothing was read ahead of scans of {} ({}).",
+            record.named, record.file
+        );
+    }
     let reader = match record.pace {
         PrefetchPace::Traced | PrefetchPace::Counted => "The scan",
         PrefetchPace::Own => "Reading ahead",
@@ -132,14 +146,15 @@ fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
     let mut told: Vec<String> = cannot
         .map(|why| format!("It cannot help: {why}."))
         .collect();
-    told.push(record.gain.as_ref().map_or_else(
-        || {
-            "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given \
-             back."
-                .into()
-        },
-        gain,
-    ));
+    match (&record.gain, record.predicted_gain()) {
+        (_, Some(ratio)) if told.is_empty() => told.push(predicted(record, ratio)),
+        (Some(measured), _) => told.push(gain(measured)),
+        (None, _) if !told.is_empty() => {}
+        (None, _) => told.push(
+            "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given back."
+                .into(),
+        ),
+    }
     told.into_iter()
 }
 
@@ -205,6 +220,15 @@ fn facts(record: &PrefetchRecord) -> Table {
         fact("Checkpoints followed", record.trees.to_string());
     }
     table
+}
+
+fn predicted(record: &PrefetchRecord, ratio: f64) -> String {
+    format!(
+        "Gain: the whole scan was about {ratio:.1} times as fast as without, which would take {} by what requests \
+         to this disk took beforehand; all of this took {}.",
+        format_ns(record.alone_predicted_ns.unwrap_or(0)),
+        format_ns(record.preparation_ns.saturating_add(record.elapsed_ns))
+    )
 }
 
 fn gain(gain: &PrefetchGain) -> String {
