@@ -13,7 +13,7 @@ use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
 use seekscope_prefetch::PrefetchError;
 use seekscope_reorder::ReorderError;
-use seekscope_run::units::format_ns;
+use seekscope_run::units::{format_ns, nanoseconds};
 use seekscope_run::{ErrorKind, Kinded, RunError};
 use seekscope_server::{BinaryError, LocalServerError, ServerError, SlowDiskError};
 use seekscope_settings::{ApplyError, LockError};
@@ -35,7 +35,7 @@ pub struct BrokenOff(pub String);
 impl BrokenOff {
     /// For what was observed and ended before the time was up.
     pub fn ended_early(who: &str, after: Duration, asked: Option<Duration>) -> Self {
-        let time = |time: Duration| format_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let time = |time: Duration| format_ns(nanoseconds(time));
         let asked = asked.map_or_else(String::new, |asked| {
             format!(" of the {} asked", time(asked))
         });

@@ -5,6 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use seekscope_run::units::nanoseconds;
 use seekscope_stats::SplitMix64;
 
 use crate::{ClientError, EndReason, Job, ScheduleKind};
@@ -202,9 +203,7 @@ impl Schedule {
 }
 
 fn duration_ns(job: &Job) -> u64 {
-    job.duration.map_or(u64::MAX, |time| {
-        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-    })
+    job.duration.map_or(u64::MAX, nanoseconds)
 }
 
 /// Counts the arrivals that are due separately, so that no sender has to.

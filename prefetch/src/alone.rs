@@ -13,7 +13,7 @@ use seekscope_wiredtiger::Leaf;
 
 use crate::costs::{DiskCosts, Source};
 use crate::gain::{Progress, WORTH_MIN};
-use crate::run::nanoseconds;
+use seekscope_run::units::nanoseconds;
 
 /// Pages that are simulated; takes some hundredths of a second.
 const SIMULATED_PAGES_MAX: usize = 50_000;
@@ -34,8 +34,9 @@ pub(crate) struct ScanAlone {
     pub(crate) measured: Option<DeviceModel>,
 }
 
-/// A scan is not judged by its prediction before this time, and this share of the predicted time.
-const JUDGED_AFTER_NS: f64 = 1e9;
+/// A scan is not judged by its prediction before this time, and this share of the predicted time:
+/// the first round is read from nothing.
+const JUDGED_AFTER_NS: f64 = 3e9;
 const JUDGED_AFTER_SHARE: f64 = 0.2;
 
 /// Returns whether a scan of `leaf_bytes`, predicted to take `alone_ns` without us, comes less than

@@ -408,41 +408,5 @@ pub fn measure_stream(
         .then(|| all.bytes as f64 / begun.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// Measures bytes per second with one long read where no leaf was tried, all of which is given
-/// back. For a file in which the wanted leaves lie too far apart.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn measure_gap(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
-    let Some((from, to)) = longest_gap(tried, reader.file_bytes()?) else {
-        return Ok(None);
-    };
-    let page = |offset| Place {
-        offset,
-        length: 4096,
-    };
-    let end = to.min(from + TRIAL_BYTES);
-    let read = reader.read(&Stretch {
-        leaves: vec![page(from), page(end - 4096)],
-    })?;
-    reader.give_back(&read.ours)?;
-    // If much of it was in memory, nothing was learnt.
-    let enough = read.bridged_bytes > TRIAL_BYTES / 4 && read.requests <= read.calls * 2;
-    Ok(enough.then(|| read.bridged_bytes as f64 / read.elapsed_ns.max(1) as f64 * 1e9))
-}
-
-/// The longest gap between places or after the last one, as start and end; `None` if it is short.
-fn longest_gap(places: &[Place], file_bytes: u64) -> Option<(u64, u64)> {
-    let mut sorted = places.to_vec();
-    sorted.sort_unstable();
-    let starts = sorted.iter().skip(1).map(|place| place.offset);
-    let gaps = sorted
-        .iter()
-        .map(Place::end)
-        .zip(starts.chain([file_bytes]));
-    let longest = gaps.max_by_key(|(from, to)| to.saturating_sub(*from))?;
-    (longest.1.saturating_sub(longest.0) > TRIAL_BYTES / 2).then_some(longest)
-}
-
 #[cfg(test)]
 mod tests;

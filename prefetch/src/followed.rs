@@ -34,6 +34,9 @@ impl ScanReads {
 /// A scan whose next leaf lies at least this many leaves before its last one is another scan. Where
 /// others read leaves just before the scan, its place may be wrong by less.
 const BACK_MIN: usize = 256;
+/// In a small tree, one that is back in the first half of what was passed, by at least so many: it
+/// has come some way by the time that it is followed.
+const BACK_HALF_MIN: usize = 64;
 
 /// How far the scan was followed. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug)]
@@ -62,7 +65,9 @@ impl Followed {
     /// Notes that the scan came to a leaf. Returns whether it is another scan, which begins now:
     /// the command has a second one, or somebody has started theirs again.
     pub(crate) fn scan_at(&mut self, ordinal: usize, now_ns: u64) -> bool {
-        let is_another = self.last.is_some_and(|last| ordinal + BACK_MIN <= last);
+        let is_another = self.last.is_some_and(|last| {
+            ordinal + BACK_MIN <= last || ordinal * 2 < last && ordinal + BACK_HALF_MIN <= last
+        });
         if is_another {
             (self.began_ns, self.first) = (None, None);
         }
@@ -141,6 +146,16 @@ mod tests {
         assert!(!followed.scan_at(905, 61_000));
         assert_eq!(progress(&followed, &mut sweep, 905), (1_000, 900));
         assert_eq!(followed.elapsed_ns(62_000), 2_000);
+    }
+
+    #[test]
+    fn a_second_scan_of_a_small_tree_is_told_from_the_first() {
+        let mut followed = Followed::new(None);
+        assert!(!followed.scan_at(364, 3_000));
+        assert!(!followed.scan_at(300, 4_000), "a mistaken place");
+        assert!(!followed.scan_at(364, 5_000));
+        assert!(followed.scan_at(126, 6_000));
+        assert!(!followed.scan_at(100, 7_000));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The thread that follows the scan. It decides where the scan is, how many threads may read, what
 //! is given back, and when everything ends.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -17,10 +18,11 @@ use crate::guard::Guard;
 use crate::memory::Budget;
 use crate::pace::{Pace, ScanAt, Seen};
 use crate::reading::{ReadCounts, Shared, lock};
-use crate::run::{Control, Finished, Status, nanoseconds};
+use crate::run::{Control, Finished, Status};
 use crate::stretch_reader::StretchReader;
-use crate::sweep::Sweep;
+use crate::sweep::{Place, Sweep};
 use crate::tree_watch::NewTree;
+use seekscope_run::units::nanoseconds;
 
 /// How often the scan's position is looked up.
 const LOOK: Duration = Duration::from_millis(3);
@@ -30,6 +32,8 @@ const JUDGE: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_millis(100);
 /// Total length of the pauses made to learn how long other reads take undisturbed.
 const PEACE_MAX: Duration = Duration::from_secs(2);
+/// Rounds over the file before a scan is compared with what it would take alone.
+const ROUNDS_JUDGED: u64 = 2;
 /// Calls needed for a mean time that is worth using.
 const CALLS_MIN: u64 = 8;
 /// Maximum number of leaves looked up in memory at once; takes 5 ms.
@@ -60,8 +64,8 @@ pub(crate) struct Follower<'a> {
     pub(crate) limitations: Vec<Limitation>,
     pub(crate) followed: Followed,
     pub(crate) pauses: Option<Pauses>,
-    /// How far the scan had come when what it would take alone was known.
-    pub(crate) tried_since: Option<Progress>,
+    /// How far the scan had come, and in which round, when what it would take alone was known.
+    pub(crate) tried_since: Option<(Progress, u64)>,
     pub(crate) record: PrefetchRecord,
     pub(crate) budget: Budget,
     pub(crate) checked: Instant,
@@ -142,6 +146,7 @@ impl Follower<'_> {
         self.note_reads(&seen);
         if let (Some(next), true) = (seen.next, self.is_a_scan()) {
             if !seen.scanned.is_empty() {
+                self.hold_missed(&seen);
                 self.note_scan(&seen.scanned, next);
             }
             self.move_to(next);
@@ -160,9 +165,30 @@ impl Follower<'_> {
         }
     }
 
+    /// Takes over the leaves for which the scan went to the disk itself, to give them back behind it:
+    /// left in memory, they would divide our long reads of the rounds to come.
+    fn hold_missed(&mut self, seen: &Seen) {
+        let mut sweep = self.shared.sweep();
+        if sweep.fits() {
+            return;
+        }
+        let missed = seen.reads.iter().filter(|read| read.missed);
+        let missed: HashSet<u64> = missed.filter_map(|read| read.offset).collect();
+        let leaves = seen.scanned.iter();
+        let leaves = leaves.filter_map(|at| sweep.leaves().get(at.ordinal).copied());
+        let missed: Vec<Place> = leaves
+            .filter(|leaf| missed.contains(&leaf.offset))
+            .collect();
+        sweep.hold(&missed);
+    }
+
     fn note_scan(&mut self, scanned: &[ScanAt], next: usize) {
         let now_ns = monotonic_ns();
         let is_another = self.followed.scan_at(next, now_ns);
+        if is_another {
+            // It has a clock of its own.
+            self.tried_since = None;
+        }
         let Some(pauses) = &mut self.pauses else {
             return;
         };
@@ -247,17 +273,16 @@ impl Follower<'_> {
             return;
         };
         let sweep = self.shared.sweep();
-        let (progress, leaf_bytes) = (self.followed.progress(&sweep), sweep.leaf_bytes());
-        drop(sweep);
+        let progress = self.followed.progress(&sweep);
         let alone_ns = self.shared.alone_ns.load(Ordering::Relaxed);
         let is_no_faster = alone_ns > 0 && {
-            let since = self.tried_since.get_or_insert(progress);
-            // Another scan has a clock of its own.
-            if progress.elapsed_ns < since.elapsed_ns {
-                *since = progress;
-            }
-            is_no_faster(since, &progress, alone_ns, leaf_bytes)
+            let now = (progress, sweep.rounds);
+            let (since, rounds) = self.tried_since.get_or_insert(now);
+            // While a round is read, the scan is slower than in what the round has brought.
+            let is_even = sweep.fits() || sweep.rounds >= *rounds + ROUNDS_JUDGED;
+            is_even && is_no_faster(since, &progress, alone_ns, sweep.leaf_bytes())
         };
+        drop(sweep);
         if pauses.are_in_vain(&progress) || is_no_faster {
             self.helps = false;
             let why = "the scan was no faster with it than without, so it ended";

@@ -10,9 +10,9 @@ use seekscope_run::{PrefetchPace, proc_io_counter};
 use seekscope_trace::TraceError;
 
 use crate::position::ScanPosition;
-use crate::run::nanoseconds;
 use crate::server_reads::{ServerRead, ServerReads};
 use crate::sweep::Sweep;
+use seekscope_run::units::nanoseconds;
 
 /// How a scan is followed.
 pub enum Pace {

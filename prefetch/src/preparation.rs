@@ -19,7 +19,7 @@ use seekscope_wiredtiger::Leaf;
 use crate::PrefetchError;
 use crate::alone::ScanAlone;
 use crate::attaching::{Attaching, not_followed};
-use crate::costs::{DiskCosts, Source, measure_gap, measure_stream};
+use crate::costs::{DiskCosts, Source, measure_stream};
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
 use crate::reading::ReadCounts;
@@ -275,20 +275,28 @@ impl Prefetch {
             return Ok(costs);
         }
         let (sweep, counts, mut reader) = (&mut self.sweep, &mut self.counts, make_reader());
-        let mut failure = None;
+        let file_bytes = reader.file_bytes()?;
+        let (mut failure, mut beyond) = (None, 0);
         let rate = measure_stream(bytes as u64, &mut |joining| {
-            let Next::Read(stretch) = sweep.next(joining) else {
-                return None;
-            };
-            let read = reader
-                .read(&stretch)
-                .inspect_err(|_| sweep.failed(&stretch));
-            match read {
-                Ok(read) => {
-                    sweep.done(&stretch, &read.ours);
-                    counts.add(&stretch, &read);
-                    Some(read.fetched())
+            let read = match sweep.next(joining) {
+                Next::Read(stretch) => {
+                    beyond = stretch.range().end;
+                    let read = reader.read(&stretch);
+                    read.inspect(|read| {
+                        sweep.done(&stretch, &read.ours);
+                        counts.add(&stretch, read);
+                    })
+                    .inspect_err(|_| sweep.failed(&stretch))
                 }
+                // A small window is full before the disk's credit is spent.
+                Next::Full | Next::Nothing => {
+                    let from = beyond;
+                    beyond += joining.stretch_bytes;
+                    reader.pass_over(from, joining.stretch_bytes)
+                }
+            };
+            match read {
+                Ok(read) => (beyond < file_bytes).then(|| read.fetched()),
                 Err(error) => {
                     failure = Some(error);
                     None
@@ -299,10 +307,6 @@ impl Prefetch {
         if let Some(error) = failure {
             return Err(error);
         }
-        let rate = match rate {
-            None => measure_gap(&mut reader, &leaves)?,
-            rate => rate,
-        };
         Ok(costs.with_rate(rate, self.sweep.mean_leaf_bytes()))
     }
 

@@ -180,8 +180,3 @@ impl Prefetch {
         waits.then(|| patience.unwrap_or_default().max(PATIENCE_MIN))
     }
 }
-
-/// At most 584 years.
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}

@@ -16,8 +16,8 @@ use rustix::fs::{Advice, fadvise};
 use seekscope_run::page_cache::resident_pages;
 
 use crate::costs::Fetched;
-use crate::run::nanoseconds;
 use crate::sweep::{Place, Stretch};
+use seekscope_run::units::nanoseconds;
 
 /// No page of a database is this long, but a damaged tree may claim so.
 const STRETCH_BYTES_MAX: u64 = 256 << 20;
@@ -142,6 +142,28 @@ impl StretchReader {
             requests,
             elapsed_ns: nanoseconds(started.elapsed()),
         })
+    }
+
+    /// Reads a range to see how long that takes, and gives back all of it that was not in memory
+    /// before.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn pass_over(&mut self, from: u64, bytes: u64) -> io::Result<StretchRead> {
+        let from = from.next_multiple_of(self.page_bytes);
+        let end = from.saturating_add(bytes).min(self.file_bytes()?);
+        let end = end - end % self.page_bytes;
+        if end < from + 2 * self.page_bytes {
+            return Ok(StretchRead::default());
+        }
+        let page = |offset| Place {
+            offset,
+            length: u32::try_from(self.page_bytes).unwrap_or(u32::MAX),
+        };
+        let leaves = vec![page(from), page(end - self.page_bytes)];
+        let read = self.read(&Stretch { leaves })?;
+        self.give_back(&read.ours)?;
+        Ok(read)
     }
 
     /// Gives back leaves that the scan has passed, or that came too late.

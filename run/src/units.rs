@@ -131,6 +131,11 @@ pub fn format_list(items: &[impl AsRef<str>], items_max: usize, separator: &str)
     }
 }
 
+/// Returns a time in nanoseconds; `u64::MAX`, 584 years, if it is longer.
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Rounds a calculated number of bytes, nanoseconds or events; 0 for negative values and NaN, and the largest number for
 /// what is beyond.
 #[expect(

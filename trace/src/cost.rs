@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use libbpf_rs::libbpf_sys;
 use rustix::time::{ClockId, clock_gettime};
-use seekscope_run::units::whole;
+use seekscope_run::units::{nanoseconds, whole};
 use seekscope_run::{TraceFacts, TracerCost};
 
 /// The kernel's run-time statistics of BPF programs, switched on while this value lives. The switch
@@ -206,7 +206,7 @@ impl CostSampler {
 
     fn elapsed_ns(&self) -> u64 {
         let until = self.ended.unwrap_or_else(Instant::now);
-        u64::try_from(until.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX)
+        nanoseconds(until.duration_since(self.began))
     }
 
     /// Estimates the cost of the whole trace from that of the sample; `cpus` bounds it.

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use rustix::fs::{major, minor};
 
+use seekscope_run::units::nanoseconds;
+
 use crate::decode::FileKey;
 use crate::error::TraceError;
 use crate::options::{Filter, Sampling};
@@ -50,7 +52,7 @@ impl KernelFilter {
         Ok(Self {
             wanted,
             devices,
-            latency_min_ns: u64::try_from(filter.latency_min.as_nanos()).unwrap_or(u64::MAX),
+            latency_min_ns: nanoseconds(filter.latency_min),
             sample_one_in: sampling.map_or(0, |s| if s.one_in > 1 { s.one_in } else { 0 }),
             sample_region_shift: sampling.map_or(20, |s| s.region_bytes.max(1).ilog2()),
         })

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use bson::{Bson, Document, doc};
 use seekscope_run::IndexBuild;
+use seekscope_run::units::nanoseconds;
 use seekscope_server::{Namespace, Server};
 
 use crate::WorkloadError;
@@ -143,7 +144,7 @@ impl IndexPlan {
             keys: self.keys.to_json(),
             name: self.name.clone(),
             documents: self.documents,
-            elapsed_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: nanoseconds(start.elapsed()),
             repeats_ns: Vec::new(),
         })
     }

@@ -7,6 +7,7 @@ use futures_util::stream::{self, StreamExt};
 use mongodb::Collection;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
+use seekscope_run::units::nanoseconds;
 use seekscope_server::{Namespace, Server};
 
 use crate::{Progress, WorkloadError};
@@ -87,7 +88,7 @@ pub async fn load(
         report.first_error = report.first_error.or(batch.first_error);
         progress(report.documents + report.errors);
     }
-    report.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    report.elapsed_ns = nanoseconds(start.elapsed());
     if report.documents == 0 && report.errors > 0 {
         return Err(WorkloadError::AllFailed {
             namespace: namespace.clone(),

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use futures_util::stream::{self, StreamExt};
+use seekscope_run::units::nanoseconds;
 use seekscope_server::{Namespace, Server, number};
 
 use crate::sdu::{Sdu, id};
@@ -84,7 +85,7 @@ pub async fn update(
         report.first_error = report.first_error.or(batch.first_error);
         progress(report.documents + report.missing + report.errors);
     }
-    report.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    report.elapsed_ns = nanoseconds(start.elapsed());
     match (report.documents, report.errors) {
         (0, 0) if count > 0 => Err(WorkloadError::NoData {
             namespace: namespace.clone(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
 use seekscope_run::QueryShape;
-use seekscope_run::units::whole;
+use seekscope_run::units::{nanoseconds, whole};
 use seekscope_server::{Server, number};
 
 use super::{DATABASE, Questions, SAMPLED};
@@ -297,7 +297,7 @@ impl Asked {
                 _ => returned += 1,
             }
         }
-        let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let ns = nanoseconds(begun.elapsed());
         for answer in &answers {
             let answer = decoded(answer).unwrap_or_default();
             returned += query.counted(&answer, &self.way);

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use seekscope_run::units::{format_ns, parse_duration};
+use seekscope_run::units::{format_ns, nanoseconds, parse_duration};
 
 /// Faster than any client: guards against absurd schedules.
 const RATE_MAX_PER_S: f64 = 1e8;
@@ -91,7 +91,7 @@ impl std::fmt::Display for Slo {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, limit) in self.limits.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
-            let ns = u64::try_from(limit.limit.as_nanos()).unwrap_or(u64::MAX);
+            let ns = nanoseconds(limit.limit);
             write!(
                 out,
                 "{comma}{}={}",

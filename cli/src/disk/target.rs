@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use seekscope_disk::{
     Contents, DiskError, FillOptions, Job, RateLimits, TestFile, probe_direct, safety,
 };
-use seekscope_run::units::{format_bytes, format_ns};
+use seekscope_run::units::{format_bytes, format_ns, nanoseconds};
 use seekscope_run::{
     DeviceFacts, Disk, DiskMeasurement, EngineKind, HostFacts, IoPressure, Limitation, Surroundings,
 };
@@ -201,7 +201,7 @@ impl DiskTarget {
 
 fn note_short_fill(progress: Progress, file: &TestFile, wanted_bytes: u64, took: Duration) {
     if file.bytes() < wanted_bytes {
-        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let took_ns = nanoseconds(took);
         progress.say(format!(
             "  the file is {} instead of {}: this disk took {} for that much",
             format_bytes(file.bytes()),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use seekscope_doctor::thresholds::NOTHING_WRONG;
 use seekscope_doctor::{Counters, Evidence, diagnose, disk_opinion, ranking};
 use seekscope_exporter::FoundProblem;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{
     CounterSample, DeviceFacts, Disk, DiskAbility, ExaminationRecord, Finding, HostFacts,
     HostSettings, LayoutMeasurement, MemberRecord, OperationSeen, Phase, RunDocument, monotonic_ns,
@@ -257,10 +258,6 @@ fn exported(finding: Finding) -> FoundProblem {
         confidence: finding.confidence,
         seconds_per_hour,
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

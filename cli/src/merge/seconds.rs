@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{
     ClockOffset, CounterSample, Interval, LatencyInterval, LatencyIntervals, LatencySummary,
     RunDirectory, latency_histogram, response_tag_of, tag_of,
@@ -95,7 +96,7 @@ impl Log<'_> {
 }
 
 fn second_of_latency(client: &Client, interval: &LatencyInterval, merged: ClockOffset) -> u64 {
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let ns = |time: Duration| nanoseconds(time);
     let t_ns = client
         .document
         .started

@@ -76,7 +76,7 @@ impl Subject<'_> {
                 .map(|(writes, file)| lasts(writes, file.leaf_pages)),
             writes,
             space: space(&facts, path),
-            blocking: writers::blocking(self.server, &self.args.writers).await,
+            blocking: writers::blocking(self.server, &self.args.writers).await?,
             scan,
             ..ReorderPlan::default()
         };

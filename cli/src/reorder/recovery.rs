@@ -59,7 +59,7 @@ impl Reorder {
     async fn resume(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
         let mut files = self.find_files(session, namespace).await?;
         let plan = ReorderPlan {
-            blocking: writers::blocking(&self.server, &self.args.writers).await,
+            blocking: writers::blocking(&self.server, &self.args.writers).await?,
             ..ReorderPlan::default()
         };
         let folder = session.directory.path().to_path_buf();

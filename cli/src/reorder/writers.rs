@@ -17,8 +17,11 @@ use crate::exit::Usage;
 type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// Returns what will be blocked, given the arguments and the server.
-pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
-    let hello = server.hello().await.unwrap_or_default();
+///
+/// # Errors
+/// When the server does not say what it is: the member of a set that has just died is not a standalone server.
+pub async fn blocking(server: &Server, args: &WritersArgs) -> Result<ReorderBlocking> {
+    let hello = server.hello().await?;
     // Each shard behind a router is a replica set.
     let replica_set = hello.set.is_some() || hello.is_router();
     let writers = if args.quiesced {
@@ -30,12 +33,12 @@ pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
     } else {
         WritersStop::Unsettled
     };
-    ReorderBlocking {
+    Ok(ReorderBlocking {
         replica_set,
         writers,
         primary: hello.me.filter(|_| hello.state == MemberState::Primary),
         read_only: hello.set.is_some() && !hello.is_writable,
-    }
+    })
 }
 
 /// Converts the blocking to the form that the reordering uses.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{FileRecord, IoEvent, ThreadRecord};
 use seekscope_trace::{EventSink, SinkError};
 
@@ -42,8 +43,8 @@ impl<S: EventSink> FlightRecorder<S> {
             state: Arc::default(),
             held: VecDeque::new(),
             events_max: usize::try_from(events).unwrap_or(usize::MAX).max(1),
-            span_ns: nanos(span),
-            slow_ns: slow.map(nanos),
+            span_ns: nanoseconds(span),
+            slow_ns: slow.map(nanoseconds),
         }
     }
 
@@ -72,10 +73,6 @@ impl<S: EventSink> FlightRecorder<S> {
         }
         Ok(())
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<S: EventSink> EventSink for FlightRecorder<S> {

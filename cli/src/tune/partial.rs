@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use seekscope_client::Second;
 use seekscope_run::LatencySummary;
+use seekscope_run::units::nanoseconds;
 
 use super::metric::operation_in;
 use crate::bench::{KeptSeconds, Watch};
@@ -43,7 +44,7 @@ fn partial(steps: &[KeptSeconds], window: Duration, told: Told<'_>) -> Option<f6
     let ends = |list: &[Second]| list.last().map_or(0, ended_ns);
     let first_ns = lists.iter().filter_map(|list| begins(list)).min()?;
     let last_ns = lists.iter().filter_map(|list| begins(list)).max()?;
-    let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+    let window_ns = nanoseconds(window);
     let window_ends_ns = first_ns.saturating_add(window_ns);
     // All running steps have reported the whole window; those of an earlier phase have ended.
     let is_behind =

@@ -14,6 +14,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use seekscope_run::monotonic_ns;
+use seekscope_run::units::nanoseconds;
 
 use super::backoff::Backoff;
 use super::recorder::Recorder;
@@ -346,8 +347,4 @@ impl<'a> EventLoop<'a> {
 
 fn timed_out(text: &str) -> Failure {
     Failure::of(FailureKind::Timeout, "Timeout", text)
-}
-
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

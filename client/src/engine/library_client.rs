@@ -14,7 +14,6 @@ use tokio::sync::watch;
 
 use super::backoff::Backoff;
 use super::collector::Collector;
-use super::event_loop::nanoseconds;
 use super::recorder::Recorder;
 use super::shared::{GRACE, Shared};
 use super::timer::Timer;
@@ -23,6 +22,7 @@ use super::{Work, descriptors};
 use crate::{
     AsyncClient, AsyncClientFactory, ClientError, Ended, Failure, FailureKind, OwnedReply,
 };
+use seekscope_run::units::nanoseconds;
 
 const LOOK: Duration = Duration::from_millis(20);
 /// The time a library may need for its remaining work at the end.

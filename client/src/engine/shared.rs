@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use seekscope_run::monotonic_ns;
+use seekscope_run::units::nanoseconds;
 
 use crate::schedule::{Claim, Schedule};
 use crate::{ClientError, EndReason, Job, Operation, Retries, Workload};
@@ -107,7 +108,7 @@ impl Shared {
     /// Returns whether it is time to give up the requests under way.
     pub(super) fn grace_is_over(&self, now_ns: u64) -> bool {
         let ended_ns = self.ended_ns.load(Ordering::Relaxed);
-        let grace_ns = u64::try_from(GRACE.as_nanos()).unwrap_or(u64::MAX);
+        let grace_ns = nanoseconds(GRACE);
         self.is_over() && ended_ns != 0 && now_ns >= ended_ns.saturating_add(grace_ns)
     }
 

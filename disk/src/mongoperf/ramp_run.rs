@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{LatencySummary, OperationOutcome, monotonic_ns};
 
 use super::access::Access;
@@ -279,7 +280,7 @@ impl Reading {
     fn since(&self, before: &Self) -> Sample {
         let elapsed = self.at.duration_since(before.at);
         Sample {
-            elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: nanoseconds(elapsed),
             reads: self.reads - before.reads,
             writes: self.writes - before.writes,
         }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use seekscope_run::latency_histogram;
+use seekscope_run::units::nanoseconds;
 use seekscope_stats::SplitMix64;
 
 use super::access::Access;
@@ -241,7 +242,7 @@ impl<'a> Worker<'a> {
             self.step = step;
         }
         if step != NO_STEP {
-            let latency_ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+            let latency_ns = nanoseconds(latency);
             let histogram = of(&mut self.latencies).get_or_insert_with(latency_histogram);
             histogram.saturating_record(latency_ns);
         }

@@ -5,29 +5,6 @@ use std::sync::Arc;
 use super::*;
 
 #[test]
-fn the_stream_is_tried_where_no_leaf_was() {
-    let place = |mib: u64| Place {
-        offset: mib << 20,
-        length: 1 << 20,
-    };
-    assert_eq!(
-        longest_gap(&[place(40), place(0), place(10)], 60 << 20),
-        Some((11 << 20, 40 << 20))
-    );
-    assert_eq!(
-        longest_gap(&[place(1), place(0)], 60 << 20),
-        Some((2 << 20, 60 << 20))
-    );
-    assert_eq!(longest_gap(&[place(1), place(0)], 3 << 20), None);
-    assert_eq!(
-        longest_gap(&[place(9)], 3 << 20),
-        None,
-        "a file that became shorter"
-    );
-    assert_eq!(longest_gap(&[], 60 << 20), None);
-}
-
-#[test]
 fn the_transfer_is_no_part_of_a_request() {
     // One leaf of 28 KB at a time at 20 MB/s, and hardly anything else.
     let costs = DiskCosts {

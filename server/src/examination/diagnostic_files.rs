@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use seekscope_ftdc::{Chunk, Entry, entries};
 use seekscope_run::examination::COUNTERS_OF_FTDC;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{ClockOffset, CounterSample, FtdcFacts, MemberRecord};
 
 use crate::sampling::server_status;
@@ -177,7 +178,7 @@ struct History {
 
 impl History {
     fn new(history: Duration, points_max: usize, clock: ClockOffset) -> Self {
-        let history_ns = u64::try_from(history.as_nanos()).unwrap_or(u64::MAX);
+        let history_ns = nanoseconds(history);
         let points = u64::try_from(points_max).unwrap_or(u64::MAX).max(1);
         Self {
             clock,

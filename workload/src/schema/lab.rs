@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bson::{RawDocumentBuf, doc};
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{Disk, Limitation, ProcessIo, SchemaShape};
 use seekscope_server::process::io_between;
 use seekscope_server::{Server, storage::storage_facts};
@@ -89,7 +90,7 @@ pub async fn measure(
     let filled = filling.fill(progress).await?;
     let mut filled_shape = SchemaShape {
         samples: filled.samples,
-        preallocation_ns: preallocation.map(ns),
+        preallocation_ns: preallocation.map(nanoseconds),
         ..empty
     };
     match checkpoint(&server).await {
@@ -216,7 +217,7 @@ async fn read_years(
         let before = lab_server.io();
         let start = Instant::now();
         let answer = ask(&server, samples, variant, options, series, to).await?;
-        reading.year_ns.push(ns(start.elapsed()));
+        reading.year_ns.push(nanoseconds(start.elapsed()));
         if let (Some(before), Some(after)) = (before, lab_server.io()) {
             reading.io.push(io_between(&before, &after));
         }
@@ -247,8 +248,4 @@ async fn ask(
         query::read(variant, samples, cursor.current(), 0, to, &mut answer);
     }
     Ok(answer)
-}
-
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

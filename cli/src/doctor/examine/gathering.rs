@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState, Silence};
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use seekscope_server::{ProcFs, Server};
@@ -212,10 +213,6 @@ fn gone(after: Duration) -> Limitation {
         why: format!("its process had gone, or it answered nobody, after {:.0} s", after.as_secs_f64()),
         remedy: "look into the server's log and the kernel's (out of memory?), and ask again when it is up".into(),
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// State used during the observation.

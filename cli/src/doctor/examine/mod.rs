@@ -22,6 +22,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use mongodb::bson::doc;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{
     Disk, ExaminationRecord, HostFacts, Limitation, MemberState, Phase, RunDocument,
 };
@@ -78,7 +79,7 @@ impl Asked {
 
     /// Returns how long to watch, ns.
     fn asked_ns(&self) -> u64 {
-        u64::try_from(self.args.duration.as_nanos()).unwrap_or(u64::MAX)
+        nanoseconds(self.args.duration)
     }
 
     /// Returns the phase in which servers are watched at their own work.
