@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
 use seekscope_layout::typical_disks;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{DeviceFacts, DeviceModel};
 use seekscope_wiredtiger::Leaf;
 
 use crate::costs::{DiskCosts, Source};
 use crate::gain::{Progress, WORTH_MIN};
-use seekscope_run::units::nanoseconds;
 
 /// Pages that are simulated; takes some hundredths of a second.
 const SIMULATED_PAGES_MAX: usize = 50_000;

@@ -400,7 +400,8 @@ pub fn measure_stream(
     let elapsed_s = since.elapsed().as_secs_f64();
     let read = bytes - before;
     let enough = read >= TRIAL_BYTES || elapsed_s >= TRIAL_TIME.as_secs_f64() && read > 0;
-    if enough {
+    // A moment after short reads shows what they had left to it.
+    if enough && (at_limit.is_some() || started == begun) {
         return Some(read as f64 / elapsed_s.max(1e-9));
     }
     let are_long = all.bytes >= all.requests * request_bytes / SCATTERED;

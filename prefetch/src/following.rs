@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{Limitation, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
@@ -22,7 +23,6 @@ use crate::run::{Control, Finished, Status};
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Place, Sweep};
 use crate::tree_watch::NewTree;
-use seekscope_run::units::nanoseconds;
 
 /// How often the scan's position is looked up.
 const LOOK: Duration = Duration::from_millis(3);

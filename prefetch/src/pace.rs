@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use seekscope_run::clock::monotonic_ns;
+use seekscope_run::units::nanoseconds;
 use seekscope_run::{PrefetchPace, proc_io_counter};
 use seekscope_trace::TraceError;
 
 use crate::position::ScanPosition;
 use crate::server_reads::{ServerRead, ServerReads};
 use crate::sweep::Sweep;
-use seekscope_run::units::nanoseconds;
 
 /// How a scan is followed.
 pub enum Pace {

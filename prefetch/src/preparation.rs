@@ -99,7 +99,7 @@ pub struct Prefetch {
 
 impl Prefetch {
     /// Examines everything. Reads the internal pages of the tree and, unless there is a device
-    /// model, a few dozen leaves.
+    /// model, some dozens of leaves, on a slow disk more.
     ///
     /// # Errors
     /// When the data directory or the file cannot be read. Lack of permission to trace is not an

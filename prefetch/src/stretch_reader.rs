@@ -14,10 +14,10 @@ use std::time::Instant;
 
 use rustix::fs::{Advice, fadvise};
 use seekscope_run::page_cache::resident_pages;
+use seekscope_run::units::nanoseconds;
 
 use crate::costs::Fetched;
 use crate::sweep::{Place, Stretch};
-use seekscope_run::units::nanoseconds;
 
 /// No page of a database is this long, but a damaged tree may claim so.
 const STRETCH_BYTES_MAX: u64 = 256 << 20;

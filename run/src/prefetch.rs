@@ -69,8 +69,9 @@ pub struct PrefetchRecord {
     pub pace: PrefetchPace,
     /// Time spent before the scan was to begin, on walking the tree and trying the disk, ns.
     pub preparation_ns: u64,
-    /// Time that the scan would take alone, predicted from what the disk costs, ns; `None` where that was not known
-    /// before the scan began.
+    /// Time that the scan would take alone, predicted from what the disk costs, ns; absent where that was not known
+    /// before the scan ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub alone_predicted_ns: Option<u64>,
     /// The part of `elapsed_ns` for which the user's scan was kept waiting until its leaves were in memory, ns.
     pub scan_waited_ns: u64,

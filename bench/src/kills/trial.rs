@@ -28,6 +28,8 @@ const BEFORE_RECOVERY: Duration = Duration::from_millis(300);
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 /// How long seekscope may go on trying when its server is gone.
 const END_LIMIT: Duration = Duration::from_secs(120);
+/// How it may end then: it had come to its end, or says that the server is gone.
+const WITHOUT_SERVER: [Option<i32>; 2] = [Some(0), Some(3)];
 /// One in so many kills waits for the swap, which is over too soon to be hit by chance.
 const AIMED_AT_SWAP: u64 = 5;
 
@@ -220,9 +222,15 @@ impl World {
             Victim::Seekscope => run.kill().await?,
             Victim::Server => {
                 self.server.kill_primary().await?;
-                if self.finish(&mut run, END_LIMIT).await?.is_none() {
-                    faults.push(format!("seekscope still tried after {END_LIMIT:?}"));
-                    run.kill().await?;
+                match self.finish(&mut run, END_LIMIT).await? {
+                    None => {
+                        faults.push(format!("seekscope still tried after {END_LIMIT:?}"));
+                        run.kill().await?;
+                    }
+                    Some(status) if !WITHOUT_SERVER.contains(&status.code()) => {
+                        faults.push(format!("{status} when its server was killed"));
+                    }
+                    Some(_) => {}
                 }
                 self.server.start_again().await?;
             }

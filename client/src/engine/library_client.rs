@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use seekscope_run::monotonic_ns;
+use seekscope_run::units::nanoseconds;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -22,7 +23,6 @@ use super::{Work, descriptors};
 use crate::{
     AsyncClient, AsyncClientFactory, ClientError, Ended, Failure, FailureKind, OwnedReply,
 };
-use seekscope_run::units::nanoseconds;
 
 const LOOK: Duration = Duration::from_millis(20);
 /// The time a library may need for its remaining work at the end.
