@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use bson::doc;
+use seekscope_run::MemberState;
 use seekscope_server::{
     LocalServer, LocalServerOptions, Server, ServerBinary, ServerKind, ServerRole, Stopped,
 };
@@ -79,14 +79,14 @@ impl ReplicaServer {
             }
         }
         ensure!(was_down, "every server runs already");
-        match &self.members[..] {
-            [
-                Member {
-                    local: Some(only), ..
-                },
-            ] if only.kind() == ServerKind::Mongod => initiate(SET, &[only], false).await,
-            [_] => Ok(()),
-            _ => self.until_whole().await,
+        let [only] = &self.members[..] else {
+            return self.until_whole().await;
+        };
+        match &only.local {
+            Some(local) if local.kind() == ServerKind::Mongod => {
+                initiate(SET, &[local], false).await
+            }
+            _ => Ok(()),
         }
     }
 
@@ -142,9 +142,7 @@ impl ReplicaServer {
             return Ok(());
         }
         for member in &mut self.members {
-            let server = Server::connect(&member.uri()).await?;
-            let hello = server.command("admin", doc! { "isMaster": 1 }).await?;
-            if hello.get_bool("ismaster").unwrap_or(false) {
+            if member.state().await? == MemberState::Primary {
                 drop(member.local.take());
                 return Ok(());
             }
@@ -173,11 +171,9 @@ impl ReplicaServer {
         loop {
             let (mut primaries, mut secondaries) = (0, 0);
             for member in &self.members {
-                let server = Server::connect(&member.uri()).await?;
-                let hello = server.command("admin", doc! { "isMaster": 1 }).await?;
-                let is = |what: &str| hello.get_bool(what).unwrap_or(false);
-                primaries += usize::from(is("ismaster"));
-                secondaries += usize::from(is("secondary"));
+                let state = member.state().await?;
+                primaries += usize::from(state == MemberState::Primary);
+                secondaries += usize::from(state == MemberState::Secondary);
             }
             if primaries == 1 && secondaries + 1 == self.members.len() {
                 return Ok(());
@@ -224,6 +220,11 @@ impl Member {
             port,
             local: Some(local),
         })
+    }
+
+    async fn state(&self) -> Result<MemberState> {
+        let server = Server::connect(&self.uri()).await?;
+        Ok(server.hello().await?.state)
     }
 
     fn host(&self) -> String {

@@ -6,8 +6,8 @@
 //! is, too.
 //!
 //! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to
-//! read, [`gain`] whether it was worth it, and how much, and `alone` what the scan would take without. I/O: [`stretch_reader`] reads and gives
-//! back, [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] examine
+//! read, [`gain`] whether it was worth it, and how much, and `alone` what the scan would take
+//! without. I/O: [`stretch_reader`] reads and gives back, [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] examine
 //! disk and host, [`pace`] finds where the scan is. [`preparation`] examines everything before the
 //! scan begins, and `attaching` attaches the tracer; [`run`](mod@run) starts the threads that read
 //! (`reading`) and the one that follows the scan and says how many of them may read (`following`).

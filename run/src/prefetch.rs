@@ -121,6 +121,12 @@ impl PrefetchRecord {
         let is_predictable = self.position > 0 && self.request_ns? >= PREDICTABLE_NS;
         is_predictable.then(|| Some(self.alone_predicted_ns? as f64 / took_ns.max(1) as f64))?
     }
+
+    /// Returns how many times as fast the scan is said to have been: as predicted where that can be, otherwise as
+    /// measured in pauses.
+    pub fn stated_gain(&self) -> Option<f64> {
+        self.predicted_gain().or_else(|| self.gain.as_ref()?.ratio)
+    }
 }
 
 #[cfg(test)]

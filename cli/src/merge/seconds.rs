@@ -96,13 +96,16 @@ impl Log<'_> {
 }
 
 fn second_of_latency(client: &Client, interval: &LatencyInterval, merged: ClockOffset) -> u64 {
-    let ns = |time: Duration| nanoseconds(time);
     let t_ns = client
         .document
         .started
         .monotonic_ns
-        .saturating_add(ns(interval.start));
-    second_of(client.on_clock(t_ns, merged), ns(interval.duration), merged)
+        .saturating_add(nanoseconds(interval.start));
+    second_of(
+        client.on_clock(t_ns, merged),
+        nanoseconds(interval.duration),
+        merged,
+    )
 }
 
 fn next_second(logs: &mut [Log<'_>], of_counts: Option<u64>, merged: ClockOffset) -> Option<u64> {

@@ -86,13 +86,16 @@ pub fn text(document: &RunDocument, record: &PrefetchRecord, width: u16) -> Stri
 
 /// Returns the results as a report.
 pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
-    let gain = record.gain.as_ref().and_then(|gain| gain.ratio);
     let mut key_figures = vec![
         ("leaf pages", format_count(record.leaf_pages)),
         ("read ahead", format_bytes(record.bytes_read)),
         ("window", format_bytes(record.window_bytes)),
     ];
-    key_figures.extend(gain.map(|ratio| ("times as fast as without", format!("{ratio:.1}"))));
+    key_figures.extend(
+        record
+            .stated_gain()
+            .map(|ratio| ("times as fast as without", format!("{ratio:.1}"))),
+    );
     Page {
         subject: "reading ahead of a scan",
         outcome: OutcomeLine::of(document),

@@ -88,8 +88,7 @@ impl Bed {
             let document = RunDirectory::read_document(&folder.path().join("run"))?;
             let record = document.prefetch.context("no record")?;
             trial.gave_up = !record.cannot_help.is_empty();
-            let predicted = record.predicted_gain();
-            trial.stated = predicted.or_else(|| record.gain?.ratio);
+            trial.stated = record.stated_gain();
         }
         Ok(trial)
     }
