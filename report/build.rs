@@ -2,18 +2,14 @@
 
 use std::env;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let web = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../web");
+    // From the folder of this crate, where cargo runs this, so that another clone watches the same.
+    let web = Path::new("../web");
     let out = env::var("OUT_DIR")?;
-    for watched in [
-        "src",
-        "build.mjs",
-        "package-lock.json",
-        "node_modules/.package-lock.json",
-    ] {
+    for watched in ["src", "build.mjs", "package-lock.json"] {
         println!("cargo::rerun-if-changed={}", web.join(watched).display());
     }
     if !web.join("node_modules/esbuild").is_dir() {
@@ -22,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let status = Command::new("node")
         .arg("build.mjs")
         .arg(&out)
-        .current_dir(&web)
+        .current_dir(web)
         .status()
         .map_err(|error| format!("node, which bundles web/, did not start: {error}"))?;
     if !status.success() {

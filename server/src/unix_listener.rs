@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn our_own_socket_is_found() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let folder = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
         let path = folder.path().join("a b.sock");
         let _listener = UnixListener::bind(&path).unwrap();
         let host = ProcFs::host();

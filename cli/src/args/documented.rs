@@ -1,6 +1,6 @@
 //! The commands that the documentation shows, for the tests that try them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Blocks of other languages than the shell's.
 const OTHER_LANGUAGES: [&str; 6] = ["toml", "json", "js", "sql", "text", "python"];
@@ -17,7 +17,7 @@ pub struct DocumentedCommand {
 }
 
 fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    PathBuf::from("..")
 }
 
 /// Those of README.md and of the pages in `docs/`, in alphabetical order of the pages.

@@ -8,7 +8,7 @@ const VALUES: [&str; 2] = ["mongodb://db1:27017/", "shop.orders"];
 
 /// Lines that call seekscope, in each of the ways in which their values may be filled in.
 pub fn printed_commands() -> Vec<Vec<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/src");
+    let root = Path::new("../doctor/src");
     let mut sources = sources_below(&root.join("detectors"));
     sources.push(root.join("wording.rs"));
     let sources = sources.into_iter();

@@ -197,10 +197,7 @@ mod tests {
         );
         assert_eq!(parse("ycsb:a", "--operations 10").unwrap().duration(), None);
         // Two roles of 130 s at the same time.
-        let own = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../docs/examples/tune-dirty-cache/reader-and-updater.toml"
-        );
+        let own = "../docs/examples/tune-dirty-cache/reader-and-updater.toml";
         let own = parse(own, "").unwrap();
         assert_eq!(own.duration(), Some(Duration::from_secs(130)));
         assert!(matches!(

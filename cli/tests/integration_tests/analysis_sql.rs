@@ -257,10 +257,9 @@ fn duckdb_and_spark_get_the_same_numbers_as_seekscope() {
         );
     }
 
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(python_interpreter())
-        .arg(folder.join("tests/analysis_sql.py"))
-        .arg(folder.join("../docs/analysis"))
+        .arg("tests/analysis_sql.py")
+        .arg("../docs/analysis")
         .arg(bench.path("*/run"))
         .output()
         .expect("Python; `./x test` installs it");

@@ -12,8 +12,7 @@ use crate::support::{Bench, ForeignServer, python_interpreter, stderr, yaml};
 const KUBERNETES: [&str; 2] = ["1.33.0", "1.37.0"];
 
 fn manifest(name: &str) -> PathBuf {
-    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/kubernetes");
-    Path::new(deploy).join(name)
+    Path::new("../deploy/kubernetes").join(name)
 }
 
 fn validated(path: &Path, version: &str) -> Output {

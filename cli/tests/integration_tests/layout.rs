@@ -16,9 +16,7 @@ use crate::support::{Bench, assert_fails, json, run_document, stderr};
 const ARCHIVES: [&str; 4] = ["none", "snappy", "snappy42", "zlib_dirs"];
 
 fn test_data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../wiredtiger/tests/data")
-        .join(name)
+    Path::new("../wiredtiger/tests/data").join(name)
 }
 
 /// Unpacks a data directory into `data` and reads what is true of its files.

@@ -45,7 +45,6 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
             "--no-deps",
             "--offline",
         ])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

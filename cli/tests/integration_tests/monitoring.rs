@@ -20,7 +20,7 @@ const RULES_TEST: &str = "deploy/prometheus/rules_test.yml";
 const UNIT: &str = "packaging/seekscope-exporter.service";
 
 fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+    Path::new("..").join(path)
 }
 
 fn text(path: &str) -> String {

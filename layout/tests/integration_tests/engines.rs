@@ -155,9 +155,7 @@ pub fn python() -> PathBuf {
 }
 
 pub fn maker(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/makers")
-        .join(name)
+    Path::new("tests/makers").join(name)
 }
 
 /// The program, beside the directory that it is to fill.

@@ -31,7 +31,7 @@ pub(crate) struct RealDirectory {
 
 impl RealDirectory {
     pub(crate) fn unpack(name: &str) -> Self {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wiredtiger/tests/data");
+        let data = Path::new("../wiredtiger/tests/data");
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let archive = data.join(format!("{name}.tar.gz"));
         let mut tar = Command::new("tar");

@@ -1,7 +1,5 @@
 //! Replies that real servers gave.
 
-use std::path::Path;
-
 use mongodb::bson::{Bson, Document};
 use seekscope_settings::ServerReplies;
 
@@ -12,9 +10,7 @@ pub(crate) struct Recorded {
 }
 
 pub(crate) fn recorded(version: &str, name: &str) -> Recorded {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/replies")
-        .join(format!("mongod-{version}/{name}.json"));
+    let path = format!("tests/replies/mongod-{version}/{name}.json");
     let text = std::fs::read_to_string(path).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let Bson::Document(document) = bson(&json) else {

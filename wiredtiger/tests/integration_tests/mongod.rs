@@ -21,7 +21,7 @@ pub(crate) const SKELETONS: [(&str, usize, usize, usize); 4] = [
 ];
 
 pub(crate) fn data_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+    PathBuf::from("tests/data")
 }
 
 pub(crate) fn address(value: &Value) -> (u64, u64) {
