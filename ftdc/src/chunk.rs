@@ -122,17 +122,26 @@ impl Column {
         changed: &mut Changes<'_>,
     ) -> Result<Option<Series>, FtdcError> {
         let Some(path) = self.path else {
-            for _ in 0..changes {
-                changed.next()?;
+            let mut skipped = 0;
+            while skipped < changes {
+                skipped += match changed.zeros(changes - skipped) {
+                    0 => changed.next().map(|_| 1)?,
+                    zeros => zeros,
+                };
             }
             return Ok(None);
         };
         let mut values = Vec::with_capacity(changes + 1);
         let mut value = self.first;
         values.push(value);
-        for _ in 0..changes {
-            value = value.wrapping_add_unsigned(changed.next()?);
-            values.push(value);
+        while values.len() <= changes {
+            match changed.zeros(changes + 1 - values.len()) {
+                0 => {
+                    value = value.wrapping_add_unsigned(changed.next()?);
+                    values.push(value);
+                }
+                zeros => values.resize(values.len() + zeros, value),
+            }
         }
         Ok(Some(Series { path, values }))
     }
@@ -146,6 +155,14 @@ struct Changes<'a> {
 }
 
 impl Changes<'_> {
+    /// Takes at most `most` of the zeros that are known to come, and returns how many. Most metrics stand still
+    /// most of the time.
+    fn zeros(&mut self, most: usize) -> usize {
+        let taken = usize::try_from(self.zeros).unwrap_or(usize::MAX).min(most);
+        self.zeros -= taken as u64;
+        taken
+    }
+
     fn next(&mut self) -> Result<u64, FtdcError> {
         if self.zeros > 0 {
             self.zeros -= 1;

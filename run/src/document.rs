@@ -47,6 +47,9 @@ pub struct Limitation {
 pub struct TargetFacts {
     /// Connection string without user name and password.
     pub uri: String,
+    /// Whether the connection string has a user name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_user: bool,
     /// Whether it is the private server that seekscope started itself.
     pub local: bool,
     /// Version from `buildInfo`, e.g. "4.2.2".

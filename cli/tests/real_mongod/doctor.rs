@@ -39,6 +39,7 @@ fn a_standalone_server() {
 fn a_server_with_a_password() {
     let document = examined(Topology::StandaloneWithPassword);
     assert_eq!(document["outcome"], "ok", "{:#}", document["limitations"]);
+    assert_eq!(document["target"]["has_user"], true);
 }
 
 #[test]

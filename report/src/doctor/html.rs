@@ -99,6 +99,7 @@ fn findings(input: &DoctorReportInput<'_>) -> Block {
         [] => Block::Note("No finding. The sections below show what was measured.".into()),
         first => Block::Findings(first.to_vec(), 1),
     }];
+    blocks.extend(input.missing_user().map(|note| Block::Note(note.into())));
     if !others.is_empty() {
         let count = others.len();
         blocks.push(Block::Note(format!(

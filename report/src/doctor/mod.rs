@@ -46,6 +46,17 @@ impl<'a> DoctorReportInput<'a> {
         &self.diagnosis.answers
     }
 
+    /// Says what the printed commands lack, where the server was given with a user: they name none.
+    fn missing_user(&self) -> Option<&'static str> {
+        let findings = &self.diagnosis.findings;
+        let has_user = self.document.target.as_ref().is_some_and(|t| t.has_user);
+        let connects = has_user && findings.iter().any(|f| f.command.contains("mongodb://"));
+        connects.then_some(
+            "The commands name no user: add -u USER to mongosh, which then asks for the password, and to seekscope give \
+             the connection string with both.",
+        )
+    }
+
     fn examination(&self) -> Option<&'a ExaminationRecord> {
         self.document.examination.as_ref()
     }

@@ -36,6 +36,7 @@ pub fn first_screen(input: &DoctorReportInput<'_>, width: u16) -> String {
             ids.join(", ")
         )));
     }
+    blocks.extend(Block::sentences(input.missing_user().map(String::from)));
     blocks.extend(Block::sentences(not_measured(input)));
     terminal::text_of(&blocks, width, "") + "\n"
 }

@@ -5,7 +5,7 @@ use seekscope_doctor::evidence::Counters;
 use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
 use seekscope_run::{Limitation, Outcome, RunDocument};
 
-use crate::doctor_sample::examination;
+use crate::doctor_sample::{DoctorSample, examination};
 use crate::{assert_harmless, between, markup};
 
 const WIDTH: u16 = 100;
@@ -54,6 +54,22 @@ fn the_first_screen_has_the_verdict_and_five_findings_with_commands_in_one_piece
         screen.contains("\nNot measured: io_uring. Why: "),
         "{screen}"
     );
+}
+
+#[test]
+fn commands_without_the_user_that_was_given_say_so() {
+    let mut sample = examination(1000, false);
+    let asks_for_it = |sample: &DoctorSample| {
+        let screen = sample.terminal(WIDTH);
+        let page = sample.html().unwrap();
+        [
+            screen.contains("add -u USER to mongosh"),
+            page.contains("add -u USER to mongosh"),
+        ]
+    };
+    assert_eq!(asks_for_it(&sample), [false, false]);
+    sample.trace.document.target.as_mut().unwrap().has_user = true;
+    assert_eq!(asks_for_it(&sample), [true, true]);
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl Server {
         let (process, _) = replies::process(status);
         TargetFacts {
             uri: self.shown_uri(),
+            has_user: self.connecting.options.credential.is_some(),
             version: replies::version(build).unwrap_or_default(),
             product: process.unwrap_or_default(),
             dbpath: replies::dbpath(options),

@@ -11,8 +11,8 @@ use crate::session::Session;
 
 /// Long enough to compare this hour with the one before.
 const HISTORY: Duration = Duration::from_secs(3_600);
-/// Limits the points, so that a long history takes little memory: one every six seconds of an hour.
-const POINTS_MAX: usize = 600;
+/// Limits the points, which are drawn and nothing else, to what a chart can show: one every 15 seconds of an hour.
+const POINTS_MAX: usize = 240;
 const FOLDER: &str = "diagnostic.data";
 
 /// Reads the history of a data directory into the run. What cannot be read is a limitation.

@@ -30,7 +30,7 @@ type Naming<'a> = dyn Fn(&str, usize) -> String + 'a;
 
 /// Everything that an examination leaves behind.
 pub(crate) struct DoctorSample {
-    trace: TraceSample,
+    pub(crate) trace: TraceSample,
     layout: LayoutSample,
     counters: Counters,
     diagnosis: Diagnosis,
