@@ -1,7 +1,8 @@
 //! What the target's server says of the collection: how its files were made, how much is on a page, how well its cache
 //! serves them, and which indexes nobody uses.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, DateTime, Document, doc};
+use seekscope_run::QueryShape;
 use seekscope_server::{Namespace, Server, ServerError, float, number};
 
 /// Settings of WiredTiger's tables by which the same documents take other blocks.
@@ -15,17 +16,63 @@ const SHARDS_MAX: usize = 1_000;
 /// Fewer pages, unless the whole collection was read, say nothing of the others: how much is on a page differs by a half
 /// and more from one stretch of a file to the next.
 const PAGES_READ_MIN: u64 = 1_000;
+/// Fewer pages asked for do not tell which share has to be read.
+const PAGES_ASKED_MIN: u64 = 100;
+/// Each page is read once after the server's start, whatever the cache. Where less than this many times the data was
+/// read, most of it may have been that.
+const TIMES_READ_MIN: u64 = 2;
+/// A share that is so low leaves no doubt, first reads included, that the cache has nearly all that is asked for.
+const LOW_SHARE: f64 = 0.05;
 
 /// What is known of the collection's file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileFacts {
     /// Options with which `create` makes a file of the same kind.
     pub create: Document,
-    /// Share of the pages asked for since the server started that it had to read.
-    pub missed_share: Option<f64>,
+    /// What the server's cache did for it.
+    pub cache: Option<CacheUse>,
+    /// Size of all documents as BSON.
+    pub data_bytes: Option<u64>,
     /// Mean size of the pages that the server has read since it started, as they are in its cache, bytes. `None` if
     /// they are too few to speak for the file.
     pub page_bytes: Option<f64>,
+}
+
+/// Pages of a file that were asked for since the server started, and those that had to be read for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheUse {
+    asked: u64,
+    read: PagesRead,
+}
+
+impl CacheUse {
+    /// Returns what was asked for and read since an earlier look.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            asked: self.asked.saturating_sub(earlier.asked),
+            read: PagesRead {
+                pages: self.read.pages.saturating_sub(earlier.read.pages),
+                bytes: self.read.bytes.saturating_sub(earlier.read.bytes),
+            },
+        }
+    }
+
+    /// Returns the share of the pages asked for that had to be read; `None` if too few were asked for.
+    pub fn missed_share(self) -> Option<f64> {
+        let share = self.read.pages as f64 / self.asked.max(1) as f64;
+        (self.asked >= PAGES_ASKED_MIN).then_some(share.min(1.0))
+    }
+}
+
+impl FileFacts {
+    /// Returns the share of the pages asked for since the server started that had to be read; `None` where that may be
+    /// the share of a cache that was being filled.
+    pub fn missed_share_since_start(&self) -> Option<f64> {
+        let cache = self.cache?;
+        let read_often = cache.read.bytes / TIMES_READ_MIN >= self.data_bytes?;
+        let share = cache.missed_share()?;
+        (read_often || share < LOW_SHARE).then_some(share)
+    }
 }
 
 /// Pages that a server has read of a file since it started.
@@ -85,15 +132,18 @@ fn of_stats(stats: &Document, options: &Document) -> FileFacts {
     let cache = table.and_then(|table| table.get_document("cache").ok());
     let asked = cache.and_then(|cache| number(cache.get("pages requested from the cache")?));
     let read = table.and_then(pages_read);
-    let missed = asked.filter(|asked| *asked > 0).zip(read);
-    let data_bytes = stats.get("size").and_then(number).unwrap_or(u64::MAX);
+    let data_bytes = stats.get("size").and_then(number);
     let enough = read.filter(|read| {
-        let speaks_for_all = read.pages >= PAGES_READ_MIN || read.bytes >= data_bytes;
+        let is_whole = data_bytes.is_some_and(|data_bytes| read.bytes >= data_bytes);
+        let speaks_for_all = read.pages >= PAGES_READ_MIN || is_whole;
         speaks_for_all && read.pages > 0 && read.bytes > 0
     });
     FileFacts {
         create,
-        missed_share: missed.map(|(asked, read)| (read.pages as f64 / asked as f64).min(1.0)),
+        cache: asked
+            .zip(read)
+            .map(|(asked, read)| CacheUse { asked, read }),
+        data_bytes,
         page_bytes: enough.map(|read| read.bytes as f64 / read.pages as f64),
     }
 }
@@ -140,8 +190,17 @@ fn plain_direction((field, direction): (&String, &Bson)) -> (String, Bson) {
     (field.clone(), direction)
 }
 
-/// Returns the key patterns of indexes that no operation has used since the server began to count. The one on `_id`
-/// and unique ones have other uses.
+/// Indexes that no operation has used since the server began to count.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UnusedIndexes {
+    /// Their key patterns as JSON.
+    pub keys: Vec<String>,
+    /// For how long operations have been counted, s.
+    pub for_s: Option<f64>,
+}
+
+/// Returns the indexes that no operation has used since the server began to count, and that none of the queries would
+/// use. The one on `_id` and unique ones have other uses.
 ///
 /// # Errors
 /// Fails if the server refuses.
@@ -149,7 +208,8 @@ pub async fn unused_indexes(
     server: &Server,
     namespace: &Namespace,
     indexes: &[Document],
-) -> Result<Vec<String>, ServerError> {
+    queries: &[QueryShape],
+) -> Result<UnusedIndexes, ServerError> {
     let pipeline = vec![doc! { "$indexStats": {} }];
     let command = doc! { "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": {} };
     let used = server
@@ -164,15 +224,35 @@ pub async fn unused_indexes(
             accesses.and_then(|a| a.get("ops").and_then(number)) != Some(0)
         })
     };
+    let serves = |index: &Document| {
+        let keys = index.get_document("key").ok();
+        let first = keys.and_then(|keys| keys.keys().next());
+        first.is_some_and(|first| {
+            queries
+                .iter()
+                .any(|query| query.fields().any(|f| f == first))
+        })
+    };
     let unused = indexes.iter().filter(|index| {
         let name = index.get_str("name").unwrap_or("_id_");
         let has_other_use = ["unique", "expireAfterSeconds"]
             .iter()
             .any(|o| index.contains_key(*o));
-        name != "_id_" && !has_other_use && !is_used(name)
+        name != "_id_" && !has_other_use && !is_used(name) && !serves(index)
     });
     let keys = unused.filter_map(|index| index.get_document("key").ok());
-    Ok(keys.map(ToString::to_string).collect())
+    // A member that began later than the others has counted for as long.
+    let since = used.iter().filter_map(|entry| {
+        let since = entry.get_document("accesses").ok()?.get_datetime("since");
+        since.ok().copied()
+    });
+    let ago = since
+        .max()
+        .map(|since| DateTime::now().saturating_duration_since(since));
+    Ok(UnusedIndexes {
+        keys: keys.map(ToString::to_string).collect(),
+        for_s: ago.map(|ago| ago.as_secs_f64()),
+    })
 }
 
 #[cfg(test)]
@@ -202,6 +282,28 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_that_was_being_filled_tells_no_share() {
+        let facts = |asked, pages, bytes| FileFacts {
+            cache: Some(CacheUse {
+                asked,
+                read: PagesRead { pages, bytes },
+            }),
+            data_bytes: Some(1_000_000),
+            ..FileFacts::default()
+        };
+        let once = facts(400, 100, 1_200_000);
+        assert_eq!(once.missed_share_since_start(), None);
+        let often = facts(4_000, 1_000, 12_000_000);
+        assert_eq!(often.missed_share_since_start(), Some(0.25));
+        let cached = facts(40_000, 100, 1_200_000);
+        assert_eq!(cached.missed_share_since_start(), Some(0.0025));
+        let since = |later: &FileFacts| later.cache.unwrap().since(once.cache.unwrap());
+        assert_eq!(since(&once).missed_share(), None, "nobody asked for a page");
+        assert_eq!(since(&often).missed_share(), Some(0.25));
+        assert_eq!(since(&cached).missed_share(), Some(0.0));
+    }
+
+    #[test]
     fn files_of_the_same_kind_are_made() {
         let mut stats = doc! { "size": 5_000_000, "wiredTiger": {
             "creationString": "access_pattern_hint=none,app_metadata=(formatVersion=1),block_compressor=zstd,\
@@ -222,10 +324,7 @@ mod tests {
             "storageEngine": { "wiredTiger": { "configString": text } },
         };
         assert_eq!(facts.create, expected);
-        assert_eq!(
-            (facts.missed_share, facts.page_bytes),
-            (Some(0.25), Some(30_000.0))
-        );
+        assert_eq!(facts.page_bytes, Some(30_000.0));
         stats.insert("size", 7_000_000);
         let facts = of_stats(&stats, &Document::new());
         assert_eq!(facts.page_bytes, None, "a part of a small collection");

@@ -143,10 +143,7 @@ impl<'a> Observer<'a> {
         match answer {
             Err(error) if is_gone(&error) => return Err(error),
             // It may be slow, or gone: the driver waits for longer until it knows.
-            Err(ServerError::TimeOver { .. }) => {
-                let ping = doc! { "ping": 1 };
-                self.server.command_in_time("admin", ping).await?;
-            }
+            Err(ServerError::TimeOver { .. }) => self.server.ping().await?,
             _ => {}
         }
         Ok(answer)

@@ -92,8 +92,9 @@ impl Measured {
         // Documents that lie further apart than by chance share no leaf in the whole either.
         let is_apart = hit > distinct(self.documents, self.leaves) * (1.0 + BY_CHANCE);
         let collection = if self.local {
-            self.of_whole(hit, self.collection_bytes / self.page_bytes.max(1.0))
-                * self.more_returned
+            let row = self.of_whole(hit, self.collection_bytes / self.page_bytes.max(1.0));
+            // A longer row has one beginning, too.
+            row.min(1.0) + (row - 1.0).max(0.0) * self.more_returned
         } else if is_apart {
             self.of_whole(hit, hit) * self.more_returned
         } else {

@@ -197,14 +197,15 @@ impl Trial {
             });
         }
         let documents = self.options.documents.max(stored.sampled);
+        // Files that are written anew are written as in the trial.
+        let anew = match documents > stored.sampled {
+            true => stored.page_bytes_of_many,
+            false => stored.page_bytes,
+        };
+        let as_it_is = self.options.page_bytes.filter(|_| way.keeps_file());
         let whole = Whole {
             documents: documents as f64 / stored.sampled.max(1) as f64,
-            // Files that are written anew are written as in the trial.
-            page_bytes: self
-                .options
-                .page_bytes
-                .filter(|_| way.keeps_file())
-                .unwrap_or(stored.page_bytes_of_many),
+            page_bytes: as_it_is.unwrap_or(anew),
         };
         Ok(Some(cost(&rounds, stored, &asked, questions, whole)))
     }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -10,6 +11,10 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 
 use crate::exit::Interrupted;
+
+/// A signal so soon after the first is the same one once more: `timeout` sends it to the process and then to its
+/// group. Nobody presses Ctrl-C twice that quickly.
+const ECHO: Duration = Duration::from_millis(150);
 
 /// The first signal, for tasks that wait or work. Clones share it.
 #[derive(Debug, Clone)]
@@ -28,8 +33,13 @@ impl Interruption {
         let (sender, name) = watch::channel(None);
         let ends = Arc::clone(&at_once);
         tokio::spawn(async move {
+            let mut first: Option<Instant> = None;
             loop {
                 let name = caught.next().await;
+                if first.is_some_and(|first| first.elapsed() < ECHO) {
+                    continue;
+                }
+                first.get_or_insert_with(Instant::now);
                 if ends.swap(true, Ordering::Relaxed) {
                     crate::live_terminal::restore_terminal();
                     std::process::exit(130);

@@ -23,8 +23,12 @@ pub struct AdviceRecord {
     pub ways: Vec<StoringWay>,
     /// The advice; null if too little was measured for one.
     pub verdict: Option<AdviceVerdict>,
-    /// Indexes that no operation has used since the server began to count, as JSON key patterns.
+    /// Indexes that no operation has used since the server began to count, and none of the queries would use, as JSON key
+    /// patterns.
     pub unused_indexes: Vec<String>,
+    /// For how long the server had counted then, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unused_for_s: Option<f64>,
     /// The disk that seconds are predicted for, e.g. "typical SATA SSD".
     pub disk: Option<String>,
     /// Whether that disk was measured rather than taken to be typical.
@@ -49,7 +53,8 @@ pub struct AdvisedCollection {
     pub reads_per_s: Option<f64>,
     /// Inserts, updates and deletes per second meanwhile.
     pub writes_per_s: Option<f64>,
-    /// Share of the pages asked for since the server started that it had to read.
+    /// Share of the pages asked for that the server had to read: while queries were watched, else since it started; null
+    /// if too few were asked for, or most of what was read since then may have been read for the first time.
     pub missed_share: Option<f64>,
     /// Mean size of the pages that the server has read of the collection's file since it started, without compression;
     /// `None` if they are too few to speak for the file.

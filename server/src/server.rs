@@ -237,7 +237,7 @@ impl Server {
     }
 
     /// Waits until the server answers, at most about ten seconds for connecting, logging in and the answer.
-    pub(crate) async fn ping(&self) -> Result<(), ServerError> {
+    pub async fn ping(&self) -> Result<(), ServerError> {
         let ping = self.command(
             "admin",
             doc! { "ping": 1, "maxTimeMS": milliseconds(ANSWER_LIMIT) },

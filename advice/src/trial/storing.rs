@@ -18,6 +18,8 @@ const BATCH_BYTES: usize = 16 << 20;
 const NEW_INDEX: &str = "advised";
 /// WiredTiger has learnt how well a file's pages compress after some twenty of them.
 const LEAVES_LEARNT: u64 = 100;
+/// Blocks that are so many times as large as wanted on average hold large documents.
+const LARGE_BLOCKS: f64 = 2.0;
 
 /// A stored sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -218,11 +220,13 @@ pub(super) async fn size(
 
 /// Returns the mean size of the pages of a collection that has many. Few, which WiredTiger writes while it learns, differ
 /// from trial to trial; but how well they compress does not, and it learns to make pages that compress to full blocks.
+/// A document that is larger than a block has a page of its own, and nothing is to be learnt.
 fn page_bytes_of_many(leaves: u64, page_bytes: f64, read: &Blocks) -> f64 {
-    if leaves >= LEAVES_LEARNT || read.file_bytes == 0 {
+    let compressed = read.file_bytes as f64 / leaves.max(1) as f64;
+    let has_large = compressed > LARGE_BLOCKS * read.leaf_bytes as f64;
+    if leaves >= LEAVES_LEARNT || read.file_bytes == 0 || has_large {
         return page_bytes;
     }
-    let compressed = read.file_bytes as f64 / leaves.max(1) as f64;
     page_bytes / compressed * read.leaf_bytes as f64
 }
 
@@ -241,6 +245,11 @@ mod tests {
         };
         assert_eq!(page_bytes_of_many(20, 100_000.0, &read), 65_536.0);
         assert_eq!(page_bytes_of_many(100, 100_000.0, &read), 100_000.0);
+        let large = Blocks {
+            file_bytes: 20_000_000,
+            ..read
+        };
+        assert_eq!(page_bytes_of_many(20, 1_500_000.0, &large), 1_500_000.0);
     }
 
     #[test]

@@ -98,7 +98,14 @@ impl Advise<'_> {
             session.limit(unknown_pages());
         }
         let shapes = self.shapes(session).await?;
-        self.unused_indexes(&mut session.document).await;
+        if self.args.query.is_empty() {
+            let options = self.definition.options();
+            let after = collection::file_facts(self.server, self.namespace, options).await?;
+            let meanwhile = after.cache.zip(file.cache);
+            record(&mut session.document).collection.missed_share =
+                meanwhile.and_then(|(after, before)| after.since(before).missed_share());
+        }
+        self.unused_indexes(&mut session.document, &shapes).await;
         session.save()?;
         let disk = self.disk(&session.document)?;
         let advice = record(&mut session.document);
@@ -125,7 +132,7 @@ impl Advise<'_> {
             storage_bytes: facts.storage_bytes,
             index_bytes: facts.index_bytes,
             indexes: keys.map(ToString::to_string).collect(),
-            missed_share: file.missed_share,
+            missed_share: file.missed_share_since_start(),
             page_bytes: file.page_bytes,
             ..AdvisedCollection::default()
         })
@@ -154,9 +161,14 @@ impl Advise<'_> {
         Ok(shapes)
     }
 
-    async fn unused_indexes(&self, document: &mut RunDocument) {
-        match collection::unused_indexes(self.server, self.namespace, &self.indexes).await {
-            Ok(unused) => record(document).unused_indexes = unused,
+    async fn unused_indexes(&self, document: &mut RunDocument, shapes: &[QueryShape]) {
+        let unused = collection::unused_indexes(self.server, self.namespace, &self.indexes, shapes);
+        match unused.await {
+            Ok(unused) => {
+                let advice = record(document);
+                advice.unused_indexes = unused.keys;
+                advice.unused_for_s = unused.for_s;
+            }
             Err(error) => limit(
                 document,
                 Limitation {

@@ -11,13 +11,14 @@ pub fn read_ns(disk: &DeviceModel) -> f64 {
 }
 
 /// Fills in the time that the queries take per hour, for each way that was measured. The target's own cache serves a
-/// part of the pages that are asked for; the same part is taken to be served of each way.
+/// part of the pages that are asked for; the same part is taken to be served of each way, and unless it is known,
+/// nothing is filled in.
 pub fn fill_in(advice: &mut AdviceRecord, disk: &DeviceModel) {
     let rates: Option<f64> = advice.shapes.iter().map(|shape| shape.per_s).sum();
-    let Some(queries_per_s) = rates else {
+    let (Some(queries_per_s), Some(missed)) = (rates, advice.collection.missed_share) else {
         return;
     };
-    let cached = 1.0 - advice.collection.missed_share.unwrap_or(1.0);
+    let cached = 1.0 - missed;
     for way in &mut advice.ways {
         let query_ns = way.query_ns.zip(way.blocks_per_query);
         let query_ns = query_ns.map(|(ns, blocks)| ns - blocks * cached * read_ns(disk));

@@ -12,7 +12,7 @@ use seekscope_advice::{
     AdviceError, Proposal, SampleFacts, Trial, TrialOptions, Way, check_answers, proposals, verdict,
 };
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay};
+use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay, WayKind};
 use seekscope_server::{LocalServerOptions, PrivateServer, ServerBinary, ServerKind, Workspace};
 use tokio::time::timeout;
 
@@ -299,7 +299,9 @@ fn fill_in(way: &mut StoringWay, measured: Result<Measured, String>) {
             let sampled = stored.sampled.max(1) as f64;
             way.costs = costs;
             way.stored_bytes_per_document = Some(stored.bytes as f64 / sampled);
-            way.load_documents_per_s = (stored.load_s > 0.0).then(|| sampled / stored.load_s);
+            // Finished buckets were stored, which the application grows one by one.
+            let is_known = stored.load_s > 0.0 && way.kind != WayKind::Buckets;
+            way.load_documents_per_s = is_known.then(|| sampled / stored.load_s);
         }
     }
 }

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_report::live::top::TopFrame;
+use seekscope_server::ProcFs;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::args::TopArgs;
@@ -19,14 +21,15 @@ use crate::exit::{Elsewhere, Interrupted};
 use crate::interruption::Interruption;
 use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
+use crate::subjects::Subjects;
 use printing::Printer;
 use screen::{SharedFrame, TopView};
 use watch::Watch;
 
 /// How often to look for a server that has gone.
 const LOOK_FOR_IT: Duration = Duration::from_secs(5);
-/// How long one of several members may take to come back.
-const MEMBER_BACK_LIMIT: Duration = Duration::from_secs(60);
+/// How often to look for a member that was not there.
+const LOOK_FOR_OTHERS: Duration = Duration::from_secs(30);
 
 /// Runs the command.
 pub async fn run(args: &TopArgs) -> Result<()> {
@@ -56,11 +59,13 @@ async fn show(args: &TopArgs) -> Result<()> {
     let frame = SharedFrame::new(watch.frame().await);
     let terminal = LiveTerminal::start(TopView::new(frame.clone(), args.sort.order()))?;
     let mut ticks = ticks(args.every);
+    let mut search = Search::begin();
     while !terminal.has_ended() {
         ticks.tick().await;
         frame.put(watch.frame().await);
-        if watch.has_lost_one() {
-            watch = find_again(args, watch, &frame, &terminal).await?;
+        match watch.is_alive() {
+            true => search.step(args, &mut watch).await,
+            false => watch = find_again(args, watch, &frame, &terminal).await?,
         }
     }
     Ok(())
@@ -79,6 +84,7 @@ async fn print(args: &TopArgs, watch: &mut Watch, width: u16) -> Result<()> {
     let mut ticks = ticks(args.every);
     // Rates need two readings.
     watch.frame().await;
+    let mut search = Search::begin();
     let mut printed = 0;
     while count.is_none_or(|count| printed < count) {
         ticks.tick().await;
@@ -89,6 +95,7 @@ async fn print(args: &TopArgs, watch: &mut Watch, width: u16) -> Result<()> {
         if !watch.is_alive() {
             return Err(gone(watch).into());
         }
+        search.step(args, watch).await;
     }
     Ok(())
 }
@@ -97,8 +104,48 @@ fn gone(watch: &Watch) -> Elsewhere {
     Elsewhere(format!("{} has ended", watch.subject()))
 }
 
-/// Waits for a server to come back as another process after a restart, and starts over. Of several members, those that
-/// are left are watched alone if it does not come back in time.
+/// The search for missing members of a deployment. It goes on beside the pictures: one that hangs takes seconds.
+struct Search {
+    looking: Option<JoinHandle<Result<Subjects>>>,
+    looked: Instant,
+}
+
+impl Search {
+    fn begin() -> Self {
+        Self {
+            looking: None,
+            looked: Instant::now(),
+        }
+    }
+
+    /// Looks now and then, and starts over where more members are there than are watched.
+    async fn step(&mut self, args: &TopArgs, watch: &mut Watch) {
+        let found = self.looking.take_if(|looking| looking.is_finished());
+        // Whoever cannot be found now is looked for again.
+        if let Some(looking) = found
+            && let Ok(Ok(found)) = looking.await
+            && watch.is_exceeded_by(&found)
+            && let Ok(mut more) = Watch::of(found, args).await
+        {
+            // Rates need two readings.
+            more.frame().await;
+            *watch = more;
+        }
+        let every = match watch.has_lost_one() {
+            true => LOOK_FOR_IT,
+            false => LOOK_FOR_OTHERS,
+        };
+        if self.looking.is_none() && watch.misses_members() && self.looked.elapsed() >= every {
+            self.looked = Instant::now();
+            let (uri, pid) = (args.uri.clone(), args.pid);
+            self.looking = Some(tokio::spawn(async move {
+                Subjects::find(uri.as_deref(), pid, &ProcFs::host()).await
+            }));
+        }
+    }
+}
+
+/// Waits for a server to come back as another process after a restart, and starts over.
 async fn find_again(
     args: &TopArgs,
     ended: Watch,
@@ -109,16 +156,12 @@ async fn find_again(
         return Err(gone(&ended).into());
     }
     let subject = format!("{} HAS ENDED, looking for it again", ended.lost());
-    let before = ended.processes();
     drop(ended);
     frame.change(|frame: &mut TopFrame| frame.subject = subject);
-    let since = Instant::now();
     loop {
         tokio::time::sleep(LOOK_FOR_IT).await;
         match Watch::begin(args).await {
-            Ok(watch) if watch.processes() >= before || since.elapsed() >= MEMBER_BACK_LIMIT => {
-                return Ok(watch);
-            }
+            Ok(watch) if watch.processes() > 0 => return Ok(watch),
             Ok(_) => {}
             Err(error) if terminal.has_ended() => return Err(error),
             Err(_) => {}

@@ -7,7 +7,7 @@ use anyhow::Result;
 use futures_util::future::join_all;
 use seekscope_report::live::LiveWindow;
 use seekscope_report::live::top::{MemberVitals, TopFrame};
-use seekscope_report::live::vitals::{Vitals, VitalsWindow};
+use seekscope_report::live::vitals::{Operations, Vitals, VitalsWindow};
 use seekscope_run::{CounterSample, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns};
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::{ProcFs, Sampler};
@@ -33,6 +33,8 @@ pub struct Watch {
     names: KnownNames,
     trace: Option<Trace>,
     limitations: Vec<Limitation>,
+    /// How many members did not answer when they were looked for.
+    away: usize,
     started_ns: u64,
 }
 
@@ -82,14 +84,37 @@ impl Watched {
         process.is_some_and(|process| !ProcFs::host().is_alive(process))
     }
 
-    /// Returns the state, if this is one of several members.
+    /// Returns the state, if this is one of several members. Of one whose process has ended, only since when it is
+    /// silent.
     fn as_member(&self, now_ns: u64) -> Option<MemberVitals> {
+        let vitals = self.vitals.vitals(now_ns);
+        let vitals = match self.has_ended() {
+            false => vitals,
+            true => Vitals {
+                operations: Operations {
+                    answered_s_ago: vitals.operations.answered_s_ago,
+                    ..Operations::default()
+                },
+                ..Vitals::default()
+            },
+        };
         Some(MemberVitals {
             label: self.subject.label.clone()?,
             is_here: true,
             disk: self.disk.clone(),
-            vitals: self.vitals.vitals(now_ns),
+            vitals,
         })
+    }
+
+    /// Says that the process has ended, if it has.
+    fn end(&self) -> Option<Limitation> {
+        let limitation = Limitation {
+            what: "nothing is shown of it any more".into(),
+            why: "its process has ended".into(),
+            remedy: "It is looked for again".into(),
+        };
+        self.has_ended()
+            .then(|| self.subject.limitation(limitation))
     }
 }
 
@@ -109,8 +134,16 @@ impl Watch {
     /// # Errors
     /// No server answers, or there is no such process.
     pub async fn begin(args: &TopArgs) -> Result<Self> {
+        let subjects = Subjects::find(args.uri.as_deref(), args.pid, &ProcFs::host()).await?;
+        Self::of(subjects, args).await
+    }
+
+    /// Starts counting what was found.
+    ///
+    /// # Errors
+    /// A process has ended meanwhile.
+    pub async fn of(subjects: Subjects, args: &TopArgs) -> Result<Self> {
         let proc_fs = ProcFs::host();
-        let subjects = Subjects::find(args.uri.as_deref(), args.pid, &proc_fs).await?;
         let limitations = subjects.limitations();
         let here = subjects.here.into_iter();
         let here = here.map(|subject| Watched::begin(subject, &proc_fs));
@@ -126,6 +159,7 @@ impl Watch {
             names: KnownNames::default(),
             trace: None,
             limitations,
+            away: subjects.away.len(),
             started_ns: monotonic_ns(),
         };
         watch.begin_trace(args).await;
@@ -139,6 +173,19 @@ impl Watch {
     /// Returns how many processes are watched.
     pub fn processes(&self) -> usize {
         self.here.iter().filter(|one| one.process.is_some()).count()
+    }
+
+    /// Returns whether members are missing: those whose process has ended, and those that did not answer.
+    pub fn misses_members(&self) -> bool {
+        self.has_lost_one() || self.away > 0
+    }
+
+    /// Returns whether more members are there than are watched.
+    pub fn is_exceeded_by(&self, found: &Subjects) -> bool {
+        let living = self.here.iter().filter(|one| one.process.is_some());
+        let living = living.filter(|one| !one.has_ended()).count();
+        let there = found.here.iter().filter(|one| one.pid.is_some()).count();
+        there > living || there == living && found.away.len() < self.away
     }
 
     /// Returns whether anything is left to be watched.
@@ -280,8 +327,13 @@ impl Watch {
             vitals,
             members: self.members(now_ns),
             files: trace.map(|trace| lock(&trace.window).snapshot(now_ns, None)),
-            limitations: self.limitations.clone(),
+            limitations: self.limitations().collect(),
         }
+    }
+
+    fn limitations(&self) -> impl Iterator<Item = Limitation> {
+        let ended = self.here.iter().filter_map(Watched::end);
+        ended.chain(self.limitations.iter().cloned())
     }
 
     /// Reads all counters at once, so that a server that is slow to answer delays no other.

@@ -21,12 +21,7 @@ pub(super) fn blocks(document: &RunDocument, advice: &AdviceRecord) -> Vec<Block
     let mut said = vec![tables::collection(advice)];
     said.extend(sentences::trial(advice));
     said.extend(sentences::seconds(advice));
-    if !advice.unused_indexes.is_empty() {
-        said.push(format!(
-            "No operation has used the index {} since the server began to count; each insert pays for it.",
-            advice.unused_indexes.join(" or the index ")
-        ));
-    }
+    said.extend(sentences::unused_indexes(advice));
     blocks.extend(Block::sentences(said));
     blocks
 }

@@ -8,6 +8,8 @@ use crate::numbers::{format_mean_ns, format_number, format_share};
 
 /// Share of the pages asked for that were read, below which reading fewer saves little.
 const LITTLE: f64 = 0.05;
+/// For how long no operation must have used an index before it is called useless, s: a week, with its reports.
+const LONG_ENOUGH_S: f64 = 7.0 * 86_400.0;
 
 /// Returns the advice in one sentence; `None` if nothing was measured.
 pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
@@ -124,24 +126,33 @@ pub(super) fn seconds(advice: &AdviceRecord) -> Option<String> {
         "Times are those of reading the blocks one by one from {disk}, and of the work with everything cached as in the \
          trial."
     );
+    let when = match advice.collection.watched_s > 0.0 {
+        true => "while they were watched",
+        false => "since it started",
+    };
     let is_hourly = advice.ways.iter().any(|way| way.s_per_hour.is_some());
     let missed = advice.collection.missed_share.filter(|_| is_hourly);
     if let Some(missed) = missed {
         said.push_str(&format!(
             " Per hour, {} of the blocks have to be read: that share of the pages that were asked for the server had to \
-             read so far.",
+             read {when}.",
             format_share(missed)
         ));
     }
     let little = advice
         .collection
         .missed_share
-        .filter(|missed| !is_hourly && *missed < LITTLE);
+        .filter(|missed| *missed < LITTLE);
     if let Some(missed) = little {
+        let read = match is_hourly {
+            true => String::new(),
+            false => format!(
+                " The server had to read {} of the pages that it was asked for {when}.",
+                format_share(missed)
+            ),
+        };
         said.push_str(&format!(
-            " So far the server had to read {} of the pages that it was asked for: while the collection is in memory, \
-             fewer blocks save little, and reorder leaves it as it is.",
-            format_share(missed)
+            "{read} While the collection is in memory, fewer blocks save little, and reorder leaves it as it is."
         ));
     }
     Some(said)
@@ -163,8 +174,9 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
         match way.kind {
             WayKind::Buckets => {
                 "The application must write and read other documents: a sample is added to its bucket by an update \
-                 with upsert and $push, and a range of time is asked from the beginning of its first bucket on. \
-                 Documents then lose their own _id."
+                 with upsert and $push, which takes the server several times as long as an insert and was not \
+                 measured, and a range of time is asked from the beginning of its first bucket on. Documents then lose \
+                 their own _id."
             }
             WayKind::Order => {
                 "The application need not change. Other queries, which follow the order of insertion, then read more. \
@@ -194,6 +206,41 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
         ));
     }
     said
+}
+
+/// Names the indexes that nobody uses, and says since when nobody has.
+pub(super) fn unused_indexes(advice: &AdviceRecord) -> Option<String> {
+    if advice.unused_indexes.is_empty() {
+        return None;
+    }
+    let named = advice.unused_indexes.join(" or the index ");
+    let since = match advice.unused_for_s {
+        Some(seconds) => format!(
+            "in the {} since the server began to count",
+            roughly(seconds)
+        ),
+        None => "since the server began to count".into(),
+    };
+    let counted = advice.unused_for_s.is_some_and(|s| s >= LONG_ENOUGH_S);
+    let cost = match counted {
+        true => "Each insert pays for it.",
+        false => {
+            "Each insert pays for it; whether something that runs seldom needs it takes longer to tell."
+        }
+    };
+    Some(format!(
+        "No operation has used the index {named} {since}. {cost}"
+    ))
+}
+
+/// Returns a long time in its largest unit of which there are several.
+fn roughly(seconds: f64) -> String {
+    let units = [(86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")];
+    let unit = units
+        .into_iter()
+        .find(|(unit_s, _)| seconds >= 2.0 * unit_s);
+    let (unit_s, name) = unit.unwrap_or((1.0, "seconds"));
+    format!("{} {name}", format_count(whole(seconds / unit_s)))
 }
 
 /// Names the other ways that save much.
@@ -287,6 +334,25 @@ mod tests {
             ", and from the mean size of the collection's pages, 64.0 KiB without compression.";
         let said = trial(&advice).unwrap();
         assert!(said.ends_with(of_pages), "{said}");
+    }
+
+    #[test]
+    fn an_index_is_not_called_useless_after_minutes() {
+        let mut advice = AdviceRecord {
+            unused_indexes: vec!["{ \"a\": 1 }".into()],
+            unused_for_s: Some(120.0),
+            ..AdviceRecord::default()
+        };
+        let said = unused_indexes(&advice).unwrap();
+        assert!(
+            said.contains("in the 2 minutes since") && said.ends_with("longer to tell."),
+            "{said}"
+        );
+        advice.unused_for_s = Some(30.0 * 86_400.0);
+        let said = unused_indexes(&advice).unwrap();
+        assert!(said.contains("in the 30 days since"), "{said}");
+        assert!(said.ends_with("Each insert pays for it."), "{said}");
+        assert_eq!(unused_indexes(&AdviceRecord::default()), None);
     }
 
     #[test]

@@ -356,8 +356,9 @@ impl Watched<'_> {
         progress: Progress,
     ) {
         let failed = measurement.as_ref().is_some_and(Measurement::has_failed);
+        let traced = is_traced(measurement.as_ref());
         let why = match self.guard.judge() {
-            Some(Harm::Disk(why)) if self.stop_walk(&why, progress) => None,
+            Some(Harm::Disk(why)) if self.stop_walk(&why, traced, progress) => None,
             Some(Harm::Disk(why) | Harm::Cpu(why)) => Some(why),
             None => disk_is_full(self.session.directory.path()),
         };
@@ -367,7 +368,7 @@ impl Watched<'_> {
             }
             *measurement = None;
         }
-        if let (Some(why), None) = (why, &self.ended_early) {
+        if let (Some(why), true, None) = (why, traced, &self.ended_early) {
             self.tell_end(&why, begun.elapsed().as_secs(), progress);
         }
     }
@@ -385,8 +386,7 @@ impl Watched<'_> {
         begun: Instant,
         progress: Progress,
     ) {
-        let is_traced = measurement.as_ref().is_some_and(|m| m.events().is_some());
-        if !is_traced || self.ended_early.is_some() {
+        if !is_traced(measurement.as_ref()) || self.ended_early.is_some() {
             return;
         }
         *measurement = None;
@@ -402,14 +402,23 @@ impl Watched<'_> {
 
     /// Stops reading data files, which causes nearly all of our disk traffic. Returns false if none were being
     /// read.
-    fn stop_walk(&mut self, why: &str, progress: Progress) -> bool {
+    fn stop_walk(&mut self, why: &str, traced: bool, progress: Progress) -> bool {
         let Some(walk) = self.walk.as_mut().filter(|walk| walk.is_under_way()) else {
             return false;
         };
         walk.stop_for(why.to_string());
+        let rest = if traced {
+            "Tracing goes"
+        } else {
+            "Counters go"
+        };
         progress.say(format!(
-            "Reading the internal pages of the data files was stopped: {why}. Tracing goes on."
+            "Reading the internal pages of the data files was stopped: {why}. {rest} on."
         ));
         true
     }
+}
+
+fn is_traced(measurement: Option<&Measurement>) -> bool {
+    measurement.is_some_and(|measurement| measurement.events().is_some())
 }

@@ -47,7 +47,7 @@ pub(super) fn lines<'a>(shown: &'a TopFrame, controls: &TopControls) -> Vec<&'a 
 }
 
 pub(super) fn files(frame: &mut Frame<'_>, area: Rect, shown: &TopFrame, controls: &TopControls) {
-    let notes = notes(shown);
+    let notes: Vec<Line<'_>> = notes(shown).map(Line::raw).collect();
     if shown.files.is_none() {
         return frame.render_widget(Paragraph::new(notes).wrap(Wrap { trim: false }), area);
     }
@@ -68,16 +68,15 @@ pub(super) fn files(frame: &mut Frame<'_>, area: Rect, shown: &TopFrame, control
 }
 
 /// Returns what cannot be shown, and how to enable it.
-fn notes(shown: &TopFrame) -> Vec<Line<'static>> {
+pub(super) fn notes(shown: &TopFrame) -> impl Iterator<Item = String> {
     let all = shown.limitations.iter();
     all.map(|l| {
         let remedy = match l.remedy.as_str() {
             "" => String::new(),
             remedy => format!(". {remedy}"),
         };
-        Line::raw(visible(&format!("! {}: {}{remedy}", l.what, l.why)))
+        visible(&format!("! {}: {}{remedy}", l.what, l.why))
     })
-    .collect()
 }
 
 const HELP: [&str; 17] = [

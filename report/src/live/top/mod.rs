@@ -90,8 +90,15 @@ const OTHER_LINES: u16 = 24;
 const WIDTH_MIN: u16 = 80;
 
 /// Returns the frame as lines of text without trailing blanks, `width` columns wide, with at most `files_max`
-/// files.
+/// files. What cannot be shown stands below it, each on a line that is as long as it must be.
 pub fn plain_text(shown: &TopFrame, order: Order, width: u16, files_max: u16) -> String {
+    let notes = body::notes(shown)
+        .map(|note| note + "\n")
+        .collect::<String>();
+    let shown = &TopFrame {
+        limitations: Vec::new(),
+        ..shown.clone()
+    };
     let controls = TopControls::sorted_by(order);
     let head = header::lines(shown, &controls);
     let head_rows = u16::try_from(head.len()).unwrap_or(u16::MAX);
@@ -108,7 +115,7 @@ pub fn plain_text(shown: &TopFrame, order: Order, width: u16, files_max: u16) ->
         frame.render_widget(ratatui::widgets::Paragraph::new(head), top);
         body::files(frame, table, shown, &controls);
     });
-    text_of(terminal.backend().buffer())
+    text_of(terminal.backend().buffer()) + &notes
 }
 
 /// Returns the buffer's lines, without trailing blanks and trailing empty lines.
