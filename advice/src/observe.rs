@@ -43,13 +43,23 @@ pub struct Observed {
     /// Whether running operations, and whether all that ran, in the profile, could be seen.
     pub saw_running: bool,
     pub saw_profile: bool,
+    /// Whether a router was asked, which has no profile.
+    pub is_router: bool,
 }
+
+const UNKNOWN_RATES: &str = "queries were seen only while they ran, so their rates are not known";
 
 impl Observed {
     /// Returns why no shape is known, and what to do.
     pub fn why_none(&self, namespace: &Namespace) -> String {
         const TELL: &str = "say with --query what is asked of it";
         let watched_s = self.watched_s;
+        if self.is_router {
+            return format!(
+                "no query on {namespace} was seen running in {watched_s:.0} s, and a mongos has no profile of those that ran: \
+                 {TELL}, or watch it for longer with --for"
+            );
+        }
         if !self.saw_running && !self.saw_profile {
             return format!(
                 "neither the running operations nor the profile can be seen, and so no query on {namespace}: grant the \
@@ -87,6 +97,7 @@ impl<'a> Observer<'a> {
         let before = self.counts().await;
         let server_time_ms = self.server_time_ms().await;
         observed.saw_running = true;
+        observed.is_router = self.server.hello().await?.is_router();
         while begun.elapsed() < time {
             if observed.saw_running {
                 match self.answered(self.running().await).await? {
@@ -113,6 +124,16 @@ impl<'a> Observer<'a> {
             observed.writes_per_s = Some(per_s(after.1, before.1));
         }
         let mut profiled_s = watched_s;
+        if observed.is_router {
+            observed.limitations.push(Limitation {
+                what: UNKNOWN_RATES.into(),
+                why: "a mongos has no profile".into(),
+                remedy: "tell them with --query".into(),
+            });
+            observed.watched_s = watched_s;
+            seen.finish(&mut observed, profiled_s);
+            return Ok(observed);
+        }
         match self.answered(self.profile(server_time_ms, watched_s).await).await? {
             Ok(Some(profile)) => {
                 observed.saw_profile = true;
@@ -121,7 +142,7 @@ impl<'a> Observer<'a> {
                 profiled_s = profile.covered_s;
             }
             Ok(None) => observed.limitations.push(Limitation {
-                what: "queries were seen only while they ran, so their rates are not known".into(),
+                what: UNKNOWN_RATES.into(),
                 why: "the server's profiler is off, or records slow operations only".into(),
                 remedy: "tell them with --query, or switch the profiler on for the time that is watched: db.setProfilingLevel(2)".into(),
             }),
@@ -311,6 +332,12 @@ mod tests {
         for idle in [why(true, false, 0.1), why(true, true, 5.1)] {
             assert!(idle.contains("watch it for longer"), "{idle}");
         }
+        let of_router = Observed {
+            is_router: true,
+            ..Observed::default()
+        };
+        let said = of_router.why_none(&"a.b".parse().unwrap());
+        assert!(!said.contains("setProfilingLevel"), "{said}");
     }
 
     #[test]
@@ -325,6 +352,7 @@ mod tests {
         let refused = ServerError::NotAuthorised {
             uri: uri(),
             command: "currentOp".into(),
+            has_user: true,
         };
         assert!(!is_gone(&refused));
     }

@@ -226,6 +226,7 @@ mod tests {
         let lacking = || ServerError::NotAuthorised {
             uri: "mongodb://h/".into(),
             command: "shardingState".into(),
+            has_user: true,
         };
         let away = ServerError::Unreachable {
             uri: "mongodb://h/".into(),
@@ -437,6 +438,7 @@ mod tests {
                 Box::new(ApplyError::Server(ServerError::NotAuthorised {
                     uri: text(),
                     command: text(),
+                    has_user: true,
                 })),
                 Some(4),
             ),

@@ -124,7 +124,11 @@ mod tests {
                 .is_some_and(|why| why.contains("backup"))
         );
         assert_eq!(answers.refused, None);
-        answers.note(Err(ServerError::NotAuthorised { uri, command }));
+        answers.note(Err(ServerError::NotAuthorised {
+            uri,
+            command,
+            has_user: true,
+        }));
         assert!(answers.refused.is_some_and(|why| why.contains("fsync")));
         assert_eq!(answers.failed, 1);
     }

@@ -178,6 +178,15 @@ impl Sightings {
         }
     }
 
+    /// Returns why a server could not be used, if any was tried in vain.
+    pub fn failure(&self) -> Option<NoServer> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.values().find_map(|sighting| match sighting {
+            Sighting::Answered(_) => None,
+            Sighting::Failed(error) => Some(self.failure_of(error)),
+        })
+    }
+
     fn silence(&self) -> NoServer {
         NoServer {
             kind: NoServerKind::Silent,
@@ -188,7 +197,7 @@ impl Sightings {
     fn judge(&self, sighting: &Sighting) -> NoServer {
         let answer = match sighting {
             Sighting::Answered(answer) => answer,
-            Sighting::Failed(error) => return self.failure(error),
+            Sighting::Failed(error) => return self.failure_of(error),
         };
         let (kind, why) = if answer.wire_version < WIRE_VERSION_MIN {
             let (wire, release) = (answer.wire_version, release_of(answer.wire_version));
@@ -221,7 +230,7 @@ impl Sightings {
         Some(NoServer { kind, why })
     }
 
-    fn failure(&self, error: &Error) -> NoServer {
+    fn failure_of(&self, error: &Error) -> NoServer {
         let (kind, why) = match error.kind.as_ref() {
             ErrorKind::Io(e) => self.broken(e),
             ErrorKind::InvalidTlsConfig { .. } => (NoServerKind::TlsFile, plain(error)),

@@ -167,6 +167,7 @@ mod tests {
         let lacks = ServerError::NotAuthorised {
             uri: uri.clone(),
             command: command.clone(),
+            has_user: true,
         };
         let remedy = |error: NoCheckpoint| error.limitation().remedy;
         assert!(remedy(lacks.into()).contains("hostManager"));

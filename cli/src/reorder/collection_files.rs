@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument, TargetFacts};
+use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument, TargetFacts, shell_quoted};
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::{ReorderArgs, ScanDiskArgs};
@@ -35,8 +35,17 @@ impl CollectionFiles {
             Err(error) => {
                 if args.dbpath.is_none() {
                     let mut lacking = no_layout(message_of(&error));
-                    if !keeps_data(server).await {
-                        lacking.remedy.clear();
+                    match server.hello().await.map(|hello| hello.state) {
+                        // A member of a shard would be right for the files, and is refused for the copy.
+                        Ok(MemberState::Router) => {
+                            lacking.why = "a mongos keeps no data".into();
+                            lacking.remedy = format!(
+                                "see it with: seekscope layout {} {namespace}",
+                                shell_quoted(&server.shown_uri())
+                            );
+                        }
+                        Ok(MemberState::Arbiter) => lacking.remedy.clear(),
+                        _ => {}
                     }
                     limit(document, lacking);
                 }
@@ -136,12 +145,6 @@ async fn of_primary_or_other(server: &Server, pid: Option<u32>) -> Result<DataLo
         remedy: "run seekscope on the primary's host".into(),
     });
     Ok(location)
-}
-
-/// Returns whether the server has files of its own, unlike a router and an arbiter.
-async fn keeps_data(server: &Server) -> bool {
-    let state = server.hello().await.map(|hello| hello.state);
-    !matches!(state, Ok(MemberState::Router | MemberState::Arbiter))
 }
 
 fn no_layout(why: String) -> Limitation {

@@ -145,7 +145,12 @@ fn balancer(builds: &[BenchIndexBuild]) -> Option<String> {
             moved.zip(one_moved).map(|(a, b)| a + b),
         )
     })?;
-    Some(balancer::sentence(on, moved, "the builds"))
+    Some(balancer::sentence(
+        on,
+        moved,
+        "the collection",
+        "the builds",
+    ))
 }
 
 /// Returns how long each build took, and its outcome.

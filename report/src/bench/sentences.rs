@@ -174,7 +174,11 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
     }
     said.extend(step.verification.as_ref().map(verification));
     let shards = step.shards.as_ref();
-    said.extend(shards.map(|s| balancer::sentence(s.balancer_on, s.moved_chunks, "the step")));
+    said.extend(
+        shards.map(|s| {
+            balancer::sentence(s.balancer_on, s.moved_chunks, "its collections", "the step")
+        }),
+    );
     said
 }
 

@@ -144,7 +144,12 @@ fn members(input: &DoctorReportInput<'_>) -> Option<Block> {
 fn balancer(input: &DoctorReportInput<'_>) -> Option<String> {
     let cluster = input.examination()?.cluster.as_ref()?;
     let (on, moved) = (cluster.balancer_on, cluster.moved_chunks);
-    Some(balancer::sentence(on, moved, "the observation"))
+    Some(balancer::sentence(
+        on,
+        moved,
+        "users' collections",
+        "the observation",
+    ))
 }
 
 /// Says whether an earlier run's predictions came true.

@@ -7,7 +7,7 @@ use seekscope_run::document::Limitation;
 use tokio::time::{Instant, timeout};
 
 use super::rights;
-use crate::server::{Server, ServerError, milliseconds};
+use crate::server::{Server, ServerError, milliseconds, not_authorised};
 
 /// How long the server may work on one command (`maxTimeMS`), and how much later we give up: the answer takes
 /// time to arrive, and a server that hangs does not check the limit.
@@ -34,8 +34,8 @@ pub(super) struct Asker {
 /// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
-    #[error("the login may not run {command}")]
-    NotAllowed { command: String },
+    #[error("{}", not_authorised(command, *has_user))]
+    NotAllowed { command: String, has_user: bool },
     #[error(transparent)]
     Refused(ServerError),
     #[error("{command} was not answered in time")]
@@ -47,7 +47,9 @@ pub(super) enum NoAnswer {
 impl From<ServerError> for NoAnswer {
     fn from(error: ServerError) -> Self {
         match error {
-            ServerError::NotAuthorised { command, .. } => Self::NotAllowed { command },
+            ServerError::NotAuthorised {
+                command, has_user, ..
+            } => Self::NotAllowed { command, has_user },
             // The server's own limit is the shorter one.
             ServerError::TimeOver { command, .. } => Self::Late { command },
             other => Self::Refused(other),
@@ -178,10 +180,16 @@ impl Asker {
             Some(name) => format!("not known of {name}: {what}"),
             None => format!("not known: {what}"),
         };
-        let remedy = match (why.is_late(), self.is_of_router) {
-            (true, true) => LATE_ROUTER.into(),
-            (true, false) => "ask again when the server has less to do".into(),
-            (false, _) => remedy,
+        let remedy = match (why, self.is_of_router) {
+            (
+                NoAnswer::NotAllowed {
+                    has_user: false, ..
+                },
+                _,
+            ) => rights::LOG_IN.into(),
+            (why, true) if why.is_late() => LATE_ROUTER.into(),
+            (why, false) if why.is_late() => "ask again when the server has less to do".into(),
+            _ => remedy,
         };
         if self.missing.iter().all(|known| known.what != what) {
             self.missing.push(Limitation {
@@ -212,7 +220,19 @@ mod tests {
             why,
         });
         assert!(!unknown.is_late() && unknown.is_unknown());
-        let forbidden = NoAnswer::from(ServerError::NotAuthorised { uri, command });
-        assert!(!forbidden.is_late() && !forbidden.is_unknown());
+        let forbidden = |has_user| {
+            NoAnswer::from(ServerError::NotAuthorised {
+                uri: uri.clone(),
+                command: command.clone(),
+                has_user,
+            })
+        };
+        assert!(!forbidden(true).is_late() && !forbidden(true).is_unknown());
+        assert!(
+            forbidden(true)
+                .to_string()
+                .starts_with("the user may not run")
+        );
+        assert!(forbidden(false).to_string().ends_with("without a login"));
     }
 }

@@ -70,11 +70,18 @@ impl Hello {
         self.set.is_some() && self.data_members.len() + self.arbiters.len() != 1
     }
 
-    /// Returns the other members of its set; `own` is its name if it does not give one itself.
-    pub(super) fn fellows(&self, own: &str) -> Vec<Fellow> {
+    /// Returns the other members of its set, hidden ones too if `status` names them; `own` is its name if it does not
+    /// give one itself.
+    pub(super) fn fellows(&self, own: &str, status: &SetStatus) -> Vec<Fellow> {
         let me = self.me.as_deref().unwrap_or(own);
-        let others = self.members().filter(|host| *host != me);
-        others
+        let mut names: Vec<&String> = self.members().filter(|host| *host != me).collect();
+        for name in status.names().filter(|name| *name != me) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+            .into_iter()
             .filter(|_| self.has_company())
             .map(|host| Fellow::named(host.clone()))
             .collect()
@@ -301,11 +308,12 @@ mod tests {
             (MemberState::Secondary, Deployment::ReplicaSet)
         );
         assert_eq!(
-            names(&hello.fellows("127.0.0.1:27017")),
+            names(&hello.fellows("127.0.0.1:27017", &SetStatus::default())),
             ["a:27017", "c:27017"]
         );
         let single = doc! { "setName": "r", "ismaster": true, "hosts": ["localhost:1"] };
-        assert_eq!(Hello::read(&single).fellows("127.0.0.1:1"), []);
+        let alone = Hello::read(&single).fellows("127.0.0.1:1", &SetStatus::default());
+        assert_eq!(alone, []);
     }
 
     #[test]

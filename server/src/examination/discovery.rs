@@ -1,6 +1,6 @@
 //! Finds the servers that a connection string leads to: what each is, and which of them run on this host.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -59,7 +59,10 @@ impl FoundMember {
         match given.member(&found.name, SELECTION_LIMIT) {
             Ok(server) => {
                 let hello = Hello::ask(&mut Asker::new(&server, None, PATIENCE)).await;
-                found.hello = hello.map_err(|why| why.to_string());
+                found.hello = hello.map_err(|why| {
+                    let seen = server.failure_seen().filter(|_| why.is_late());
+                    seen.unwrap_or_else(|| why.to_string())
+                });
                 // The name by which its fellows know it, rather than one that was typed.
                 let own_name = found.hello.as_ref().ok().and_then(|hello| hello.me.clone());
                 found.name = own_name.unwrap_or(found.name);
@@ -128,6 +131,7 @@ impl FoundDeployment {
             given.ping().await?;
         }
         let seeds = of_named_set(&given, seeds)?;
+        check_one_set(&given, &seeds)?;
         Ok(Self::of(&given, seeds, is_one_server, proc_fs).await)
     }
 
@@ -262,6 +266,33 @@ fn of_named_set(
     Ok(seeds)
 }
 
+/// Checks that all servers which a connection string names are of one replica set, as far as they answer.
+///
+/// # Errors
+/// Fails if they are of several: their members are not each other's fellows.
+fn check_one_set(given: &Server, seeds: &[FoundMember]) -> Result<(), ServerError> {
+    let mut sets: BTreeMap<&str, &str> = BTreeMap::new();
+    for seed in seeds {
+        if let Some(set) = seed.set() {
+            sets.entry(set).or_insert(&seed.name);
+        }
+    }
+    if sets.len() < 2 {
+        return Ok(());
+    }
+    let of_sets = sets.iter().map(|(set, name)| format!("{name} of {set}"));
+    let of_sets: Vec<String> = of_sets.collect();
+    Err(ServerError::Unsuitable {
+        uri: given.shown_uri(),
+        why: format!(
+            "it names members of several replica sets: {}",
+            of_sets.join(", ")
+        ),
+        remedy: "name members of one set, or the mongos of the cluster that they are shards of"
+            .into(),
+    })
+}
+
 /// Asks all of them at once.
 async fn greet(given: &Server, fellows: Vec<Fellow>, proc_fs: &ProcFs) -> Vec<FoundMember> {
     let greeted = fellows.into_iter().take(MEMBERS_MAX);
@@ -353,6 +384,25 @@ mod tests {
             }
             assert_eq!(of_named_set(&given, vec![away()]).unwrap().len(), 1);
         }
+    }
+
+    #[tokio::test]
+    async fn members_of_two_sets_are_no_deployment() {
+        let of_set = |name: &str, set: Option<&str>| FoundMember {
+            name: name.into(),
+            hello: Ok(Hello {
+                set: set.map(String::from),
+                ..Hello::default()
+            }),
+            ..member(MemberState::Primary, None)
+        };
+        let given = Server::unasked("mongodb://127.0.0.1:1/").await.unwrap();
+        let (a, b) = (of_set("a:1", Some("rs0")), of_set("b:1", Some("rs0")));
+        let router = of_set("m:1", None);
+        assert!(check_one_set(&given, &[a.clone(), b, router]).is_ok());
+        let error = check_one_set(&given, &[a, of_set("c:1", Some("rs1"))]).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("a:1 of rs0, c:1 of rs1"), "{said}");
     }
 
     #[test]

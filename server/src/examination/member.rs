@@ -119,7 +119,7 @@ impl Member {
                 }
                 self.record.lag_s = self.status.lag_s(&self.record.name);
                 self.looks.initial_sync(self.status.initial_sync);
-                let fellows = self.hello.fellows(&given);
+                let fellows = self.hello.fellows(&given, &self.status);
                 if members { fellows } else { Vec::new() }
             }
         }

@@ -251,8 +251,14 @@ pub(super) fn remedy_on(resource: Resource, action: &str) -> String {
     )
 }
 
-/// Returns which right to grant for a command that the server does not let the user run.
-pub(crate) fn grant(command: &str) -> String {
+/// What to do where a server asks for a login, and none was given.
+pub(super) const LOG_IN: &str = "put user and password into the connection string";
+
+/// Returns which right to grant for a command that the server does not let the user run, or nobody without a login.
+pub(crate) fn grant(command: &str, has_user: bool) -> String {
+    if !has_user {
+        return LOG_IN.into();
+    }
     if let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == command) {
         return format!("grant the user the built-in role {role}");
     }
@@ -421,8 +427,12 @@ mod tests {
         assert!(remedy("aggregate").contains("collStats on all collections"));
         assert!(remedy("find").contains("find on local.oplog.rs"));
         assert!(!remedy("buildInfo").contains("grant"));
-        assert!(grant("serverStatus").contains("--print-role"));
-        assert!(grant("createIndexes").contains("readWrite"));
-        assert_eq!(grant("else"), "grant the user a role that allows this");
+        assert!(grant("serverStatus", true).contains("--print-role"));
+        assert!(grant("createIndexes", true).contains("readWrite"));
+        assert_eq!(
+            grant("else", true),
+            "grant the user a role that allows this"
+        );
+        assert_eq!(grant("serverStatus", false), LOG_IN);
     }
 }

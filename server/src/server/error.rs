@@ -42,8 +42,13 @@ pub enum ServerError {
     OtherProcess { uri: String, pid: u32, why: String },
     #[error("{uri} refused the login: {why}; check user, password, authSource and authMechanism")]
     LoginRefused { uri: String, why: String },
-    #[error("the user may not run {command} on {uri}; {}", rights::grant(command))]
-    NotAuthorised { uri: String, command: String },
+    #[error("{} on {uri}; {}", not_authorised(command, *has_user), rights::grant(command, *has_user))]
+    NotAuthorised {
+        uri: String,
+        command: String,
+        /// Whether the connection string names a user.
+        has_user: bool,
+    },
     #[error("{uri} did not answer {command} in time: {why}; ask again when it has less to do")]
     TimeOver {
         uri: String,
@@ -74,6 +79,14 @@ impl Kinded for ServerError {
     }
 }
 
+/// Says that a command was refused for want of a right, or of any login.
+pub(crate) fn not_authorised(command: &str, has_user: bool) -> String {
+    match has_user {
+        true => format!("the user may not run {command}"),
+        false => format!("nobody may run {command} without a login"),
+    }
+}
+
 /// Returns whether a write was made, but not acknowledged by as many members as were asked for.
 fn is_unacknowledged(kind: &ErrorKind) -> bool {
     let concern = match kind {
@@ -90,9 +103,11 @@ impl Server {
         let (uri, command) = (self.shown_uri(), command.to_string());
         let why = redact_text(&plain(error), &self.uri);
         match error.kind.as_ref() {
-            ErrorKind::Command(e) if e.code == UNAUTHORIZED => {
-                ServerError::NotAuthorised { uri, command }
-            }
+            ErrorKind::Command(e) if e.code == UNAUTHORIZED => ServerError::NotAuthorised {
+                uri,
+                command,
+                has_user: self.has_user(),
+            },
             ErrorKind::Command(e) if e.code == AUTHENTICATION_FAILED => {
                 ServerError::LoginRefused { uri, why }
             }
@@ -116,6 +131,17 @@ impl Server {
             },
             _ => ServerError::Failed { uri, command, why },
         }
+    }
+
+    /// Returns whether the connection string names a user.
+    pub(crate) fn has_user(&self) -> bool {
+        self.connecting.options.credential.is_some()
+    }
+
+    /// Returns what is known so far of why this server does not answer. The driver goes on trying for longer.
+    pub(crate) fn failure_seen(&self) -> Option<String> {
+        let seen = self.connecting.sightings.failure()?;
+        Some(redact_text(&seen.why, &self.uri))
     }
 
     /// Refuses a server that does not belong to the replica set that the connection string names, as the driver does

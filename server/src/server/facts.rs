@@ -7,7 +7,7 @@ use mongodb::bson::{Document, doc};
 use seekscope_run::{TargetFacts, document::Limitation};
 use tokio::time::timeout;
 
-use super::{ANSWER_LIMIT, Server, ServerError};
+use super::{ANSWER_LIMIT, Server, ServerError, not_authorised};
 use crate::examination::rights;
 use crate::process::{ProcFs, ProcessError};
 use crate::sampling::server_status;
@@ -107,7 +107,7 @@ impl Server {
         let (process, _) = replies::process(status);
         TargetFacts {
             uri: self.shown_uri(),
-            has_user: self.connecting.options.credential.is_some(),
+            has_user: self.has_user(),
             version: replies::version(build).unwrap_or_default(),
             product: process.unwrap_or_default(),
             dbpath: replies::dbpath(options),
@@ -145,13 +145,15 @@ impl Server {
                     ServerError::TimeOver { .. } => {
                         "ask again when the server has less to do".into()
                     }
-                    ServerError::NotAuthorised { command, .. } => rights::grant(command),
+                    ServerError::NotAuthorised {
+                        command, has_user, ..
+                    } => rights::grant(command, *has_user),
                     _ => String::new(),
                 };
                 let why = match error {
-                    ServerError::NotAuthorised { command, .. } => {
-                        format!("the user may not run {command}")
-                    }
+                    ServerError::NotAuthorised {
+                        command, has_user, ..
+                    } => not_authorised(&command, has_user),
                     other => other.to_string(),
                 };
                 missing.push(Limitation {

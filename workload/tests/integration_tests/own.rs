@@ -411,6 +411,28 @@ fn a_sample_of_uncommon_fields_becomes_a_workload_that_runs() {
     assert_alike(&sample, None);
 }
 
+/// Batches are of documents of mean size, and all in one may be of the largest.
+#[test]
+fn a_sample_with_a_large_document_becomes_a_workload_that_runs() {
+    let mut sample = Observed::default();
+    for n in 0..1_000_usize {
+        let length = if n == 500 { 10 << 20 } else { 20 };
+        let document = bson::doc! { "_id": n as i64, "text": "x".repeat(length) };
+        sample.add(&bson::RawDocumentBuf::try_from(&document).unwrap());
+    }
+    let shape = ShapeText {
+        collection: "big",
+        records: 1_000,
+        keep_values: false,
+    };
+    let text = workload_text(&sample, &shape);
+    let plan = parsed("sampled", &text, 1.0);
+    assert!(
+        plan.collections[0].document_bytes_max() > 10 << 20,
+        "{text}"
+    );
+}
+
 #[test]
 fn broken_samples_are_refused() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -16,9 +16,9 @@ use super::{Asked, check, cost, counters, examine_server, silent_members};
 use crate::doctor::measurement::Measurement;
 use crate::ending;
 use crate::environment::Environment;
-use crate::exit::{BrokenOff, Inconsistent, Interrupted, message_of};
+use crate::exit::{BrokenOff, Elsewhere, Inconsistent, Interrupted, message_of};
 use crate::interruption::Interruption;
-use crate::local_members::{LocalMember, LocalMembers};
+use crate::local_members::{FOR_SILENT, LocalMember, LocalMembers};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -64,10 +64,10 @@ impl Whole {
         let silent = others().filter_map(|member| {
             let why = match &member.hello {
                 Ok(hello) if hello.state == MemberState::Arbiter => {
-                    "is an arbiter, which has no data, and is left out".into()
+                    "an arbiter, which has no data, and is left out".into()
                 }
                 Ok(_) => return None,
-                Err(why) => format!("does not answer ({why})"),
+                Err(why) => format!("cannot be asked ({why})"),
             };
             Some((member.name.clone(), why))
         });
@@ -86,10 +86,10 @@ impl Whole {
         let names: Vec<&str> = here.map(|member| member.name.as_str()).collect();
         let here = match names.as_slice() {
             [] if self.silent.len() == self.members => String::new(),
-            [] => "None of them is on this host.".into(),
-            [one] => format!("On this host is {one}, which is examined as follows."),
+            [] => " None of them is on this host.".into(),
+            [one] => format!(" On this host is {one}, which is examined as follows."),
             several => format!(
-                "On this host are {}, which are examined at once, each as follows.",
+                " On this host are {}, which are examined at once, each as follows.",
                 several.join(", ")
             ),
         };
@@ -104,10 +104,15 @@ impl Whole {
                 several.len()
             ),
         };
-        let silent = self.silent.iter().take(NAMED_MAX);
-        let silent: String = silent
-            .map(|(name, why)| format!(" {name} {why}."))
-            .collect();
+        let mut silent: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, why) in &self.silent {
+            silent.entry(why).or_default().push(name);
+        }
+        let silent = silent.into_iter().map(|(why, names)| {
+            let names = format_list(&names, NAMED_MAX, ", ");
+            format!(" {names}: {why}.")
+        });
+        let silent: String = silent.collect();
         let what = match (&self.local.router, self.local.shards.len()) {
             (None, _) => format!("The replica set at {uri} has"),
             (Some(_), 0) => {
@@ -120,7 +125,25 @@ impl Whole {
         };
         let count = self.members;
         let members = if count == 1 { "member" } else { "members" };
-        format!("{what} {count} {members}. {here}{asked}{silent}")
+        format!("{what} {count} {members}.{here}{asked}{silent}")
+    }
+
+    /// Returns an error if no member could be examined or asked: then a router alone has answered.
+    fn check_anybody(&self) -> Result<()> {
+        match self
+            .silent
+            .iter()
+            .find(|_| self.silent.len() == self.members)
+        {
+            None => Ok(()),
+            Some((_, why)) => {
+                let count = self.members;
+                let text = format!(
+                    "none of the {count} members can be asked, the first {why}; {FOR_SILENT}"
+                );
+                Err(Elsewhere(text).into())
+            }
+        }
     }
 
     /// Returns the requests to the members on this host. Those elsewhere are asked by the first of a set; in a
@@ -221,7 +244,8 @@ pub async fn examine(
     session.document.examination.get_or_insert_default().cost = Some(cost);
     session.save()?;
     interruption.check()?;
-    ended
+    ended?;
+    whole.check_anybody()
 }
 
 /// Records what the deployment is.

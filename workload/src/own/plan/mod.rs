@@ -16,5 +16,5 @@ pub(crate) use records::Records;
 pub use records::Slice;
 pub(crate) use role::Mix;
 pub use role::{RoleEnd, RolePlan};
-pub(crate) use step::{Step, StepAction, TransactionPlan};
+pub(crate) use step::{BATCH_BYTES_MAX, Step, StepAction, TransactionPlan};
 pub use workload_plan::{CollectionPlan, PhasePlan, Plan, PlanOptions};

@@ -18,7 +18,7 @@ use crate::own::language::{
 use crate::own::values::{self, Entry, Shape, ShapeBuilder, Value};
 
 /// Most bytes of one insert; servers accept messages of 48,000,000.
-const BATCH_BYTES_MAX: u64 = 44 << 20;
+pub(crate) const BATCH_BYTES_MAX: u64 = 44 << 20;
 
 /// A single request, or several, that count as one operation of a role.
 #[derive(Debug)]

@@ -14,6 +14,8 @@ const PATHS_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 20;
 /// Most different values that are counted.
 pub(super) const DISTINCT_MAX: usize = 12;
+/// Values beyond this are no choice of a few, and a workload that lists them is no text to be read.
+const CHOICE_BYTES_MAX: usize = 1_000;
 /// Bytes kept of each path to estimate their compressibility.
 const KEPT_BYTES: usize = 64 << 10;
 
@@ -84,7 +86,7 @@ impl Texts {
             return;
         }
         *self.distinct.entry(bytes.to_vec()).or_default() += 1;
-        if self.distinct.len() > DISTINCT_MAX {
+        if self.distinct.len() > DISTINCT_MAX || bytes.len() > CHOICE_BYTES_MAX {
             self.is_varied = true;
             self.distinct.clear();
         }

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use super::Observed;
 use super::observed::{DISTINCT_MAX, Fields, Numbers, Texts, Values};
+use crate::own::language::Source;
+use crate::own::plan::{BATCH_BYTES_MAX, CollectionPlan, Plan, PlanOptions};
 
 /// Number of buckets of a histogram of lengths or numbers.
 const BUCKETS: usize = 10;
@@ -22,6 +24,27 @@ pub struct ShapeText<'a> {
 
 /// Returns a workload that loads such documents and reads them.
 pub fn workload_text(observed: &Observed, options: &ShapeText<'_>) -> String {
+    let text = text_with_batch(observed, options, 1);
+    // The largest document that may be made decides how many fit, and it may be larger than any that was seen.
+    let source = Source {
+        file: options.collection,
+        text: &text,
+    };
+    let plan = Plan::parse(source, PlanOptions::default());
+    let largest = plan.map(|plan| {
+        plan.collections
+            .iter()
+            .map(CollectionPlan::document_bytes_max)
+            .max()
+    });
+    let fit = match largest {
+        Ok(Some(bytes)) => BATCH_BYTES_MAX / bytes.max(1),
+        _ => 1,
+    };
+    text_with_batch(observed, options, batch(observed).min(fit).max(1))
+}
+
+fn text_with_batch(observed: &Observed, options: &ShapeText<'_>, batch: u64) -> String {
     let collection = key(options.collection);
     let name = quoted(options.collection);
     let mut out = format!(
@@ -59,7 +82,7 @@ pub fn workload_text(observed: &Observed, options: &ShapeText<'_>) -> String {
          [[phases.roles.operations]]\nload = {{ collection = {name}, batch = {} }}\n\n\
          [[phases]]\nname = \"run\"\nduration = \"30s\"\n\n[[phases.roles]]\nname = \"readers\"\nusers = 8\n\n\
          [[phases.roles.operations]]\nfind_one = {{ collection = {name}, keys = \"zipf\" }}\n",
-        batch(observed)
+        batch
     );
     out
 }
