@@ -87,10 +87,13 @@ fn nobody_is_there() {
 }
 
 #[test]
-fn a_right_that_is_missing() {
+fn a_login_that_is_missing() {
     let running = shared(Topology::StandaloneWithPassword);
     let uri = running.member("standalone").uri();
-    let words = ["listCollections", "--print-role"];
+    let words = [
+        "listCollections without a login",
+        "put user and password into the connection string",
+    ];
     fails(&["reorder", &uri, "errors.orders"], 4, &words);
 }
 
