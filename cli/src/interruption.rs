@@ -159,6 +159,8 @@ mod tests {
             worker.cancelling(until_asked).await.1
         });
         kill_process(getpid(), Sent::HUP).unwrap();
+        // Ends the test, were it not taken for the same one.
+        kill_process(getpid(), Sent::HUP).unwrap();
         assert_eq!(interruption.first().await, "SIGHUP");
         assert_eq!(working.await.unwrap(), Some("SIGHUP"));
         let error = interruption.check().unwrap_err();

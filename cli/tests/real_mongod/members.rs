@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::mongod::Mongod;
 use crate::running::{Running, own_with_data_elsewhere, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, machine, stderr, until};
+use crate::support::{Bench, assert_fails, machine, send, stderr, until, wait};
 
 const DOCUMENTS: u64 = 2_000;
 const SHARDS: [&str; 2] = ["shard-0", "shard-1"];
@@ -365,6 +366,54 @@ fn each_members_scans_are_predicted_for_its_own_disk() {
     }
     let shown = bench.seekscope(&["report", "all"]).output().unwrap();
     println!("{}", String::from_utf8(shown.stdout).unwrap());
+}
+
+/// A picture each second, of which it takes a new one until `is_as_wanted`.
+fn picture_in_which(
+    pictures: &mut impl Iterator<Item = std::io::Result<String>>,
+    is_as_wanted: impl Fn(&Value) -> bool,
+) -> Value {
+    let mut last = Value::Null;
+    for line in pictures.take(60) {
+        last = serde_json::from_str(&line.unwrap()).unwrap();
+        if is_as_wanted(&last) {
+            return last;
+        }
+    }
+    panic!("in none of 60 pictures: {last:#}");
+}
+
+#[test]
+fn a_member_that_was_killed_is_shown_again_after_its_restart() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let (_primary, mut secondary, uri) = Mongod::set_of_two(&bench);
+    let mut top = bench.seekscope(&["top", &uri, "--json", "--count", "1000"]);
+    let mut child = top.stdout(Stdio::piped()).spawn().unwrap();
+    let mut pictures = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = secondary.address();
+    let memory = |picture: &Value| {
+        let mut members = picture["members"].as_array().unwrap().iter();
+        let member = members.find(|member| member["member"] == address.as_str());
+        member.unwrap()["process"]["memory_bytes"].clone()
+    };
+    picture_in_which(&mut pictures, |picture| memory(picture).is_number());
+    secondary.end(libc::SIGKILL);
+    let without = picture_in_which(&mut pictures, |picture| memory(picture).is_null());
+    let ended = format!("{address}: nothing is shown of it any more");
+    let limitations = without["limitations"].as_array().unwrap();
+    assert!(
+        limitations.iter().any(|l| l["what"] == ended.as_str()),
+        "{limitations:#?}"
+    );
+    secondary.start_again();
+    let again = picture_in_which(&mut pictures, |picture| memory(picture).is_number());
+    assert!(
+        !again["limitations"].to_string().contains(&ended),
+        "{again:#}"
+    );
+    send(&child, libc::SIGINT);
+    assert_eq!(wait(&mut child, Duration::from_secs(10)).code(), Some(130));
 }
 
 #[test]
