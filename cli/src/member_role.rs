@@ -45,6 +45,9 @@ impl MemberRole {
             (Some(set), false) if hello.state == MemberState::Secondary => {
                 format!("a secondary of {set}")
             }
+            (Some(set), false) if hello.state == MemberState::Arbiter => {
+                format!("an arbiter of {set}")
+            }
             (Some(set), false) => format!("a member of {set} that serves nobody now"),
         }
     }

@@ -1,7 +1,8 @@
 //! What the kernel counted of each file, with a bound on the number of files that have series of their own.
 //!
 //! The files for which threads waited longest have their own series, all others are summed as one. A file that comes
-//! in begins at 0, and what was counted of it before stays with the others, so no counter ever goes back. It comes in
+//! in begins at 0, and so does a kind of call that is new to it; what was counted before stays with the others, so no
+//! counter ever goes back, and none begins with more than a rate would tell. It comes in
 //! where there is room, or in place of one for which threads recently waited less than half as long, but not before
 //! that one has been shown for a while: what is shown does not flap between scrapes. One that comes back within an hour
 //! goes on where it was.
@@ -154,6 +155,18 @@ impl ByKind {
         }
     }
 
+    /// Adds what another did of the kinds that are known here, and returns the rest.
+    fn add_known(&mut self, other: &Self) -> Self {
+        let mut rest = Self::default();
+        for (kind, calls) in &other.0 {
+            match self.0.get_mut(kind) {
+                Some(known) => known.add(calls),
+                None => drop(rest.0.insert(kind, *calls)),
+            }
+        }
+        rest
+    }
+
     /// Adds the kinds of another, with nothing counted.
     fn begin(&mut self, other: &Self) {
         for kind in other.0.keys() {
@@ -219,6 +232,8 @@ pub struct Files {
     /// All others, recent time counting more.
     waiting: HashMap<FileName, Waiting>,
     others: ByKind,
+    /// What others did of kinds that were new to their sum: it begins at 0, and this is added with the next reading.
+    deferred: ByKind,
     read_ns: Option<u64>,
 }
 
@@ -232,6 +247,7 @@ impl Files {
         series_max: usize,
     ) {
         self.forget_slowly(now_ns);
+        self.others.add_all(&std::mem::take(&mut self.deferred));
         let mut newly: HashMap<FileName, ByKind> = HashMap::new();
         for FileCalls { name, kind, calls } in counted {
             if calls.calls() > 0 {
@@ -243,13 +259,15 @@ impl Files {
             let waited_ns = counted.latency_ns() as f64;
             match self.shown.get_mut(&name) {
                 Some(shown) => {
-                    shown.counted.add_all(&counted);
+                    let unseen = shown.counted.add_known(&counted);
+                    shown.counted.begin(&unseen);
                     shown.series = shown.counted.series();
                     shown.waited_ns += waited_ns;
                     shown.last_call_ns = now_ns;
+                    self.add_to_others(&unseen);
                 }
                 None => {
-                    self.others.add_all(&counted);
+                    self.add_to_others(&counted);
                     let waiting = self.waiting.entry(name.clone()).or_default();
                     waiting.waited_ns += waited_ns;
                     let mut begun = waiting.left.clone().map(|(left, _)| left);
@@ -278,6 +296,18 @@ impl Files {
             }
         }
         self.shrink_to(series_max);
+    }
+
+    fn add_to_others(&mut self, counted: &ByKind) {
+        for (kind, calls) in &counted.0 {
+            let is_new = !self.others.0.contains_key(kind) || self.deferred.0.contains_key(kind);
+            let sum = match is_new {
+                true => &mut self.deferred,
+                false => &mut self.others,
+            };
+            sum.0.entry(kind).or_default().add(calls);
+            self.others.0.entry(kind).or_default();
+        }
     }
 
     /// Lets a file in, if there is room or others have to make room for it.
@@ -347,7 +377,12 @@ impl Files {
     /// Returns the number of series, those of all others together included.
     pub fn series(&self) -> usize {
         let shown: usize = self.shown.values().map(|shown| shown.series).sum();
-        shown + self.others.series()
+        shown + self.series_of_others()
+    }
+
+    /// Returns the number of series of all others together, which are the fewest that there are.
+    pub(crate) fn series_of_others(&self) -> usize {
+        self.others.series()
     }
 
     /// Returns the number of files that have been counted lately without series of their own.

@@ -60,6 +60,8 @@ pub struct ServerFigures {
     problems: Vec<FoundProblem>,
     /// What is not exported, and why.
     limitations: Vec<(String, String)>,
+    /// The room for series that is too small for those of files.
+    files_left_out: Option<usize>,
 }
 
 /// What a trace has cost and lost since it was attached.
@@ -167,15 +169,27 @@ impl Registry {
         page
     }
 
+    /// Notes of which servers there is no room for the figures of files.
+    fn note_left_out(&mut self) {
+        let room = self.room_beside(self.fixed_page().series());
+        for figures in self.servers.values_mut() {
+            let least = figures.files.series_of_others() + layout::series(&figures.layout);
+            figures.files_left_out = (least > room).then_some(room);
+        }
+    }
+
     /// Returns all samples of this moment.
     pub fn page(&mut self, own: OwnUse) -> Page {
+        self.note_left_out();
         let mut page = self.fixed_page();
         let room = self.room_for_files(&page);
         self.fit(room);
+        let without_reserve = self.room_beside(page.series());
         for (name, figures) in &self.servers {
             let series = figures.files.series() + layout::series(&figures.layout);
-            // The sum of all files without series of their own may alone be more than there is room for.
-            if series <= room {
+            // The sum of all files without series of their own may alone be more than there is room for; what is kept
+            // free for findings is given up for it.
+            if series <= without_reserve {
                 figures.files.add_to(&mut page, name);
             }
         }
@@ -246,6 +260,13 @@ impl ServerFigures {
         page.add(&m::UP, labels(), f64::from(u8::from(self.is_up)));
         let limitations = self.limitations.iter();
         let limitations = limitations.map(|(what, why)| (what.as_str(), why.as_str()));
+        let room = self
+            .files_left_out
+            .map(|room| format!("--series leaves {room} for each server"));
+        let left_out = room
+            .as_deref()
+            .map(|why| ("figures of files are left out", why));
+        let limitations = left_out.into_iter().chain(limitations);
         for (what, why) in limitation.into_iter().chain(limitations) {
             let mut labels = labels();
             labels.push(("what", what.into()));
@@ -316,6 +337,27 @@ mod tests {
         );
         assert!(text.contains("collection=\"other\""));
         assert!(text.contains("seekscope_exporter_build_info{version=\"1.2.3\"} 1\n"));
+    }
+
+    /// What is kept free for findings is given up before the sum of all files; where even that is too much, it is said.
+    #[test]
+    fn files_are_not_left_out_without_a_word() {
+        let left_out = |text: &str| text.contains("what=\"figures of files are left out\"");
+        for series_max in 60..200 {
+            let mut registry = Registry::new(series_max, "1");
+            for second in 0..3 {
+                registry.count("a:1", second, [reads("db.c", 1_000), reads("db.d", 1_000)]);
+            }
+            let page = registry.page(OwnUse::default());
+            assert!(
+                page.series() <= series_max,
+                "{series_max}: {}",
+                page.series()
+            );
+            let text = page.text(Format::Prometheus);
+            let has_files = text.contains("collection=\"other\"");
+            assert!(has_files != left_out(&text), "{series_max}: {text}");
+        }
     }
 
     #[test]

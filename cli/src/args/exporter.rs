@@ -10,7 +10,7 @@ use seekscope_run::units::parse_duration;
 /// Serve what `top` and `layout` know to Prometheus, always on
 ///
 /// Tells which collection or index causes the device's time, whether the cache had it, what checkpoints and the journal
-/// cost, how far each file has drifted from disk order, and what `doctor` would find in the counters, in seconds per
+/// cost, how far the largest files have drifted from disk order, and what `doctor` would find in the counters, in seconds per
 /// hour. Counting is done in the kernel; a scrape is answered from memory and asks the server nothing. There are never
 /// more series than --series: the files waited for longest have their own, all others are summed. It goes on when a
 /// server is restarted or away. docs/monitoring.md shows the dashboards and alerts that belong to it.
@@ -43,7 +43,7 @@ pub struct ExporterArgs {
     /// How often counters are read
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = period)]
     pub every: Duration,
-    /// The most time series: files make room for the 70 or so of each server itself, of which some are left out if
+    /// The most time series, at least 300: files make room for the 70 or so of each server itself, of which some are left out if
     /// there are too many servers
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(300..=1_000_000))]
     pub series: u32,

@@ -40,8 +40,9 @@ impl CollectionFiles {
                         Ok(MemberState::Router) => {
                             lacking.why = "a mongos keeps no data".into();
                             lacking.remedy = format!(
-                                "see it with: seekscope layout {} {namespace}",
-                                shell_quoted(&server.shown_uri())
+                                "see it with: seekscope layout {} {}",
+                                shell_quoted(&server.shown_uri()),
+                                shell_quoted(&namespace.to_string())
                             );
                         }
                         Ok(MemberState::Arbiter) => lacking.remedy.clear(),

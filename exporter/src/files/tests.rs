@@ -68,11 +68,42 @@ fn the_largest_have_their_own_series_and_the_rest_is_summed() {
     files.add(0, [reads("a.x", 9), reads("a.y", 7), reads("a.z", 5)], room);
     assert_eq!(bytes(&files, "a.x"), Some(0), "begins at 0");
     assert_eq!(bytes(&files, "a.z"), None);
-    assert_eq!(bytes(&files, OTHERS), Some(3 * 4096));
+    assert_eq!(bytes(&files, OTHERS), Some(0), "as well");
     files.add(1, [reads("a.x", 9), reads("a.z", 5)], room);
     assert_eq!(bytes(&files, "a.x"), Some(4096));
     assert_eq!(bytes(&files, OTHERS), Some(4 * 4096));
     assert_eq!(files.among_others(), 1);
+}
+
+#[test]
+fn a_kind_of_call_begins_at_0_and_loses_none() {
+    let writes = |latency_ns| FileCalls {
+        kind: IoKind::Write,
+        ..reads("a.x", latency_ns)
+    };
+    let of = |files: &Files, collection: &str, op: &str| -> Option<u64> {
+        let text = text(files);
+        let start = format!("collection=\"{collection}\",index=\"\",op=\"{op}\"}} ");
+        let mut lines = text
+            .lines()
+            .filter(|line| line.starts_with("seekscope_file_bytes_total"));
+        lines.find_map(|line| line.split_once(&start)?.1.parse().ok())
+    };
+    let mut files = Files::default();
+    files.add(0, [reads("a.x", 9)], 1_000);
+    files.add(1, [reads("a.x", 9)], 1_000);
+    assert_eq!(of(&files, "a.x", "write"), None);
+    files.add(2, [writes(9)], 1_000);
+    assert_eq!(of(&files, "a.x", "write"), Some(0));
+    assert_eq!(of(&files, OTHERS, "write"), Some(0));
+    files.add(3, [writes(9)], 1_000);
+    assert_eq!(of(&files, "a.x", "write"), Some(4096));
+    assert_eq!(
+        of(&files, OTHERS, "write"),
+        Some(4096),
+        "that of the beginning"
+    );
+    assert_eq!(of(&files, "a.x", "read"), Some(4096));
 }
 
 #[test]

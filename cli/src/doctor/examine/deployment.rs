@@ -130,11 +130,8 @@ impl Whole {
 
     /// Returns an error if no member could be examined or asked: then a router alone has answered.
     fn check_anybody(&self) -> Result<()> {
-        match self
-            .silent
-            .iter()
-            .find(|_| self.silent.len() == self.members)
-        {
+        let nobody = self.silent.len() == self.members;
+        match self.silent.first().filter(|_| nobody) {
             None => Ok(()),
             Some((_, why)) => {
                 let count = self.members;

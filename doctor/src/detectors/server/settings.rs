@@ -85,21 +85,27 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
 }
 
 fn release(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
-    let version = mongod_version(evidence).filter(|version| *version < SUPPORTED_FROM)?;
+    mongod_version(evidence).filter(|version| *version < SUPPORTED_FROM)?;
+    let version = &member.target.version;
     Some(format!(
-        "MongoDB {} is of the {version} series, which gets no fixes any more (buildInfo).",
-        member.target.version
+        "MongoDB {version} is of the {} series, which gets no fixes any more (buildInfo).",
+        series(version)
     ))
 }
 
 fn compatibility(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
     mongod_version(evidence)?;
     let has = member.compatibility_version.as_deref()?;
-    let release: Vec<&str> = member.target.version.split('.').take(2).collect();
-    let release = release.join(".");
+    let release = series(&member.target.version);
     (has != release).then(|| {
         format!("The feature compatibility version is {has} on MongoDB {release} (getParameter).")
     })
+}
+
+/// Returns the first two numbers of a version: those of one series differ in mended errors only.
+fn series(version: &str) -> String {
+    let numbers: Vec<&str> = version.split('.').take(2).collect();
+    numbers.join(".")
 }
 
 #[cfg(test)]
