@@ -19,8 +19,9 @@ const RULES: &str = "deploy/prometheus/rules.yml";
 const RULES_TEST: &str = "deploy/prometheus/rules_test.yml";
 const UNIT: &str = "packaging/seekscope-exporter.service";
 
+/// From the root, since Prometheus looks for rules from the folder of its own file.
 fn repository(path: &str) -> PathBuf {
-    Path::new("..").join(path)
+    fs::canonicalize(Path::new("..").join(path)).unwrap()
 }
 
 fn text(path: &str) -> String {
