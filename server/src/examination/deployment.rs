@@ -74,15 +74,9 @@ impl Hello {
     /// give one itself.
     pub(super) fn fellows(&self, own: &str, status: &SetStatus) -> Vec<Fellow> {
         let me = self.me.as_deref().unwrap_or(own);
-        let mut names: Vec<&String> = self.members().filter(|host| *host != me).collect();
-        for name in status.names().filter(|name| *name != me) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
-            .into_iter()
-            .filter(|_| self.has_company())
+        let others = self.members().chain(status.hidden_from(self));
+        others
+            .filter(|host| *host != me && self.has_company())
             .map(|host| Fellow::named(host.clone()))
             .collect()
     }
@@ -259,6 +253,16 @@ impl SetStatus {
         self.states.keys()
     }
 
+    /// Returns the names of members that `hello` does not announce, which are hidden ones; none where the two name members
+    /// differently, as in a set whose members have other names for clients.
+    pub(super) fn hidden_from<'a>(&'a self, hello: &'a Hello) -> impl Iterator<Item = &'a String> {
+        let is_known = |name: &String| self.states.contains_key(name);
+        let agree = hello.members().all(is_known);
+        let is_announced = |name: &String| hello.members().any(|announced| announced == name);
+        self.names()
+            .filter(move |name| agree && !is_announced(name))
+    }
+
     pub(super) fn state(&self, name: &str) -> Option<MemberState> {
         self.states.get(name).copied()
     }
@@ -292,6 +296,21 @@ mod tests {
 
     fn names(fellows: &[Fellow]) -> Vec<&str> {
         fellows.iter().map(|fellow| fellow.name.as_str()).collect()
+    }
+
+    #[test]
+    fn hidden_members_are_those_that_only_the_status_names() {
+        let named = |name: &str| doc! { "name": name, "state": 2 };
+        let members = ["a:27017", "b:27017", "hidden:27017"].map(named).to_vec();
+        let status = SetStatus::read(&doc! { "members": members });
+        let of = |hosts: [&str; 2]| {
+            let hello = Hello::read(&doc! { "setName": "rs0", "hosts": hosts.to_vec() });
+            let hidden = status.hidden_from(&hello);
+            hidden.cloned().collect::<Vec<String>>()
+        };
+        assert_eq!(of(["a:27017", "b:27017"]), ["hidden:27017"]);
+        let for_clients = of(["db1.example:27017", "db2.example:27017"]);
+        assert_eq!(for_clients, Vec::<String>::new());
     }
 
     #[test]

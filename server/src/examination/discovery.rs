@@ -192,15 +192,19 @@ impl FoundDeployment {
                 .iter()
                 .filter_map(|member| member.hello.as_ref().ok());
             let announced = announced.flat_map(|hello| hello.members().cloned());
-            let status = match of_set.iter().find(|m| m.set().is_some() && m.keeps_data()) {
+            let hidden = match of_set.iter().find(|m| m.set().is_some() && m.keeps_data()) {
                 Some(FoundMember {
                     server: Some(server),
+                    hello: Ok(hello),
                     ..
-                }) => SetStatus::ask(&mut Asker::new(server, None, PATIENCE)).await,
-                _ => SetStatus::default(),
+                }) => {
+                    let status = SetStatus::ask(&mut Asker::new(server, None, PATIENCE)).await;
+                    status.hidden_from(hello).cloned().collect()
+                }
+                _ => Vec::new(),
             };
             let shard = of_set.first().and_then(|member| member.shard.clone());
-            let names = announced.chain(status.names().cloned());
+            let names = announced.chain(hidden);
             for name in names.filter(|name| known.insert(name.clone())) {
                 let shard = shard.clone();
                 others.push(Fellow { name, shard });
