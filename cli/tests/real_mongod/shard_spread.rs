@@ -122,7 +122,9 @@ fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_count
     let sum: f64 = shares.sum();
     assert!((sum - 1.0).abs() < 1e-9, "{shards:#?}");
     let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
-    assert!(page.contains("ONE CHUNK WAS MOVED between shards during the observation"));
+    assert!(page.contains(
+        "ONE CHUNK of users' collections WAS MOVED between shards during the observation"
+    ));
 
     // With chunks of the usual size this is not worth a move.
     let usual = doc! { "q": { "_id": "chunksize" }, "limit": 1 };
