@@ -241,7 +241,7 @@ pub async fn unused_indexes(
         name != "_id_" && !has_other_use && !is_used(name) && !serves(index)
     });
     let keys = unused.filter_map(|index| index.get_document("key").ok());
-    // A member that began later than the others has counted for as long.
+    // Of several shards, the one that began to count last: before, its operations left no trace.
     let since = used.iter().filter_map(|entry| {
         let since = entry.get_document("accesses").ok()?.get_datetime("since");
         since.ok().copied()

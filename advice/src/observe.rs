@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bson::{DateTime, Document, doc};
 use seekscope_run::{Limitation, QueryShape, ShapeSource};
-use seekscope_server::{Namespace, Server, ServerError, number};
+use seekscope_server::{Hello, Namespace, Server, ServerError, number};
 
 use crate::values::date_ms;
 use seen::{GET_MORE, SHAPES_MAX, Seen};
@@ -47,9 +47,23 @@ pub struct Observed {
     pub is_router: bool,
 }
 
-const UNKNOWN_RATES: &str = "queries were seen only while they ran, so their rates are not known";
-
 impl Observed {
+    /// Says what is not known where there is no profile.
+    fn without_profile(&self) -> Limitation {
+        let (why, remedy) = match self.is_router {
+            true => ("a mongos has no profile", "tell them with --query"),
+            false => (
+                "the server's profiler is off, or records slow operations only",
+                "tell them with --query, or switch the profiler on for the time that is watched: db.setProfilingLevel(2)",
+            ),
+        };
+        Limitation {
+            what: "queries were seen only while they ran, so their rates are not known".into(),
+            why: why.into(),
+            remedy: remedy.into(),
+        }
+    }
+
     /// Returns why no shape is known, and what to do.
     pub fn why_none(&self, namespace: &Namespace) -> String {
         const TELL: &str = "say with --query what is asked of it";
@@ -95,9 +109,11 @@ impl<'a> Observer<'a> {
         let mut seen = Seen::default();
         let mut observed = Observed::default();
         let before = self.counts().await;
-        let server_time_ms = self.server_time_ms().await;
+        let hello = self.hello().await;
+        observed.is_router = Hello::read(&hello).is_router();
+        let since_ms = hello.get("localTime").and_then(date_ms);
+        let since_ms = since_ms.filter(|_| !observed.is_router);
         observed.saw_running = true;
-        observed.is_router = self.server.hello().await?.is_router();
         while begun.elapsed() < time {
             if observed.saw_running {
                 match self.answered(self.running().await).await? {
@@ -124,29 +140,25 @@ impl<'a> Observer<'a> {
             observed.writes_per_s = Some(per_s(after.1, before.1));
         }
         let mut profiled_s = watched_s;
-        if observed.is_router {
-            observed.limitations.push(Limitation {
-                what: UNKNOWN_RATES.into(),
-                why: "a mongos has no profile".into(),
-                remedy: "tell them with --query".into(),
-            });
-            observed.watched_s = watched_s;
-            seen.finish(&mut observed, profiled_s);
-            return Ok(observed);
-        }
-        match self.answered(self.profile(server_time_ms, watched_s).await).await? {
+        match self
+            .answered(self.profile(since_ms, watched_s).await)
+            .await?
+        {
             Ok(Some(profile)) => {
                 observed.saw_profile = true;
-                profile.entries.iter().for_each(|entry| seen.add_profiled(entry));
+                profile
+                    .entries
+                    .iter()
+                    .for_each(|entry| seen.add_profiled(entry));
                 observed.limitations.extend(profile.shortened(watched_s));
                 profiled_s = profile.covered_s;
             }
-            Ok(None) => observed.limitations.push(Limitation {
-                what: UNKNOWN_RATES.into(),
-                why: "the server's profiler is off, or records slow operations only".into(),
-                remedy: "tell them with --query, or switch the profiler on for the time that is watched: db.setProfilingLevel(2)".into(),
-            }),
-            Err(error) => observed.limitations.push(refused("the server's profile was not read", &error, "the role read on the database, and the privilege find on system.profile")),
+            Ok(None) => observed.limitations.push(observed.without_profile()),
+            Err(error) => observed.limitations.push(refused(
+                "the server's profile was not read",
+                &error,
+                "the role read on the database, and the privilege find on system.profile",
+            )),
         }
         observed.watched_s = watched_s;
         seen.finish(&mut observed, profiled_s);
@@ -194,13 +206,10 @@ impl<'a> Observer<'a> {
         Ok((sum("reads"), sum("writes")))
     }
 
-    async fn server_time_ms(&self) -> Option<i64> {
-        let hello = self
-            .server
-            .command_in_time("admin", doc! { "isMaster": 1 })
-            .await
-            .ok()?;
-        hello.get("localTime").and_then(date_ms)
+    /// Returns what the server says of itself, its time included; empty if it does not answer.
+    async fn hello(&self) -> Document {
+        let hello = self.server.command_in_time("admin", doc! { "isMaster": 1 });
+        hello.await.unwrap_or_default()
     }
 
     /// Returns whether all operations are profiled.

@@ -1,11 +1,10 @@
 //! What the kernel counted of each file, with a bound on the number of files that have series of their own.
 //!
 //! The files for which threads waited longest have their own series, all others are summed as one. A file that comes
-//! in begins at 0, and so does a kind of call that is new to it; what was counted before stays with the others, so no
-//! counter ever goes back, and none begins with more than a rate would tell. It comes in
-//! where there is room, or in place of one for which threads recently waited less than half as long, but not before
-//! that one has been shown for a while: what is shown does not flap between scrapes. One that comes back within an hour
-//! goes on where it was.
+//! in begins at 0, and so does a kind of call that is new to it, since a rate does not tell what a counter begins with;
+//! what was counted before stays with the others, so no counter ever goes back. A file comes in where there is room, or
+//! in place of one for which threads recently waited less than half as long, but not before that one has been shown for
+//! a while: what is shown does not flap between scrapes. One that comes back within an hour goes on where it was.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -169,19 +169,23 @@ impl Registry {
         page
     }
 
-    /// Notes of which servers there is no room for the figures of files.
-    fn note_left_out(&mut self) {
-        let room = self.room_beside(self.fixed_page().series());
+    /// Notes of which servers there is no room for the figures of files. Returns whether that has changed.
+    fn note_left_out(&mut self, room: usize) -> bool {
+        let mut has_changed = false;
         for figures in self.servers.values_mut() {
             let least = figures.files.series_of_others() + layout::series(&figures.layout);
-            figures.files_left_out = (least > room).then_some(room);
+            let left_out = (least > room).then_some(room);
+            has_changed |= left_out != std::mem::replace(&mut figures.files_left_out, left_out);
         }
+        has_changed
     }
 
     /// Returns all samples of this moment.
     pub fn page(&mut self, own: OwnUse) -> Page {
-        self.note_left_out();
         let mut page = self.fixed_page();
+        if self.note_left_out(self.room_beside(page.series())) {
+            page = self.fixed_page();
+        }
         let room = self.room_for_files(&page);
         self.fit(room);
         let without_reserve = self.room_beside(page.series());

@@ -32,8 +32,13 @@ fn text(files: &Files) -> String {
 
 /// Returns the bytes read of a collection, if it has series of its own.
 fn bytes(files: &Files, collection: &str) -> Option<u64> {
+    bytes_of(files, collection, "read")
+}
+
+/// Returns the bytes that this kind of call transferred, if there are series of it.
+fn bytes_of(files: &Files, collection: &str, op: &str) -> Option<u64> {
     let text = text(files);
-    let start = format!("collection=\"{collection}\",index=\"\",op=\"read\"}} ");
+    let start = format!("collection=\"{collection}\",index=\"\",op=\"{op}\"}} ");
     let mut lines = text
         .lines()
         .filter(|line| line.starts_with("seekscope_file_bytes_total"));
@@ -81,29 +86,21 @@ fn a_kind_of_call_begins_at_0_and_loses_none() {
         kind: IoKind::Write,
         ..reads("a.x", latency_ns)
     };
-    let of = |files: &Files, collection: &str, op: &str| -> Option<u64> {
-        let text = text(files);
-        let start = format!("collection=\"{collection}\",index=\"\",op=\"{op}\"}} ");
-        let mut lines = text
-            .lines()
-            .filter(|line| line.starts_with("seekscope_file_bytes_total"));
-        lines.find_map(|line| line.split_once(&start)?.1.parse().ok())
-    };
     let mut files = Files::default();
     files.add(0, [reads("a.x", 9)], 1_000);
     files.add(1, [reads("a.x", 9)], 1_000);
-    assert_eq!(of(&files, "a.x", "write"), None);
+    assert_eq!(bytes_of(&files, "a.x", "write"), None);
     files.add(2, [writes(9)], 1_000);
-    assert_eq!(of(&files, "a.x", "write"), Some(0));
-    assert_eq!(of(&files, OTHERS, "write"), Some(0));
+    assert_eq!(bytes_of(&files, "a.x", "write"), Some(0));
+    assert_eq!(bytes_of(&files, OTHERS, "write"), Some(0));
     files.add(3, [writes(9)], 1_000);
-    assert_eq!(of(&files, "a.x", "write"), Some(4096));
+    assert_eq!(bytes_of(&files, "a.x", "write"), Some(4096));
     assert_eq!(
-        of(&files, OTHERS, "write"),
+        bytes_of(&files, OTHERS, "write"),
         Some(4096),
         "that of the beginning"
     );
-    assert_eq!(of(&files, "a.x", "read"), Some(4096));
+    assert_eq!(bytes_of(&files, "a.x", "read"), Some(4096));
 }
 
 #[test]

@@ -330,6 +330,17 @@ mod tests {
         }
     }
 
+    fn of_set(name: &str, set: Option<&str>) -> FoundMember {
+        FoundMember {
+            name: name.into(),
+            hello: Ok(Hello {
+                set: set.map(String::from),
+                ..Hello::default()
+            }),
+            ..member(MemberState::Primary, None)
+        }
+    }
+
     #[test]
     fn here_before_elsewhere_and_secondaries_before_primaries() {
         let (primary, secondary) = (MemberState::Primary, MemberState::Secondary);
@@ -351,14 +362,6 @@ mod tests {
 
     #[tokio::test]
     async fn servers_of_other_sets_than_the_named_one_are_refused() {
-        let of_set = |name: &str, set: Option<&str>| FoundMember {
-            name: name.into(),
-            hello: Ok(Hello {
-                set: set.map(String::from),
-                ..Hello::default()
-            }),
-            ..member(MemberState::Primary, None)
-        };
         let away = || FoundMember {
             name: "away".into(),
             hello: Err("it hangs".into()),
@@ -392,14 +395,6 @@ mod tests {
 
     #[tokio::test]
     async fn members_of_two_sets_are_no_deployment() {
-        let of_set = |name: &str, set: Option<&str>| FoundMember {
-            name: name.into(),
-            hello: Ok(Hello {
-                set: set.map(String::from),
-                ..Hello::default()
-            }),
-            ..member(MemberState::Primary, None)
-        };
         let given = Server::unasked("mongodb://127.0.0.1:1/").await.unwrap();
         let (a, b) = (of_set("a:1", Some("rs0")), of_set("b:1", Some("rs0")));
         let router = of_set("m:1", None);
