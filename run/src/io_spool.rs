@@ -109,18 +109,25 @@ impl SpoolWriter {
 /// Reads what a [`SpoolWriter`] wrote, up to `limit` events at a time.
 pub(crate) struct SpoolReader {
     file: BufReader<File>,
+    /// Rows in the file when it was opened.
+    rows: usize,
 }
 
 impl SpoolReader {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let rows = file.metadata()?.len() / ROW_BYTES as u64;
         Ok(Self {
-            file: BufReader::with_capacity(1 << 20, File::open(path)?),
+            file: BufReader::with_capacity(1 << 20, file),
+            rows: usize::try_from(rows).unwrap_or(usize::MAX),
         })
     }
 
-    /// Returns the next events; fewer than `limit` only at the end. Invalid rows are skipped.
-    pub(crate) fn read(&mut self, limit: usize) -> io::Result<Vec<IoEvent>> {
-        let mut events = Vec::new();
+    /// Replaces `events` by the next ones; fewer than `limit` only at the end. Invalid rows are skipped.
+    pub(crate) fn read(&mut self, limit: usize, events: &mut Vec<IoEvent>) -> io::Result<()> {
+        events.clear();
+        // A vector that grows by itself copies millions of events.
+        events.reserve_exact(limit.min(self.rows));
         let mut row = [0u8; ROW_BYTES];
         while events.len() < limit {
             match self.file.read_exact(&mut row) {
@@ -129,7 +136,7 @@ impl SpoolReader {
                 Err(e) => return Err(e),
             }
         }
-        Ok(events)
+        Ok(())
     }
 }
 
@@ -172,7 +179,12 @@ mod tests {
         writer.flush().unwrap();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&[1; ROW_BYTES / 2]).unwrap();
-        let read = || SpoolReader::open(&path).unwrap().read(usize::MAX).unwrap();
+        let read = || {
+            let mut events = Vec::new();
+            let mut reader = SpoolReader::open(&path).unwrap();
+            reader.read(usize::MAX, &mut events).unwrap();
+            events
+        };
         assert_eq!(read(), [event, second]);
         let mut writer = SpoolWriter::append_to(&path).unwrap();
         writer.write(&event).unwrap();

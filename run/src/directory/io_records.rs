@@ -52,9 +52,10 @@ impl RunDirectory {
         let failed = RunError::write(&parquet);
         let mut reader = SpoolReader::open(&spool).map_err(RunError::io("read", &spool))?;
         let mut writer = io_writer(&self.path_of_new(IO)).map_err(&failed)?;
+        let mut events = Vec::new();
         loop {
-            let events = reader
-                .read(ROWS_PER_GROUP)
+            reader
+                .read(ROWS_PER_GROUP, &mut events)
                 .map_err(RunError::io("read", &spool))?;
             if events.is_empty() {
                 break;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parquet::basic::{
     Compression, ConvertedType, Encoding, Repetition, Type as Physical, ZstdLevel,
 };
+use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -20,6 +21,9 @@ use super::read::{Columns, text_of};
 
 /// Higher levels take several times the CPU time to save a few per cent of the size.
 const ZSTD_LEVEL: i32 = 3;
+
+/// Values taken from rows at a time: few enough to stay in a processor's cache.
+const BATCH: usize = 8192;
 
 type Group<'a> = SerializedRowGroupWriter<'a, File>;
 type Write<R> = Box<dyn Fn(&[R], &mut Group<'_>) -> Result<()> + Send>;
@@ -167,8 +171,14 @@ impl<R: 'static> Column<R> {
         set: impl Fn(&mut R, &T::T) + Copy + Send + 'static,
     ) -> Self {
         let write: Write<R> = Box::new(move |rows, group| {
-            let values: Vec<T::T> = rows.iter().map(&get).collect();
-            write_column::<T>(group, &values, None)
+            let mut values = Vec::with_capacity(rows.len().min(BATCH));
+            write_column::<T>(group, |column| {
+                rows.chunks(BATCH).try_for_each(|rows| {
+                    values.clear();
+                    values.extend(rows.iter().map(&get));
+                    column.write_batch(&values, None, None).map(drop)
+                })
+            })
         });
         Self::new::<T>(name.into(), converted, Repetition::REQUIRED, write, set)
     }
@@ -181,11 +191,18 @@ impl<R: 'static> Column<R> {
     ) -> Self {
         let write: Write<R> = Box::new(move |rows, group| {
             let (mut levels, mut present) = (Vec::new(), Vec::new());
-            for value in rows.iter().map(&get) {
-                levels.push(i16::from(value.is_some()));
-                present.extend(value);
-            }
-            write_column::<T>(group, &present, Some(&levels))
+            write_column::<T>(group, |column| {
+                rows.chunks(BATCH).try_for_each(|rows| {
+                    levels.clear();
+                    present.clear();
+                    for value in rows.iter().map(&get) {
+                        levels.push(i16::from(value.is_some()));
+                        present.extend(value);
+                    }
+                    let written = column.write_batch(&present, Some(&levels), None);
+                    written.map(drop)
+                })
+            })
         });
         Self::new::<T>(name.into(), converted, Repetition::OPTIONAL, write, set)
     }
@@ -311,16 +328,14 @@ pub(super) fn write_table<R: 'static>(
     table.finish()
 }
 
+/// Writes the group's next column by `write`.
 fn write_column<T: DataType>(
     group: &mut Group<'_>,
-    values: &[T::T],
-    definition_levels: Option<&[i16]>,
+    write: impl FnOnce(&mut ColumnWriterImpl<'_, T>) -> Result<()>,
 ) -> Result<()> {
     let mut column = group
         .next_column()?
         .ok_or_else(|| ParquetError::General("more columns written than the schema has".into()))?;
-    column
-        .typed::<T>()
-        .write_batch(values, definition_levels, None)?;
+    write(column.typed::<T>())?;
     column.close()
 }
