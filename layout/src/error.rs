@@ -227,6 +227,6 @@ fn not_yet_named(files: usize) -> String {
 fn near(candidates: &[String]) -> String {
     match candidates {
         [] => "; it has no tables".to_owned(),
-        some => format!("; there is {}", some.join(", ")),
+        some => format!("; it has, for example, {}", some.join(", ")),
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use seekscope_run::Reordered;
-use seekscope_server::{Server, ServerError};
+use seekscope_server::{Namespace, Server, ServerError};
 
 use crate::hold::Hold;
 use crate::job::Job;
@@ -27,19 +27,50 @@ pub async fn apply(
 ) -> Result<Reordered, ReorderError> {
     progress.step(Step::Checking);
     let site = Site::open(server, &request.namespace).await?;
-    if let Some(record) = Record::read(&site).await? {
-        let unfinished = ReorderError::Unfinished {
-            namespace: site.namespace.to_string(),
-        };
-        return Err(record.busy(&site).await?.unwrap_or(unfinished));
-    }
+    refuse_unfinished(&site).await?;
     let definition = check(&site, request).await?;
     let mut record = Record::new(&site, &request.by, &definition, Worker::this())?;
     record.forced = request.force;
-    record.insert(&site).await?;
+    if let Err(error) = record.insert(&site).await {
+        if matches!(
+            error,
+            ReorderError::Server(ServerError::Unacknowledged { .. })
+        ) {
+            record.withdraw(&site).await;
+        }
+        return Err(error);
+    }
     let by = request.by.clone();
     let (job, writers) = job(site, record, definition, by, request, progress);
     drive(job, writers, stop).await
+}
+
+/// Returns an error where an earlier reordering of the collection has not come to its end, or a collection of others
+/// has the copy's name. Changes nothing.
+pub async fn check_room(server: &Server, namespace: &Namespace) -> Result<(), ReorderError> {
+    let site = Site::open(server, namespace).await?;
+    refuse_unfinished(&site).await?;
+    refuse_taken_name(&site).await
+}
+
+async fn refuse_unfinished(site: &Site) -> Result<(), ReorderError> {
+    let Some(record) = Record::read(site).await? else {
+        return Ok(());
+    };
+    let unfinished = ReorderError::Unfinished {
+        namespace: site.namespace.to_string(),
+    };
+    Err(record.busy(site).await?.unwrap_or(unfinished))
+}
+
+async fn refuse_taken_name(site: &Site) -> Result<(), ReorderError> {
+    match site.listed(site.copy_name()).await? {
+        Some(_) => Err(site.refused(format!(
+            "there is a collection {} that no reordering here has made; rename or drop it",
+            site.copy_namespace()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Checks whether the reordering is possible at all. Changes nothing.
@@ -52,12 +83,7 @@ async fn check(site: &Site, request: &mut Request) -> Result<Definition, Reorder
     if let Some(why) = hold.refusal(site).await? {
         return Err(site.refused(why));
     }
-    if site.listed(site.copy_name()).await?.is_some() {
-        return Err(site.refused(format!(
-            "there is a collection {} that no reordering here has made; rename or drop it",
-            site.copy_namespace()
-        )));
-    }
+    refuse_taken_name(site).await?;
     space::check(site).await?;
     Ok(definition)
 }
@@ -115,6 +141,11 @@ pub(crate) async fn drive(
     };
     let mut settled = true;
     let outcome = match swapped {
+        // The work that was done is not thrown away because a set elects another primary.
+        Err(first) if is_gone(&first) && job.record.phase < Phase::Swapping => {
+            settled = false;
+            Err(or_gone(&site, first))
+        }
         Err(first) if !matches!(first, ReorderError::WrittenDuringSwap { .. }) => {
             job.progress.step(Step::RollingBack);
             match undo::undo(&site, &mut job.record).await {
@@ -164,6 +195,14 @@ fn not_rolled_back(site: &Site, first: ReorderError, second: ReorderError) -> Re
     }
 }
 
+/// Is the server away, or the member that was at work?
+fn is_gone(error: &ReorderError) -> bool {
+    matches!(
+        error,
+        ReorderError::Server(ServerError::Unreachable { .. } | ServerError::RoleLost { .. })
+    )
+}
+
 /// Explains more if the server is away: it keeps the record.
 fn or_gone(site: &Site, error: ReorderError) -> ReorderError {
     match error {
@@ -174,6 +213,11 @@ fn or_gone(site: &Site, error: ReorderError) -> ReorderError {
                 why,
             }
         }
+        ReorderError::Server(ServerError::RoleLost { uri, .. }) => ReorderError::ServerGone {
+            namespace: site.namespace.to_string(),
+            uri,
+            why: "the member at work shut down, or is the set's primary no more".into(),
+        },
         other => other,
     }
 }

@@ -8,6 +8,7 @@
 
 use seekscope_server::{ProcFs, Server, ServerError};
 
+use crate::reader::BATCH_BYTES;
 use crate::site::Site;
 
 /// Share of the cache that is written between two checkpoints. WiredTiger begins to evict at 5 % of changed
@@ -23,10 +24,18 @@ const BYTES_UNKNOWN: u64 = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     server: Server,
+    interval: Interval,
+    pub(crate) answers: Answers,
+}
+
+/// Counts the bytes between two checkpoints.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
     every_bytes: u64,
+    /// The most that is written at a time. The interval is a whole number of these.
+    batch_bytes: u64,
     /// Bytes written since the last checkpoint.
     written_bytes: u64,
-    pub(crate) answers: Answers,
 }
 
 /// The server's answers to the requests.
@@ -46,26 +55,45 @@ impl Checkpoints {
         let facts = site.server.facts(&ProcFs::host()).await;
         Self {
             server: site.server.clone(),
-            every_bytes: facts.target.cache_bytes.map_or(BYTES_UNKNOWN, between),
-            written_bytes: 0,
+            interval: Interval::new(facts.target.cache_bytes.map_or(BYTES_UNKNOWN, between)),
             answers: Answers::default(),
         }
     }
 
     /// Returns the most that should be written at a time.
-    pub(crate) fn every_bytes(&self) -> usize {
-        usize::try_from(self.every_bytes).unwrap_or(usize::MAX)
+    pub(crate) fn batch_bytes(&self) -> usize {
+        usize::try_from(self.interval.batch_bytes).unwrap_or(usize::MAX)
     }
 
     /// Counts that many more bytes of documents as written. Returns after the checkpoint, if one is due.
     pub(crate) async fn written(&mut self, bytes: usize) {
-        self.written_bytes += bytes as u64;
-        if self.written_bytes < self.every_bytes || self.answers.refused.is_some() {
+        if !self.interval.ends_with(bytes as u64) || self.answers.refused.is_some() {
             return;
         }
-        self.written_bytes = 0;
         let fsync = self.server.command("admin", bson::doc! { "fsync": 1 });
         self.answers.note(fsync.await.map(drop));
+    }
+}
+
+impl Interval {
+    fn new(every_bytes: u64) -> Self {
+        let batches = every_bytes.div_ceil(BATCH_BYTES as u64).max(1);
+        Self {
+            every_bytes,
+            batch_bytes: every_bytes / batches,
+            written_bytes: 0,
+        }
+    }
+
+    /// Counts a batch; returns whether the interval ends with it, because a further one would exceed it. Batches are
+    /// a little smaller than their limit: to wait for the whole interval would be to wait for one batch more.
+    fn ends_with(&mut self, bytes: u64) -> bool {
+        self.written_bytes += bytes;
+        let ends = self.written_bytes + self.batch_bytes > self.every_bytes;
+        if ends {
+            self.written_bytes = 0;
+        }
+        ends
     }
 }
 
@@ -102,6 +130,24 @@ mod tests {
         assert_eq!(between(100 << 20), 5 << 20);
         assert_eq!(between(1_000_000_000), 20_000_000);
         assert_eq!(between(64 << 30), 64 << 20);
+    }
+
+    #[test]
+    fn one_comes_with_each_interval_though_batches_do_not_fill_it() {
+        let taken = |every_bytes: u64, percent: u64| {
+            let mut interval = Interval::new(every_bytes);
+            assert!(interval.batch_bytes <= BATCH_BYTES as u64);
+            let batch = interval.batch_bytes * percent / 100;
+            let (mut written, mut taken) = (0, 0);
+            while written < 100 << 20 {
+                written += batch;
+                taken += u32::from(interval.ends_with(batch));
+            }
+            taken
+        };
+        assert_eq!(taken(5 << 20, 99), 21);
+        assert_eq!(taken(20 << 20, 99), 5, "of two batches each");
+        assert_eq!(taken(5 << 20, 300), 7, "of one document each");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) async fn copy(
     let twice = is_followed || matches!(order, ScanOrder::Index(..));
     let expected = site.count(site.target_name()).await?;
     let wanted = Wanted::Documents {
-        batch_bytes: checkpoints.every_bytes(),
+        batch_bytes: checkpoints.batch_bytes(),
     };
     let mut reader = Reader::start(site.target(), order, seed, wanted);
     let mut pace = Pace::new(max_rate_bytes_per_s);

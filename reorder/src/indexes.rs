@@ -2,6 +2,8 @@
 
 use bson::{Bson, Document, doc};
 
+use seekscope_server::float;
+
 use crate::replies::{is_set, says};
 use crate::same::{lacking, same_definition, same_indexes};
 use crate::site::Site;
@@ -26,24 +28,33 @@ pub(crate) async fn create_copy(site: &Site, definition: &Definition) -> Result<
     Ok(())
 }
 
-/// Builds all indexes with one command, so that the copy is read once. TTL indexes expire nothing yet.
-pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<u64, ReorderError> {
-    let specs = specs(definition);
-    let count = specs.len() as u64;
-    if count > 0 {
-        create(site, specs).await?;
-    }
-    Ok(count)
+/// The indexes of the copy besides that of `_id`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Built {
+    pub(crate) indexes: u64,
+    /// Whether the server built any of them now. Those of an interrupted run may have been complete.
+    pub(crate) anew: bool,
 }
 
-/// Builds indexes of the copy.
-pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<(), ReorderError> {
+/// Builds all indexes with one command, so that the copy is read once. TTL indexes expire nothing yet.
+pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<Built, ReorderError> {
+    let specs = specs(definition);
+    let indexes = specs.len() as u64;
+    let anew = indexes > 0 && create(site, specs).await?;
+    Ok(Built { indexes, anew })
+}
+
+/// Builds indexes of the copy. Returns whether there is one more than before.
+pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<bool, ReorderError> {
     let mut command = doc! { "createIndexes": site.copy_name(), "indexes": specs };
     // By default all members that vote must have built them, of which one may be down, or delayed by hours.
     if site.replica_set || site.router {
         command.insert("commitQuorum", "majority");
     }
-    site.command(command).await.map(drop)
+    let reply = site.command(command).await?;
+    // A router answers for each shard, without these counts.
+    let count = |name: &str| reply.get(name).and_then(float);
+    Ok(count("numIndexesBefore") != count("numIndexesAfter") || count("numIndexesAfter").is_none())
 }
 
 /// Returns the specifications of all indexes except that of `_id`, as the copy is given them.

@@ -13,6 +13,7 @@ use crate::copy::{Reading, copy, read_again, verify};
 use crate::follow::Follower;
 use crate::guard::Guard;
 use crate::hold::Hold;
+use crate::indexes::Built;
 use crate::reader::ScanOrder;
 use crate::site::Site;
 use crate::spool::Spool;
@@ -75,6 +76,9 @@ impl Job<'_> {
     /// original and copy are equal.
     pub(crate) async fn prepare(&mut self, hold: &mut Hold<'_>) -> Result<Watch, ReorderError> {
         let mut guard = Guard::start(&self.site, self.guard).await;
+        if self.record.phase > Phase::Copying {
+            under_way::until_idle(&self.site, self.progress).await?;
+        }
         let mut watch = self.watch(hold.is_quiesced()).await?;
         let site = self.site.clone();
         let is_followed = matches!(watch, Watch::Stream(..));
@@ -115,7 +119,6 @@ impl Job<'_> {
         let spool = Spool::create(&self.spool)?;
         let catch_up = CatchUp::new(spool.clone(), self.record.seed());
         if let (Some(token), true) = (&self.record.token, self.record.phase > Phase::Copying) {
-            under_way::until_no_writes(&site, self.progress).await?;
             let opened = Follower::open(&site, Some(token.clone()), spool.clone()).await;
             if let Ok(follower) = opened
                 && follower.barrier(&site).await.is_ok()
@@ -233,14 +236,23 @@ impl Job<'_> {
             let began = Instant::now();
             let build = indexes::build(&site, &self.definition);
             let built = watch.while_followed(&site, build).await;
-            self.done.index_s += began.elapsed().as_secs_f64();
+            // Those that the interrupted run had built cost this one nothing.
+            if !matches!(
+                built,
+                Ok(Built {
+                    anew: false,
+                    indexes: 1..
+                })
+            ) {
+                self.done.index_s += began.elapsed().as_secs_f64();
+            }
             attempts -= 1;
             match built {
                 Err(error) if attempts > 0 && is_duplicate_value(&error) => {}
                 built => break built,
             }
         };
-        self.done.indexes = built?;
+        self.done.indexes = built?.indexes;
         self.reach(Phase::Indexed).await
     }
 

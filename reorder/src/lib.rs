@@ -40,7 +40,7 @@ mod undo;
 mod worker;
 mod writes;
 
-pub use apply::apply;
+pub use apply::{apply, check_room};
 pub use definition::Definition;
 pub use error::ReorderError;
 pub use hold::block_refusal;

@@ -8,7 +8,7 @@ pub enum Step {
     /// Definition, space, and whether changes can be followed are checked. Nothing is changed.
     Checking,
     /// The server still works on a write of the interrupted run.
-    AwaitingWrites,
+    AwaitingServer,
     /// Options and indexes are tried on an empty collection, which is removed again.
     Trying,
     Copying,
@@ -32,7 +32,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Checking => "checking",
-            Self::AwaitingWrites => "waiting for a write of the interrupted run to end",
+            Self::AwaitingServer => "waiting for what the interrupted run had asked of the server",
             Self::Trying => "trying options and indexes",
             Self::Copying => "copying",
             Self::Verifying => "verifying the copy",

@@ -4,6 +4,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, DateTime, Document, doc};
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{ErrorKind, WriteFailure};
+use mongodb::options::WriteConcern;
 use seekscope_server::Server;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -219,6 +220,19 @@ impl Record {
                 namespace: site.namespace.to_string(),
             }),
             Err(error) => Err(site.failed("insert", &error)),
+        }
+    }
+
+    /// Removes a record whose insertion failed, and which the primary may have all the same. Does not wait for other
+    /// members, which may be why it failed.
+    pub(crate) async fn withdraw(&self, site: &Site) {
+        let records = site.records();
+        let own = doc! { "_id": &self.collection, "worker.token": self.worker.token };
+        let concern = WriteConcern::nodes(1);
+        let removed = records.delete_one(own).write_concern(concern.clone());
+        // What cannot be removed now is removed by --rollback.
+        if removed.await.is_ok() && matches!(records.find_one(doc! {}).await, Ok(None)) {
+            let _ = records.drop().write_concern(concern).await;
         }
     }
 

@@ -20,14 +20,15 @@ const UNTOLD: Duration = Duration::from_secs(5);
 /// Names of operations that write, and of the commands that request them.
 const WRITE_KINDS: [&str; 3] = ["insert", "update", "remove"];
 const WRITE_COMMANDS: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
+const INDEX_COMMAND: &str = "createIndexes";
 /// Commands that create a collection where there is none, as inserts and some updates do.
-const MAKING_COMMANDS: [&str; 2] = ["create", "createIndexes"];
+const MAKING_COMMANDS: [&str; 2] = ["create", INDEX_COMMAND];
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sought {
-    /// Operations that change documents.
-    Writes,
+    /// Operations that change documents or build indexes.
+    Work,
     /// Operations that may create the copy again once it has been dropped.
     Makers,
 }
@@ -43,18 +44,16 @@ pub(crate) async fn is_under_way(
     }))
 }
 
-/// Returns when nothing writes to the copy any more: a late write would put older documents in the place of
-/// those that are about to be copied. How long a server works on a write is not ours to limit.
-pub(crate) async fn until_no_writes(
-    site: &Site,
-    progress: &dyn Progress,
-) -> Result<(), ReorderError> {
+/// Returns when the server works no more on what an interrupted run had asked it to do with the copy: a late write
+/// would put older documents in the place of those that are about to be copied, and a collection whose indexes are
+/// being built is neither changed nor renamed. How long a server works on that is not ours to limit.
+pub(crate) async fn until_idle(site: &Site, progress: &dyn Progress) -> Result<(), ReorderError> {
     let (mut quiet, mut told) = (0, false);
     loop {
-        match is_under_way(site, Sought::Writes).await? {
+        match is_under_way(site, Sought::Work).await? {
             Some(true) => {
                 if !told {
-                    progress.step(Step::AwaitingWrites);
+                    progress.step(Step::AwaitingServer);
                 }
                 (quiet, told) = (0, true);
             }
@@ -114,8 +113,12 @@ fn is_sought(operation: &Document, copy: &Namespace, sought: Sought) -> bool {
         })
     };
     let writes = is_on_copy && WRITE_KINDS.contains(&kind) || asked(&WRITE_COMMANDS);
+    // A command of more than 1,000 bytes, as that for a dozen indexes, is shown as text that is cut off.
+    let text = operation.get_document("command").ok();
+    let text = text.and_then(|command| command.get_str("$truncated").ok());
+    let builds = text.is_some_and(|text| is_on_copy && text.contains(INDEX_COMMAND));
     match sought {
-        Sought::Writes => writes,
+        Sought::Work => writes || builds || asked(&[INDEX_COMMAND]),
         Sought::Makers => writes || is_on_copy && kind == "command" || asked(&MAKING_COMMANDS),
     }
 }
@@ -130,7 +133,7 @@ mod tests {
     }
 
     fn writes(operation: &Document) -> bool {
-        let writes = found(operation, Sought::Writes);
+        let writes = found(operation, Sought::Work);
         assert!(!writes || found(operation, Sought::Makers), "{operation}");
         writes
     }
@@ -161,11 +164,21 @@ mod tests {
     }
 
     #[test]
-    fn an_index_build_may_make_the_copy_but_writes_nothing_old() {
+    fn an_index_build_is_work_and_may_make_the_copy() {
         let copy = "d.seekscope_reorder.c";
         let command = doc! { "createIndexes": "seekscope_reorder.c", "indexes": [], "$db": "d" };
         let building = doc! { "op": "command", "ns": copy, "command": command };
-        assert!(!found(&building, Sought::Writes) && found(&building, Sought::Makers));
+        assert!(found(&building, Sought::Work) && found(&building, Sought::Makers));
+        let truncated =
+            doc! { "$truncated": "{ createIndexes: \"seekscope_reorder.c\", indexes: [ { v: 2" };
+        let building = doc! { "op": "command", "ns": copy, "command": truncated };
+        assert!(found(&building, Sought::Work) && found(&building, Sought::Makers));
+        let elsewhere = doc! { "createIndexes": "c", "indexes": [], "$db": "d" };
+        let elsewhere = doc! { "op": "command", "ns": "d.c", "command": elsewhere };
+        assert!(!found(&elsewhere, Sought::Work));
+        let creating = doc! { "create": "seekscope_reorder.c", "$db": "d" };
+        let creating = doc! { "op": "command", "ns": copy, "command": creating };
+        assert!(!found(&creating, Sought::Work) && found(&creating, Sought::Makers));
         let reading = doc! { "op": "getmore", "ns": copy, "command": { "getMore": 5_i64, "collection": "x" } };
         assert!(!found(&reading, Sought::Makers));
     }

@@ -28,7 +28,8 @@ pub(crate) fn outcome(document: &RunDocument) -> String {
     let reason = document
         .outcome_reason
         .as_deref()
-        .unwrap_or("no reason was recorded");
+        .unwrap_or("no reason was recorded")
+        .trim_end_matches('.');
     let mut sentences = vec![match document.outcome {
         Outcome::Ok if loss_matters(document) => "Finished run, with gaps.".to_string(),
         Outcome::Ok if !document.limitations.is_empty() => format!(

@@ -273,7 +273,7 @@ impl Server {
     }
 
     /// Waits for an answer for as long as the server may work on it, and a little longer. `command` names what
-    /// was attempted.
+    /// was attempted. The driver looks for longer for a server that is gone: what it has seen until then says so.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
@@ -283,11 +283,7 @@ impl Server {
         let limit = limit + WAY_LIMIT;
         match timeout(limit, answer).await {
             Ok(answer) => answer,
-            Err(_) => Err(ServerError::TimeOver {
-                uri: self.shown_uri(),
-                command: command.into(),
-                why: format!("no answer within {} s", limit.as_secs_f64()),
-            }),
+            Err(_) => Err(self.late(command, limit)),
         }
     }
 
@@ -329,8 +325,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_waits_for_a_server_that_hangs() {
+    async fn a_server_that_is_gone_is_not_taken_for_a_slow_one() {
         let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
+        let never = std::future::pending::<Result<(), ServerError>>();
+        let error = server.within(Duration::ZERO, "isMaster", never).await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, ServerError::Unreachable { .. }), "{error}");
+        assert!(
+            error.to_string().contains("nothing listens there"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_server_that_hangs() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("mongodb://{}", listener.local_addr().unwrap());
+        let server = Server::unasked(&uri).await.unwrap();
         let never = std::future::pending::<Result<(), ServerError>>();
         let error = server.within(Duration::ZERO, "hello", never).await;
         let error = error.unwrap_err();

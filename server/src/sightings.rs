@@ -187,6 +187,20 @@ impl Sightings {
         })
     }
 
+    /// Returns why no server can be used if each was tried last in vain, and not for want of an answer, which may still
+    /// come.
+    pub fn all_fail(&self) -> Option<NoServer> {
+        let each_fails = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let fails = |sighting: &Sighting| match sighting {
+                Sighting::Answered(_) => false,
+                Sighting::Failed(error) => self.failure_of(error).kind != NoServerKind::Silent,
+            };
+            !seen.is_empty() && seen.values().all(fails)
+        };
+        each_fails.then(|| self.why_none())
+    }
+
     fn silence(&self) -> NoServer {
         NoServer {
             kind: NoServerKind::Silent,
@@ -406,12 +420,17 @@ mod tests {
             failed(io::ErrorKind::ConnectionRefused.into()),
         );
         assert_eq!(sightings.why_none().why, "nothing listens there");
+        assert_eq!(sightings.all_fail().unwrap().kind, NoServerKind::Away);
+        let silent = of_set(None);
+        seen(&silent, "a:1", failed(io::ErrorKind::TimedOut.into()));
+        assert_eq!(silent.all_fail(), None);
         let answer = doc! { "setName": "rs0", "secondary": true, "maxWireVersion": 9 };
         seen(
             &sightings,
             "b:1",
             Sighting::Answered(Hello::read(&answer).into()),
         );
+        assert_eq!(sightings.all_fail(), None);
         let no = sightings.why_none();
         assert_eq!(no.kind, NoServerKind::NoPrimary);
         let expected = "a:1: nothing listens there; b:1: it answers, and is not the set's primary";

@@ -153,6 +153,9 @@ fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
         (_, Some(ratio)) if told.is_empty() => told.push(predicted(record, ratio)),
         (Some(measured), _) => told.push(gain(measured)),
         (None, _) if !told.is_empty() => {}
+        (None, _) if record.position == 0 => {
+            told.push("Gain: not measured; no scan was seen.".into());
+        }
         (None, _) => told.push(
             "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given back."
                 .into(),

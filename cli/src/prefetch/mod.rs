@@ -8,18 +8,20 @@ mod target;
 use std::cell::RefCell;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use seekscope_layout::typical_disks;
 use seekscope_prefetch::{Control, Prefetch, Request, Status};
 use seekscope_report::page::html::report;
 use seekscope_run::units::format_bytes;
-use seekscope_run::{DeviceModel, HostFacts};
+use seekscope_run::{DeviceModel, HostFacts, Limitation};
+use seekscope_server::{ProcFs, ProcessIdentity};
 
 use crate::args::{OutputArgs, PrefetchArgs};
 use crate::disk::load_model;
 use crate::ending;
-use crate::exit::{CommandFailed, Interrupted, Usage};
+use crate::exit::{CommandFailed, Elsewhere, Interrupted, Usage};
 use crate::interruption::Interruption;
 use crate::output::{self, RunOutput};
 use crate::progress::{Progress, Step};
@@ -74,6 +76,43 @@ fn model(args: &PrefetchArgs) -> Result<Option<DeviceModel>> {
     Ok(Some(typical.model))
 }
 
+/// Looks now and then whether the server's process still runs.
+struct Watch {
+    process: Option<ProcessIdentity>,
+    looked: Instant,
+    is_gone: bool,
+}
+
+impl Watch {
+    /// Tells of the process no more than this often: what is asked is asked each few milliseconds.
+    const EVERY: Duration = Duration::from_millis(250);
+
+    fn new(pid: Option<u32>) -> Self {
+        Self {
+            process: pid.and_then(|pid| ProcFs::host().identity(pid).ok()),
+            looked: Instant::now(),
+            is_gone: false,
+        }
+    }
+
+    /// Returns whether the process has ended. False where it is not known which it is.
+    fn sees_its_end(&mut self) -> bool {
+        if let Some(process) = &self.process
+            && self.looked.elapsed() > Self::EVERY
+        {
+            self.looked = Instant::now();
+            self.is_gone |= !ProcFs::host().is_alive(process);
+        }
+        self.is_gone
+    }
+
+    /// Returns what to say of a server that has ended.
+    fn told(&self) -> Option<String> {
+        let process = self.process.as_ref().filter(|_| self.is_gone)?;
+        Some(format!("the server's process ({}) ended", process.pid))
+    }
+}
+
 /// State needed while the prefetch runs.
 struct Work {
     args: PrefetchArgs,
@@ -105,9 +144,13 @@ impl Work {
             .say(content::announcement(&prefetch.record, meanwhile));
         self.session.document.prefetch = Some(prefetch.record.clone());
         self.session.save()?;
-        let step = self.progress.step("reading ahead");
+        let step = match prefetch.record.cannot_help.is_empty() {
+            true => self.progress.step("reading ahead"),
+            false => self.progress.step("leaving the scan alone"),
+        };
         let command = RefCell::new(self.command.as_mut());
         let mut refused = None;
+        let mut server = Watch::new(target.pid);
         let (progress, mut attaches) = (self.progress, meanwhile.attaches_tracer);
         let mut begin = || {
             let begun = command.borrow().as_ref().map(|c| c.go_on());
@@ -116,10 +159,9 @@ impl Work {
         let finished = prefetch.run(Control {
             begin: self.args.command.is_some().then_some(&mut begin),
             has_ended: &mut || {
-                command
-                    .borrow_mut()
-                    .as_mut()
-                    .is_some_and(|c| c.ended().is_some())
+                let mut command = command.borrow_mut();
+                let has_ended = |c: &mut &mut StartedCommand| c.ended().is_some();
+                command.as_mut().is_some_and(has_ended) || server.sees_its_end()
             },
             idle: self.args.command.is_none().then_some(self.args.pace.idle),
             duration: self.args.pace.duration,
@@ -138,6 +180,18 @@ impl Work {
             self.session.limit(limitation);
         }
         self.session.document.prefetch = Some(finished.record);
+        match (server.told(), &self.command) {
+            (Some(why), None) => {
+                let namespace = &self.args.name;
+                return Err(Elsewhere(format!("no more scans of {namespace}: {why}")).into());
+            }
+            (Some(why), Some(_)) => self.session.limit(Limitation {
+                what: "nothing was read ahead to the end of the scan".into(),
+                why,
+                remedy: String::new(),
+            }),
+            (None, _) => {}
+        }
         Ok(self.wait_for_command(stop))
     }
 
@@ -169,7 +223,7 @@ impl Work {
                 command.end();
                 return None;
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

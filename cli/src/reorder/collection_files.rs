@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use seekscope_layout::LayoutError;
 use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument, TargetFacts, shell_quoted};
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
@@ -13,6 +14,9 @@ use crate::file_names::FileNames;
 use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
+
+/// What helps where the files are those of the last checkpoint.
+const LATER: &str = "look again after the next checkpoint, in a minute";
 
 /// The data directory as accessible to this process; without a path if it cannot be read.
 #[derive(Debug, Clone)]
@@ -110,15 +114,18 @@ impl CollectionFiles {
                 if let Some((file, why)) = file.and_then(|f| Some((f, f.not_measured.clone()?))) {
                     let mut lacking = no_layout(why);
                     if file.was_walked() {
-                        lacking.remedy =
-                            "if it holds documents, look again after the next checkpoint, in a minute".into();
+                        lacking.remedy = format!("if it holds documents, {LATER}");
                     }
                     limit(document, lacking);
                 }
                 Ok(Some(layout))
             }
             Err(error) => {
-                limit(document, no_layout(message_of(&error)));
+                let mut lacking = no_layout(message_of(&error));
+                if let Some(LayoutError::NotInMetadata { .. }) = error.downcast_ref() {
+                    lacking.remedy = LATER.into();
+                }
+                limit(document, lacking);
                 Ok(None)
             }
         }

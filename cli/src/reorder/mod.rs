@@ -21,7 +21,7 @@ mod writers;
 pub use results::show;
 
 use anyhow::Result;
-use seekscope_reorder::{By, Definition};
+use seekscope_reorder::{By, Definition, check_room};
 use seekscope_run::{MemberState, ReorderMeasurement, ReorderTask, RunDocument};
 use seekscope_server::{Namespace, ProcFs, Server};
 use seekscope_workload::IndexKeys;
@@ -114,10 +114,11 @@ impl Reorder {
         self.interruption.or(server).await?;
         let definition = async { Ok(Definition::read(&self.server, namespace).await?) };
         let definition = self.interruption.or(definition).await?;
-        match definition.refusal(&self.by, self.args.writers.quiesced) {
-            Some(why) => Err(Elsewhere(format!("{namespace} cannot be reordered: {why}")).into()),
-            None => Ok(()),
+        if let Some(why) = definition.refusal(&self.by, self.args.writers.quiesced) {
+            return Err(Elsewhere(format!("{namespace} cannot be reordered: {why}")).into());
         }
+        let room = async { Ok(check_room(&self.server, namespace).await?) };
+        self.interruption.or(room).await
     }
 
     /// Refuses an arbiter, and to write to a member that takes no writes.

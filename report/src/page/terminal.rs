@@ -97,7 +97,8 @@ fn block_text(block: &Block, width: u16, indent: &str) -> String {
                 .iter()
                 .map(|line| format!("{INDENT}{}", visible(line)))
                 .collect();
-            format!("{heading}:\n{}", lines.join("\n"))
+            let heading = wrapped(&visible(&format!("{heading}:")), width, indent);
+            format!("{heading}\n{}", lines.join("\n"))
         }
         Block::Characters(text) => crate::terminal::visible(text),
         Block::Folded(_) | Block::Beside(_) | Block::Contents | Block::Drawing(_) => String::new(),

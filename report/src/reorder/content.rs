@@ -5,7 +5,6 @@ use seekscope_run::{
 };
 
 use super::{sentences, tables};
-use crate::escape::visible;
 use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
 use crate::page::Block;
@@ -34,13 +33,14 @@ pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec
     let layout = record.before.as_ref().or(record.after.as_ref());
     let mut last = sentences::conclusion(record);
     last.extend(layout.map(disk_hint));
-    last.extend(command(document, record));
     blocks.extend(last.into_iter().map(Block::Sentence));
+    let command = command(document, record);
+    blocks.extend(command.map(|(how, command)| Block::Copy(how, vec![command])));
     blocks
 }
 
-/// Returns how to do what was planned: the command that was typed, and what `--apply` requires besides.
-fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<String> {
+/// Returns how to do what was planned: a sentence, and the command that was typed with what `--apply` requires besides.
+fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<(String, String)> {
     let plan = record.plan.as_ref()?;
     let is_vain = matches!(
         plan.verdict,
@@ -75,9 +75,9 @@ fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<String
     };
     let mut arguments = without(&document.arguments, &left_out);
     arguments.extend(wanted.into_iter().map(String::from));
-    Some(format!(
-        "Nothing was changed. To do it{all_the_same}{condition}: {}",
-        visible(&command_line_with(document, &arguments))
+    Some((
+        format!("Nothing was changed. To do it{all_the_same}{condition}"),
+        command_line_with(document, &arguments),
     ))
 }
 
@@ -120,10 +120,9 @@ mod tests {
             plan: Some(plan),
             ..ReorderMeasurement::default()
         };
-        let told = command(&document, &record).unwrap();
-        told.strip_prefix("Nothing was changed. To do it")
-            .unwrap()
-            .to_owned()
+        let (how, command) = command(&document, &record).unwrap();
+        let condition = how.strip_prefix("Nothing was changed. To do it").unwrap();
+        format!("{condition}: {command}")
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub fn lasts(writes: Option<&WriteRate>, lasts: Option<&OrderLasts>) -> Option<S
 /// Says what `compact` would do instead.
 pub fn compact(scan: &ReorderScan) -> String {
     let free = match scan.free_bytes {
-        0 => "nothing is free to be given back".into(),
+        0 => "it frees nothing".into(),
         bytes => format!(
             "it gives back up to {} of {}",
             format_bytes(bytes),
@@ -113,7 +113,7 @@ pub fn compact(scan: &ReorderScan) -> String {
         ),
     };
     format!(
-        "compact instead: {free}, but moves leaves without ordering them, so a cold scan would still \
+        "compact instead: {free}, and it moves leaves without ordering them, so a cold scan would still \
          take {}.",
         format_s(scan.after_compact_s)
     )

@@ -1,5 +1,7 @@
 //! Why a server refuses something, told from what the driver says.
 
+use std::time::Duration;
+
 use mongodb::error::{ErrorKind, WriteFailure};
 use seekscope_run::Kinded;
 
@@ -13,6 +15,9 @@ use crate::sightings::{NoServer, NoServerKind};
 const UNAUTHORIZED: i32 = 13;
 const AUTHENTICATION_FAILED: i32 = 18;
 const WRITE_CONCERN_FAILED: i32 = 64;
+/// ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange,
+/// NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary.
+const ROLE_LOST: [i32; 7] = [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436];
 /// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
 const TIME_OVER: [i32; 3] = [24, 50, 262];
 
@@ -51,6 +56,14 @@ pub enum ServerError {
     },
     #[error("{uri} did not answer {command} in time: {why}; ask again when it has less to do")]
     TimeOver {
+        uri: String,
+        command: String,
+        why: String,
+    },
+    #[error(
+        "{uri}: the member at work on {command} shut down or is primary no more ({why}); ask again once there is a primary"
+    )]
+    RoleLost {
         uri: String,
         command: String,
         why: String,
@@ -114,6 +127,9 @@ impl Server {
             ErrorKind::Command(e) if TIME_OVER.contains(&e.code) => {
                 ServerError::TimeOver { uri, command, why }
             }
+            ErrorKind::Command(e) if ROLE_LOST.contains(&e.code) => {
+                ServerError::RoleLost { uri, command, why }
+            }
             kind if is_unacknowledged(kind) => ServerError::Unacknowledged { uri, command },
             ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
             ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
@@ -142,6 +158,18 @@ impl Server {
     pub(crate) fn failure_seen(&self) -> Option<String> {
         let seen = self.connecting.sightings.failure()?;
         Some(redact_text(&seen.why, &self.uri))
+    }
+
+    /// Returns the error for an answer that did not come within the time.
+    pub(super) fn late(&self, command: &str, limit: Duration) -> ServerError {
+        match self.connecting.sightings.all_fail() {
+            Some(no) => self.unusable(no),
+            None => ServerError::TimeOver {
+                uri: self.shown_uri(),
+                command: command.into(),
+                why: format!("no answer within {} s", limit.as_secs_f64()),
+            },
+        }
     }
 
     /// Refuses a server that does not belong to the replica set that the connection string names, as the driver does
