@@ -174,6 +174,16 @@ fn kinds_of(id: &str) -> Option<&'static [Kind]> {
     })
 }
 
+/// Do findings of these ids explain waiting of the same kind? False for those that explain none in particular.
+pub(crate) fn explain_the_same(a: &str, b: &str) -> bool {
+    let kinds = |id| match id {
+        "disk.limited" => Some(&[Kind::Reads, Kind::Syncs][..]),
+        id => kinds_of(id),
+    };
+    let (a, b) = (kinds(a).unwrap_or_default(), kinds(b).unwrap_or_default());
+    a.iter().any(|kind| b.contains(kind))
+}
+
 struct Purse {
     all: Waited,
     left: Waited,

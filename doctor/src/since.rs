@@ -15,13 +15,15 @@ use crate::Diagnosis;
 use crate::answers::name_of;
 use crate::ranking::PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
-use measured::{Measured, Quantity, measured};
+use measured::{Measured, Quantity, explain_the_same, measured};
 pub use other_server::other_server;
 
 /// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
 /// More steps from leaf to leaf in order, as a share of all, that no writes bring about.
 const IN_ORDER_MIN: f64 = 0.1;
+/// What is printed with three digits is not told apart beyond them.
+const ROUNDING: f64 = 0.005;
 /// A single predicted value is right within this factor of what came.
 const ABOUT: f64 = 0.25;
 
@@ -44,7 +46,8 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
     let (before, after) = (illnesses(earlier), illnesses(now));
     let known = before.iter().map(|finding| {
         let again = after.iter().find(|other| is_same(finding, other));
-        change_of(finding, again, earlier, now)
+        let told_at = told_at(finding, &before, &after, earlier);
+        change_of(finding, again, told_at, earlier, now)
     });
     let new = after
         .iter()
@@ -52,6 +55,23 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
     known
         .chain(new.map(|finding| new_one(finding, now)))
         .collect()
+}
+
+/// Returns the finding at which the change of waiting is told that this one explains as well, if that is another: what
+/// was saved is told once. One that is gone is taken for the cause, else the first.
+fn told_at<'a>(
+    finding: &Finding,
+    before: &'a [Finding],
+    after: &[Finding],
+    earlier: Examined<'_>,
+) -> Option<&'a Finding> {
+    let is_gone = |other: &&Finding| !after.iter().any(|again| is_same(other, again));
+    let rivals = || {
+        let all = before.iter();
+        all.filter(|other| explain_the_same(finding, other, earlier))
+    };
+    let teller = rivals().find(is_gone).or_else(|| rivals().next())?;
+    (!is_same(teller, finding)).then_some(teller)
 }
 
 fn is_same(a: &Finding, b: &Finding) -> bool {
@@ -74,10 +94,20 @@ fn new_one(finding: &Finding, now: Examined<'_>) -> FindingChange {
 fn change_of(
     finding: &Finding,
     again: Option<&Finding>,
+    told_at: Option<&Finding>,
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> FindingChange {
     let mut found = measured(finding, again, earlier, now);
+    if let Some(other) = told_at {
+        found.untold.get_or_insert_with(|| {
+            format!(
+                "it explains the same waiting as {}, and what became of that is told there",
+                other.id
+            )
+        });
+        found.after = None;
+    }
     let unseen = match again {
         Some(_) => None,
         None => why_unseen(finding, now),
@@ -245,8 +275,8 @@ fn against_prediction(gain: &Gain, saved: f64) -> String {
     } = gain;
     let word = match saved {
         s if s < 0.0 => "it became worse",
-        s if s < *low => "less than predicted",
-        s if s > *high => "more than predicted",
+        s if s < *low * (1.0 - ROUNDING) => "less than predicted",
+        s if s > *high * (1.0 + ROUNDING) => "more than predicted",
         _ => "as predicted",
     };
     let [saved, low, high] = [saved, *low, *high].map(figure);

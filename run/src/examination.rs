@@ -310,13 +310,30 @@ pub struct OperationSeen {
     pub at_once: u32,
     /// Number of samples in which one of them waited for a lock, a ticket or flow control.
     pub waiting_looks: u32,
+    /// Number of samples since the last one in which it was running.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub looks_since: u32,
     /// Progress reported by the server in the last sample: (done, total).
     pub progress: Option<(u64, u64)>,
     /// What it selects documents by; `None` if that is not known.
     pub filter: Option<FilterSeen>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl OperationSeen {
+    /// Returns whether it had ended when it was looked for the last time. A single look may miss an operation between
+    /// two of its phases.
+    pub fn has_ended(&self) -> bool {
+        self.looks_since > 1
+    }
+
     /// Sums up what was seen in separate samples, earlier ones first. The longest comes first.
     pub fn summed_up<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<Self> {
         let mut sums: Vec<Self> = Vec::new();
@@ -340,6 +357,7 @@ impl OperationSeen {
         self.waiting_looks = self.waiting_looks.saturating_add(later.waiting_looks);
         self.at_once = self.at_once.max(later.at_once);
         self.running_us = self.running_us.max(later.running_us);
+        self.looks_since = later.looks_since;
         self.progress = later.progress.or(self.progress);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use seekscope_run::{CounterSample, FileRecord, RunDocument};
+use seekscope_run::{CounterSample, FileRecord, MemberRun, RunDocument};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,7 @@ const PARTS: [&str; 9] = [
     "findings",
 ];
 /// Fields with words of ours, which may also be names of collections.
-const OWN_WORDS: [&str; 16] = [
+const OWN_WORDS: [&str; 14] = [
     "state",
     "deployment",
     "kind",
@@ -39,10 +39,9 @@ const OWN_WORDS: [&str; 16] = [
     "filesystem",
     "variant",
     "backend",
-    // Folders of the runs of a deployment's members.
-    "folder",
-    "run",
 ];
+/// Fields with the names that we give to the folders of members' runs; elsewhere they hold folders of the user.
+const FOLDERS: [&str; 2] = ["folder", "run"];
 /// Lists of settings, whose names come from the server.
 const SETTINGS: [&str; 2] = ["options", "parameters"];
 
@@ -125,7 +124,11 @@ impl Redaction {
             Value::Array(values) => values.iter_mut().for_each(|v| self.value(v, is_setting)),
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let own = OWN_WORDS.contains(&name.as_str()) || (is_setting && name == "name");
+                    let is_ours =
+                        |folder: &Value| folder.as_str().is_some_and(MemberRun::is_folder);
+                    let own = OWN_WORDS.contains(&name.as_str())
+                        || (is_setting && name == "name")
+                        || (FOLDERS.contains(&name.as_str()) && is_ours(value));
                     // Only words are spared, not the contents of a field of the same name.
                     if !(own && value.is_string()) {
                         self.value(value, SETTINGS.contains(&name.as_str()));
@@ -217,6 +220,26 @@ mod tests {
         let text = serde_json::to_string(&document).unwrap();
         assert!(!text.contains("acme"), "{text}");
         assert!(text.contains("it is the primary of x"), "{text}");
+    }
+
+    /// The folder of the diagnostic files lies below the data, whose path is hashed wherever else it stands.
+    #[test]
+    fn no_folder_of_the_user_stays() {
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        let examination = document.examination.get_or_insert_default();
+        examination.ftdc.get_or_insert_default().folder = "/srv/acme/db/diagnostic.data".into();
+        examination.member_runs.push(MemberRun {
+            folder: MemberRun::folder_of(1),
+            ..MemberRun::default()
+        });
+        let redaction = Redaction::hashing(names(&document, &[]), b"salt");
+        redaction.document(&mut document).unwrap();
+        let text = serde_json::to_string(&document).unwrap();
+        assert!(!text.contains("acme"), "{text}");
+        assert_eq!(
+            document.examination.unwrap().member_runs[0].folder,
+            "member-1"
+        );
     }
 
     #[test]

@@ -106,12 +106,15 @@ impl Watched {
         })
     }
 
-    /// Says that the process has ended, if it has.
+    /// Says that the process has ended, if it has. Members of a deployment are looked for again beside the pictures; of
+    /// a server alone the screen says so itself, and a number of pictures ends with it.
     fn end(&self) -> Option<Limitation> {
+        let is_member = self.subject.label.is_some();
+        let remedy = if is_member { "It is looked for again" } else { "" };
         let limitation = Limitation {
             what: "nothing is shown of it any more".into(),
             why: "its process has ended".into(),
-            remedy: "It is looked for again".into(),
+            remedy: remedy.into(),
         };
         self.has_ended()
             .then(|| self.subject.limitation(limitation))

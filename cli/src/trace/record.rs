@@ -151,10 +151,10 @@ fn announcement(args: &RecordArgs, traced: &Traced, source: &LiveSource) -> Stri
 
 /// Records in the run what was asked for and cannot be traced on this kernel.
 fn note_uncovered(session: &mut Session, args: &RecordArgs, source: &LiveSource) {
-    for group in source.coverage().iter().filter(|group| !group.covered) {
+    for group in source.refused() {
         session.limit(Limitation {
             what: format!("{} were not followed", group.group),
-            why: group.how.clone(),
+            why: group.how,
             remedy: if args.what.op.is_empty() {
                 String::new()
             } else {

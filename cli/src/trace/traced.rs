@@ -122,6 +122,10 @@ impl Traced {
 
     /// Queries the names at the end too, as collections may be created during a trace.
     pub async fn learn_names(&self, session: &mut Session) {
+        if self.named_by.is_empty() {
+            // Where nobody is asked, the files' own names still tell what most of them are for.
+            session.file_map.get_or_insert_default();
+        }
         for named_by in &self.named_by {
             let newer = named_by.names().await.map;
             match &named_by.label {

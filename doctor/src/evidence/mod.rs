@@ -85,6 +85,15 @@ impl<'a> Evidence<'a> {
     }
 
     /// Returns the files whose leaves were walked, the most to gain first.
+    /// Returns the mean size of the leaf pages that were seen, bytes; `None` if no file was walked.
+    pub(crate) fn leaf_bytes(&self) -> Option<f64> {
+        let files = self.layout_files().iter();
+        let (pages, bytes) = files.fold((0, 0), |(pages, bytes): (u64, u64), file| {
+            (pages + file.leaf_pages, bytes + file.leaf_bytes)
+        });
+        (pages > 0).then(|| bytes as f64 / pages as f64)
+    }
+
     pub fn layout_files(&self) -> &'a [LayoutFile] {
         self.document.layout.as_ref().map_or(&[], |l| &l.files)
     }

@@ -3,7 +3,8 @@
 //!
 //! Load makes latencies longer, so the quicker seconds show what a read takes. The bytes of a second, over the
 //! time in which the disk had requests, are a lower bound of what the disk can move; a scan that ends within a
-//! second would otherwise make the disk seem slower than it was.
+//! second would otherwise make the disk seem slower than it was. Seconds whose reads were much smaller than the server's
+//! leaf pages are left out.
 
 use seekscope_run::DeviceModel;
 
@@ -18,6 +19,9 @@ const SECONDS_MIN: usize = 5;
 /// Largest mean size of a second's reads: larger ones say more about the bus than about the disk. Leaf pages
 /// of mongod were 28 to 118 KiB.
 const BYTES_MAX: f64 = 256.0 * 1024.0;
+/// Smallest mean size of a second's reads, as a share of the server's leaf pages: the reads of others, which may be
+/// much smaller, say nothing of how quickly the bytes of a leaf are transferred.
+const LEAF_SHARE_MIN: f64 = 0.5;
 /// Shortest time in a second with requests in the disk, ms, for the rate over this time to count: the kernel
 /// counts it in ticks of up to 10 ms.
 const BUSY_MIN_MS: f64 = 100.0;
@@ -56,6 +60,7 @@ impl Seen {
             Some(of(&read_bytes, at)? * 1e3 / busy_ms.min(1e3))
         });
         let read_bytes_per_busy_s_max = while_busy.fold(0.0, f64::max);
+        let bytes_min = LEAF_SHARE_MIN * evidence.leaf_bytes().unwrap_or(0.0);
         let mut alone: Vec<(f64, f64)> = (0..reads.len())
             .filter_map(|at| {
                 let of = |rates: &[(u64, f64)]| of(rates, at);
@@ -64,7 +69,8 @@ impl Seen {
                 let depth = (of(&queue_ms)? / of(&busy_ms)?.max(1.0)).max(1.0);
                 let mean_ns = of(&read_ms)? * 1e6 / count;
                 let alone_ns = mean_ns / ability::stretch_at(typical, bytes, depth);
-                (bytes <= BYTES_MAX && alone_ns > 0.0).then_some((alone_ns, bytes))
+                let is_alike = bytes >= bytes_min && bytes <= BYTES_MAX;
+                (is_alike && alone_ns > 0.0).then_some((alone_ns, bytes))
             })
             .collect();
         if alone.len() < SECONDS_MIN {

@@ -1,4 +1,4 @@
-use seekscope_run::{DiskAbility, FileRole, IoLimit, TokenBucket};
+use seekscope_run::{DiskAbility, FileRole, IoLimit, LayoutFile, TokenBucket};
 
 use crate::testing::{Call, Recording, flash, shuffled};
 
@@ -131,6 +131,25 @@ fn what_the_disk_showed_takes_the_place_of_guesses() {
     // Measurements take precedence over observation.
     recording.ability(flash(1e-3));
     assert_eq!(opinion(&recording).model.l0_ns, 1e6);
+}
+
+/// Another process reads blocks of 4 KiB beside a server whose leaf pages have 28 KiB: how quickly the disk transfers
+/// those was not seen.
+#[test]
+fn small_reads_of_others_do_not_show_how_a_leaf_is_read() {
+    let beside_reads_of = |kib: f64| {
+        let mut recording = Recording::new();
+        typical(&mut recording);
+        recording.layout(LayoutFile {
+            leaf_pages: 1000,
+            leaf_bytes: 1000 * (28 << 10),
+            ..LayoutFile::default()
+        });
+        counted(&mut recording, 40.0, kib, 0.1);
+        opinion(&recording).model.disk
+    };
+    assert_eq!(beside_reads_of(4.0), "typical cloud volume");
+    assert!(beside_reads_of(20.0).contains("as seen in this run"));
 }
 
 /// Values of a mongod whose pages hold incompressible data.

@@ -9,6 +9,7 @@ use seekscope_run::{Finding, WorkCompared};
 use super::work::{self, Load, in_words};
 use super::{Examined, SAME_WITHIN};
 use crate::answers::{DeviceUser, name_of};
+use crate::claims;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
@@ -152,6 +153,15 @@ pub(super) fn measured(
         },
         None => found,
     }
+}
+
+/// Is the waiting that both explain, as far as it is measured, the same, and not that for the file of one of them?
+pub(super) fn explain_the_same(a: &Finding, b: &Finding, earlier: Examined<'_>) -> bool {
+    let is_of_a_kind = |finding: &Finding| {
+        let waiting = Quantity::Waiting;
+        Quantity::of(finding) == waiting && waiting.measure(earlier, &finding.subject).is_none()
+    };
+    is_of_a_kind(a) && is_of_a_kind(b) && claims::explain_the_same(&a.id, &b.id)
 }
 
 /// Scales waiting to the work of the earlier run; returns nothing where the loads cannot be compared.

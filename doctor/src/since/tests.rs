@@ -469,3 +469,35 @@ fn scans_predicted_for_different_disks_are_not_compared() {
     assert!(told("as seen"));
     assert!(!told("a typical cloud volume"));
 }
+
+/// Two findings that explain the waiting for reads, of which one was acted on.
+#[test]
+fn what_was_saved_is_told_once() {
+    let of = |findings, waited| with_waited(at_load(run(None, findings), 100.0, 50.0), waited);
+    let (memory, cache) = (
+        waiting("memory.short", 400.0),
+        waiting("cache.too-small", 200.0),
+    );
+    let before = of(vec![cache.clone(), memory.clone()], 600.0);
+    let after = of(vec![cache], 150.0);
+    let found = changes(&before, &after);
+    assert_eq!(
+        (&*found[0].id, &*found[0].change),
+        ("cache.too-small", "unknown")
+    );
+    assert!(
+        found[0]
+            .verdict
+            .contains("the same waiting as memory.short"),
+        "{}",
+        found[0].verdict
+    );
+    assert_eq!((&*found[1].change, found[1].after), ("gone", Some(150.0)));
+    assert!(
+        found[1].verdict.contains("saved 450"),
+        "{}",
+        found[1].verdict
+    );
+    let both_gone = changes(&of(vec![memory], 600.0), &of(Vec::new(), 150.0));
+    assert!(both_gone[0].verdict.contains("saved 450"));
+}

@@ -28,6 +28,9 @@ struct Alike {
     filter: Option<FilterSeen>,
 }
 
+/// Not an operation that the server lists: its members' state tells of it.
+const INITIAL_SYNC: &str = "initial sync";
+
 /// The running operations that were seen, summed up over all looks.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
@@ -86,12 +89,16 @@ impl Looks {
             seen.running_us = seen.running_us.max(operation.running_us);
             seen.progress = operation.progress.or(seen.progress);
         }
-        for (alike, (at_once, is_waiting)) in now {
-            if let Some(seen) = self.seen.get_mut(&alike) {
-                seen.looks += 1;
-                seen.at_once = seen.at_once.max(at_once);
-                seen.waiting_looks += u32::from(is_waiting);
-            }
+        let listed = self.seen.iter_mut();
+        for (alike, seen) in listed.filter(|(alike, _)| alike.kind != INITIAL_SYNC) {
+            let Some((at_once, is_waiting)) = now.get(alike) else {
+                seen.looks_since = seen.looks_since.saturating_add(1);
+                continue;
+            };
+            seen.looks += 1;
+            seen.looks_since = 0;
+            seen.at_once = seen.at_once.max(*at_once);
+            seen.waiting_looks += u32::from(*is_waiting);
         }
     }
 
@@ -99,7 +106,7 @@ impl Looks {
     pub(super) fn initial_sync(&mut self, progress: Option<(u64, u64)>) {
         if progress.is_some() {
             let alike = Alike {
-                kind: "initial sync".into(),
+                kind: INITIAL_SYNC.into(),
                 ..Alike::default()
             };
             let seen = self.seen.entry(alike.clone()).or_default();
@@ -372,11 +379,13 @@ mod tests {
             looks: 2,
             at_once: 1,
             waiting_looks: 1,
+            looks_since: 1,
             progress: Some((20, 1000)),
             filter: None,
         };
         assert_eq!(seen[0], expected_build);
         assert_eq!((seen[1].looks, seen[1].at_once), (2, 2));
+        assert_eq!(seen[1].looks_since, 0);
         assert_eq!(seen[1].running_us, 2_000_000);
         assert_eq!(seen[1].plan.as_deref(), Some("COLLSCAN"));
         assert_eq!(seen[1].filter.as_ref().unwrap().fields, ["name"]);

@@ -9,6 +9,7 @@ use mongodb::bson::doc;
 use super::asking::{Asker, NoAnswer};
 use super::collections::{Top, top};
 use super::listing::{Scope, list};
+use super::rights;
 use crate::data_files::Unnamed;
 use crate::namespace::Namespace;
 use crate::replies::{self, TableUse};
@@ -44,7 +45,8 @@ impl TableQuestions {
         let mut unknown = list(&mut self.asker, Scope::All, false).await;
         if let Some(refused) = self.asker.missing.first() {
             self.unnamed.why.get_or_insert(refused.why.clone());
-            self.unnamed.is_refused |= refused.remedy.starts_with("grant");
+            let remedy = &refused.remedy;
+            self.unnamed.is_refused |= remedy.starts_with("grant") || remedy == rights::LOG_IN;
         }
         unknown.retain(|namespace| !known.contains(&namespace.to_string()));
         if unknown.len() <= COLLECTIONS_ASKED_MAX {

@@ -57,9 +57,14 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let mut sentences = Vec::new();
     let syncs_s_per_s = answers.waited.syncs / 3600.0;
     sentences.extend((syncs_s_per_s >= TOLD_MIN).then(|| {
+        let writing = evidence.writing_s_per_hour().map(|s| s / 3600.0);
+        let most = writing.filter(|most| *most > syncs_s_per_s).map(|most| {
+            format!(", in all no longer than the {} that writes took", duration(most))
+        });
         format!(
-            "Operations waited up to {} for syncs of the journal in each second.",
-            duration(syncs_s_per_s)
+            "Syncs of the journal took {} of each second; several operations may wait for the same one{}.",
+            duration(syncs_s_per_s),
+            most.unwrap_or_default()
         )
     }));
     sentences.extend(waiting.map(|waiting| {
@@ -112,22 +117,22 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
 
 /// Returns the end of the title: what share of the time threads wait for the disk.
 fn share_waited(waiting: &ReadWaiting, syncs_s_per_s: f64, answers: &Answers) -> String {
-    let others = [
-        (syncs_s_per_s, "syncs of the journal"),
-        (own_writes_s_per_s(answers), "their own writes"),
-    ];
-    let others = others.iter().filter(|(s_per_s, _)| *s_per_s >= TOLD_MIN);
-    let others: Vec<String> = others
-        .map(|(s_per_s, what)| format!("{} for {what}", percent(*s_per_s)))
-        .collect();
     let reads = percent(waiting.s_per_s);
-    match others.is_empty() {
-        true => format!(": threads wait {reads} of the time for it"),
-        false => format!(
-            ": threads wait {reads} of the time for reads and {}",
-            others.join(" and ")
+    let writes_s_per_s = own_writes_s_per_s(answers);
+    let mut told = match writes_s_per_s >= TOLD_MIN {
+        true => format!(
+            ": threads wait {reads} of the time for reads and {} for their own writes",
+            percent(writes_s_per_s)
         ),
+        false => format!(": threads wait {reads} of the time for it"),
+    };
+    if syncs_s_per_s >= TOLD_MIN {
+        told.push_str(&format!(
+            ", and its journal is synced for {}",
+            percent(syncs_s_per_s)
+        ));
     }
+    told
 }
 
 /// Returns the waiting of application threads in writes of files other than the journal, such as those of sorts that do
@@ -217,6 +222,26 @@ mod tests {
             recording.findings(&DETECTOR).len(),
             1,
             "counters say it is idle"
+        );
+    }
+
+    /// Eight writers wait for one sync, whose time is no bound of theirs.
+    #[test]
+    fn the_time_of_syncs_is_not_taken_for_that_of_operations() {
+        let mut recording = reading(20, 2e-4);
+        recording.rising(crate::evidence::waiting::SYNCS, 130.0);
+        recording.rising(crate::evidence::waiting::SYNC_US, 43_000.0);
+        recording.rising("opLatencies.writes.latency", 446_000.0);
+        let found = recording.findings(&DETECTOR);
+        assert!(
+            found[0]
+                .title
+                .ends_with("and its journal is synced for 4.3 %")
+        );
+        assert_eq!(
+            found[0].evidence[0],
+            "Syncs of the journal took 43.0 ms of each second; several operations may wait for the same one, in all \
+             no longer than the 446 ms that writes took."
         );
     }
 

@@ -51,6 +51,9 @@ fn finding(
     (id, what, job): (&str, &str, &str),
 ) -> Finding {
     let on = operation.namespace.as_deref().unwrap_or("*");
+    if operation.has_ended() {
+        return ended(operation, id, what);
+    }
     let running_s = operation.running_us as f64 / 1e6;
     let mut sentences = vec![format!(
         "It was running in {} looks, for {} (currentOp).",
@@ -81,13 +84,7 @@ fn finding(
     Finding {
         id: id.into(),
         subject: on.into(),
-        title: format!(
-            "{what} is running{}{state}",
-            operation
-                .namespace
-                .as_deref()
-                .map_or(String::new(), |namespace| format!(" on {namespace}"))
-        ),
+        title: format!("{what} is running{}{state}", on_its_namespace(operation)),
         evidence: sentences,
         confidence: if done.is_some() { "medium" } else { "low" }.into(),
         risk: "To end it loses what it has done; it is mostly better to wait.".into(),
@@ -97,6 +94,30 @@ fn finding(
         ),
         ..Finding::default()
     }
+}
+
+/// Nothing can be done about it any more, but what was measured is to be read with it in mind.
+fn ended(operation: &OperationSeen, id: &str, what: &str) -> Finding {
+    Finding {
+        id: id.into(),
+        subject: operation.namespace.as_deref().unwrap_or("*").into(),
+        title: format!(
+            "{what} ran{} while the server was watched, and has ended",
+            on_its_namespace(operation)
+        ),
+        evidence: vec![format!(
+            "It was running in {} looks, and not in the last {} (currentOp).",
+            operation.looks, operation.looks_since
+        )],
+        confidence: "high".into(),
+        risk: "What was measured includes its reads and writes.".into(),
+        ..Finding::default()
+    }
+}
+
+fn on_its_namespace(operation: &OperationSeen) -> String {
+    let namespace = operation.namespace.as_deref();
+    namespace.map_or(String::new(), |namespace| format!(" on {namespace}"))
 }
 
 /// Returns the share of the present phase that is done.
@@ -137,6 +158,20 @@ mod tests {
             "An index build is running on shop.orders, 25 % of its present phase done"
         );
         assert_eq!(found[1].title, "An initial sync is running for 10 min");
+    }
+
+    #[test]
+    fn what_has_ended_is_not_running() {
+        let mut recording = Recording::new();
+        let mut over = build((610, 1000));
+        over.looks_since = 20;
+        recording.examined().operations = vec![over];
+        let found = recording.findings(&DETECTOR);
+        assert_eq!(
+            found[0].title,
+            "An index build ran on shop.orders while the server was watched, and has ended"
+        );
+        assert_eq!(found[0].command, "");
     }
 
     #[test]
