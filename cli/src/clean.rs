@@ -1,4 +1,5 @@
-//! Leftovers of killed runs: found at every start, removed on request.
+//! Leftovers of killed runs: found at every start, removed on request. Settings that they left changed are named, with the
+//! command that puts them back, which may need a login.
 
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
@@ -8,6 +9,7 @@ use seekscope_server::leftovers::{Leftover, Leftovers, clean, leftovers};
 use crate::args::CleanArgs;
 use crate::environment::Environment;
 use crate::progress::Progress;
+use crate::unrestored;
 
 /// Runs `seekscope clean`.
 pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
@@ -16,8 +18,14 @@ pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     for (path, why) in ignored {
         progress.say(format!("Left alone: {}: {why}", path.display()));
     }
+    let unrestored = unrestored::all(&environment.lease_folder);
+    for left in &unrestored {
+        progress.say(left.to_string());
+    }
     if found.is_empty() {
-        progress.say("Nothing was left behind.");
+        if unrestored.is_empty() {
+            progress.say("Nothing was left behind.");
+        }
         return Ok(());
     }
     found.iter().for_each(|l| progress.say(describe(l)));

@@ -47,6 +47,7 @@ mod subjects;
 mod top;
 mod trace;
 mod tune;
+mod unrestored;
 
 use std::io::Write;
 use std::process::ExitCode;

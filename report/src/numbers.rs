@@ -53,6 +53,12 @@ pub(crate) fn format_mean_ns(ns: f64) -> String {
     format_ns(whole(ns))
 }
 
+/// Returns "1 write", "2 writes".
+pub(crate) fn counted(count: u64, of: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {of}{s}", format_count(count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

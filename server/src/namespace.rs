@@ -24,14 +24,25 @@ pub struct NamespaceError {
 }
 
 impl Namespace {
+    /// Returns why no database can have this name; `None` if one can.
+    pub fn database_flaw(name: &str) -> Option<&'static str> {
+        if name.is_empty() {
+            Some("a database's name must not be empty")
+        } else if name.len() > DATABASE_MAX_BYTES {
+            Some("the database name is longer than 63 bytes")
+        } else if name.contains(DATABASE_FORBIDDEN) || name.contains('.') {
+            Some("the database name holds one of / \\ . \" $, a blank or NUL")
+        } else {
+            None
+        }
+    }
+
     /// Checks both names.
     pub fn new(database: &str, collection: &str) -> Result<Self, NamespaceError> {
         let why = if database.is_empty() || collection.is_empty() {
             "database and collection must not be empty"
-        } else if database.len() > DATABASE_MAX_BYTES {
-            "the database name is longer than 63 bytes"
-        } else if database.contains(DATABASE_FORBIDDEN) || database.contains('.') {
-            "the database name holds one of / \\ . \" $, a blank or NUL"
+        } else if let Some(why) = Self::database_flaw(database) {
+            why
         } else if collection.contains('\0')
             || collection.starts_with('.')
             || collection.ends_with('.')

@@ -1,6 +1,7 @@
 //! Ensures that only one tuner is active: per server, and per host where files of the kernel are set. Nothing
 //! is written to the server; the lock is one of files on this host, and ends with the process that holds it.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -57,6 +58,23 @@ impl TunerLock {
         Self::take(folder, &format!("tune-{sum}.lock"), &what)
     }
 
+    /// Returns the runs that were named last under locks that nobody holds: each may have been killed.
+    pub fn last_runs(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let locks = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension() == Some(OsStr::new("lock")));
+        let runs = locks.filter_map(|path| {
+            let mut file = open(OpenOptions::new().read(true), &path).ok()?;
+            flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+            said(&mut file).1
+        });
+        let mut runs: Vec<PathBuf> = runs.collect();
+        runs.sort();
+        runs.dedup();
+        runs
+    }
+
     /// Locks the files of this host's kernel.
     ///
     /// # Errors
@@ -74,9 +92,7 @@ impl TunerLock {
         std::fs::create_dir_all(folder).map_err(failed)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600);
-        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits();
-        options.custom_flags(i32::try_from(nofollow).unwrap_or_default());
-        let mut file = options.open(&path).map_err(failed)?;
+        let mut file = open(&mut options, &path).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -113,6 +129,13 @@ impl TunerLock {
         self.file.rewind()?;
         writeln!(self.file, "{}\n{}", std::process::id(), run.display())
     }
+}
+
+/// Opens a lock's file, which is no link.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits();
+    options.custom_flags(i32::try_from(nofollow).unwrap_or_default());
+    options.open(path)
 }
 
 /// Returns the process and the run that a lock names.
@@ -167,7 +190,12 @@ mod tests {
             "{error}"
         );
         let _other = server("localhost", 27018).unwrap();
+        assert_eq!(TunerLock::last_runs(folder.path()), Vec::<PathBuf>::new());
         drop(first);
+        assert_eq!(
+            TunerLock::last_runs(folder.path()),
+            [Path::new("/runs/one")]
+        );
         // A caller that names no run keeps the last one.
         for _ in 0..2 {
             let again = server("localhost", 27017).unwrap();

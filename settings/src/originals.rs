@@ -59,6 +59,14 @@ pub(crate) struct Target {
     pub(crate) conditional: bool,
 }
 
+impl Target {
+    /// Says what its original value is, and how it is set.
+    pub(crate) fn in_words(&self) -> String {
+        let (name, value, set) = (&self.name, &self.baseline, self.set.in_words());
+        format!("{name} = {value} ({set})")
+    }
+}
+
 /// How the configuration file is put back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,6 +138,16 @@ impl Originals {
     pub fn outstanding(&self) -> Vec<&str> {
         let touched = self.touched.iter().map(String::as_str);
         touched.filter(|_| !self.restored).collect()
+    }
+
+    /// Returns the same in words, each with its original value.
+    pub fn outstanding_in_words(&self) -> Vec<String> {
+        let names = self.outstanding();
+        let knobs = self.knobs.iter();
+        knobs
+            .filter(|target| names.contains(&target.name.as_str()))
+            .map(|target| target.in_words())
+            .collect()
     }
 
     /// Saves the record; it is on the disk when this returns.

@@ -23,8 +23,9 @@ pub enum WorkloadError {
     )]
     IndexExists { namespace: Namespace, name: String },
     #[error(
-        "the database {name} holds {count} collections that seekscope did not make ({collections}); \
-         nothing was changed; name another database with --database, or remove them yourself"
+        "the database {name} holds {} that seekscope did not make ({collections}); \
+         nothing was changed; name another database with --database, or remove them yourself",
+        match count { 1 => "1 collection".to_string(), count => format!("{count} collections") }
     )]
     ForeignDatabase {
         name: String,
@@ -32,7 +33,9 @@ pub enum WorkloadError {
         /// Names of some of them.
         collections: String,
     },
-    #[error("{name} cannot be used: {why}; nothing was changed; name another database")]
+    #[error(
+        "{name} cannot be used: {why}; nothing was changed; name another database or collection"
+    )]
     Database { name: String, why: String },
     #[error(
         "{uri} is a shard of a cluster, which would not know of what is written or dropped there; nothing was \
@@ -99,5 +102,21 @@ impl Kinded for WorkloadError {
             | Self::PageCache(_)
             | Self::Files { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_foreign_collection_is_one() {
+        let foreign = |count| WorkloadError::ForeignDatabase {
+            name: "d".into(),
+            count,
+            collections: "c".into(),
+        };
+        assert!(foreign(1).to_string().contains("holds 1 collection that"));
+        assert!(foreign(2).to_string().contains("holds 2 collections that"));
     }
 }

@@ -193,8 +193,14 @@ impl OwnedDatabase {
         for collection in &data_set.collections {
             Namespace::new(&self.name, collection)
                 .map_err(|error| refused(collection, &error.to_string()))?;
-            if collection == OWNER || collection.starts_with("system.") {
-                return Err(refused(collection, "the name is taken"));
+            if collection == OWNER {
+                return Err(refused(collection, "seekscope writes there what it owns"));
+            }
+            if collection.starts_with("system.") {
+                return Err(refused(
+                    collection,
+                    "names that begin with system. are the server's own",
+                ));
             }
             if existing.contains(collection) && !before.contains(collection) {
                 if self.is_ours(collection) || !self.is_empty(collection).await? {

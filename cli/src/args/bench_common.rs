@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use seekscope_run::units::{parse_bytes, parse_duration};
 
 use super::OutputArgs;
 use super::bench_values::{
-    ArrivalsName, Slo, StartAt, parse_alternatives, parse_arrivals, parse_clients, parse_rate,
-    parse_setting, parse_slo, parse_start,
+    ArrivalsName, Slo, StartAt, parse_alternatives, parse_arrivals, parse_clients, parse_database,
+    parse_rate, parse_setting, parse_slo, parse_start,
 };
 
 /// Which server, and what may be written to it.
@@ -22,7 +22,7 @@ pub struct BenchTargetArgs {
     pub uri: Option<String>,
     /// Database that is written to; one that holds documents that seekscope did not put there is
     /// refused. An empty collection, such as one that was sharded beforehand, is taken as it is
-    #[arg(long, value_name = "NAME", default_value = "seekscope_bench")]
+    #[arg(long, value_name = "NAME", value_parser = parse_database, default_value = "seekscope_bench")]
     pub database: String,
     /// Drop the data at the end, also after Ctrl-C, and the database if nothing else is left in it; what was
     /// there before, or was sharded by others, is emptied [default: keep it, so that further runs need no load]
@@ -106,6 +106,7 @@ pub struct SendArgs {
 /// Servers or settings measured in turn.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Side by side")]
+#[command(group = ArgGroup::new("versus").args(["vs", "vs_config"]).multiple(true))]
 pub struct VersusArgs {
     /// A second server: both get the same work in turn (first, second, second, first, …)
     #[arg(long, value_name = "URI2", requires = "uri", conflicts_with_all = ["vs_config", "find_max", "clients"])]
@@ -114,7 +115,7 @@ pub struct VersusArgs {
     #[arg(long, value_name = "NAME=V1,V2", value_parser = parse_alternatives, conflicts_with_all = ["uri", "find_max", "clients"])]
     pub vs_config: Option<(String, Vec<String>)>,
     /// How often each of them is measured
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", requires = "versus", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: u32,
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use seekscope_run::units::{format_ns, nanoseconds, parse_duration};
+use seekscope_server::Namespace;
 
 /// Faster than any client: guards against absurd schedules.
 const RATE_MAX_PER_S: f64 = 1e8;
@@ -121,9 +122,15 @@ pub fn parse_slo(text: &str) -> Result<Slo, String> {
             slo.errors_share = parse_share(value).ok_or_else(expected)?;
             continue;
         }
+        let limit = parse_duration(value).map_err(|e| e.to_string())?;
+        if limit.is_zero() {
+            return Err(format!(
+                "`{text}`: no operation takes no time; a limit above 0 is expected"
+            ));
+        }
         slo.limits.push(LatencyLimit {
             quantile: parse_quantile(name).ok_or_else(expected)?,
-            limit: parse_duration(value).map_err(|e| e.to_string())?,
+            limit,
         });
     }
     if slo.limits.is_empty() {
@@ -151,6 +158,14 @@ fn parse_share(text: &str) -> Option<f64> {
         None => text.parse().ok()?,
     };
     (0.0..=1.0).contains(&share).then_some(share)
+}
+
+/// A database's name that a server takes.
+pub fn parse_database(text: &str) -> Result<String, String> {
+    match Namespace::database_flaw(text) {
+        None => Ok(text.into()),
+        Some(why) => Err(why.into()),
+    }
 }
 
 /// This process's number, from 1, and of how many: `2/4`.
@@ -251,6 +266,7 @@ mod tests {
             "p99",
             "p0=1s",
             "p101=1s",
+            "p99=0ms",
             "errors=0",
             "x=1s",
             "p99=1s,errors=2",

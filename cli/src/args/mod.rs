@@ -133,7 +133,8 @@ pub struct ReportArgs {
 
 /// Remove what killed runs left behind: servers, their data, cgroups
 ///
-/// Touches only what a run of this user recorded as its own and whose process is gone.
+/// Touches only what a run of this user recorded as its own and whose process is gone. Says which settings of servers
+/// killed runs left changed, what they were, and how to put them back.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -217,6 +218,14 @@ mod tests {
         assert!(parse("seekscope doctor mongodb://h/ --index {}").is_err());
         assert!(parse("seekscope doctor --compressibility NaN").is_err());
         assert!(parse("seekscope doctor --docs 0").is_err());
+        assert!(parse("seekscope bench ycsb --vs-config a=1,2 --pairs 3").is_ok());
+        assert!(parse("seekscope bench ycsb mongodb://h/ --vs mongodb://i/ --pairs 3").is_ok());
+        assert!(parse("seekscope bench ycsb --pairs 3").is_err());
+        assert!(parse("seekscope bench ycsb --database bench").is_ok());
+        for name in ["", "a/b", &"a".repeat(80)] {
+            assert!(parse(&format!("seekscope bench ycsb --database={name}")).is_err());
+            assert!(parse(&format!("seekscope tune --command x --database={name}")).is_err());
+        }
         assert!(parse("seekscope layout /d a.b --watch --every 1s").is_ok());
         assert!(parse("seekscope layout /d --every 1s").is_err());
         assert!(parse("seekscope layout /d --leaves --json").is_err());

@@ -8,7 +8,7 @@ use seekscope_run::units::{parse_bytes, parse_duration};
 use serde::{Deserialize, Serialize};
 
 use super::OutputArgs;
-use super::bench_values::parse_setting;
+use super::bench_values::{parse_database, parse_setting};
 
 /// Find better settings, prove them in a duel, put everything back
 ///
@@ -69,7 +69,7 @@ pub struct TuneSessionArgs {
     /// measured; everything is as it was asked for then
     #[arg(long, value_name = "RUN", conflicts_with = "restore")]
     pub resume: Option<PathBuf>,
-    /// Put back what a killed session left changed
+    /// Put back what a killed session, or a killed `bench index --memory-mb`, left changed
     #[arg(long, value_name = "RUN")]
     pub restore: Option<PathBuf>,
     /// Folder for the run: trials and report [default: ./seekscope-runs/tune-DATE-TIME]
@@ -128,7 +128,7 @@ pub struct TuneMeasuredArgs {
     pub fresh_data: bool,
     /// Database that the workload is loaded into; one that holds anything that seekscope did not put there
     /// is refused
-    #[arg(long, value_name = "NAME", default_value = "seekscope_tune")]
+    #[arg(long, value_name = "NAME", value_parser = parse_database, default_value = "seekscope_tune")]
     pub database: String,
 }
 

@@ -12,6 +12,7 @@ use seekscope_workload::ownership::DataSet;
 use seekscope_workload::{ExpectedData, VerificationOptions, WorkloadError, count_documents};
 use tokio::time::timeout;
 
+use super::ending::failed_with;
 use super::owned::Owned;
 use super::stage::{Stage, StepDone};
 use super::target::Target;
@@ -58,9 +59,9 @@ pub fn ensure_complete(stage: &mut Stage, done: &StepDone) -> Result<()> {
     match failure {
         None if done.ended.reason == EndReason::Done => Ok(()),
         None => Err(anyhow!("the load was broken off; nothing is run on it")),
-        Some((operation, name, count, message)) => Err(anyhow!(
-            "the load is not complete, so nothing is run on it: {} {operation} failed with {name}: {message}",
-            format_count(*count)
+        Some(failure) => Err(anyhow!(
+            "the load is not complete, so nothing is run on it: {}",
+            failed_with(failure)
         )),
     }
 }

@@ -122,15 +122,25 @@ fn wrong(measurement: &BenchMeasurement) -> Option<String> {
 fn nothing_succeeded(step: &BenchStep) -> Option<String> {
     let done: u64 = step.operations.iter().map(|o| o.count).sum();
     let first = step.failures.first().filter(|_| done == 0)?;
-    let (operation, name, count, message) = first;
-    Some(format!(
-        "{}: nothing succeeded; {} {operation} failed with {name}: {message}",
-        step.name,
-        format_count(*count)
-    ))
+    let failed = failed_with(first);
+    Some(format!("{}: nothing succeeded; {failed}", step.name))
 }
 
 type FailureCount = (String, String, u64, String);
+
+/// Says how operations failed.
+pub fn failed_with((operation, name, count, message): &FailureCount) -> String {
+    let (count, why) = (format_count(*count), after_colon(message));
+    format!("{count} {operation} failed with {name}{why}")
+}
+
+/// Not every failure has a message.
+fn after_colon(message: &str) -> String {
+    match message {
+        "" => String::new(),
+        message => format!(": {message}"),
+    }
+}
 
 /// Returns the failures of all steps but probes, without those that the workload itself causes.
 fn unexpected<'a>(
@@ -148,10 +158,8 @@ fn unexpected<'a>(
 fn first_failure(steps: &[BenchStep], demands: &Demands) -> String {
     let first = unexpected(steps, demands).next();
     first.map_or_else(String::new, |(step, (operation, name, _, message))| {
-        format!(
-            ", the first in {}: {operation} {name}: {message}",
-            step.name
-        )
+        let why = after_colon(message);
+        format!(", the first in {}: {operation} {name}{why}", step.name)
     })
 }
 
@@ -241,6 +249,10 @@ mod tests {
             outcome == Outcome::Failed && reason.contains("nothing succeeded"),
             "{reason}"
         );
+        let mut silent = step(0, 9);
+        silent.failures[0].3.clear();
+        let (_, reason) = judged(silent, &strict);
+        assert!(reason.ends_with("failed with NOT_FOUND"), "{reason}");
         let (outcome, reason) = judged(step(5, 2), &strict);
         assert!(
             outcome == Outcome::Failed && reason.contains("2 operations failed"),

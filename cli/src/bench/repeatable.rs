@@ -50,7 +50,9 @@ impl Repeatable {
         words.extend(options.iter().cloned());
         let typed = Typed::try_parse_from(&words).map_err(|error| {
             let text = error.to_string();
-            let why = text.lines().next().unwrap_or_default();
+            // Up to the usage; what is missing is listed, a line each.
+            let lines = text.lines().take_while(|line| !line.is_empty());
+            let why = lines.map(str::trim).collect::<Vec<_>>().join(" ");
             Usage(format!(
                 "--workload {name} {}: {}",
                 options.join(" "),
@@ -204,6 +206,12 @@ mod tests {
             parse("sysbench", "").unwrap(),
             Repeatable::Sysbench(_)
         ));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let error = parse("ycsb:a", "--find-max").unwrap_err().to_string();
+        assert!(error.ends_with("--slo <p99=TIME,…>"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! latency and throughput describe the client.
 
 use std::fmt;
+use std::time::Duration;
 
 use seekscope_client::{EndReason, Ended, Job, ScheduleKind};
 use seekscope_run::LatencySummary;
@@ -62,9 +63,13 @@ pub fn faults(judged: &Judged<'_>) -> Vec<Fault> {
     found.into_iter().flatten().collect()
 }
 
-/// Returns the rates of operations due and begun, per second.
+/// Returns the rates of operations due and begun, per second of the schedule: what is waited for after its end, such as a
+/// server that stalls, is no time in which anything is due.
 pub fn offered_and_begun(job: &Job, ended: &Ended) -> (f64, f64) {
-    let elapsed_s = seconds_of(ended);
+    let scheduled_s = job
+        .duration
+        .map_or(f64::INFINITY, |duration| duration.as_secs_f64());
+    let elapsed_s = seconds_of(ended).min(scheduled_s.max(1e-9));
     let due = match due_time_s(job, ended) {
         // Due at an end that comes before the real one.
         Some(due_s) => ended.transactions as f64 / due_s.min(elapsed_s),
@@ -142,7 +147,14 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
 
 /// Reports a growing number of waiting operations: the rate is just above what the server can do.
 fn growing_backlog(judged: &Judged<'_>) -> Option<String> {
-    let backlog: Vec<f64> = judged.seconds.iter().map(|s| s.backlog as f64).collect();
+    let started_ns = judged.ended.started_ns;
+    // After the schedule's end nothing is due, and the backlog stands still.
+    let is_scheduled = |second: &&SecondTotals| {
+        let began = Duration::from_nanos(second.t_ns.saturating_sub(started_ns));
+        judged.job.duration.is_none_or(|whole| began < whole)
+    };
+    let scheduled = judged.seconds.iter().filter(is_scheduled);
+    let backlog: Vec<f64> = scheduled.map(|s| s.backlog as f64).collect();
     let half = backlog
         .get(backlog.len() / 2..)
         .filter(|half| half.len() >= 5)?;
@@ -211,8 +223,6 @@ pub fn client_bottleneck(job: &Job, seconds: &[SecondTotals]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use seekscope_client::Retries;
 
     use super::*;
@@ -245,15 +255,15 @@ mod tests {
     }
 
     fn judge(job: &Job, ended: &Ended, backlogs: &[u64], lag_p99_ns: u64) -> Vec<Fault> {
-        let second = |backlog: &u64| SecondTotals {
-            t_ns: 0,
+        let second = |(number, backlog): (u64, &u64)| SecondTotals {
+            t_ns: number * 1_000_000_000,
             duration_ns: 1_000_000_000,
             operations: Vec::new(),
             transactions: 0,
             backlog: *backlog,
             client_cpu_ns: 950_000_000,
         };
-        let seconds: Vec<SecondTotals> = backlogs.iter().map(second).collect();
+        let seconds: Vec<SecondTotals> = (0..).zip(backlogs).map(second).collect();
         let lag = LatencySummary {
             p99_ns: lag_p99_ns,
             ..LatencySummary::default()
@@ -285,6 +295,23 @@ mod tests {
         assert!(broken_off.is_empty());
         let closed = job(ScheduleKind::Closed);
         assert!(judge(&closed, &ended(10, 10, 0, EndReason::Time), &[], 1 << 40).is_empty());
+    }
+
+    #[test]
+    fn the_wait_after_the_schedules_end_is_no_time_of_it() {
+        let mut open = job(ScheduleKind::Constant { per_s: 500.0 });
+        open.duration = Some(Duration::from_secs(15));
+        // The server answers nothing from the 5th to the 25th second.
+        let stalled = ended(26, 2500, 5000, EndReason::Time);
+        let (due, begun) = offered_and_begun(&open, &stalled);
+        assert!((due - 500.0).abs() < 1e-6, "{due}");
+        assert!((begun - 2500.0 / 15.0).abs() < 1e-6, "{begun}");
+        let growing: Vec<u64> = (0..26)
+            .map(|second| (500 * (second + 1)).clamp(2500, 7500) - 2500)
+            .collect();
+        let faults = judge(&open, &stalled, &growing, 0);
+        let said = faults[1].to_string();
+        assert!(said.contains("grew by 500"), "{said}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::environment::Environment;
 use crate::exit::{Inconsistent, Usage};
 use crate::output;
 use crate::progress::Progress;
+use crate::unrestored;
 
 /// Runs the command.
 pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> {
@@ -101,7 +102,7 @@ async fn set(
     if args.config_file.is_some() {
         server_arena::refuse_restart_of_set(target.server()?).await?;
     }
-    let locks = server_arena::lock_folder(&environment.lease_folder)?;
+    let locks = unrestored::lock_folder(&environment.lease_folder)?;
     let _lock = TunerLock::server(&locks, target.server()?.addresses())?;
     let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
     // Originals of this change are kept apart from those of the session.

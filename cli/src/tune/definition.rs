@@ -94,6 +94,11 @@ impl Definition {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Returns whether a session was defined in this folder.
+    pub fn is_in(run: &Path) -> bool {
+        run.join(FILE).exists()
+    }
+
     /// Reads what [`Self::save`] wrote.
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(FILE);

@@ -180,7 +180,13 @@ fn read(path: &Path) -> Result<KnobFile> {
         return Err(Usage(format!("{} is no knob file", path.display())).into());
     }
     let text = fs::read_to_string(path).map_err(Unreadable::at(path))?;
-    KnobFile::parse(&text).map_err(|error| Usage(format!("{}: {error}", path.display())).into())
+    let file =
+        KnobFile::parse(&text).map_err(|error| Usage(format!("{}: {error}", path.display())))?;
+    if file.knobs.is_empty() {
+        let remedy = "`seekscope tune init` writes one with the knobs of a server";
+        return Err(Usage(format!("{} holds no knob; {remedy}", path.display())).into());
+    }
+    Ok(file)
 }
 
 /// Owner of the knobs.

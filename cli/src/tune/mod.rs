@@ -35,7 +35,7 @@ use seekscope_run::RunDirectory;
 use seekscope_run::tune::{TuneRecord, TuneTrial};
 use seekscope_settings::exports;
 use seekscope_tune::optimiser::Goal;
-use seekscope_tune::session::{Plan, Session as TuningSession};
+use seekscope_tune::session::{Outline, Plan, Session as TuningSession};
 
 use self::arena::{Arena, Place};
 use self::asked::Asked;
@@ -52,6 +52,7 @@ use crate::ending;
 use crate::environment::Environment;
 use crate::exit::Usage;
 use crate::stored_arguments::hide_values;
+use crate::unrestored;
 
 /// Options whose values are commands of the user.
 const COMMANDS: [&str; 3] = ["--command", "--prepare", "--restart-command"];
@@ -71,12 +72,13 @@ pub async fn run(args: TuneArgs, environment: &Environment, arguments: Vec<Strin
     }
 }
 
-/// Runs a session, new or resumed.
+/// Runs a session, new or resumed. Its budget counts from here: connecting and loading are part of it.
 async fn tune(
     args: TuneSessionArgs,
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
+    let began = Instant::now();
     let earlier = args
         .resume
         .as_deref()
@@ -86,10 +88,36 @@ async fn tune(
         .as_ref()
         .map_or(&args.measured, |e| &e.definition.measured);
     let asked = Asked::new(measured)?;
+    if earlier.is_none() {
+        refuse_small_budget(&args, &asked.load)?;
+    }
     let mut stage = begin(&args, &asked, hide_values(arguments, &COMMANDS))?;
     let mut record = TuneRecord::default();
-    let worked = whole(&args, environment, &mut stage, asked, earlier, &mut record).await;
+    let working = whole(
+        &args,
+        environment,
+        &mut stage,
+        asked,
+        earlier,
+        began,
+        &mut record,
+    );
+    let worked = working.await;
     end(stage, record, worked, &args)
+}
+
+/// Refuses a budget in which runs of this length decide nothing, before anything is started.
+fn refuse_small_budget(args: &TuneSessionArgs, load: &Load) -> Result<()> {
+    let outline = Outline {
+        baseline_pairs: args.search.baseline_pairs as usize,
+        also: args.knobs.also.len(),
+        trials: args.search.trials as usize,
+    };
+    let known = args.search.budget.zip(load.runs().length);
+    match known.and_then(|(budget, run)| outline.refused(budget, run)) {
+        Some(stopped) => Err(Usage(stopped.to_string()).into()),
+        None => Ok(()),
+    }
 }
 
 /// The state of an interrupted session.
@@ -146,6 +174,7 @@ async fn whole(
     stage: &mut Stage,
     asked: Asked,
     earlier: Option<Earlier>,
+    began: Instant,
     record: &mut TuneRecord,
 ) -> Result<()> {
     let mut place = find_place(args, environment, stage, earlier.as_ref()).await?;
@@ -172,6 +201,7 @@ async fn whole(
     stage.session.document.tune = Some(record.clone());
     stage.session.save()?;
     let resumed = args.resume.as_deref();
+    let readying = Instant::now();
     place
         .make_ready(stage, &asked.load, &entries, &definition, resumed)
         .await?;
@@ -193,7 +223,8 @@ async fn whole(
         ledger: record.ledger,
         journal: stage.session.directory.trial_journal()?,
         earlier: took,
-        began: Instant::now(),
+        began,
+        readying: readying.elapsed(),
     };
     // From here on, one line per trial is enough.
     stage.progress = stage.progress.without_step_lines();
@@ -227,7 +258,7 @@ async fn find_place<'a>(
             Place::Local(Box::new(local))
         }
         Some(uri) => {
-            let locks = server_arena::lock_folder(&environment.lease_folder)?;
+            let locks = unrestored::lock_folder(&environment.lease_folder)?;
             let restarts = config_file.is_some();
             let server = ServerArena::connect(stage, uri, args, restarts, fresh, &locks).await?;
             Place::Server(Box::new(server))
@@ -250,6 +281,7 @@ async fn finish(
     let entries = std::mem::take(&mut tuner.arena.entries);
     let closed = tuner.arena.close(stage).await;
     tuner.session.conclude(record);
+    record.ledger.prepare_s += tuner.readying.as_secs_f64();
     record.exports = exports(
         &entries,
         &definition.configured,

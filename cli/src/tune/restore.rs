@@ -1,10 +1,10 @@
-//! `tune --restore`: restores settings that a killed session left changed.
+//! `tune --restore`: restores settings that a killed session, or another command with a knob, left changed.
 
 use std::path::Path;
 
 use anyhow::Result;
 use seekscope_settings::apply::Means;
-use seekscope_settings::{Applier, TunerLock};
+use seekscope_settings::{Applier, Originals, Restart, TunerLock};
 
 use super::LOCAL;
 use super::definition::Definition;
@@ -16,6 +16,7 @@ use crate::exit::{Interrupted, NotRestored, Usage};
 use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
+use crate::unrestored;
 
 /// Runs the command. The first signal ends it, with what it waits for; what is not restored by then is still in
 /// the run, for the next attempt.
@@ -38,11 +39,8 @@ async fn restore(
     progress: Progress,
     environment: &Environment,
 ) -> Result<()> {
-    let definition = Definition::read(run)?.for_restore(
-        args.target.as_deref(),
-        args.knobs.restart_command.as_deref(),
-    )?;
-    let (means, _lock) = match definition.target.as_deref() {
+    let (target, restart) = asked(run, args)?;
+    let (means, _lock) = match target.as_deref() {
         Some(LOCAL) => {
             return output::print(
                 "Nothing to put back: the session changed no server of anybody's.\n",
@@ -54,15 +52,15 @@ async fn restore(
                 let _step = progress.step("connecting");
                 match Target::connect(uri, "", None).await {
                     Ok(target) => target,
-                    Err(gone) => revived(run, &definition, uri, gone, progress).await?,
+                    Err(gone) => revived(run, restart.clone(), uri, gone, progress).await?,
                 }
             };
-            if definition.restart().is_some() {
+            if restart.is_some() {
                 server_arena::refuse_restart_of_set(target.server()?).await?;
             }
-            let locks = server_arena::lock_folder(&environment.lease_folder)?;
+            let locks = unrestored::lock_folder(&environment.lease_folder)?;
             let lock = TunerLock::server(&locks, target.server()?.addresses())?;
-            (means(&target, definition.restart())?, Some(lock))
+            (means(&target, restart)?, Some(lock))
         }
     };
     let Some(mut applier) = Applier::resume(run, means)? else {
@@ -76,16 +74,31 @@ async fn restore(
     }
 }
 
+/// Returns the target whose settings are restored, and how it is restarted. A benchmark has no definition of a session:
+/// its originals name the server.
+fn asked(run: &Path, args: &TuneSessionArgs) -> Result<(Option<String>, Option<Restart>)> {
+    let uri = args.target.as_deref();
+    if !Definition::is_in(run)
+        && let Some(originals) = Originals::load(run)?
+    {
+        return Ok((Some(uri.map_or(originals.server, String::from)), None));
+    }
+    let restart = args.knobs.restart_command.as_deref();
+    let definition = Definition::read(run)?.for_restore(uri, restart)?;
+    let restart = definition.restart();
+    Ok((definition.target, restart))
+}
+
 /// Revives a server that died in a trial, or that a trial's configuration file keeps from running: with its own file it
 /// may run again.
 async fn revived(
     run: &Path,
-    definition: &Definition,
+    restart: Option<Restart>,
     uri: &str,
     gone: anyhow::Error,
     progress: Progress,
 ) -> Result<Target> {
-    let Some(restart) = definition.restart() else {
+    let Some(restart) = restart else {
         return Err(gone);
     };
     let means = Means {
@@ -110,8 +123,8 @@ async fn revived(
 pub fn not_restored(run: &Path) -> anyhow::Error {
     NotRestored(format!(
         "not every setting could be put back; see above for what it was, and try again: \
-         seekscope tune --restore {}",
-        run.display()
+         {}",
+        unrestored::remedy(run)
     ))
     .into()
 }

@@ -19,6 +19,7 @@ use crate::bench::{Stage, Target};
 use crate::exit::{Elsewhere, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
+use crate::unrestored;
 
 /// Time limit for a restart with recovery of a large cache.
 const RESTART_LIMIT: Duration = Duration::from_secs(600);
@@ -61,7 +62,7 @@ impl ServerArena {
             stage.interruption.or(refused).await?;
         }
         let lock = TunerLock::server(lock_folder, server.addresses())?;
-        refuse_if_unrestored(&lock, args.resume.as_deref())?;
+        unrestored::refuse(&lock, args.resume.as_deref())?;
         let host_lock = match args.knobs.host {
             true => Some(TunerLock::host(lock_folder)?),
             false => None,
@@ -97,6 +98,7 @@ impl ServerArena {
         self.applier = Some(begin(stage, entries, means, earlier).await?);
         let run = stage.session.directory.path();
         self.lock.name_run(run).context("cannot write the lock")?;
+        self.try_right(stage).await?;
         self.try_restart(stage).await?;
         match load {
             Load::Workload(_) if !self.fresh_data => match self.load(stage, load).await? {
@@ -107,9 +109,18 @@ impl ServerArena {
         }
     }
 
-    /// Tries the command that restarts the server, before time goes into loading and baselines.
+    /// Finds out whether the login may set anything, before time goes into loading and baselines.
+    async fn try_right(&self, stage: &Stage) -> Result<()> {
+        let Some(applier) = &self.applier else {
+            return Ok(());
+        };
+        let tried = async { Ok(applier.try_right().await?) };
+        stage.interruption.or(tried).await
+    }
+
+    /// Tries the command that restarts the server, likewise.
     async fn try_restart(&mut self, stage: &Stage) -> Result<()> {
-        let Some(applier) = &mut self.applier else {
+        let Some(applier) = self.applier.as_mut().filter(|applier| applier.restarts()) else {
             return Ok(());
         };
         let waiting = applier.waiting();
@@ -293,31 +304,6 @@ pub async fn refuse_restart_of_set(server: &Server) -> Result<()> {
     .into())
 }
 
-/// Refuses a server with unrestored settings of a killed session, which would become this session's baseline.
-fn refuse_if_unrestored(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
-    let Some(run) = lock.last_run() else {
-        return Ok(());
-    };
-    if resumed.and_then(|run| run.canonicalize().ok()).as_deref() == Some(run) {
-        return Ok(());
-    }
-    // A run that is gone or unreadable says nothing.
-    let Ok(Some(applier)) = Applier::resume(run, Means::default()) else {
-        return Ok(());
-    };
-    let left = applier.originals().outstanding();
-    if left.is_empty() {
-        return Ok(());
-    }
-    Err(Elsewhere(format!(
-        "an earlier session ended before it could put back {}, which this one would take for what the server \
-         had: seekscope tune --restore {} first",
-        left.join(", "),
-        run.display()
-    ))
-    .into())
-}
-
 fn refuse_if_busy(traffic: &Traffic) -> Result<()> {
     if !traffic.is_busy() {
         return Ok(());
@@ -420,12 +406,4 @@ async fn put_back_earlier(stage: &Stage, run: &Path, means: Means) -> Result<()>
         .into()),
         _ => Ok(()),
     }
-}
-
-/// Returns the folder for locks, created if it is missing.
-pub fn lock_folder(leases: &Path) -> Result<PathBuf> {
-    let folder = leases.join("tuners");
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder)
 }

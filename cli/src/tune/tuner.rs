@@ -31,6 +31,8 @@ pub struct Tuner<'a> {
     /// Time that the session took before it was resumed.
     pub earlier: Duration,
     pub began: Instant,
+    /// Time that it took until the first trial could begin: settings saved, data loaded.
+    pub readying: Duration,
     pub journal: TrialJournal,
 }
 
@@ -56,7 +58,12 @@ impl Tuner<'_> {
             self.ledger.total_s = self.elapsed().as_secs_f64();
         }
         match self.session.stopped() {
-            None => Ok(()),
+            None => match self.session.only_failures() {
+                Some(why) => Err(anyhow::anyhow!(
+                    "every setting that was tried failed, the last one so: {why}"
+                )),
+                None => Ok(()),
+            },
             Some(stopped @ seekscope_tune::session::Stopped::BudgetTooSmall { .. }) => {
                 Err(Usage(stopped.to_string()).into())
             }

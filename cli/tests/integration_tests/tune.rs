@@ -275,6 +275,16 @@ fn constraints_rule_settings_out() {
 }
 
 #[test]
+fn a_session_in_which_every_setting_fails_has_failed() {
+    let script = r#"[ "$THREADS$MODE" = 2slow ] && echo '{"rate": 7}'"#;
+    let bench = scripted(KNOBS, script);
+    let output = session(&bench, "run", &["--trials", "2", "--baseline-pairs", "1"])
+        .output()
+        .unwrap();
+    assert_fails(&output, 1, &["every setting that was tried failed"]);
+}
+
+#[test]
 fn a_budget_is_kept_and_one_too_small_is_refused() {
     let bench = scripted(KNOBS, &format!("sleep 0.3; {PEAK}"));
     let more = ["--budget", "15s", "--trials", "500"];
@@ -295,4 +305,13 @@ fn a_budget_is_kept_and_one_too_small_is_refused() {
         .output()
         .unwrap();
     assert_fails(&output, 2, &["too small", "take"]);
+
+    // Where it is known how long a run takes, nothing is run, nor a server looked for.
+    let nowhere = bench
+        .seekscope(&["tune", "mongodb://127.0.0.1:1/", "--workload", "ycsb:a"])
+        .args(["--budget", "3s", "--trial-for", "15s", "--out", "none"])
+        .output()
+        .unwrap();
+    assert_fails(&nowhere, 2, &["too small", "a run takes 15 s"]);
+    assert!(!bench.path("none").exists());
 }

@@ -161,10 +161,10 @@ fn passwords_are_in_no_file_of_the_run() {
     ]);
     session.args(["--trials", "4", "--baseline-pairs", "1", "--pairs", "4"]);
     let output = session.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        crate::support::stderr(&output)
+    assert_fails(
+        &output,
+        1,
+        &["every setting that was tried failed", "login as"],
     );
     let mut texts = vec![output.stdout, output.stderr];
     for file in std::fs::read_dir(bench.path("run")).unwrap().flatten() {

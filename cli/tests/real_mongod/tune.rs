@@ -1,13 +1,15 @@
 //! `tune` on MongoDB's own mongod: which knobs it searches with runs of which length, and how it leaves the
 //! server.
 
+use std::process::Stdio;
+
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
 use crate::running::{Running, own, programs, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, python_interpreter, stderr};
+use crate::support::{Bench, assert_fails, json, machine, python_interpreter, stderr, until};
 
 const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
 
@@ -81,6 +83,43 @@ fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
         (engine_text(&server).as_str(), cache_mib(&server)),
         (text, 200)
     );
+}
+
+#[test]
+fn what_a_killed_index_benchmark_had_set_is_put_back() {
+    const LIMIT: &str = "maxIndexBuildMemoryUsageMegabytes";
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    let limit = || {
+        let reply = server.command("admin", doc! { "getParameter": 1, LIMIT: 1 });
+        reply.get_i32(LIMIT).unwrap()
+    };
+    let builds = |out: &str| {
+        let mut command = bench.seekscope(&["bench", "index", server.uri(), "--memory-mb", "55"]);
+        command.args(["--docs", "20000", "--repeats", "9", "--out", out]);
+        command
+    };
+    let before = limit();
+    let mut command = builds("run");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut killed = command.spawn().unwrap();
+    until(|| limit() == 55);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+
+    let original = format!("= {before} (setParameter {LIMIT})");
+    let told = stderr(&bench.seekscope(&["clean"]).output().unwrap());
+    assert!(told.contains(&original), "{told}");
+    let next = builds("next").output().unwrap();
+    assert_fails(&next, 3, &[original.as_str(), "tune --restore"]);
+    assert_eq!(limit(), 55);
+    let restore = ["tune", "--restore", "run/originals-1"];
+    let restored = bench.seekscope(&restore).output().unwrap();
+    assert!(restored.status.success(), "{}", stderr(&restored));
+    assert_eq!(limit(), before);
+    let told = stderr(&bench.seekscope(&["clean"]).output().unwrap());
+    assert!(told.contains("Nothing was left behind"), "{told}");
 }
 
 #[test]
@@ -200,12 +239,18 @@ fn a_user_who_may_set_nothing_is_told_and_changes_nothing() {
     server.command("admin", user);
     let port = server.member("standalone").port();
     let uri = format!("mongodb://reader:p@127.0.0.1:{port}/?authSource=admin");
-    let knobs = ["--knobs", "cache_size,read_tickets,eviction_trigger"];
-    let output = session_at(&bench, &uri, "run", &knobs).output().unwrap();
-    assert_fails(&output, 4, &["may not run setParameter", "hostManager"]);
-    let said = stderr(&output);
-    assert!(!said.contains("NOT put back"), "{said}");
-    assert_eq!(engine_text(&server), "");
+    for (out, knobs) in [
+        ("run", "cache_size,read_tickets,eviction_trigger"),
+        ("engine", "eviction_trigger"),
+    ] {
+        let mut refused = session_at(&bench, &uri, out, &["--knobs", knobs]);
+        let output = refused.output().unwrap();
+        assert_fails(&output, 4, &["may not run setParameter", "hostManager"]);
+        let said = stderr(&output);
+        assert!(!said.contains("NOT put back"), "{said}");
+        assert!(!said.contains("trial 1"), "told before the first: {said}");
+        assert_eq!(engine_text(&server), "");
+    }
     // Whoever has the right is not held up by it.
     json(&mut session(
         &bench,

@@ -7,7 +7,7 @@ use seekscope_run::{
 };
 
 use crate::balancer;
-use crate::numbers::{format_rate, format_share};
+use crate::numbers::{counted, format_rate, format_share};
 
 const PROBE: &str = "probe";
 /// Share of the host's CPU time used by others, above which they may be why a probe failed.
@@ -207,8 +207,8 @@ pub(crate) fn verification(v: &Verification) -> String {
     }
     if v.in_doubt > 0 {
         parts.push(format!(
-            "{} writes without an answer may be there or not",
-            format_count(v.in_doubt)
+            "{} without an answer may be there or not",
+            counted(v.in_doubt, "write")
         ));
     }
     format!("{word}: {}.", parts.join("; "))

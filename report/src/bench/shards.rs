@@ -120,16 +120,26 @@ fn router_sentence(cost: &RouterCost) -> String {
         "" => String::new(),
         variant => format!(" of {variant}"),
     };
+    let added = format_signed_ns(cost.added_ns);
+    let adds = match is_told(cost) {
+        true => format!("the mongos adds {added}"),
+        false => format!("the difference of {added} is too little to tell what the mongos adds"),
+    };
     format!(
-        "A read of one cached document of {} takes {} through the mongos{of} and {} directly from {}: the mongos adds \
-         {} ({} reads each way, in turn{sure}).",
+        "A read of one cached document of {} takes {} through the mongos{of} and {} directly from {}: {adds} ({} reads \
+         each way, in turn{sure}).",
         cost.collection,
         format_mean_ns(cost.through_router_ns),
         format_mean_ns(cost.direct_ns),
         cost.shard,
-        format_signed_ns(cost.added_ns),
         format_count(cost.pairs),
     )
+}
+
+/// Returns whether the difference has an interval, and that does not hold 0.
+fn is_told(cost: &RouterCost) -> bool {
+    let interval = cost.added_low_ns.zip(cost.added_high_ns);
+    interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
 }
 
 fn format_signed_ns(ns: f64) -> String {
@@ -144,6 +154,22 @@ mod tests {
     use seekscope_run::StepShards;
 
     use super::*;
+
+    #[test]
+    fn a_difference_that_may_be_none_is_not_stated() {
+        let added = |low_ns| {
+            router_sentence(&RouterCost {
+                added_ns: 677_000.0,
+                added_low_ns: Some(low_ns),
+                added_high_ns: Some(1_760_000.0),
+                ..RouterCost::default()
+            })
+        };
+        assert!(added(1_000.0).contains("the mongos adds 677 µs"));
+        let unsure = added(-408_000.0);
+        assert!(unsure.contains("677 µs is too little to tell"), "{unsure}");
+        assert!(unsure.contains("-408 µs to 1.76 ms"), "{unsure}");
+    }
 
     #[test]
     fn a_shard_that_did_not_answer_has_no_figures() {

@@ -3,14 +3,13 @@
 use seekscope_run::tune::{
     Expected, MinimalChange, TrialPurpose, TuneDuel, TuneNoise, TuneVerdict, TunedKnob,
 };
-use seekscope_run::units::format_count;
 use seekscope_run::{Outcome, RunDocument, TuneRecord, TuneTrial};
 
 use super::reading::{
     BEST, DURABILITY, MINIMAL, deciding_duel, direction, durability_moved, is_baseline,
     is_durability, is_told, labelled, metric_text, told_ratio, unit_text, verdict,
 };
-use crate::numbers::{format_number, format_rate, format_share};
+use crate::numbers::{counted, format_number, format_rate, format_share};
 
 /// The gain below which a duel reports none.
 const GAIN_MIN: &str = "2 %";
@@ -112,11 +111,6 @@ fn pairs(count: u64) -> String {
 
 fn runs(count: u64) -> String {
     counted(count, "run")
-}
-
-pub(super) fn counted(count: u64, of: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{} {of}{s}", format_count(count))
 }
 
 /// Says what is measured, and the constraints; `None` if the session ended before that was settled.

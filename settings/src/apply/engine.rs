@@ -30,7 +30,7 @@ impl Applier {
                     self.note(&target.name, Ok(()))?;
                 }
             }
-            Err(ApplyError::Refused { .. }) => {
+            Err(error) if error.is_refusal() => {
                 for (target, _) in keys {
                     let original = [(target.clone(), target.baseline.clone())];
                     let back = self.apply_engine(&original).await;

@@ -47,6 +47,16 @@ pub enum ApplyError {
     Originals(#[from] OriginalsError),
 }
 
+impl ApplyError {
+    /// Returns whether the server rejected the command that was to change something, so that nothing is changed.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Server(ServerError::NotAuthorised { .. })
+        )
+    }
+}
+
 impl Kinded for ApplyError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {

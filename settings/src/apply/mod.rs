@@ -23,6 +23,7 @@ pub use error::ApplyError;
 pub use restore::Restored;
 pub use waiting::Waiting;
 
+use crate::discovery::RUNTIME_CONFIG;
 use crate::host_files::{self, HostFiles};
 use crate::knob_file::{KnobEntry, Route};
 use crate::lock::members;
@@ -243,6 +244,31 @@ impl Applier {
         Ok(applied)
     }
 
+    /// Sets one parameter of the knobs to the value that it has: a login without the right is found out before anything
+    /// is loaded or measured.
+    ///
+    /// # Errors
+    /// Returns an error if the login lacks the right or the server does not answer. A value that the server has and does
+    /// not take, such as an empty text of the engine's, is no error.
+    pub async fn try_right(&self) -> Result<(), ApplyError> {
+        let mut knobs = self.originals.knobs.iter();
+        let set = knobs.find_map(|target| match &target.set {
+            Route::Parameter { name } => Some((target, name.as_str())),
+            Route::Engine { .. } => Some((target, RUNTIME_CONFIG)),
+            _ => None,
+        });
+        match set {
+            Some((target, name)) => {
+                let server = self.needed_server(&target.name)?;
+                match parameter::set_as_it_is(server, &target.name, name).await {
+                    Err(error @ ApplyError::Server(_)) => Err(error),
+                    _ => Ok(()),
+                }
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Was the knob ever changed, or is it about to be? A knob whose value the server rejected is unchanged, and so are
     /// all keys of the engine before its text was recorded, which comes before the first of them is set.
     fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
@@ -257,7 +283,7 @@ impl Applier {
         let refused = &mut self.originals.refused;
         let changed = match &result {
             Ok(()) => refused.remove(knob),
-            Err(ApplyError::Refused { .. } | ApplyError::NoMeans { .. }) => {
+            Err(error) if error.is_refusal() || matches!(error, ApplyError::NoMeans { .. }) => {
                 // A value accepted before may differ from the original, even if the server rejects another one now.
                 !self.accepted.contains(knob) && refused.insert(knob.to_owned())
             }

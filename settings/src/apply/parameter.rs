@@ -38,6 +38,21 @@ pub(super) async fn set(
     })
 }
 
+/// Sets the parameter to the value that it has.
+pub(super) async fn set_as_it_is(
+    server: &Server,
+    knob: &str,
+    name: &str,
+) -> Result<(), ApplyError> {
+    let found = get(server, knob, name).await?;
+    let command = doc! { "setParameter": 1, name: found };
+    server
+        .command("admin", command)
+        .await
+        .map(drop)
+        .map_err(|error| refused(knob, error))
+}
+
 /// Converts an error: a rejected value is the setting's failure; a server that does not answer is the session's, and so
 /// is a login without the right, which would have no setting accepted.
 pub(super) fn refused(knobs: &str, source: ServerError) -> ApplyError {

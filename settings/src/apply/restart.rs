@@ -75,6 +75,11 @@ impl Process {
 }
 
 impl Applier {
+    /// Returns whether there are knobs that need restarts.
+    pub fn restarts(&self) -> bool {
+        self.config_text.is_some() && self.means.restart.is_some()
+    }
+
     /// Restarts the server once with its configuration as it is, if there are knobs that need restarts: a command that
     /// restarts nothing is found out before anything is measured.
     ///

@@ -127,14 +127,33 @@ async fn a_user_without_the_right_changes_nothing_and_leaves_nothing_to_restore(
     mongod.forbid();
     let names = ["eviction_dirty_trigger", "read_tickets"];
     let (entries, means) = entries(&mongod, &names).await;
-    let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
-    let values = configuration(&[("eviction_dirty_trigger", 60), ("read_tickets", 64)]);
-    let error = applier.apply(&values).await.unwrap_err();
-    assert!(matches!(error, ApplyError::Server(_)), "{error}");
-    let mut later = Applier::resume(folder.path(), means).unwrap().unwrap();
-    let restored = later.restore().await;
-    assert!(restored.is_complete(), "{restored:?}");
-    assert_eq!(mongod.set(), []);
+    for changed in names {
+        let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
+        let error = applier.try_right().await.unwrap_err();
+        assert!(matches!(error, ApplyError::Server(_)), "{error}");
+        let values = configuration(&[(changed, 64)]);
+        let error = applier.apply(&values).await.unwrap_err();
+        assert!(matches!(error, ApplyError::Server(_)), "{error}");
+        let mut later = Applier::resume(folder.path(), means.clone())
+            .unwrap()
+            .unwrap();
+        let restored = later.restore().await;
+        assert!(restored.is_complete(), "{changed}: {restored:?}");
+        assert_eq!(mongod.set(), []);
+    }
+}
+
+/// Setting it to the value that it has tells whether the login may.
+#[tokio::test]
+async fn the_right_is_tried_without_a_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let (entries, means) = entries(&mongod, &["read_tickets"]).await;
+    let applier = Applier::begin(&entries, means, folder.path()).unwrap();
+    applier.try_right().await.unwrap();
+    let tickets = "wiredTigerConcurrentReadTransactions";
+    assert_eq!(mongod.set(), [set(tickets, 128)]);
+    assert!(applier.originals().outstanding().is_empty());
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::optimiser::{Outcome, Trial};
 /// Shortest span for a drift per hour, which cannot be extrapolated from minutes.
 const DRIFT_SPAN_MIN_MS: u64 = 30 * 60 * 1000;
 /// Fewest pairs, for a short budget.
-const PAIRS_MIN: usize = 2;
+pub(super) const PAIRS_MIN: usize = 2;
 /// Largest share of the budget spent on the baseline beyond those.
 const BUDGET_SHARE: f64 = 0.2;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneTrial};
 use seekscope_stats::median;
 
+use super::baseline::PAIRS_MIN;
 use super::{Session, Stopped};
 
 /// Blocks of a duel for which the search leaves time.
@@ -31,37 +32,74 @@ pub(super) fn run_time(trials: &[TuneTrial]) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds?).ok()
 }
 
+/// Returns the runs of a duel that decides: baseline, best, minimal and the settings that were requested.
+fn duel_runs(also: usize) -> usize {
+    BLOCKS * (3 + also)
+}
+
+fn time_of(runs: usize, run: Duration) -> Duration {
+    run.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX))
+}
+
+/// What is known of a session before its knobs are.
+#[derive(Debug, Clone, Copy)]
+pub struct Outline {
+    pub baseline_pairs: usize,
+    /// Settings that fight in the duel whatever the search says.
+    pub also: usize,
+    pub trials: usize,
+}
+
+impl Outline {
+    /// Returns why the budget allows no search if runs take this long, before anything is run.
+    pub fn refused(&self, budget: Duration, run: Duration) -> Option<Stopped> {
+        let due = 2 * self.baseline_pairs.min(PAIRS_MIN) + duel_runs(self.also);
+        self.too_small(budget, run, Duration::ZERO, due)
+    }
+
+    /// Returns the same after `elapsed`, with so many runs due besides one of the search.
+    fn too_small(
+        &self,
+        budget: Duration,
+        run: Duration,
+        elapsed: Duration,
+        due: usize,
+    ) -> Option<Stopped> {
+        let taking = |runs| elapsed.saturating_add(time_of(runs, run)).as_secs_f64();
+        let least_s = taking(due + 1);
+        (least_s > budget.as_secs_f64()).then(|| Stopped::BudgetTooSmall {
+            budget_s: budget.as_secs_f64(),
+            run_s: run.as_secs_f64(),
+            least_s,
+            all_s: taking(due + self.trials),
+        })
+    }
+}
+
 impl Session {
-    /// Returns the runs of a duel that decides: baseline, best, minimal and the settings that were requested.
     fn duel_runs(&self) -> usize {
-        BLOCKS * (3 + self.plan.also.len())
+        duel_runs(self.plan.also.len())
     }
 
     fn time_of(&self, runs: usize) -> Duration {
-        let runs = u32::try_from(runs).unwrap_or(u32::MAX);
-        (self.run_time().unwrap_or_default()).saturating_mul(runs)
+        time_of(runs, self.run_time().unwrap_or_default())
     }
 
     /// Returns why the session stops, if the budget allows no search at all; not known before the second run.
     pub(super) fn budget_too_small(&self, elapsed: Duration) -> Option<Stopped> {
         let (budget, run) = self.plan.budget.zip(self.run_time())?;
-        if self.trials.len() < 2 {
-            return None;
-        }
         let searched =
             |t: &TuneTrial| matches!(t.purpose, TrialPurpose::Search | TrialPurpose::Duel);
-        let due = self.baseline_runs_due() + self.duel_runs();
-        let least = elapsed.saturating_add(self.time_of(due + 1));
-        if least <= budget || self.trials.iter().any(searched) {
+        if self.trials.len() < 2 || self.trials.iter().any(searched) {
             return None;
         }
-        let all = elapsed.saturating_add(self.time_of(due + self.plan.trials));
-        Some(Stopped::BudgetTooSmall {
-            budget_s: budget.as_secs_f64(),
-            run_s: run.as_secs_f64(),
-            least_s: least.as_secs_f64(),
-            all_s: all.as_secs_f64(),
-        })
+        let outline = Outline {
+            baseline_pairs: self.plan.baseline_pairs,
+            also: self.plan.also.len(),
+            trials: self.plan.trials,
+        };
+        let due = self.baseline_runs_due() + self.duel_runs();
+        outline.too_small(budget, run, elapsed, due)
     }
 
     /// Returns whether one more run of the search leaves time for the duel.

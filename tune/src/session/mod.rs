@@ -26,6 +26,7 @@ use seekscope_stats::SplitMix64;
 use crate::early_stop::EarlyStop;
 use crate::optimiser::Optimiser;
 use crate::space::Configuration;
+pub use budget::Outline;
 use plan::BASELINE;
 pub use plan::{Plan, PlanError, Preset};
 pub use request::{Next, Request, Stopped};
@@ -98,6 +99,14 @@ impl Session {
             self.duel_request(elapsed)
         };
         request.map_or(Next::Done, Next::Run)
+    }
+
+    /// Returns why the last setting failed if settings were searched and each failed.
+    pub fn only_failures(&self) -> Option<&str> {
+        let searched = || (self.trials.iter()).filter(|t| t.purpose == TrialPurpose::Search);
+        let fails = searched().all(|trial| trial.status == TrialStatus::Failed);
+        let last = searched().next_back().filter(|_| fails)?;
+        Some(&last.reason)
     }
 
     /// Takes a run that has ended, or one from the journal, and returns it as it is to be stored: numbered,

@@ -9,8 +9,7 @@ pub mod documents;
 pub mod foreground;
 pub mod kind;
 pub mod lab;
-pub mod memory_limit;
-mod point_operations;
+pub mod point_operations;
 mod verify;
 mod watch;
 
@@ -18,5 +17,4 @@ pub use documents::{BigIndexDocuments, IndexedDocuments};
 pub use foreground::p99_ns;
 pub use kind::{IndexKind, kinds};
 pub use lab::{BuildProgress, Built, Concluded, IndexLab};
-pub use memory_limit::MemoryLimit;
 pub use point_operations::PointOperations;

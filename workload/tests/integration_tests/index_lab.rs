@@ -7,9 +7,7 @@ use std::time::Duration;
 use bson::doc;
 use seekscope_client::{ClientSpec, Job, RawTarget, Retries, ScheduleKind, run};
 use seekscope_server::Namespace;
-use seekscope_workload::index_lab::{
-    BigIndexDocuments, IndexLab, IndexedDocuments, MemoryLimit, kinds, p99_ns,
-};
+use seekscope_workload::index_lab::{BigIndexDocuments, IndexLab, IndexedDocuments, kinds, p99_ns};
 use seekscope_workload::{Sdu, SduOptions, quiesce};
 
 use crate::support::Fixture;
@@ -143,11 +141,4 @@ fn two_hundred_per_s() -> Job {
         retries: Retries::default(),
         failures_in_a_row_max: Some(100),
     }
-}
-
-#[tokio::test]
-async fn a_server_without_the_memory_limit_says_so() {
-    let fixture = Fixture::start().await;
-    let refused = MemoryLimit::set(&fixture.server, 100).await.unwrap_err();
-    assert!(refused.to_string().contains("getParameter"), "{refused}");
 }

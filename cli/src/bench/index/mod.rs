@@ -2,24 +2,26 @@
 
 mod beside;
 mod members;
+mod memory_limit;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
 use seekscope_server::Namespace;
+use seekscope_settings::TunerLock;
 use seekscope_trace::TraceError;
 use seekscope_workload::index_lab::{
-    BigIndexDocuments, BuildProgress, Concluded, IndexKind, IndexLab, IndexedDocuments,
-    MemoryLimit, kinds,
+    BigIndexDocuments, BuildProgress, Concluded, IndexKind, IndexLab, IndexedDocuments, kinds,
 };
 use seekscope_workload::sharding::LoadedCollection;
 use seekscope_workload::{DataSet, Documents, Sdu, SduOptions, quiesce};
 
 use self::members::{BuildTrace, Members, untraced};
+use self::memory_limit::MemoryLimit;
 use crate::args::{IndexArgs, IndexDataName, VersusArgs};
 use crate::bench::ending::Demands;
 use crate::bench::results::Show;
@@ -28,8 +30,9 @@ use crate::bench::stage::Stage;
 use crate::bench::target::Target;
 use crate::bench::{data, sharding, variants};
 use crate::environment::Environment;
-use crate::exit::Usage;
+use crate::exit::{Usage, message_of};
 use crate::progress::Step;
+use crate::unrestored;
 
 /// Name of the data set's entry in the database.
 const DATA_SET: &str = "index lab";
@@ -138,23 +141,30 @@ impl Bench<'_> {
             environment,
         )
         .await?;
-        let worked = self.measure(stage, &targets).await;
+        let worked = self.measure(stage, &targets, environment).await;
         let sharding = self.sharding.as_ref();
         sharding::end(sharding, stage, &targets, args, DATA_SET, worked).await?;
         variants::close(stage, targets, args.keep).await
     }
 
     /// Loads, and builds the indexes.
-    async fn measure(&self, stage: &mut Stage, targets: &[Target]) -> Result<()> {
+    async fn measure(
+        &self,
+        stage: &mut Stage,
+        targets: &[Target],
+        environment: &Environment,
+    ) -> Result<()> {
         let mut limits = Vec::new();
-        let built = self.build_on(stage, targets, &mut limits).await;
+        let built = self
+            .build_on(stage, targets, environment, &mut limits)
+            .await;
         // Also after an interruption: this is the servers' own setting.
-        for limit in limits {
+        for (limit, folder) in &mut limits {
             if let Err(error) = limit.restore().await {
                 stage.limit(Limitation {
                     what: "the server's limit of memory for index builds was not restored".into(),
-                    why: error.to_string(),
-                    remedy: "set maxIndexBuildMemoryUsageMegabytes yourself".into(),
+                    why: message_of(&error),
+                    remedy: unrestored::remedy(folder),
                 });
             }
         }
@@ -165,15 +175,28 @@ impl Bench<'_> {
         &self,
         stage: &mut Stage,
         targets: &[Target],
-        limits: &mut Vec<MemoryLimit>,
+        environment: &Environment,
+        limits: &mut Vec<(MemoryLimit, PathBuf)>,
     ) -> Result<()> {
         let interruption = stage.interruption.clone();
+        let locks = match self.args.memory_mb {
+            Some(_) => targets
+                .iter()
+                .map(|target| memory_limit::lock(target, &environment.lease_folder))
+                .collect::<Result<_>>()?,
+            None => Vec::new(),
+        };
+        let mut locks = locks.into_iter();
         let mut sides = Vec::new();
         for target in targets {
             let lab = interruption.or(self.prepare(stage, target)).await?;
             let members = self.look_at(stage, target);
             let members = interruption.or(members).await?;
-            limits.extend(self.limit_memory(stage, target).await);
+            let folder = format!("originals-{}", sides.len() + 1);
+            let folder = stage.session.directory.path().join(folder);
+            let lock = locks.next().flatten();
+            let limit = self.limit_memory(stage, target, lock, &folder).await;
+            limits.extend(limit.map(|limit| (limit, folder)));
             sides.push(Side {
                 target,
                 lab,
@@ -246,13 +269,19 @@ impl Bench<'_> {
         ))
     }
 
-    async fn limit_memory(&self, stage: &mut Stage, target: &Target) -> Option<MemoryLimit> {
-        match MemoryLimit::set(target.server().ok()?, self.args.memory_mb?).await {
+    async fn limit_memory(
+        &self,
+        stage: &mut Stage,
+        target: &Target,
+        lock: Option<TunerLock>,
+        folder: &Path,
+    ) -> Option<MemoryLimit> {
+        match MemoryLimit::set(target, lock, self.args.memory_mb?, folder).await {
             Ok(limit) => Some(limit),
             Err(error) => {
                 stage.limit(Limitation {
                     what: "the memory for index builds was not limited".into(),
-                    why: error.to_string(),
+                    why: message_of(&error),
                     remedy: "leave --memory-mb out, or use a server that has maxIndexBuildMemoryUsageMegabytes".into(),
                 });
                 None

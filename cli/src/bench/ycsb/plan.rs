@@ -87,7 +87,7 @@ impl Plan {
         let operations = first
             .settings
             .operation_count
-            .filter(|_| args.send.duration.is_none());
+            .filter(|_| !is_count_overruled(args));
         let duration = args.send.duration.or(first.settings.max_execution);
         let uri = args.target.uri.clone();
         let uri = uri.or_else(|| given.get("mongodb.url").map(String::from));
@@ -107,6 +107,12 @@ impl Plan {
             limitations: limitations(args, &given),
         })
     }
+}
+
+/// Returns whether --for stands in for a number of operations that only properties name. One that was typed beside --for
+/// holds as in YCSB: the run ends with whichever comes first.
+fn is_count_overruled(args: &YcsbArgs) -> bool {
+    args.send.duration.is_some() && args.operations.is_none()
 }
 
 /// Refuses a shard key that operations change: servers do not let them.
@@ -172,7 +178,7 @@ fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
     for name in args.workload.iter().map(letter) {
         if names.iter().any(|n| n == name) {
             return Err(Usage(format!(
-                "workload {name} is named twice; --pairs and --vs repeat"
+                "workload {name} is named twice; --vs with --pairs repeats"
             ))
             .into());
         }
@@ -262,6 +268,11 @@ fn limitations(args: &YcsbArgs, given: &Properties) -> Vec<Limitation> {
         let why = "the values of YCSB's own edition are random; the corrected edition's can be compressed";
         found.push(one(("compressibility".into(), why)));
     }
+    if is_count_overruled(args) && given.get("operationcount").is_some() {
+        let why =
+            "--for says when the run ends; with --operations it ends with whichever comes first";
+        found.push(one(("operationcount".into(), why)));
+    }
     let database = &args.target.database;
     let url = given.get("mongodb.url").and_then(database_of);
     if let Some(named) = url.filter(|named| named != database) {
@@ -288,7 +299,31 @@ fn database_of(url: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: YcsbArgs,
+    }
+
+    #[test]
+    fn a_count_and_a_time_hold_together_where_both_are_typed() {
+        let plan = |words: &str| {
+            let words = ["x"].into_iter().chain(words.split(' '));
+            Plan::new(&Typed::parse_from(words).args).unwrap()
+        };
+        let ends = |plan: &Plan| (plan.operations, plan.duration.map(|time| time.as_secs()));
+        assert_eq!(ends(&plan("--operations 10")), (Some(10), None));
+        assert_eq!(ends(&plan("--operations 10 --for 1s")), (Some(10), Some(1)));
+        assert_eq!(ends(&plan("-p operationcount=10")), (Some(10), None));
+        let overruled = plan("-p operationcount=10 --for 1s");
+        assert_eq!(ends(&overruled), (None, Some(1)));
+        let told = &overruled.limitations[0].what;
+        assert!(told.contains("operationcount has no effect"), "{told}");
+    }
 
     #[test]
     fn the_database_of_a_connection_string() {

@@ -5,7 +5,7 @@ use seekscope_run::Phase;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 
 use crate::escape::shortened;
-use crate::numbers::format_share;
+use crate::numbers::{counted, format_share};
 
 const NAME_CHARS: usize = 120;
 
@@ -51,12 +51,12 @@ impl CaptionSource<'_> {
         let (reads, writes) = (&self.file.reads.transfers, &self.file.writes.transfers);
         let (reads, writes) = (reads.calls, writes.calls);
         match (reads, writes) {
-            (reads, 0) => format!("{} reads", format_count(reads)),
-            (0, writes) => format!("{} writes", format_count(writes)),
+            (reads, 0) => counted(reads, "read"),
+            (0, writes) => counted(writes, "write"),
             _ => format!(
-                "{} reads and {} writes",
-                format_count(reads),
-                format_count(writes)
+                "{} and {}",
+                counted(reads, "read"),
+                counted(writes, "write")
             ),
         }
     }

@@ -6,7 +6,7 @@ use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneRecord, TuneVerdict};
 
 use super::simulated::{Flat, flat_plan, go_through, plan, run_on};
 use super::{UNHURRIED, conclusion};
-use crate::session::{Next, Plan, PlanError, Preset, Session, Stopped};
+use crate::session::{Next, Outline, Plan, PlanError, Preset, Session, Stopped};
 use crate::space::{Configuration, SpaceError, Value};
 use crate::synthetic::Surface;
 
@@ -160,6 +160,15 @@ fn the_budget_holds() {
     assert_eq!(end, minutes(2));
     let why = session.stopped().unwrap().to_string();
     assert!(why.contains("900 s") && why.contains("1380 s"), "{why}");
+    // The same before the first run, where its length is known.
+    let outline = Outline {
+        baseline_pairs: wanted.baseline_pairs,
+        also: wanted.also.len(),
+        trials: wanted.trials,
+    };
+    let refused = outline.refused(minutes(15), minutes(1)).unwrap();
+    assert_eq!(refused.to_string(), why);
+    assert_eq!(outline.refused(minutes(23), minutes(1)), None);
     assert_eq!(conclusion(&mut session).verdict, None);
 }
 
@@ -178,6 +187,7 @@ fn without_anything_that_works_there_is_no_duel() {
         (session.stopped(), session.count(TrialPurpose::Duel)),
         (None, 0)
     );
+    assert!(session.only_failures().is_some());
     let record = conclusion(&mut session);
     assert_eq!(
         (record.verdict, record.best),

@@ -1,0 +1,131 @@
+//! Settings of servers that killed commands left changed: what they were is in the folders that the locks on those
+//! servers name.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use seekscope_settings::{Originals, TunerLock};
+
+use crate::exit::Elsewhere;
+
+/// What a command left changed on one server.
+pub struct Unrestored {
+    /// The folder with its originals.
+    folder: PathBuf,
+    originals: Originals,
+}
+
+impl fmt::Display for Unrestored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = self.originals.outstanding_in_words().join(", ");
+        let on = match self.originals.server.as_str() {
+            "" => String::new(),
+            server => format!(" on {server}"),
+        };
+        let remedy = remedy(&self.folder);
+        write!(
+            f,
+            "A killed run did not put back {settings}{on}; do it with: {remedy}"
+        )
+    }
+}
+
+/// Returns the command that puts back what the folder has the originals of.
+pub fn remedy(folder: &Path) -> String {
+    format!("seekscope tune --restore {}", folder.display())
+}
+
+/// Returns what killed commands left changed, as far as their folders still say it.
+pub fn all(leases: &Path) -> Vec<Unrestored> {
+    let folders = TunerLock::last_runs(&folder_of_locks(leases)).into_iter();
+    folders.filter_map(|folder| read(&folder)).collect()
+}
+
+/// Refuses a server with unrestored settings of a killed command, which would be taken for the server's own. The command
+/// that is `resumed` puts back its own.
+pub fn refuse(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
+    let Some(folder) = lock.last_run() else {
+        return Ok(());
+    };
+    if resumed.and_then(|run| run.canonicalize().ok()).as_deref() == Some(folder) {
+        return Ok(());
+    }
+    let Some(left) = read(folder) else {
+        return Ok(());
+    };
+    Err(Elsewhere(format!(
+        "an earlier run ended before it could put back {}, which this one would take for what the server had: {} first",
+        left.originals.outstanding_in_words().join(", "),
+        remedy(folder)
+    ))
+    .into())
+}
+
+/// Returns the folder for locks, created if it is missing.
+pub fn lock_folder(leases: &Path) -> Result<PathBuf> {
+    let folder = folder_of_locks(leases);
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+fn folder_of_locks(leases: &Path) -> PathBuf {
+    leases.join("tuners")
+}
+
+/// A folder that is gone or unreadable says nothing.
+fn read(folder: &Path) -> Option<Unrestored> {
+    let originals = Originals::load(folder).ok()??;
+    let folder = folder.to_path_buf();
+    (!originals.outstanding().is_empty()).then_some(Unrestored { folder, originals })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_changed_is_told_until_it_is_put_back() {
+        let root = tempfile::tempdir().unwrap();
+        let (leases, run) = (root.path().join("leases"), root.path().join("run"));
+        std::fs::create_dir(&run).unwrap();
+        assert!(all(&leases).is_empty());
+        let originals = |restored: bool| {
+            let text = serde_json::json!({
+                "schema": "seekscope-originals-1", "server": "mongodb://h:7/", "members": "h:7",
+                "knobs": [{
+                    "name": "sync", "set": { "parameter": { "name": "syncdelay" } },
+                    "baseline": 60, "conditional": false,
+                }],
+                "touched": ["sync"], "refused": [], "files": {}, "config": null,
+                "restored": restored,
+            });
+            let path = run.join("originals.json");
+            std::fs::write(path, text.to_string()).unwrap();
+        };
+        originals(false);
+        let locks = lock_folder(&leases).unwrap();
+        let lock = || TunerLock::server(&locks, &[("h".into(), 7)]).unwrap();
+        let mut first = lock();
+        refuse(&first, None).unwrap();
+        first.name_run(&run).unwrap();
+        assert!(all(&leases).is_empty(), "it is at work");
+        drop(first);
+        let told: Vec<String> = all(&leases).iter().map(Unrestored::to_string).collect();
+        let remedy = remedy(&run);
+        let expected = format!(
+            "A killed run did not put back sync = 60 (setParameter syncdelay) on mongodb://h:7/; do it with: {remedy}"
+        );
+        assert_eq!(told, [expected]);
+        let refused = refuse(&lock(), None).unwrap_err().to_string();
+        assert!(
+            refused.contains("sync = 60") && refused.contains(&remedy),
+            "{refused}"
+        );
+        refuse(&lock(), Some(&run)).unwrap();
+        originals(true);
+        refuse(&lock(), None).unwrap();
+        assert!(all(&leases).is_empty());
+    }
+}
