@@ -110,7 +110,10 @@ impl Watched {
     /// a server alone the screen says so itself, and a number of pictures ends with it.
     fn end(&self) -> Option<Limitation> {
         let is_member = self.subject.label.is_some();
-        let remedy = if is_member { "It is looked for again" } else { "" };
+        let remedy = match is_member {
+            true => "It is looked for again",
+            false => "",
+        };
         let limitation = Limitation {
             what: "nothing is shown of it any more".into(),
             why: "its process has ended".into(),
