@@ -1,6 +1,7 @@
-//! Watches the queries on a collection: by the server's profile where it is on, by looking at running operations, and
-//! by its own counts of reads and writes. It only reads.
+//! Watches the queries on a collection: by the server's profile where it is on, else by what its log tells of slow ones
+//! and by looking at running operations, and by its own counts of reads and writes. It only reads.
 
+mod log;
 mod seen;
 
 use std::time::{Duration, Instant};
@@ -58,7 +59,8 @@ impl Observed {
             ),
         };
         Limitation {
-            what: "queries were seen only while they ran, so their rates are not known".into(),
+            what: "queries were seen only while they ran, or where the log calls them slow, so their rates are not known"
+                .into(),
             why: why.into(),
             remedy: remedy.into(),
         }
@@ -112,7 +114,6 @@ impl<'a> Observer<'a> {
         let hello = self.hello().await;
         observed.is_router = Hello::read(&hello).is_router();
         let since_ms = hello.get("localTime").and_then(date_ms);
-        let since_ms = since_ms.filter(|_| !observed.is_router);
         observed.saw_running = true;
         while begun.elapsed() < time {
             if observed.saw_running {
@@ -140,16 +141,15 @@ impl<'a> Observer<'a> {
             observed.writes_per_s = Some(per_s(after.1, before.1));
         }
         let mut profiled_s = watched_s;
+        let since_profiled_ms = since_ms.filter(|_| !observed.is_router);
         match self
-            .answered(self.profile(since_ms, watched_s).await)
+            .answered(self.profile(since_profiled_ms, watched_s).await)
             .await?
         {
             Ok(Some(profile)) => {
                 observed.saw_profile = true;
-                profile
-                    .entries
-                    .iter()
-                    .for_each(|entry| seen.add_profiled(entry));
+                let entries = profile.entries.iter();
+                entries.for_each(|entry| seen.add_ended(entry, ShapeSource::Profile));
                 observed.limitations.extend(profile.shortened(watched_s));
                 profiled_s = profile.covered_s;
             }
@@ -159,6 +159,13 @@ impl<'a> Observer<'a> {
                 &error,
                 "the role read on the database, and the privilege find on system.profile",
             )),
+        }
+        if !observed.saw_profile {
+            let slow = self.answered(self.slow(since_ms).await).await?;
+            // Whoever may not read the log is told of the profile, which says more.
+            for entry in slow.unwrap_or_default() {
+                seen.add_ended(&entry, ShapeSource::Log);
+            }
         }
         observed.watched_s = watched_s;
         seen.finish(&mut observed, profiled_s);
@@ -245,6 +252,16 @@ impl<'a> Observer<'a> {
         let oldest = ask(oldest, 1).await?;
         let profile = Profile::of(entries, oldest.first(), since_ms, watched_s);
         Ok(Some(profile))
+    }
+
+    /// Returns the operations that the log calls slow. A router's log has those that went through it.
+    async fn slow(&self, since_ms: Option<i64>) -> Result<Vec<Document>, ServerError> {
+        let Some(since_ms) = since_ms else {
+            return Ok(Vec::new());
+        };
+        let command = doc! { "getLog": "global" };
+        let reply = self.server.command_in_time("admin", command).await?;
+        Ok(log::slow_operations(&reply, self.namespace, since_ms))
     }
 
     /// Returns the commands that run on the collection now.

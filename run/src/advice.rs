@@ -72,6 +72,8 @@ pub enum ShapeSource {
     Profile,
     /// Operations that were seen running, `currentOp`.
     Running,
+    /// Operations that the server's log calls slow, `getLog`.
+    Log,
 }
 
 /// Queries that differ in their values only.
@@ -91,6 +93,9 @@ pub struct QueryShape {
 }
 
 impl QueryShape {
+    /// Documents that a query for a range is taken to return where it is not known.
+    pub const RANGE_RETURNS: f64 = 100.0;
+
     /// Returns whether it has neither a condition nor an order.
     pub fn is_empty(&self) -> bool {
         self.fields().next().is_none()

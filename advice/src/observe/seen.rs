@@ -57,7 +57,8 @@ impl Seen {
         }
     }
 
-    pub(super) fn add_profiled(&mut self, entry: &Document) {
+    /// Adds an operation that has ended, as the profile holds it.
+    pub(super) fn add_ended(&mut self, entry: &Document, source: ShapeSource) {
         let goes_on = entry.get_str("op").is_ok_and(|op| op == GET_MORE);
         let command = if goes_on {
             "originatingCommand"
@@ -67,7 +68,7 @@ impl Seen {
         let Ok(command) = entry.get_document(command) else {
             return;
         };
-        let Some(sighted) = self.sighted(command, ShapeSource::Profile) else {
+        let Some(sighted) = self.sighted(command, source) else {
             return;
         };
         let documents = looked_for(entry);
@@ -103,6 +104,28 @@ impl Seen {
         self.shapes.get_mut(place?)
     }
 
+    /// What was seen running and is in the log is one shape, of which the log tells more.
+    fn merge_running_into_logged(&mut self) {
+        let (logged, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.shapes)
+            .into_iter()
+            .partition(|sighted| sighted.shape.source == ShapeSource::Log);
+        self.shapes = logged;
+        for other in others {
+            let as_logged = QueryShape {
+                source: ShapeSource::Log,
+                ..other.shape.clone()
+            };
+            match self
+                .shapes
+                .iter_mut()
+                .find(|known| known.shape == as_logged)
+            {
+                Some(known) => known.times = known.times.max(other.times),
+                None => self.shapes.push(other),
+            }
+        }
+    }
+
     pub(super) fn finish(mut self, observed: &mut Observed, profiled_s: f64) {
         // The answer of one that began before is gone on with.
         self.shapes.retain(|sighted| sighted.times > 0);
@@ -111,12 +134,15 @@ impl Seen {
         if self.shapes.iter().any(is_profiled) {
             self.shapes.retain(is_profiled);
         }
+        self.merge_running_into_logged();
         self.shapes
             .sort_by_key(|sighted| std::cmp::Reverse(sighted.times));
         let shapes = self.shapes.into_iter().map(|sighted| {
             let mut shape = sighted.shape;
             if shape.source == ShapeSource::Profile {
                 shape.per_s = Some(sighted.times as f64 / profiled_s.max(1e-3));
+            }
+            if shape.source != ShapeSource::Running {
                 // Queries that find nothing cost something all the same.
                 let mean = sighted.documents / sighted.known.max(1) as f64;
                 shape.returned = Some(mean).filter(|mean| *mean > 0.0);
@@ -159,7 +185,7 @@ mod tests {
             find(doc! { "$or": [] }, 1),
             find(doc! {}, 1),
         ] {
-            seen.add_profiled(&entry);
+            seen.add_ended(&entry, ShapeSource::Profile);
         }
         let mut observed = Observed::default();
         seen.finish(&mut observed, 4.0);
@@ -170,6 +196,27 @@ mod tests {
         );
         assert_eq!(observed.shapes[1].returned, None, "it found nothing");
         assert_eq!(observed.limitations.len(), 1);
+    }
+
+    #[test]
+    fn what_ran_and_was_slow_is_one_shape_without_a_rate() {
+        let mut seen = Seen::default();
+        for (field, source) in [("a", ShapeSource::Running), ("b", ShapeSource::Running)] {
+            seen.add(&doc! { "find": "c", "filter": { field: 1 } }, source);
+        }
+        for returned in [4, 8] {
+            seen.add_ended(&find(doc! { "a": 1 }, returned), ShapeSource::Log);
+        }
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 4.0);
+        let [a, b] = observed.shapes.as_slice() else {
+            panic!("{observed:?}")
+        };
+        assert_eq!(
+            (a.source, a.per_s, a.returned),
+            (ShapeSource::Log, None, Some(6.0))
+        );
+        assert_eq!((b.source, b.returned), (ShapeSource::Running, None));
     }
 
     #[test]
@@ -198,10 +245,11 @@ mod tests {
         }
         // A find of 600 documents in two batches.
         let mut seen = Seen::default();
-        seen.add_profiled(&find(filter(), 101));
-        seen.add_profiled(
+        seen.add_ended(&find(filter(), 101), ShapeSource::Profile);
+        seen.add_ended(
             &doc! { "op": GET_MORE, "command": { "getMore": 5_i64 }, "nreturned": 499,
             "originatingCommand": { "find": "c", "filter": filter() } },
+            ShapeSource::Profile,
         );
         let mut observed = Observed::default();
         seen.finish(&mut observed, 1.0);

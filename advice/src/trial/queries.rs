@@ -13,8 +13,6 @@ use crate::AdviceError;
 use crate::values::{date_ms, decoded, value_at};
 use crate::way::{SAMPLES, Way};
 
-/// Documents that a query of a range returns where nothing is known of it.
-const RETURNED_UNLESS_KNOWN: f64 = 100.0;
 const QUERY_LIMIT: Duration = Duration::from_secs(60);
 /// A value that no document has.
 const NOWHERE: &str = "seekscope: no document has this value";
@@ -111,7 +109,7 @@ impl Query {
         let Some((field, ..)) = self.range.clone() else {
             return Ok(());
         };
-        let returned = limit(shape.returned.unwrap_or(RETURNED_UNLESS_KNOWN));
+        let returned = limit(shape.returned.unwrap_or(QueryShape::RANGE_RETURNS));
         let end = value_after(server, self.filter(), &field, 1, returned).await?;
         if end.is_none() {
             if let Some((_, from, _)) = &mut self.range {

@@ -392,22 +392,20 @@ fn what_is_stored_well_is_left_as_it_is_and_nothing_is_written() {
     assert_eq!(left.len(), 1, "only the run itself: {left:?}");
 }
 
-#[test]
-fn queries_are_seen_in_the_profile_with_their_rates() {
-    let _machine = machine();
-    let mut running = Prepared::start();
-    let bench = Bench::new();
+/// 20,000 documents of 500 customers.
+fn insert_of_customers(running: &Prepared, collection: &str) {
     insert(
-        &running,
-        "seen",
+        running,
+        collection,
         20_000,
         |n| doc! { "_id": n, "customer": n % 500, "text": text(n, 200) },
     );
-    // All of it is in the cache, though each page that was asked for so far had to be read.
-    read_anew(&mut running, "seen");
-    running.command(DATABASE, doc! { "profile": 2 });
+}
+
+/// What is advised while ten customers a second are asked for.
+fn advice_beside_finds(bench: &Bench, running: &Prepared, collection: &str) -> Value {
     let mongod = programs().mongod.path.display().to_string();
-    let namespace = format!("{DATABASE}.seen");
+    let namespace = format!("{DATABASE}.{collection}");
     let uri = running.uri();
     let arguments = [
         "advise",
@@ -418,13 +416,13 @@ fn queries_are_seen_in_the_profile_with_their_rates() {
         "--server-binary",
         &mongod,
     ];
-    let document = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             runtime().block_on(async {
                 let client = mongodb::Client::with_uri_str(&uri).await.unwrap();
                 for n in 0..60_i64 {
                     let find =
-                        doc! { "find": "seen", "filter": { "customer": n }, "batchSize": 1_000 };
+                        doc! { "find": collection, "filter": { "customer": n }, "batchSize": 1_000 };
                     client.database(DATABASE).run_command(find).await.unwrap();
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -433,7 +431,44 @@ fn queries_are_seen_in_the_profile_with_their_rates() {
         let document = json(&mut bench.seekscope(&arguments));
         asking.join().unwrap();
         document
-    });
+    })
+}
+
+/// The profiler is off. What the log calls slow is not all that was asked, so the rate is not known.
+#[test]
+fn slow_queries_are_seen_in_the_log() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    insert_of_customers(&running, "slow");
+    running.command(DATABASE, doc! { "profile": 0, "slowms": 0 });
+    let document = advice_beside_finds(&bench, &running, "slow");
+    let summary = &document["summary"];
+    let shape = &summary["shapes"][0];
+    assert_eq!(shape["source"], "log", "{document:#}");
+    assert_eq!(shape["equality"], serde_json::json!(["customer"]));
+    assert_eq!(
+        (&shape["returned"], &shape["per_s"]),
+        (&40.0.into(), &Value::Null)
+    );
+    assert_eq!(
+        advised(summary)["keys"],
+        r#"{ "customer": 1 }"#,
+        "{summary:#}"
+    );
+    assert!(!document.to_string().contains(&text(7, 200)));
+}
+
+#[test]
+fn queries_are_seen_in_the_profile_with_their_rates() {
+    let _machine = machine();
+    let mut running = Prepared::start();
+    let bench = Bench::new();
+    insert_of_customers(&running, "seen");
+    // All of it is in the cache, though each page that was asked for so far had to be read.
+    read_anew(&mut running, "seen");
+    running.command(DATABASE, doc! { "profile": 2 });
+    let document = advice_beside_finds(&bench, &running, "seen");
     let summary = &document["summary"];
     let shape = &summary["shapes"][0];
     assert_eq!(shape["source"], "profile", "{document:#}");

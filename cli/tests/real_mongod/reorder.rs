@@ -2,7 +2,7 @@
 //! versions take different ones; and what a killed client's last command, which goes on without it, may not do.
 
 use std::io::Read;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -203,8 +203,10 @@ fn late_update(server: &Arc<Running>, documents: i32) -> JoinHandle<()> {
     late
 }
 
-/// What a process says on stderr, as it comes.
-fn heard(child: &mut Child) -> Arc<Mutex<String>> {
+/// Starts a command. What it says on stderr comes as it goes on.
+fn started(command: &mut Command) -> (Child, Arc<Mutex<String>>) {
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     let said = Arc::new(Mutex::new(String::new()));
     let (mut pipe, adding) = (child.stderr.take().unwrap(), said.clone());
     std::thread::spawn(move || {
@@ -214,7 +216,7 @@ fn heard(child: &mut Child) -> Arc<Mutex<String>> {
             adding.lock().unwrap().push_str(&text);
         }
     });
-    said
+    (child, said)
 }
 
 /// Without the wait an older document would come into the copy after the newer one was checked, and nothing
@@ -236,12 +238,7 @@ fn a_killed_clients_last_update_ends_before_it_is_carried_on() {
         "--continue-writers",
         "true",
     ]);
-    let mut resuming = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let said = heard(&mut resuming);
+    let (mut resuming, said) = started(&mut command);
     until(|| {
         said.lock()
             .unwrap()
@@ -279,12 +276,7 @@ fn held_in_the_index_build(bench: &Bench) -> (Arc<Running>, Child, Arc<Mutex<Str
     let mut command = bench.seekscope(&["reorder", server.uri(), "reorder.built"]);
     command.args(["--apply", "--force", "--watch", "0s"]);
     command.args(["--pause-writers", "true", "--continue-writers", "true"]);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let said = heard(&mut child);
+    let (child, said) = started(&mut command);
     until(|| said.lock().unwrap().contains("building indexes"));
     until(|| {
         let shown = server.command("admin", doc! { "currentOp": 1 });
@@ -293,7 +285,7 @@ fn held_in_the_index_build(bench: &Bench) -> (Arc<Running>, Child, Arc<Mutex<Str
     (server, child, said)
 }
 
-fn resume(bench: &Bench, server: &Running) -> std::process::Command {
+fn resume(bench: &Bench, server: &Running) -> Command {
     let mut command = bench.seekscope(&["reorder", server.uri(), "reorder.built"]);
     command.args(["--resume", "--quiesced"]);
     command
@@ -307,12 +299,7 @@ fn a_killed_clients_index_build_ends_before_it_is_carried_on() {
     let (server, mut killed, _) = held_in_the_index_build(&bench);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let mut resuming = resume(&bench, &server)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let said = heard(&mut resuming);
+    let (mut resuming, said) = started(&mut resume(&bench, &server));
     until(|| {
         said.lock()
             .unwrap()
@@ -363,12 +350,7 @@ fn a_killed_clients_last_update_leaves_no_copy_behind() {
     let late = late_update(&server, 500);
     let mut command = bench.seekscope(&["reorder", server.uri(), "reorder.late"]);
     command.args(["--rollback", "--continue-writers", "true"]);
-    let mut undoing = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let said = heard(&mut undoing);
+    let (mut undoing, said) = started(&mut command);
     until(|| !collections(&server).contains("seekscope_reorder.late"));
     hold_updates(&server, "off");
     late.join().unwrap();

@@ -80,11 +80,14 @@ pub(super) fn shape(shape: &QueryShape) -> String {
             .per_s
             .map(|rate| format!("{} per second", format_number(rate))),
     );
-    known.extend(
-        shape
-            .returned
-            .map(|documents| format!("returns {}", format_number(documents))),
-    );
+    let is_range = !shape.range.is_empty();
+    known.extend(match shape.returned {
+        Some(documents) => Some(format!("returns {}", format_number(documents))),
+        None => is_range.then(|| {
+            let documents = format_number(QueryShape::RANGE_RETURNS);
+            format!("taken to return {documents}")
+        }),
+    });
     format!("{} ({})", parts.join("; "), known.join(", "))
 }
 
@@ -94,6 +97,7 @@ fn source(source: ShapeSource) -> &'static str {
         ShapeSource::Told => "told",
         ShapeSource::Profile => "profiler",
         ShapeSource::Running => "seen running",
+        ShapeSource::Log => "slow, from the log",
     }
 }
 
@@ -369,7 +373,7 @@ mod tests {
         };
         assert_eq!(
             shape(&asked),
-            "a, b compared; a range of c; in the order of d (descending) (told, 2.00 per second)"
+            "a, b compared; a range of c; in the order of d (descending) (told, 2.00 per second, taken to return 100)"
         );
     }
 }

@@ -17,7 +17,14 @@ pub fn change_line(change: &FindingChange) -> String {
     let figure = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
     let figures = match (change.before, change.after) {
         (None, None) => String::new(),
-        (before, after) => format!(", {} → {}", figure(before), figure(after)),
+        (before, after) => {
+            let unit = change
+                .predicted
+                .as_ref()
+                .map(|gain| format!(" {}", gain.unit));
+            let unit = unit.unwrap_or_default();
+            format!(", {} → {}{unit}", figure(before), figure(after))
+        }
     };
     format!(
         "{:<8}{}{subject}{figures}: {}",
