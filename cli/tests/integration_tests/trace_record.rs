@@ -308,7 +308,15 @@ fn requests_of_the_disk_are_named_after_the_file() {
             }
         })
         .unwrap();
-    assert_eq!((asked, requested), (BLOCKS * BLOCK, BLOCKS * BLOCK));
+    // Where others keep the disk busy, the kernel skips a program at the end of some requests, and that many are said to
+    // be lost: 3, 8 and 26 of 500 in 3 of 91 runs.
+    let trailer = &run_document(&bench.path("run"))["phases"][0]["trace"];
+    let lost = trailer["lost_end"].as_u64().unwrap();
+    assert!(lost <= BLOCKS / 10, "{trailer:#}");
+    assert_eq!(
+        (asked, requested + lost * BLOCK),
+        (BLOCKS * BLOCK, BLOCKS * BLOCK)
+    );
     let counted = document["summary"]["requests_counted"].as_array().unwrap();
     let of_files = counted.iter().filter(|c| c["cause"] == "traced_files");
     let read: u64 = of_files.map(|c| c["read_bytes"].as_u64().unwrap()).sum();
