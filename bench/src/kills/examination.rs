@@ -11,6 +11,8 @@ use super::documents::{COLLECTION, DATABASE, document};
 use super::expected::{Expected, Version};
 
 const EXPIRES: &str = "expireAfterSeconds";
+/// A mongod makes it by itself, some minutes after its start.
+const OF_SERVER: &str = "config.system.sessions";
 
 /// What must be the same before and after: names of collections, and options and indexes of ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +35,10 @@ impl Definitions {
         for database in server.client().list_database_names().await? {
             for collection in first_batch(server, &database, doc! { "listCollections": 1 }).await? {
                 let name = collection.get_str("name")?;
-                found.collections.insert(format!("{database}.{name}"));
+                let full_name = format!("{database}.{name}");
+                if full_name != OF_SERVER {
+                    found.collections.insert(full_name);
+                }
                 if (database.as_str(), name) == (DATABASE, COLLECTION) {
                     found.options = Some(collection.get_document("options")?.clone());
                     found.uuid = collection.get_document("info")?.get("uuid").cloned();
