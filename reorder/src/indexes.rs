@@ -1,7 +1,6 @@
 //! Creates the copy with the options of the original, and gives it the same indexes.
 
 use bson::{Bson, Document, doc};
-
 use seekscope_server::float;
 
 use crate::replies::{is_set, says};
@@ -36,6 +35,13 @@ pub(crate) struct Built {
     pub(crate) anew: bool,
 }
 
+impl Built {
+    /// Returns whether there are indexes, all of which an interrupted run had built.
+    pub(crate) fn were_there(&self) -> bool {
+        self.indexes > 0 && !self.anew
+    }
+}
+
 /// Builds all indexes with one command, so that the copy is read once. TTL indexes expire nothing yet.
 pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<Built, ReorderError> {
     let specs = specs(definition);
@@ -44,7 +50,7 @@ pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<Built,
     Ok(Built { indexes, anew })
 }
 
-/// Builds indexes of the copy. Returns whether there is one more than before.
+/// Builds indexes of the copy. Returns whether there are more than before.
 pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<bool, ReorderError> {
     let mut command = doc! { "createIndexes": site.copy_name(), "indexes": specs };
     // By default all members that vote must have built them, of which one may be down, or delayed by hours.
@@ -52,9 +58,10 @@ pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<bool, Re
         command.insert("commitQuorum", "majority");
     }
     let reply = site.command(command).await?;
-    // A router answers for each shard, without these counts.
     let count = |name: &str| reply.get(name).and_then(float);
-    Ok(count("numIndexesBefore") != count("numIndexesAfter") || count("numIndexesAfter").is_none())
+    let counts = count("numIndexesBefore").zip(count("numIndexesAfter"));
+    // A router answers for each shard, without these counts.
+    Ok(counts.is_none_or(|(before, after)| before != after))
 }
 
 /// Returns the specifications of all indexes except that of `_id`, as the copy is given them.

@@ -237,13 +237,7 @@ impl Job<'_> {
             let build = indexes::build(&site, &self.definition);
             let built = watch.while_followed(&site, build).await;
             // Those that the interrupted run had built cost this one nothing.
-            if !matches!(
-                built,
-                Ok(Built {
-                    anew: false,
-                    indexes: 1..
-                })
-            ) {
+            if !built.as_ref().is_ok_and(Built::were_there) {
                 self.done.index_s += began.elapsed().as_secs_f64();
             }
             attempts -= 1;

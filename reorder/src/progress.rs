@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Step {
     /// Definition, space, and whether changes can be followed are checked. Nothing is changed.
     Checking,
-    /// The server still works on a write of the interrupted run.
+    /// The server still works on a write or an index build of the interrupted run.
     AwaitingServer,
     /// Options and indexes are tried on an empty collection, which is removed again.
     Trying,

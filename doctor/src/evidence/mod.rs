@@ -84,7 +84,6 @@ impl<'a> Evidence<'a> {
         self.document.device.as_ref()
     }
 
-    /// Returns the files whose leaves were walked, the most to gain first.
     /// Returns the mean size of the leaf pages that were seen, bytes; `None` if no file was walked.
     pub(crate) fn leaf_bytes(&self) -> Option<f64> {
         let files = self.layout_files().iter();
@@ -94,6 +93,7 @@ impl<'a> Evidence<'a> {
         (pages > 0).then(|| bytes as f64 / pages as f64)
     }
 
+    /// Returns the files whose leaves were walked, the most to gain first.
     pub fn layout_files(&self) -> &'a [LayoutFile] {
         self.document.layout.as_ref().map_or(&[], |l| &l.files)
     }
