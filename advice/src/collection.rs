@@ -1,13 +1,17 @@
 //! What the target's server says of the collection: how its files were made, how much is on a page, how well its cache
 //! serves them, and which indexes nobody uses.
 
+use std::collections::BTreeMap;
+
 use bson::{Bson, DateTime, Document, doc};
 use seekscope_run::QueryShape;
 use seekscope_server::{Namespace, Server, ServerError, float, number};
 
+/// The setting that names the compressor of a table's blocks; its value is empty where they are not compressed.
+pub(crate) const COMPRESSOR: &str = "block_compressor";
 /// Settings of WiredTiger's tables by which the same documents take other blocks.
 const TABLE_SETTINGS: [&str; 4] = [
-    "block_compressor",
+    COMPRESSOR,
     "leaf_page_max",
     "internal_page_max",
     "leaf_value_max",
@@ -16,6 +20,10 @@ const SHARDS_MAX: usize = 1_000;
 /// Fewer pages, unless the whole collection was read, say nothing of the others: how much is on a page differs by a half
 /// and more from one stretch of a file to the next.
 const PAGES_READ_MIN: u64 = 1_000;
+/// The same of an index, whose keys are alike.
+const INDEX_PAGES_READ_MIN: u64 = 100;
+/// A small index of which at least this share of the file was read is known.
+const INDEX_SHARE_MIN: f64 = 0.5;
 /// Fewer pages asked for do not tell which share has to be read.
 const PAGES_ASKED_MIN: u64 = 100;
 /// Each page is read once after the server's start, whatever the cache. Where less than this many times the data was
@@ -29,6 +37,8 @@ const LOW_SHARE: f64 = 0.05;
 pub struct FileFacts {
     /// Options with which `create` makes a file of the same kind.
     pub create: Document,
+    /// The compressor of its blocks; empty if they are not compressed, `None` if the server does not say.
+    pub compressor: Option<String>,
     /// What the server's cache did for it.
     pub cache: Option<CacheUse>,
     /// Size of all documents as BSON.
@@ -36,6 +46,10 @@ pub struct FileFacts {
     /// Mean size of the pages that the server has read since it started, as they are in its cache, bytes. `None` if
     /// they are too few to speak for the file.
     pub page_bytes: Option<f64>,
+    /// The same of its indexes, by name; those of which too little was read are missing.
+    pub index_page_bytes: BTreeMap<String, f64>,
+    /// The table of the storage engine that its documents are in.
+    pub table: Option<String>,
 }
 
 /// Pages of a file that were asked for since the server started, and those that had to be read for it.
@@ -50,10 +64,7 @@ impl CacheUse {
     pub fn since(self, earlier: Self) -> Self {
         Self {
             asked: self.asked.saturating_sub(earlier.asked),
-            read: PagesRead {
-                pages: self.read.pages.saturating_sub(earlier.read.pages),
-                bytes: self.read.bytes.saturating_sub(earlier.read.bytes),
-            },
+            read: self.read.since(earlier.read),
         }
     }
 
@@ -76,11 +87,33 @@ impl FileFacts {
 }
 
 /// Pages that a server has read of a file since it started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PagesRead {
     pub pages: u64,
     /// Their size together, without compression.
     pub bytes: u64,
+}
+
+impl PagesRead {
+    /// Returns the mean size of the pages.
+    fn mean_bytes(self) -> f64 {
+        self.bytes as f64 / self.pages.max(1) as f64
+    }
+
+    /// Returns what was read since an earlier look.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            pages: self.pages.saturating_sub(earlier.pages),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            pages: self.pages.saturating_add(other.pages),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
 }
 
 /// Returns what a server says that it has read of a file, by its statistics of that file.
@@ -91,6 +124,36 @@ pub(crate) fn pages_read(file: &Document) -> Option<PagesRead> {
         pages: count("pages read into cache")?,
         bytes: count("bytes read into cache")?,
     })
+}
+
+/// Returns what a server says that it has read of all indexes of a collection, by its statistics of that.
+pub(crate) fn index_pages_read(stats: &Document) -> PagesRead {
+    let read = index_details(stats).filter_map(|(_, index)| pages_read(index));
+    read.fold(PagesRead::default(), PagesRead::and)
+}
+
+/// Returns the statistics of the files of a collection's indexes by the indexes' names.
+fn index_details(stats: &Document) -> impl Iterator<Item = (&String, &Document)> {
+    let details = stats.get_document("indexDetails").into_iter().flatten();
+    details.filter_map(|(name, index)| Some((name, index.as_document()?)))
+}
+
+/// Returns the mean size of the pages of an index that were read, if they speak for all.
+fn index_page_bytes(index: &Document) -> Option<f64> {
+    let read = pages_read(index)?;
+    let file = index.get_document("block-manager").ok()?;
+    let file_bytes = number(file.get("checkpoint size")?)?;
+    let is_known = read.bytes as f64 >= INDEX_SHARE_MIN * file_bytes as f64;
+    let speaks_for_all = read.pages >= INDEX_PAGES_READ_MIN || is_known;
+    (speaks_for_all && read.pages > 1 && read.bytes > 0).then(|| read.mean_bytes())
+}
+
+/// Returns what a server's cache has done for a file, by its statistics of that file.
+pub(crate) fn cache_use(file: &Document) -> Option<CacheUse> {
+    let cache = file.get_document("cache").ok()?;
+    let asked = number(cache.get("pages requested from the cache")?)?;
+    let read = pages_read(file)?;
+    Some(CacheUse { asked, read })
 }
 
 /// Reads what is known of the collection's file. `options` are those of `listCollections`.
@@ -129,8 +192,6 @@ fn of_stats(stats: &Document, options: &Document) -> FileFacts {
             doc! { "wiredTiger": { "configString": text } },
         );
     }
-    let cache = table.and_then(|table| table.get_document("cache").ok());
-    let asked = cache.and_then(|cache| number(cache.get("pages requested from the cache")?));
     let read = table.and_then(pages_read);
     let data_bytes = stats.get("size").and_then(number);
     let enough = read.filter(|read| {
@@ -138,13 +199,18 @@ fn of_stats(stats: &Document, options: &Document) -> FileFacts {
         let speaks_for_all = read.pages >= PAGES_READ_MIN || is_whole;
         speaks_for_all && read.pages > 0 && read.bytes > 0
     });
+    let uri = table.and_then(|table| table.get_str("uri").ok());
+    let named = uri.and_then(|uri| uri.strip_prefix("statistics:table:"));
     FileFacts {
         create,
-        cache: asked
-            .zip(read)
-            .map(|(asked, read)| CacheUse { asked, read }),
+        table: named.map(Into::into),
+        compressor: setting(created, COMPRESSOR).map(Into::into),
+        cache: table.and_then(cache_use),
         data_bytes,
-        page_bytes: enough.map(|read| read.bytes as f64 / read.pages as f64),
+        page_bytes: enough.map(PagesRead::mean_bytes),
+        index_page_bytes: index_details(stats)
+            .filter_map(|(name, index)| Some((name.clone(), index_page_bytes(index)?)))
+            .collect(),
     }
 }
 
@@ -324,6 +390,7 @@ mod tests {
             "storageEngine": { "wiredTiger": { "configString": text } },
         };
         assert_eq!(facts.create, expected);
+        assert_eq!(facts.compressor.as_deref(), Some("zstd"));
         assert_eq!(facts.page_bytes, Some(30_000.0));
         stats.insert("size", 7_000_000);
         let facts = of_stats(&stats, &Document::new());

@@ -7,9 +7,10 @@ mod seen;
 use std::time::{Duration, Instant};
 
 use bson::{DateTime, Document, doc};
-use seekscope_run::{Limitation, QueryShape, ShapeSource};
+use seekscope_run::{CollectionUse, Limitation, QueryShape, ShapeSource};
 use seekscope_server::{Hello, Namespace, Server, ServerError, number};
 
+use crate::usage::Usage;
 use crate::values::date_ms;
 use seen::{GET_MORE, SHAPES_MAX, Seen};
 
@@ -22,7 +23,7 @@ const PROFILED: [&str; 5] = ["query", "command", "update", "remove", GET_MORE];
 /// Share of the time watched that the profile must cover for nothing to be said.
 const COVERED_MIN: f64 = 0.9;
 /// Reads that the watching itself can be counted as.
-const OWN_READS: f64 = 2.5;
+const OWN_READS: u64 = 2;
 
 /// Watches one collection.
 #[derive(Debug)]
@@ -36,9 +37,10 @@ pub struct Observer<'a> {
 pub struct Observed {
     /// The most frequent first.
     pub shapes: Vec<QueryShape>,
-    /// Reads and writes of the collection per second, by the server's own count.
-    pub reads_per_s: Option<f64>,
-    pub writes_per_s: Option<f64>,
+    /// What the server did for the collection meanwhile; `None` if it does not say.
+    pub used: Option<CollectionUse>,
+    /// Share of the pages asked for that it had to read; `None` if it does not say, or if too few were asked for.
+    pub missed_share: Option<f64>,
     pub watched_s: f64,
     pub limitations: Vec<Limitation>,
     /// Whether running operations, and whether all that ran, in the profile, could be seen.
@@ -83,10 +85,10 @@ impl Observed {
                  (db.setProfilingLevel(2)), or {TELL}"
             );
         }
-        let reads = self.reads_per_s.unwrap_or(0.0) * watched_s;
+        let reads = self.used.map_or(0, |used| used.reads);
         if !self.saw_profile && reads > OWN_READS {
             return format!(
-                "{reads:.0} reads of {namespace} were counted in {watched_s:.0} s, but none was seen running: switch the \
+                "{reads} reads of {namespace} were counted in {watched_s:.0} s, but none was seen running: switch the \
                  profiler on while they are watched, with db.setProfilingLevel(2), or {TELL}"
             );
         }
@@ -110,7 +112,7 @@ impl<'a> Observer<'a> {
         let begun = Instant::now();
         let mut seen = Seen::default();
         let mut observed = Observed::default();
-        let before = self.counts().await;
+        let before = Usage::read(self.server, self.namespace).await;
         let hello = self.hello().await;
         observed.is_router = Hello::read(&hello).is_router();
         let since_ms = hello.get("localTime").and_then(date_ms);
@@ -134,11 +136,11 @@ impl<'a> Observer<'a> {
             tokio::time::sleep(LOOK_EVERY.min(time.saturating_sub(begun.elapsed()))).await;
         }
         let watched_s = begun.elapsed().as_secs_f64();
-        let after = self.answered(self.counts().await).await?;
-        if let (Some(before), Ok(after)) = (before.ok(), after) {
-            let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / watched_s.max(1e-3);
-            observed.reads_per_s = Some(per_s(after.0, before.0));
-            observed.writes_per_s = Some(per_s(after.1, before.1));
+        let after = Usage::read(self.server, self.namespace).await;
+        let after = self.answered(after).await?;
+        if let (Ok(before), Ok(after)) = (before, after) {
+            observed.used = after.since(&before);
+            observed.missed_share = after.missed_share_since(&before);
         }
         let mut profiled_s = watched_s;
         let since_profiled_ms = since_ms.filter(|_| !observed.is_router);
@@ -187,30 +189,6 @@ impl<'a> Observer<'a> {
             _ => {}
         }
         Ok(answer)
-    }
-
-    /// Returns the reads and writes of the collection that the server has counted.
-    async fn counts(&self) -> Result<(u64, u64), ServerError> {
-        let pipeline = vec![doc! { "$collStats": { "latencyStats": {} } }];
-        let command =
-            doc! { "aggregate": self.namespace.collection(), "pipeline": pipeline, "cursor": {} };
-        let found = self
-            .server
-            .documents_in_time(self.namespace.database(), command, 1_000)
-            .await?;
-        let sum = |kind: &str| {
-            let ops = found.iter().filter_map(|shard| {
-                shard
-                    .get_document("latencyStats")
-                    .ok()?
-                    .get_document(kind)
-                    .ok()?
-                    .get("ops")
-                    .and_then(number)
-            });
-            ops.fold(0, u64::saturating_add)
-        };
-        Ok((sum("reads"), sum("writes")))
     }
 
     /// Returns what the server says of itself, its time included; empty if it does not answer.
@@ -343,19 +321,23 @@ mod tests {
 
     #[test]
     fn the_remedy_is_that_of_what_kept_queries_from_being_seen() {
-        let why = |saw_running, saw_profile, reads_per_s| {
+        let why = |saw_running, saw_profile, reads| {
+            let used = CollectionUse {
+                reads,
+                ..CollectionUse::default()
+            };
             let observed = Observed {
                 saw_running,
                 saw_profile,
-                reads_per_s: Some(reads_per_s),
+                used: Some(used),
                 watched_s: 15.0,
                 ..Observed::default()
             };
             observed.why_none(&"a.b".parse().unwrap())
         };
-        assert!(why(false, false, 5.1).contains("clusterMonitor"));
-        assert!(why(true, false, 5.1).contains("setProfilingLevel(2), or"));
-        for idle in [why(true, false, 0.1), why(true, true, 5.1)] {
+        assert!(why(false, false, 50).contains("clusterMonitor"));
+        assert!(why(true, false, 50).contains("setProfilingLevel(2), or"));
+        for idle in [why(true, false, 1), why(true, true, 50)] {
             assert!(idle.contains("watch it for longer"), "{idle}");
         }
         let of_router = Observed {

@@ -12,13 +12,20 @@
 //! leaves them as they are.
 //!
 //! The pages of the whole hold less than those of the trial where documents were deleted, or were inserted in between,
-//! and then neighbours lie on several pages that the trial has on one.
+//! and then neighbours lie on several pages that the trial has on one. The same holds of an index: one that was built over
+//! documents that were there has full leaves, those of the trial are filled by inserts.
+//!
+//! Where a query does not read a stretch of an index but leaps through it (a range of the first key and a value of the
+//! second: from each value of the first to the place of the second), more keys in between do not make more leaps, but
+//! the leaps go to leaves further apart.
 
 /// By how much more leaves than expected documents lie on by chance.
 const BY_CHANCE: f64 = 0.05;
 /// Documents of which this share lie on leaves of their own lie so far apart that it does not matter how much is on a
 /// leaf.
 const ALONE: f64 = 0.9;
+/// A query that examines less than this share of the keys on the leaves that it reads leaps through them.
+const LEAPT: f64 = 0.5;
 
 /// Returns the number of different leaves that so many draws from `leaves` hit on average.
 pub fn distinct(draws: f64, leaves: f64) -> f64 {
@@ -48,6 +55,8 @@ pub struct Whole {
     pub documents: f64,
     /// Mean size of its pages without compression, bytes.
     pub page_bytes: f64,
+    /// The same of the index that the query uses, where that is known.
+    pub index_page_bytes: Option<f64>,
 }
 
 /// What a trial measured of one query, on average, and how much more there is of the whole.
@@ -61,6 +70,10 @@ pub struct Measured {
     pub collection_bytes: f64,
     /// Blocks of the indexes that the first of them read.
     pub index_blocks: f64,
+    /// Size of these blocks, bytes.
+    pub index_bytes: f64,
+    /// Keys on a leaf of the index that the queries use, in the trial, on average.
+    pub leaf_keys: f64,
     /// Documents that they read together.
     pub documents: f64,
     /// Keys of indexes that they read together.
@@ -76,11 +89,13 @@ pub struct Measured {
     pub local: bool,
     /// Whether all documents are read for want of an index.
     pub collection_scan: bool,
+    /// Whether no document is read, because the index has all that is asked for.
+    pub covered: bool,
 }
 
 impl Measured {
-    /// Returns the blocks that one query reads of the whole collection and its indexes.
-    pub fn blocks(&self) -> f64 {
+    /// Returns the blocks that one query reads of the whole collection, without those of its indexes.
+    pub fn collection_blocks_of_whole(&self) -> f64 {
         if self.queries <= 0.0 {
             return 0.0;
         }
@@ -91,18 +106,33 @@ impl Measured {
         let hit = self.collection_blocks;
         // Documents that lie further apart than by chance share no leaf in the whole either.
         let is_apart = hit > distinct(self.documents, self.leaves) * (1.0 + BY_CHANCE);
+        let documents = self.documents / self.queries;
         let collection = if self.local {
             let row = self.of_whole(hit, self.collection_bytes / self.page_bytes.max(1.0));
-            // A longer row has one beginning, too.
-            row.min(1.0) + (row - 1.0).max(0.0) * self.more_returned
+            self.longer(row, documents)
         } else if is_apart {
-            self.of_whole(hit, hit) * self.more_returned
+            self.longer(self.of_whole(hit, hit), documents)
         } else {
             let all = draws(hit, self.leaves, self.documents);
-            distinct(self.of_whole(all, all) * self.more_returned, whole_leaves)
+            let all = self.longer(self.of_whole(all, all), documents);
+            distinct(all, whole_leaves)
         };
-        // More documents lie on the leaves that there are.
-        collection.min(whole_leaves.max(hit / self.queries)) + self.index_blocks_of_whole()
+        // More documents lie on the leaves that there are, and one that is read lies on one.
+        let least = if self.covered { 0.0 } else { 1.0 };
+        collection
+            .min(whole_leaves.max(hit / self.queries))
+            .max(least)
+    }
+
+    /// Returns how many blocks are hit by as many more documents or keys as a query of the whole returns, where so many
+    /// of them hit so many blocks: the first hits one in any case, and each further one its share of the others.
+    fn longer(&self, blocks: f64, count: f64) -> f64 {
+        let for_each = match count > 1.0 {
+            true => ((blocks - 1.0) / (count - 1.0)).clamp(0.0, 1.0),
+            false => 1.0,
+        };
+        let more = count * (self.more_returned - 1.0);
+        (blocks + for_each * more).max(blocks.min(1.0))
     }
 
     /// Returns how many times as much as on a page of the whole is on one of the trial.
@@ -125,23 +155,51 @@ impl Measured {
         (1.0 + (mean_blocks - 1.0) * self.fuller()).min(documents)
     }
 
-    /// Returns the blocks of indexes. Keys that a query reads beside those of its answer are more in the whole, unless
-    /// it asks for a stretch of time, of which the sample has all. The index of a sample may be so small that a query
-    /// finds its leaf in the cache; of the whole it has to read one.
-    fn index_blocks_of_whole(&self) -> f64 {
-        let beside = (self.keys - self.documents).max(0.0);
-        let keys_of_whole =
-            (self.keys - beside + beside * self.more_beside()) * self.more_returned.max(1.0);
-        let blocks = self.index_blocks * keys_of_whole / self.keys.max(1.0);
-        match self.whole.documents > 2.0 && self.keys > 0.0 {
-            true => blocks.max(1.0),
-            false => blocks,
+    /// Returns the blocks of indexes that one query reads of the whole. Keys that a query reads beside those of its answer
+    /// are more in the whole, unless it asks for a stretch of time, of which the sample has all. The index of a sample may
+    /// be so small that its only leaf is in the cache; of the whole a query has to read one.
+    pub fn index_blocks_of_whole(&self) -> f64 {
+        if self.collection_scan || self.keys <= 0.0 || self.queries <= 0.0 {
+            return 0.0;
+        }
+        let blocks = self.index_blocks_as_full();
+        let keys = self.keys / self.queries;
+        if self.leaps() {
+            return (blocks * self.whole.documents).clamp(1.0, keys.max(1.0));
+        }
+        let beside = self.beside();
+        let grown = (self.keys - beside + beside * self.more_beside()) / self.keys;
+        self.longer(blocks * grown, keys * grown).max(1.0)
+    }
+
+    /// Returns the blocks of the index that the first query would read if they were as full as those of the whole.
+    fn index_blocks_as_full(&self) -> f64 {
+        match self.whole.index_page_bytes {
+            Some(page_bytes) if self.index_blocks > 1.0 && page_bytes > 0.0 => {
+                let fuller = self.index_bytes / self.index_blocks / page_bytes;
+                1.0 + (self.index_blocks - 1.0) * fuller
+            }
+            _ => self.index_blocks,
+        }
+    }
+
+    /// Returns whether a query passes over most keys of the leaves that it reads.
+    fn leaps(&self) -> bool {
+        let passed = (self.index_blocks - 1.0) * self.leaf_keys;
+        !self.local && self.beside() > 0.0 && self.keys / self.queries < passed * LEAPT
+    }
+
+    /// Returns the keys that are read beside those of the answer.
+    fn beside(&self) -> f64 {
+        match self.covered {
+            true => 0.0,
+            false => (self.keys - self.documents).max(0.0),
         }
     }
 
     /// Returns how many keys a query reads of the whole for each one beside its answer that it reads of the sample.
     fn more_beside(&self) -> f64 {
-        match self.local {
+        match self.local || self.leaps() {
             true => 1.0,
             false => self.whole.documents,
         }
@@ -153,7 +211,7 @@ impl Measured {
         if self.collection_scan {
             return self.whole.documents;
         }
-        let beside = (self.keys - self.documents).max(0.0);
+        let beside = self.beside();
         let examined = self.keys.max(self.documents);
         match examined > 0.0 {
             true => {
@@ -176,6 +234,7 @@ mod tests {
         Whole {
             documents,
             page_bytes: PAGE_BYTES,
+            index_page_bytes: None,
         }
     }
 
@@ -184,6 +243,8 @@ mod tests {
         collection_blocks: 100.0,
         collection_bytes: 100.0 * PAGE_BYTES,
         index_blocks: 2.0,
+        index_bytes: 2.0 * 16_000.0,
+        leaf_keys: 100.0,
         documents: 100.0,
         keys: 100.0,
         leaves: 1_000_000.0,
@@ -192,7 +253,14 @@ mod tests {
         more_returned: 1.0,
         local: false,
         collection_scan: false,
+        covered: false,
     };
+
+    impl Measured {
+        fn blocks(&self) -> f64 {
+            self.collection_blocks_of_whole() + self.index_blocks_of_whole()
+        }
+    }
 
     #[test]
     fn draws_and_what_they_hit_invert_each_other() {
@@ -241,6 +309,94 @@ mod tests {
     }
 
     #[test]
+    fn leaps_go_to_leaves_further_apart_and_are_not_more() {
+        let leaping = Measured {
+            index_blocks: 13.0,
+            leaf_keys: 800.0,
+            documents: 50.0,
+            keys: 150.0,
+            whole: whole(5.0),
+            ..PLAIN
+        };
+        assert_eq!(leaping.index_blocks_of_whole(), 65.0);
+        assert_eq!(leaping.more_work(), 1.0);
+        let many = Measured {
+            whole: whole(50.0),
+            ..leaping
+        };
+        assert_eq!(
+            many.index_blocks_of_whole(),
+            150.0,
+            "each key is on one leaf"
+        );
+        let stretch = Measured {
+            keys: 10_000.0,
+            ..leaping
+        };
+        assert!(stretch.index_blocks_of_whole() > 60.0);
+        assert!(stretch.more_work() > 4.0);
+    }
+
+    #[test]
+    fn an_index_with_fuller_leaves_has_fewer() {
+        let fuller = Measured {
+            index_blocks: 11.0,
+            index_bytes: 11.0 * 8_000.0,
+            whole: Whole {
+                index_page_bytes: Some(16_000.0),
+                ..whole(1.0)
+            },
+            ..PLAIN
+        };
+        assert_eq!(fuller.index_blocks_of_whole(), 6.0);
+        let one = Measured {
+            index_blocks: 1.0,
+            ..fuller
+        };
+        assert_eq!(one.index_blocks_of_whole(), 1.0);
+    }
+
+    #[test]
+    fn where_the_index_has_all_that_is_asked_for_only_its_leaves_are_read() {
+        let covered = Measured {
+            collection_blocks: 0.0,
+            collection_bytes: 0.0,
+            documents: 0.0,
+            covered: true,
+            whole: whole(20.0),
+            ..PLAIN
+        };
+        for local in [true, false] {
+            let covered = Measured { local, ..covered };
+            assert_eq!((covered.blocks(), covered.more_work()), (2.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn a_longer_answer_of_neighbours_begins_once() {
+        // 27 documents in 1.3 blocks: 300 of them lie in 4.5, and the keys of both in one leaf.
+        let neighbours = Measured {
+            collection_blocks: 1.3,
+            documents: 27.0,
+            keys: 27.0,
+            index_blocks: 1.0,
+            more_returned: 300.0 / 27.0,
+            whole: whole(12.0),
+            ..PLAIN
+        };
+        let blocks = neighbours.collection_blocks_of_whole();
+        assert!((blocks - 4.45).abs() < 0.05, "{blocks}");
+        assert_eq!(neighbours.index_blocks_of_whole(), 1.0);
+        // A query that finds its only leaf in the cache of the trial reads one of the whole.
+        let tiny = Measured {
+            collection_blocks: 0.0,
+            index_blocks: 0.0,
+            ..PLAIN
+        };
+        assert_eq!(tiny.blocks(), 2.0);
+    }
+
+    #[test]
     fn a_stretch_of_time_reads_as_much_of_the_whole() {
         let measured = Measured {
             collection_blocks: 60.0,
@@ -266,7 +422,7 @@ mod tests {
             page_bytes: PAGE_BYTES / 4.0,
             ..whole(1.0)
         };
-        let blocks = |measured: Measured| measured.blocks() - measured.index_blocks;
+        let blocks = |measured: Measured| measured.collection_blocks_of_whole();
         let row = Measured {
             queries: 2.0,
             collection_blocks: 12.0,
@@ -353,6 +509,7 @@ mod tests {
             more_returned: 3.0,
             ..PLAIN
         };
-        assert!((more.blocks() - 306.0).abs() < 0.2, "{}", more.blocks());
+        // Three times the documents, which lie anywhere, and the leaves of three times the keys, which lie in a row.
+        assert!((more.blocks() - 304.0).abs() < 0.2, "{}", more.blocks());
     }
 }

@@ -14,7 +14,7 @@ use seekscope_run::QueryShape;
 use seekscope_server::{Namespace, Server, float};
 
 use crate::AdviceError;
-use crate::values::{date_ms, decoded, value_at};
+use crate::values::{date_ms, decoded, holds_list, value_at};
 
 /// Documents per round trip.
 const BATCH: u32 = 1_000;
@@ -41,6 +41,8 @@ pub struct FieldFacts {
     /// Documents that have it, and documents in which it is a date.
     pub present: u64,
     pub dates: u64,
+    /// Documents in which a list is at its path or on the way to it.
+    pub lists: u64,
     pub distinct: u64,
     /// Whether newer documents have larger values.
     pub follows_age: bool,
@@ -171,6 +173,7 @@ impl Learnt {
             return;
         };
         for field in &mut self.fields {
+            field.facts.lists += u64::from(holds_list(&document, &field.facts.path));
             if let Some(value) = value_at(&document, &field.facts.path) {
                 field.add(&value);
             }

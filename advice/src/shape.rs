@@ -12,20 +12,20 @@ const DEPTH_MAX: usize = 5;
 const STAGES_MAX: usize = 100;
 
 /// Names that a told query may have beside its filter.
-const TOLD_NAMES: [&str; 4] = ["filter", "sort", "per_s", "returns"];
+const TOLD_NAMES: [&str; 5] = ["filter", "sort", "projection", "per_s", "returns"];
 
 /// Why a query on the command line was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{why}: a filter such as {{\"device\": \"?\", \"ts\": {{\"$gte\": \"?\"}}}} is expected, or the same as \
-         {{\"filter\": …, \"sort\": …, \"per_s\": 20, \"returns\": 100}}"
+         {{\"filter\": …, \"sort\": …, \"projection\": …, \"per_s\": 20, \"returns\": 100}}"
 )]
 pub struct ToldError {
     why: String,
 }
 
-/// Reads a query from the command line: a filter as JSON, or an object with it as `filter` beside `sort`, `per_s`
-/// and `returns`. Values mean nothing.
+/// Reads a query from the command line: a filter as JSON, or an object with it as `filter` beside `sort`,
+/// `projection`, `per_s` and `returns`. Values mean nothing.
 ///
 /// # Errors
 /// Fails on other text, and on conditions that no trial can make up.
@@ -51,6 +51,12 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
         if let Some(sort) = given.get("sort") {
             let sort = sort.as_document().and_then(sort_fields);
             shape.sort = sort.ok_or_else(|| wrong("sort is no order of fields".into()))?;
+        }
+        if let Some(projection) = given.get("projection") {
+            let projection = projection.as_document();
+            let projection =
+                projection.ok_or_else(|| wrong("projection is no object of fields".into()))?;
+            shape.projection = projected(projection);
         }
         for (name, place) in [
             ("per_s", &mut shape.per_s),
@@ -92,9 +98,19 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
             let sort = inner("sort")?;
             shape.sort =
                 sort_fields(&sort).ok_or_else(|| NoShape::Condition("its order".into()))?;
+            shape.projection = projected(&inner("projection")?);
             Ok(shape)
         }
-        "count" | "distinct" | "findAndModify" | "findandmodify" => of_filter(&inner("query")?),
+        "count" | "distinct" => {
+            let mut shape = of_filter(&inner("query")?)?;
+            let key = command.get_str("key").map(str::to_owned);
+            shape.projection = match name == "count" {
+                true => Some(Vec::new()),
+                false => key.ok().filter(|key| is_field(key)).map(|key| vec![key]),
+            };
+            Ok(shape)
+        }
+        "findAndModify" | "findandmodify" => of_filter(&inner("query")?),
         "q" => of_filter(&inner("q")?),
         "aggregate" => {
             let stages = command
@@ -106,12 +122,16 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
             let filter =
                 filter.map_err(|_| NoShape::Condition("a pipeline without $match".into()))?;
             let mut shape = of_filter(filter)?;
-            if let Some(sort) = stages
-                .next()
-                .and_then(|stage| stage.get_document("$sort").ok())
-            {
+            let mut next = stages.next();
+            if let Some(sort) = next.and_then(|stage| stage.get_document("$sort").ok()) {
                 shape.sort = sort_fields(sort).unwrap_or_default();
+                next = stages.next();
             }
+            let passes_all = |stage: &&Document| matches!(first_name(stage), "$limit" | "$skip");
+            if next.is_some_and(|stage| passes_all(&stage)) {
+                next = stages.find(|stage| !passes_all(stage));
+            }
+            shape.projection = next.and_then(needed_by);
             Ok(shape)
         }
         other => Err(NoShape::Condition(other.chars().take(40).collect())),
@@ -176,6 +196,65 @@ fn keep(fields: &mut Vec<String>, name: &str) -> Result<(), NoShape> {
     Ok(())
 }
 
+fn first_name(stage: &Document) -> &str {
+    stage.keys().next().map_or("", String::as_str)
+}
+
+/// Returns the fields that a stage needs of the documents before it; `None` for whole documents.
+fn needed_by(stage: &Document) -> Option<Vec<String>> {
+    match first_name(stage) {
+        "$project" => projected(stage.get_document("$project").ok()?),
+        "$count" => Some(Vec::new()),
+        // Drivers count documents so.
+        "$group" => {
+            let group = stage.get_document("$group").ok()?;
+            let names_field = |value: &Bson| match value {
+                Bson::Document(_) | Bson::Array(_) => true,
+                Bson::String(text) => text.starts_with('$'),
+                _ => false,
+            };
+            let counts = |(name, value): (&String, &Bson)| match (name.as_str(), value) {
+                ("_id", id) => !names_field(id),
+                (_, Bson::Document(by)) => by.get("$sum").is_some_and(|sum| !names_field(sum)),
+                _ => false,
+            };
+            group.iter().all(counts).then(Vec::new)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the fields that a projection asks for; `None` where it asks for whole documents, for all but some fields, or
+/// for what is computed of them.
+fn projected(projection: &Document) -> Option<Vec<String>> {
+    let is_asked = |value: &Bson| match value {
+        Bson::Boolean(asked) => Some(*asked),
+        value => seekscope_server::float(value).map(|number| number != 0.0),
+    };
+    let mut fields = Vec::new();
+    let mut with_id = true;
+    for (name, value) in projection.iter().take(FIELDS_MAX + 1) {
+        match (name.as_str(), is_asked(value)?) {
+            ("_id", asked) => with_id = asked,
+            (name, true) if is_field(name) => fields.push(name.to_owned()),
+            _ => return None,
+        }
+    }
+    // Without another field, leaving out `_id` leaves all others.
+    if fields.is_empty() && !(with_id && projection.contains_key("_id")) {
+        return None;
+    }
+    if with_id {
+        fields.push("_id".into());
+    }
+    (fields.len() <= FIELDS_MAX).then_some(fields)
+}
+
+/// Returns whether this may be the path of a field that is kept.
+fn is_field(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_MAX_BYTES && !name.contains('$')
+}
+
 /// Returns the fields of an order; `None` for one that is not of fields.
 fn sort_fields(sort: &Document) -> Option<Vec<SortField>> {
     if sort.len() > FIELDS_MAX {
@@ -184,8 +263,7 @@ fn sort_fields(sort: &Document) -> Option<Vec<SortField>> {
     sort.iter()
         .map(|(field, direction)| {
             let direction = seekscope_server::float(direction)?;
-            let is_field = !field.starts_with('$') && field.len() <= NAME_MAX_BYTES;
-            is_field.then(|| SortField {
+            is_field(field).then(|| SortField {
                 field: field.clone(),
                 descending: direction < 0.0,
             })
@@ -210,6 +288,18 @@ pub fn best_keys(shape: &QueryShape) -> Document {
         }
     }
     keys
+}
+
+/// Returns the keys of an index that has all that a query asks for, the best for its shape first; `None` if it asks for
+/// whole documents.
+pub fn covering_keys(shape: &QueryShape) -> Option<Document> {
+    let mut keys = best_keys(shape);
+    for field in shape.projection.as_ref()? {
+        if !keys.contains_key(field) {
+            keys.insert(field.clone(), 1);
+        }
+    }
+    Some(keys)
 }
 
 /// Returns whether an index with these keys serves a shape as well as the best one: its first keys are the compared
@@ -254,6 +344,57 @@ mod tests {
         // A collection may have a field of that name, which is compared with no document.
         let field = told(r#"{"filter": "?", "x": 1}"#).unwrap();
         assert_eq!(field.equality, names(&["filter", "x"]));
+    }
+
+    #[test]
+    fn the_fields_that_are_asked_for() {
+        let fields = |names: &[&str]| Some(names.iter().map(|n| (*n).to_owned()).collect());
+        let find = |projection: Document| {
+            let command = doc! { "find": "c", "filter": { "a": 1 }, "projection": projection };
+            of_command(&command).unwrap().projection
+        };
+        assert_eq!(find(doc! {}), None);
+        assert_eq!(
+            find(doc! { "a": 1, "b.c": true, "_id": 0 }),
+            fields(&["a", "b.c"])
+        );
+        assert_eq!(find(doc! { "b": 1.0 }), fields(&["b", "_id"]));
+        assert_eq!(find(doc! { "_id": 1 }), fields(&["_id"]));
+        for whole in [
+            doc! { "_id": 0 },
+            doc! { "b": 0 },
+            doc! { "b": 1, "c": { "$slice": 2 } },
+            doc! { "b.$": 1 },
+            doc! { "b": "$c" },
+        ] {
+            assert_eq!(find(whole.clone()), None, "{whole}");
+        }
+        let pipeline = |stages: Vec<Document>| {
+            let mut all = vec![doc! { "$match": { "a": 1 } }];
+            all.extend(stages);
+            let command = doc! { "aggregate": "c", "pipeline": all };
+            of_command(&command).unwrap().projection
+        };
+        assert_eq!(pipeline(vec![]), None);
+        let counted = vec![doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } }];
+        assert_eq!(pipeline(counted), fields(&[]));
+        let limited = vec![
+            doc! { "$sort": { "b": 1 } },
+            doc! { "$skip": 5 },
+            doc! { "$limit": 5 },
+            doc! { "$project": { "b": 1, "_id": 0 } },
+        ];
+        assert_eq!(pipeline(limited), fields(&["b"]));
+        let summed = vec![doc! { "$group": { "_id": 1, "n": { "$sum": "$b" } } }];
+        assert_eq!(pipeline(summed), None);
+        let count = of_command(&doc! { "count": "c", "query": { "a": 1 } }).unwrap();
+        assert_eq!(count.projection, fields(&[]));
+        let distinct = doc! { "distinct": "c", "key": "b", "query": { "a": 1 } };
+        assert_eq!(of_command(&distinct).unwrap().projection, fields(&["b"]));
+        let long = r#"{"filter": {"a": 1}, "projection": {"b": 1, "_id": 0}}"#;
+        let shape = told(long).unwrap();
+        assert_eq!(shape.projection, fields(&["b"]));
+        assert_eq!(covering_keys(&shape), Some(doc! { "a": 1, "b": 1 }));
     }
 
     #[test]

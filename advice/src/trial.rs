@@ -1,9 +1,11 @@
 //! Stores a sample in several ways on a server of our own, and measures what queries read of each with cold caches.
 
 mod counters;
+mod inserts;
 mod queries;
 mod storing;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bson::{Document, RawDocumentBuf};
@@ -14,10 +16,12 @@ use seekscope_stats::{Estimate, median};
 pub use storing::Stored;
 
 use crate::AdviceError;
-use crate::predict::{Measured, Whole};
+use crate::collection::PagesRead;
+use crate::predict::{Measured, Whole, distinct, draws};
+use crate::proposals::asks_by_age;
 use crate::sample::{SampleFacts, Wanted, copy_newest};
-use crate::way::{Way, asks_by_age};
-use queries::{Asked, Query, more_returned};
+use crate::way::Way;
+use queries::{Asked, Query, more_returned, more_sorted};
 
 const DATABASE: &str = "advise";
 /// The sample as it was read: the newest document first.
@@ -26,6 +30,10 @@ const SAMPLED: &str = "sampled";
 const QUERIES_MAX: u64 = 20;
 const SHARE_OF_LEAVES: f64 = 0.25;
 const ALPHA: f64 = 0.05;
+/// Queries return what is known of them if that is this many times less than what matches.
+const STOPPED: f64 = 1.2;
+/// How often the time of unpacking is measured.
+const UNPACKED_TIMES: u32 = 3;
 
 /// How a trial is made.
 #[derive(Debug, Clone)]
@@ -40,6 +48,18 @@ pub struct TrialOptions {
     pub documents: u64,
     /// Mean size of the pages of the target's collection without compression, bytes, if it is known.
     pub page_bytes: Option<f64>,
+    /// The same of its indexes, by name, if they are known.
+    pub index_page_bytes: BTreeMap<String, f64>,
+}
+
+/// What it takes to add a document to a way.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct InsertCost {
+    /// Time of a quick one with everything cached, ns; `None` if the sample is too small.
+    pub ns: Option<f64>,
+    /// Blocks of the index on `_id` that an insert reads of the whole with cold caches, while many are inserted; `None`
+    /// if they were not counted.
+    pub id_blocks: Option<f64>,
 }
 
 /// The queries of one shape that every way is asked.
@@ -59,6 +79,10 @@ pub struct Trial {
     server: Server,
     options: TrialOptions,
     target: TargetFacts,
+    /// Time that it takes to make a page of a block of the present way, ns per byte; `None` if it has too few.
+    unpack_ns_per_byte: Option<f64>,
+    /// Documents that are added with cold caches, as many to each way as the present one's index on `_id` allows for.
+    cold_inserts: usize,
     begun: Instant,
 }
 
@@ -78,6 +102,8 @@ impl Trial {
             server,
             options,
             target,
+            unpack_ns_per_byte: None,
+            cold_inserts: 0,
             begun: Instant::now(),
         })
     }
@@ -102,7 +128,9 @@ impl Trial {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<SampleFacts, AdviceError> {
         let to = self.collection(SAMPLED);
-        copy_newest(target, wanted, &to, &self.server, progress).await
+        let facts = copy_newest(target, wanted, &to, &self.server, progress).await?;
+        inserts::set_aside(&self.server, facts.documents).await?;
+        Ok(facts)
     }
 
     /// Draws the queries of a shape, which all ways are asked.
@@ -121,11 +149,19 @@ impl Trial {
             Some(known) => known,
             None => queries::mean_returned(&self.server, &drawn).await?,
         };
+        // The whole has at least what the sample has: who returns fewer stops there.
+        let is_free = shape.sort.is_empty() && shape.range.is_empty();
+        let ends_early = is_free
+            && shape.returned.is_some()
+            && queries::mean_returned(&self.server, &drawn).await? > STOPPED * returned;
         let room = SHARE_OF_LEAVES * present.leaves as f64 / returned.max(1.0);
         let in_a_row = units::whole(room).clamp(1, QUERIES_MAX);
         if in_a_row > 1 {
             let more = rounds * (in_a_row - 1);
             drawn.extend(queries::draw(&self.server, shape, more).await?);
+        }
+        if ends_early {
+            queries::end_after(&mut drawn, returned);
         }
         let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
         Ok(Questions {
@@ -144,7 +180,85 @@ impl Trial {
         let load = storing::store(&self.server, &collection, way, &self.options).await?;
         self.restart().await?;
         self.evict()?;
-        storing::size(&self.server, &collection, load).await
+        let stored = storing::size(&self.server, &collection, load).await?;
+        let ns_per_byte = match way {
+            Way::Present => {
+                self.unpack_ns_per_byte = self.unpacking(&collection, &stored).await?;
+                self.unpack_ns_per_byte
+            }
+            Way::Compressor { .. } => self.unpacking(&collection, &stored).await?,
+            // Their blocks are compressed like the present ones.
+            _ => self.unpack_ns_per_byte,
+        };
+        Ok(Stored {
+            unpack_ns: ns_per_byte.map(|ns| ns * stored.page_bytes_of_many),
+            ..stored
+        })
+    }
+
+    /// Returns the time that the server takes to make a page of a block that is in the page cache, ns per byte of the
+    /// page: the least of some, since others on the host make it longer.
+    async fn unpacking(
+        &mut self,
+        collection: &str,
+        stored: &Stored,
+    ) -> Result<Option<f64>, AdviceError> {
+        let mut least: Option<f64> = None;
+        for _ in 0..UNPACKED_TIMES {
+            self.restart().await?;
+            let one = storing::unpack_ns_per_byte(&self.server, collection, stored).await?;
+            least = one.map(|ns| least.map_or(ns, |least| ns.min(least)));
+        }
+        Ok(least)
+    }
+
+    /// Measures what it takes to add documents to a stored way. Nothing else may be measured of it afterwards.
+    ///
+    /// # Errors
+    /// Fails if the server does.
+    pub async fn measure_inserts(
+        &mut self,
+        number: usize,
+        way: &Way,
+        stored: &Stored,
+        counts_ids: bool,
+    ) -> Result<InsertCost, AdviceError> {
+        let collection = collection_of(number);
+        let [first, timed, cold] = inserts::parts(&self.server, way).await?;
+        inserts::add(&self.server, &collection, way, &first).await?;
+        Ok(InsertCost {
+            ns: inserts::add(&self.server, &collection, way, &timed).await?,
+            id_blocks: match counts_ids {
+                true => self.id_blocks(&collection, way, stored, &cold).await?,
+                false => None,
+            },
+        })
+    }
+
+    /// Returns the blocks of the index on `_id` that an insert reads of the whole, while some are added with cold caches.
+    async fn id_blocks(
+        &mut self,
+        collection: &str,
+        way: &Way,
+        stored: &Stored,
+        documents: &[RawDocumentBuf],
+    ) -> Result<Option<f64>, AdviceError> {
+        self.restart().await?;
+        counters::id_index(&self.server, DATABASE, collection).await?;
+        self.evict()?;
+        let before = counters::id_index(&self.server, DATABASE, collection).await?;
+        if matches!(way, Way::Present) {
+            self.cold_inserts = inserts::few_for(before.leaves, documents.len());
+        }
+        let few = &documents[..self.cold_inserts.min(documents.len())];
+        inserts::add(&self.server, collection, way, few).await?;
+        let after = counters::id_index(&self.server, DATABASE, collection).await?;
+        let more = self.options.documents as f64 / stored.sampled.max(1) as f64;
+        let hit = after.pages_read.saturating_sub(before.pages_read);
+        let count = few.len() as f64;
+        let all = draws(hit as f64, before.leaves, count);
+        let of_whole = distinct(all, before.leaves * more.max(1.0));
+        Ok((count > 0.0).then_some(of_whole / count))
     }
 
     /// Asks a stored way its questions, each row of them after a cold start; `None` if it cannot be asked them.
@@ -179,10 +293,14 @@ impl Trial {
                     first = Some(counters::read(&self.server, DATABASE, &collection).await?);
                 }
             }
+            let of_first = first.map_or(PagesRead::default(), |first| {
+                first.indexes.since(before.indexes)
+            });
             let after = counters::read(&self.server, DATABASE, &collection).await?;
             for query in row {
                 warm_ns.push(asked.ask(&self.server, query).await?.1 as f64);
             }
+            let nothing_ns = asked.ask_nothing(&self.server).await? as f64;
             rounds.push(Round {
                 returned: returned as f64,
                 collection_blocks: after.collection.saturating_sub(before.collection) as f64,
@@ -190,10 +308,11 @@ impl Trial {
                     .collection_bytes
                     .saturating_sub(before.collection_bytes)
                     as f64,
-                index_blocks: first.map_or(0, |first| first.indexes.saturating_sub(before.indexes))
-                    as f64,
+                index_blocks: of_first.pages as f64,
+                index_bytes: of_first.bytes as f64,
                 cold_ns,
                 warm_ns,
+                nothing_ns,
             });
         }
         let documents = self.options.documents.max(stored.sampled);
@@ -206,6 +325,10 @@ impl Trial {
         let whole = Whole {
             documents: documents as f64 / stored.sampled.max(1) as f64,
             page_bytes: as_it_is.unwrap_or(anew),
+            index_page_bytes: asked
+                .index_name()
+                .filter(|_| way.keeps_file())
+                .and_then(|name| self.options.index_page_bytes.get(name).copied()),
         };
         Ok(Some(cost(&rounds, stored, &asked, questions, whole)))
     }
@@ -244,9 +367,13 @@ struct Round {
     collection_bytes: f64,
     /// Of its first query alone: the indexes of a sample are so small that the next ones find leaves in the cache.
     index_blocks: f64,
+    /// Size of these blocks.
+    index_bytes: f64,
     /// Time of each query with cold caches, and of the same again.
     cold_ns: Vec<f64>,
     warm_ns: Vec<f64>,
+    /// Time of a query that finds nothing.
+    nothing_ns: f64,
 }
 
 impl Round {
@@ -265,7 +392,11 @@ fn cost(
     let queries: f64 = rounds.iter().map(Round::queries).sum();
     let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
     let returned = per_query(|round| round.returned);
-    let more = more_returned(&questions.shape, returned, whole.documents);
+    let shape = &questions.shape;
+    let more = match asked.sorts && shape.range.is_empty() && !shape.equality.is_empty() {
+        true => more_sorted(asked.examined, whole.documents),
+        false => more_returned(shape, returned, whole.documents),
+    };
     let measured: Vec<Measured> = rounds
         .iter()
         .map(|round| Measured {
@@ -273,6 +404,8 @@ fn cost(
             collection_blocks: round.collection_blocks,
             collection_bytes: round.collection_bytes,
             index_blocks: round.index_blocks,
+            index_bytes: round.index_bytes,
+            leaf_keys: stored.documents as f64 / asked.index_leaves.max(1.0),
             documents: asked.examined * round.queries(),
             keys: asked.keys * round.queries(),
             leaves: stored.leaves as f64,
@@ -281,15 +414,24 @@ fn cost(
             more_returned: more,
             local: questions.is_local,
             collection_scan: asked.is_collection_scan,
+            covered: asked.examined <= 0.0 && asked.keys > 0.0,
         })
         .collect();
-    let predicted: Vec<f64> = measured.iter().map(Measured::blocks).collect();
-    let mean = predicted.iter().sum::<f64>() / predicted.len().max(1) as f64;
+    let of_indexes = measured.iter().map(Measured::index_blocks_of_whole);
+    let of_indexes: Vec<f64> = of_indexes.collect();
+    let predicted = measured.iter().zip(&of_indexes);
+    let predicted = predicted.map(|(row, indexes)| row.collection_blocks_of_whole() + indexes);
+    let predicted: Vec<f64> = predicted.collect();
+    let mean_of = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
+    let mean = mean_of(&predicted);
     let median_ns = |of: fn(&Round) -> &Vec<f64>| {
         let all: Vec<f64> = rounds.iter().flat_map(of).copied().collect();
         median(&all).unwrap_or(0.0)
     };
     let warm_ns = median_ns(|round| &round.warm_ns);
+    // Any query takes that long; only the rest grows with what it examines.
+    let nothing_ns = rounds.iter().map(|round| round.nothing_ns);
+    let least_ns = nothing_ns.fold(warm_ns, f64::min);
     let index_blocks: f64 = rounds.iter().map(|round| round.index_blocks).sum();
     let (low, high) = Estimate::of_mean(&predicted).map_or((mean, mean), |e| e.interval(ALPHA));
     ShapeCost {
@@ -297,11 +439,13 @@ fn cost(
         collection_blocks: per_query(|round| round.collection_blocks),
         index_blocks: index_blocks / rounds.len().max(1) as f64,
         blocks: mean,
+        index_blocks_of_whole: Some(mean_of(&of_indexes)),
         blocks_low: low.max(0.0),
         blocks_high: high,
         cold_ns: units::whole(median_ns(|round| &round.cold_ns)),
         warm_ns: units::whole(warm_ns),
-        work_ns: warm_ns * measured.first().map_or(1.0, Measured::more_work),
+        work_ns: least_ns
+            + (warm_ns - least_ns) * measured.first().map_or(1.0, Measured::more_work),
         collection_scan: asked.is_collection_scan,
     }
 }

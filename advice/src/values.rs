@@ -19,6 +19,19 @@ pub fn value_at(document: &Document, path: &str) -> Option<Bson> {
     first_of(value).cloned()
 }
 
+/// Returns whether there is a list anywhere on a path.
+pub fn holds_list(document: &Document, path: &str) -> bool {
+    let mut parts = path.split('.');
+    let mut value = parts.next().and_then(|part| document.get(part));
+    loop {
+        value = match (value, parts.next()) {
+            (Some(Bson::Array(_)), _) => return true,
+            (Some(Bson::Document(inner)), Some(part)) => inner.get(part),
+            _ => return false,
+        }
+    }
+}
+
 fn first_of(value: &Bson) -> Option<&Bson> {
     match value {
         Bson::Array(elements) => elements.first(),
@@ -56,5 +69,7 @@ mod tests {
         assert_eq!(value_at(&document, "a.b.c"), Some(Bson::Int32(5)));
         assert_eq!(value_at(&document, "d"), None);
         assert_eq!(value_at(&document, "a.x.y"), None);
+        assert!(holds_list(&document, "a.b.c") && holds_list(&document, "d"));
+        assert!(!holds_list(&document, "a") && !holds_list(&document, "a.x.y"));
     }
 }

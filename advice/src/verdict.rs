@@ -14,18 +14,18 @@ const MORE_SAVED_MIN: f64 = 0.15;
 const OTHER_ANSWER_MIN: f64 = 0.01;
 
 /// Fills in what each way costs over all shapes, and returns the advice. `decays` says of each way whether its order is
-/// lost again; `read_ns` is the time that the target's disk takes to read a block. `None` if the present way was not
-/// measured, or if none of those that were saves enough and others were not.
+/// lost again. `None` if the present way was not measured, or if none of those that were saves enough and others were
+/// not.
 pub fn verdict(
     shapes: &[QueryShape],
     ways: &mut [StoringWay],
     decays: &[bool],
-    read_ns: f64,
 ) -> Option<AdviceVerdict> {
     let weights = weights(shapes);
     for way in ways.iter_mut() {
         way.blocks_per_query = per_query(way, &weights, |cost| cost.blocks);
-        way.query_ns = per_query(way, &weights, |cost| cost.blocks * read_ns + cost.work_ns);
+        way.blocks_ns_per_query = per_query(way, &weights, |cost| way.blocks_ns(cost));
+        way.query_ns = per_query(way, &weights, |cost| way.blocks_ns(cost) + cost.work_ns);
     }
     let present_ns = ways.first()?.query_ns?;
     if present_ns <= 0.0 {
@@ -104,15 +104,16 @@ fn per_query(way: &StoringWay, weights: &[f64], of: impl Fn(&ShapeCost) -> f64) 
     Some(sum / weights.iter().sum::<f64>().max(f64::MIN_POSITIVE))
 }
 
-/// Returns how much a change asks of those who make it: an index least, other documents for the application more, and
-/// an order that must be renewed most.
+/// Returns how much a change asks of those who make it: an index least, one that holds more fields and changes with each
+/// of them more, other documents for the application still more, and an order that must be renewed most.
 fn effort(kind: WayKind, decays: bool) -> u8 {
     match kind {
         WayKind::Present => 0,
         WayKind::Index => 1,
-        WayKind::Order if decays => 4,
-        WayKind::Order => 2,
-        WayKind::Buckets => 3,
+        WayKind::Covering => 2,
+        WayKind::Order if decays => 5,
+        WayKind::Order | WayKind::Compressor => 3,
+        WayKind::Buckets | WayKind::GrowingId => 4,
     }
 }
 
@@ -120,7 +121,7 @@ fn effort(kind: WayKind, decays: bool) -> u8 {
 mod tests {
     use super::*;
 
-    const READ_NS: f64 = 5e5;
+    const BLOCK_NS: f64 = 5e5;
 
     fn way(kind: WayKind, blocks: &[f64]) -> StoringWay {
         let cost = |blocks: &f64| {
@@ -132,12 +133,13 @@ mod tests {
         StoringWay {
             kind,
             costs: blocks.iter().map(cost).collect(),
+            block_ns: Some(BLOCK_NS),
             ..StoringWay::default()
         }
     }
 
     fn advised(shapes: &[QueryShape], mut ways: Vec<StoringWay>, decays: &[bool]) -> AdviceVerdict {
-        verdict(shapes, &mut ways, decays, READ_NS).unwrap()
+        verdict(shapes, &mut ways, decays).unwrap()
     }
 
     #[test]
@@ -194,7 +196,7 @@ mod tests {
                 way(WayKind::Buckets, &[]),
             ];
             ways[2].not_measured = Some("no time".into());
-            verdict(&shapes, &mut ways, &[], READ_NS)
+            verdict(&shapes, &mut ways, &[])
         };
         assert_eq!(of(90.0), None);
         assert_eq!(of(10.0).unwrap().way, 1);
@@ -235,7 +237,7 @@ mod tests {
         ];
         assert_eq!(advised(&shapes, small, &[]), AdviceVerdict::default());
         assert_eq!(
-            verdict(&shapes, &mut [way(WayKind::Present, &[])], &[], READ_NS),
+            verdict(&shapes, &mut [way(WayKind::Present, &[])], &[]),
             None
         );
     }

@@ -24,7 +24,7 @@ pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     }
     if found.is_empty() {
         if unrestored.is_empty() {
-            progress.say("Nothing was left behind.");
+            progress.say("Nothing was left behind on this host; what a killed reorder left in a server, `seekscope reorder` shows.");
         }
         return Ok(());
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use schemars::JsonSchema;
-use seekscope_run::{Finding, Outcome, RunDirectory, RunDocument};
+use seekscope_run::{Finding, Outcome, RunDirectory, RunDocument, RunKind};
 use serde::Serialize;
 
 use crate::args::CompareArgs;
@@ -81,6 +81,18 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let runs: Vec<Run> = (paths.iter())
         .map(|path| RunDirectory::open(path))
         .collect::<Result<_, _>>()?;
+    let comparable = |run: &RunDocument| {
+        let kinds = [RunKind::Bench, RunKind::Doctor, RunKind::Layout];
+        run.kind().is_none_or(|kind| kinds.contains(&kind))
+    };
+    if let Some((directory, run)) = runs.iter().find(|(_, run)| !comparable(run)) {
+        return Err(Usage(format!(
+            "{} is a run of `seekscope {}`; runs of layout, bench and doctor can be compared",
+            directory.path().display(),
+            run.command
+        ))
+        .into());
+    }
     let are_examinations = runs.iter().all(|(_, run)| run.examination.is_some());
     if args.out.is_some() && !are_examinations {
         let text = "--out is for runs of `doctor` on several members, which are joined; others are only shown";

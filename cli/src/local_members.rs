@@ -288,7 +288,7 @@ fn labels(here: &[&FoundMember]) -> Vec<Option<String>> {
 
 /// What to do about members of a cluster's shards that do not answer.
 pub const FOR_SILENT: &str = "see on the host whether the server runs; if it is the login that it refuses, create the \
-                          user there, too: a shard does not know the users of a mongos";
+                          user there, too (the shards of a cluster do not know the users of its mongos)";
 
 /// Returns why members do not answer: each reason once.
 fn why_silent(members: &[OtherMember]) -> String {

@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use seekscope_report::live::top::TopOutput;
 use seekscope_report::tune::TuneSummary;
-use seekscope_run::{AdviceRecord, PrefetchRecord};
+use seekscope_run::{AdviceRecord, PrefetchSummary};
 use serde_json::{Value, json};
 
 use crate::bench::summary::BenchSummary;
@@ -37,7 +37,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         described::<DoctorOutput<ExaminedSummary>>("doctor"),
         described::<RunOutput<LayoutSummary>>("layout"),
         described::<RunOutput<Option<BenchSummary>>>("merge"),
-        described::<RunOutput<Option<PrefetchRecord>>>("prefetch"),
+        described::<RunOutput<Option<PrefetchSummary>>>("prefetch"),
         described::<RunOutput<ReorderSummary>>("reorder"),
         described::<DiskRunOutput<ReplaySummary>>("replay"),
         described::<TopOutput>("top"),

@@ -13,13 +13,22 @@ fn may_hold_secrets(argument: &str) -> bool {
             .is_some_and(|(user, _)| user.contains(':'))
 }
 
-/// Returns the arguments for storage: connection strings without user and password.
+/// Options whose values are commands of the user, which may contain passwords in any form.
+const COMMANDS: [&str; 5] = [
+    "--command",
+    "--continue-writers",
+    "--pause-writers",
+    "--prepare",
+    "--restart-command",
+];
+
+/// Returns the arguments for storage: connection strings without user and password, and no commands.
 pub fn stored_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
     let stored = |a: OsString| {
         let text = a.to_string_lossy().into_owned();
         redacted_argument(&text).unwrap_or(text)
     };
-    arguments.map(stored).collect()
+    hide_values(arguments.map(stored).collect(), &COMMANDS)
 }
 
 /// Returns the argument without user and password if it may contain some: a connection string, also after a
@@ -38,8 +47,8 @@ pub fn redacted_argument(text: &str) -> Option<String> {
     })
 }
 
-/// Hides the values of these options, such as commands of the user, which may contain passwords in any form.
-pub fn hide_values(mut arguments: Vec<String>, options: &[&str]) -> Vec<String> {
+/// Hides the values of these options.
+fn hide_values(mut arguments: Vec<String>, options: &[&str]) -> Vec<String> {
     const HIDDEN: &str = "...";
     let mut follows = false;
     for argument in &mut arguments {

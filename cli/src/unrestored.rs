@@ -9,25 +9,41 @@ use seekscope_settings::{Originals, TunerLock};
 
 use crate::exit::Elsewhere;
 
-/// What a command left changed on one server.
+/// How the names of the folders begin that have the originals of one server each, in the folder of a run that sets
+/// several.
+pub const ORIGINALS_OF: &str = "originals-";
+
+/// What a command left changed on its servers.
 pub struct Unrestored {
-    /// The folder with its originals.
+    /// The folder with their originals.
     folder: PathBuf,
-    originals: Originals,
+    originals: Vec<Originals>,
 }
 
 impl fmt::Display for Unrestored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = self.originals.outstanding_in_words().join(", ");
-        let on = match self.originals.server.as_str() {
-            "" => String::new(),
-            server => format!(" on {server}"),
-        };
+        let settings = self.in_words();
         let remedy = remedy(&self.folder);
         write!(
             f,
-            "A killed run did not put back {settings}{on}; do it with: {remedy}"
+            "A killed run did not put back {settings}; do it with: {remedy}"
         )
+    }
+}
+
+impl Unrestored {
+    /// Returns the settings of each server that has some.
+    fn in_words(&self) -> String {
+        let of_server = |originals: &Originals| {
+            let settings = originals.outstanding_in_words().join(", ");
+            match (settings.as_str(), originals.server.as_str()) {
+                ("", _) => None,
+                (_, "") => Some(settings),
+                (_, server) => Some(format!("{settings} on {server}")),
+            }
+        };
+        let all: Vec<String> = self.originals.iter().filter_map(of_server).collect();
+        all.join(", ")
     }
 }
 
@@ -56,7 +72,7 @@ pub fn refuse(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
     };
     Err(Elsewhere(format!(
         "an earlier run ended before it could put back {}, which this one would take for what the server had: {} first",
-        left.originals.outstanding_in_words().join(", "),
+        left.in_words(),
         remedy(folder)
     ))
     .into())
@@ -74,11 +90,36 @@ fn folder_of_locks(leases: &Path) -> PathBuf {
     leases.join("tuners")
 }
 
+/// Returns the folders with the originals of one server each below that of a run, in the order of their names.
+pub fn folders_below(run: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(run).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with(ORIGINALS_OF)
+    });
+    let mut folders: Vec<PathBuf> = named
+        .map(|entry| entry.path())
+        .filter(|folder| folder.is_dir() && !matches!(Originals::load(folder), Ok(None)))
+        .collect();
+    folders.sort();
+    folders
+}
+
+/// Returns what was noted before the first change, of one server or of each; what cannot be read says nothing.
+pub fn originals_of(run: &Path) -> Vec<Originals> {
+    let folders = std::iter::once(run.to_path_buf()).chain(folders_below(run));
+    let read = folders.filter_map(|folder| Originals::load(&folder).ok().flatten());
+    read.collect()
+}
+
 /// A folder that is gone or unreadable says nothing.
 fn read(folder: &Path) -> Option<Unrestored> {
-    let originals = Originals::load(folder).ok()??;
-    let folder = folder.to_path_buf();
-    (!originals.outstanding().is_empty()).then_some(Unrestored { folder, originals })
+    let originals = originals_of(folder);
+    let is_left = originals.iter().any(|one| !one.outstanding().is_empty());
+    is_left.then(|| Unrestored {
+        folder: folder.to_path_buf(),
+        originals,
+    })
 }
 
 #[cfg(test)]

@@ -120,7 +120,8 @@ fn is_noticeable(finding: &Finding) -> bool {
 /// Does it say that operations were seen to be held up? Even where nobody counts for how long, that precedes what would be
 /// saved in jobs that were not observed.
 fn is_held_up(finding: &Finding) -> bool {
-    finding.id == "cpu.saturated" || QUEUES.contains(&finding.id.as_str())
+    let id = finding.id.as_str();
+    ["cpu.saturated", "locks.queued"].contains(&id) || QUEUES.contains(&id)
 }
 
 /// Does it save noticeable waiting for the disk, or say that operations queue because of the disk?

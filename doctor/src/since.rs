@@ -9,7 +9,9 @@ mod measured;
 mod other_server;
 mod work;
 
-use seekscope_run::{Finding, FindingChange, Gain, RunDocument};
+use std::collections::BTreeSet;
+
+use seekscope_run::{Finding, FindingChange, Gain, MemberRecord, RunDocument};
 
 use crate::Diagnosis;
 use crate::answers::name_of;
@@ -112,6 +114,10 @@ fn change_of(
         Some(_) => None,
         None => why_unseen(finding, now),
     };
+    let is_less = again.is_none() || direction(found.before, found.after) == "better";
+    // That the loads differ says more.
+    let is_open = is_less && found.untold.is_none();
+    let unseen = unseen.or_else(|| why_not_acted_on(finding, earlier, now).filter(|_| is_open));
     let looked_at = unseen.is_none();
     if let Some(why) = unseen {
         found.untold = Some(why.into());
@@ -158,6 +164,37 @@ fn why_unseen(finding: &Finding, now: Examined<'_>) -> Option<&'static str> {
     let is_unnamed = |other: &Finding| other.id == finding.id && other.subject.is_empty();
     (finding.id == "query.collection-scan" && others.any(is_unnamed))
         .then_some("scans were counted again, and none of them was caught at it")
+}
+
+/// Returns why it is not the remedy that a finding is gone or smaller: what it advised was not done.
+fn why_not_acted_on(
+    finding: &Finding,
+    earlier: Examined<'_>,
+    now: Examined<'_>,
+) -> Option<&'static str> {
+    let before = earlier.document.examination.as_ref()?.examined()?;
+    let after = now.document.examination.as_ref()?.examined()?;
+    match finding.id.as_str() {
+        "cache.too-small" => {
+            let is_larger = before.target.cache_bytes? < after.target.cache_bytes?;
+            (!is_larger).then_some(
+                "the cache is no larger than it was, so it is what is asked of the server that changed",
+            )
+        }
+        "query.collection-scan" => {
+            let indexes = |member: &MemberRecord| {
+                let mut collections = member.collections.iter();
+                let facts = collections.find(|facts| facts.namespace == finding.subject)?;
+                let keys = facts.indexes.iter().map(|index| index.keys.clone());
+                Some(keys.collect::<BTreeSet<String>>())
+            };
+            let known = indexes(before).filter(|known| !known.is_empty())?;
+            (known == indexes(after)?).then_some(
+                "the collection has the indexes that it had, so it is what is asked of the server that changed",
+            )
+        }
+        _ => None,
+    }
 }
 
 /// Does the file lie in another order now, whatever its scans take on which disk?

@@ -295,7 +295,8 @@ impl Recording {
     fn trace(&self) -> Option<TraceAnalysis> {
         let events = self.events_by_end();
         (!events.is_empty()).then(|| {
-            let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
+            let analyser = TraceAnalyser::new(AnalysisOptions::default());
+            let mut analyser = analyser.with_files(&self.files);
             for event in &events {
                 analyser.push(event);
             }

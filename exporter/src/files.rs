@@ -28,6 +28,8 @@ const BOUND_STEP: u32 = 2;
 const HALF_LIFE_S: f64 = 600.0;
 /// How long a file is shown at least.
 const SHOWN_MIN_NS: u64 = 600_000_000_000;
+/// A file without a call for this long gives way to any that is used.
+const UNUSED_NS: u64 = 120_000_000_000;
 /// After this time without a call a file is not shown any more, as it may not exist any more. For as long, what was
 /// counted of a file that is not shown any more is kept, as it may come back.
 const IDLE_MAX_NS: u64 = 3_600_000_000_000;
@@ -320,7 +322,9 @@ impl Files {
                 break;
             }
             let may_leave = now_ns.saturating_sub(shown.since_ns) >= SHOWN_MIN_NS;
-            if may_leave && stranger.waited_ns > AHEAD * shown.waited_ns {
+            // A file that was dropped keeps nobody out.
+            let is_unused = now_ns.saturating_sub(shown.last_call_ns) >= UNUSED_NS;
+            if is_unused || (may_leave && stranger.waited_ns > AHEAD * shown.waited_ns) {
                 free += shown.series;
                 leaving.push(other.clone());
             }

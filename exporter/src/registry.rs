@@ -15,7 +15,7 @@ use crate::server_counters::{Pressure, ServerCounters};
 /// Limitations that are exported of one server.
 const LIMITATIONS_MAX: usize = 8;
 /// Characters of a limitation, and of its reason, that are kept.
-const LIMITATION_MAX: usize = 160;
+const LIMITATION_MAX: usize = 240;
 /// Series about the exporter itself.
 const OWN_SERIES: usize = 5;
 /// The share of a server's series that its layout may take: one in so many.
@@ -236,7 +236,10 @@ impl ServerFigures {
 
     /// Replaces what cannot be exported of it, each with the reason.
     pub fn limit<'a>(&mut self, limitations: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let cut = |text: &str| text.chars().take(LIMITATION_MAX).collect::<String>();
+        let cut = |text: &str| match text.char_indices().nth(LIMITATION_MAX) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text.to_owned(),
+        };
         let limitations = limitations.into_iter();
         let mut limitations: Vec<_> = limitations
             .map(|(what, why)| (cut(what), cut(why)))

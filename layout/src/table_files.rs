@@ -164,28 +164,29 @@ impl TableFiles {
         found.next().filter(|_| found.next().is_none())
     }
 
-    /// Returns names that contain what was asked for or are contained in it, otherwise the first
-    /// few: those of users before the server's own.
+    /// Returns the names that are most like what was asked for; of equal ones, those of users before the server's own.
     fn suggestions(&self, wanted: &str) -> Vec<String> {
-        let wanted = wanted.to_lowercase();
-        let last = wanted.rsplit(['.', '/']).next().unwrap_or_default();
         let mut names: Vec<_> = self.listed().iter().map(TableFile::name).collect();
         names.sort_by_key(|name| OF_SERVER.iter().any(|database| name.starts_with(database)));
-        let similar = |name: &&String| {
-            let name = name.to_lowercase();
-            wanted.contains(&name) || !last.is_empty() && name.contains(last)
-        };
-        let some: Vec<_> = names
-            .iter()
-            .filter(similar)
-            .take(SUGGESTIONS)
-            .cloned()
-            .collect();
-        match some.is_empty() {
-            true => names.into_iter().take(SUGGESTIONS).collect(),
-            false => some,
-        }
+        most_like(wanted, names)
     }
+}
+
+/// Returns the names that contain what was asked for or are contained in it, and then those that differ least.
+fn most_like(wanted: &str, mut names: Vec<String>) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let last = wanted.rsplit(['.', '/']).next().unwrap_or_default();
+    let likeness = |name: &str| {
+        let name = name.to_lowercase();
+        let contains = wanted.contains(&name) || !last.is_empty() && name.contains(last);
+        match contains {
+            true => 1.0,
+            false => strsim::jaro_winkler(&wanted, &name),
+        }
+    };
+    names.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    names.truncate(SUGGESTIONS);
+    names
 }
 
 /// Namespace and index name.
@@ -227,5 +228,30 @@ fn table_file(
         config,
         documents: None,
         document_bytes: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_mistyped_is_suggested_first() {
+        let names = [
+            "a.a",
+            "b.b",
+            "c.c",
+            "d.d",
+            "e.e",
+            "shop.orders",
+            "shop.orders/by_date",
+        ];
+        let names = || names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(most_like("shop.odrers", names())[0], "shop.orders");
+        assert_eq!(
+            most_like("orders", names())[..2],
+            ["shop.orders", "shop.orders/by_date"]
+        );
+        assert_eq!(most_like("shop.odrers", names()).len(), SUGGESTIONS);
     }
 }

@@ -119,8 +119,16 @@ impl Definition {
         &self.options
     }
 
-    /// Returns the name of an index whose keys begin with these and which holds every document once.
-    pub(crate) fn index_for(&self, keys: &Document) -> Result<&str, String> {
+    /// Returns all keys of the index that gives the order; `None` for the natural order, and where there is none.
+    pub fn order_keys(&self, by: &By) -> Option<&Document> {
+        match by {
+            By::Natural => None,
+            By::Index(keys) => self.index_for(keys).ok()?.get_document("key").ok(),
+        }
+    }
+
+    /// Returns an index whose keys begin with these and which holds every document once.
+    fn index_for(&self, keys: &Document) -> Result<&Document, String> {
         let directions = keys.values().all(|d| matches!(float(d), Some(1.0 | -1.0)));
         if keys.is_empty() || !directions {
             return Err(format!(
@@ -139,13 +147,17 @@ impl Definition {
         };
         let mut why = format!("it has no index that begins with {keys}");
         for index in self.indexes.iter().filter(begins) {
-            let name = index.get_str("name").unwrap_or_default();
             match self.unfit(index) {
-                None => return Ok(name),
-                Some(unfit) => why = format!("its index {name} {unfit}"),
+                None => return Ok(index),
+                Some(unfit) => why = format!("its index {} {unfit}", name(index)),
             }
         }
         Err(why)
+    }
+
+    /// Returns the name of that index.
+    pub(crate) fn index_name_for(&self, keys: &Document) -> Result<&str, String> {
+        self.index_for(keys).map(name)
     }
 
     /// Returns why an index does not give the order of all documents.
@@ -213,6 +225,10 @@ async fn obstacle_of_sharding(site: &Site, name: &str) -> Result<Option<String>,
     Ok(obstacles::obstacle(&stats, is_shard))
 }
 
+fn name(index: &Document) -> &str {
+    index.get_str("name").unwrap_or_default()
+}
+
 /// Returns the names of the indexes that hold elements of arrays, where the server reports it.
 async fn multikey_indexes(site: &Site, name: &str, indexes: &[Document]) -> Vec<String> {
     let mut multikey = Vec::new();
@@ -252,6 +268,9 @@ mod tests {
             definition(doc! {}, index).refusal(&by, false)
         };
         assert_eq!(with(doc! { "unique": true, "sparse": false }), None);
+        let whole = definition(doc! {}, doc! { "key": { "a": 1.0, "b": -1 }, "name": "i" });
+        assert_eq!(whole.order_keys(&by), Some(&doc! { "a": 1.0, "b": -1 }));
+        assert_eq!(whole.order_keys(&By::Natural), None);
         for more in [
             doc! { "sparse": true },
             doc! { "partialFilterExpression": { "a": 1 } },

@@ -24,7 +24,8 @@ pub enum ReorderError {
         age_s: u64,
     },
     #[error(
-        "{namespace} has a reordering that did not come to its end; use --resume or --rollback first"
+        "{namespace} has a reordering whose record is still there, because it was not finished or a command after it \
+         failed: --resume goes on with it, --rollback removes what is left of it"
     )]
     Unfinished { namespace: String },
     #[error("{namespace} has no reordering that could be resumed or rolled back")]

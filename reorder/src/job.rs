@@ -254,7 +254,7 @@ impl Job<'_> {
         Ok(match &self.by {
             By::Natural => ScanOrder::Natural,
             By::Index(keys) => {
-                let name = self.definition.index_for(keys);
+                let name = self.definition.index_name_for(keys);
                 let name = name.map_err(|why| self.site.refused(why))?;
                 ScanOrder::Index(name.to_owned(), keys.clone())
             }

@@ -35,7 +35,10 @@ pub fn format_rate(per_s: f64) -> String {
 
 /// Formats bytes per second in the unit that disks are sold by (10^6 bytes): `899`, `4.72`.
 pub(crate) fn format_mb(bytes_per_s: f64) -> String {
-    format_rate(bytes_per_s / 1e6)
+    match bytes_per_s / 1e6 {
+        mb if mb > 0.0 && mb < 0.01 => "< 0.01".into(),
+        mb => format_rate(mb),
+    }
 }
 
 /// Formats a ratio: `26`, `1.9`.
@@ -54,7 +57,7 @@ pub(crate) fn format_mean_ns(ns: f64) -> String {
 }
 
 /// Returns "1 write", "2 writes".
-pub(crate) fn counted(count: u64, of: &str) -> String {
+pub fn counted(count: u64, of: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {of}{s}", format_count(count))
 }

@@ -41,6 +41,9 @@ pub(crate) fn outcome(document: &RunDocument) -> String {
                 .collect::<Vec<_>>()
                 .join("; ")
         ),
+        Outcome::Ok if loss(document).is_some() => {
+            "Complete run: what is missing of it changes no conclusion.".to_string()
+        }
         Outcome::Ok => "Complete run: everything asked for was measured.".to_string(),
         Outcome::Partial => {
             format!("Partial run ({reason}): what is here is true, but not all of it is here.")

@@ -29,6 +29,12 @@ pub struct AdviceRecord {
     /// For how long the server had counted then, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_for_s: Option<f64>,
+    /// What a trace saw of the collection's files, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traced: Option<TracedReads>,
+    /// What became of the advice of an earlier run, where one was given; there are no ways then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<AdviceSince>,
     /// The disk that seconds are predicted for, e.g. "typical SATA SSD".
     pub disk: Option<String>,
     /// Whether that disk was measured rather than taken to be typical.
@@ -56,9 +62,91 @@ pub struct AdvisedCollection {
     /// Share of the pages asked for that the server had to read: while queries were watched, else since it started; null
     /// if too few were asked for, or most of what was read since then may have been read for the first time.
     pub missed_share: Option<f64>,
+    /// What the server did for the collection while queries were watched, or else while ways were tried; null if it does
+    /// not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<CollectionUse>,
     /// Mean size of the pages that the server has read of the collection's file since it started, without compression;
     /// `None` if they are too few to speak for the file.
     pub page_bytes: Option<f64>,
+    /// The table of the storage engine that its documents are in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+}
+
+/// What a server did for a collection over a stretch of time, by its own counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct CollectionUse {
+    /// The time, s.
+    pub elapsed_s: f64,
+    /// Queries, and requests for more of their answers.
+    pub reads: u64,
+    /// Inserts, updates and deletes.
+    pub writes: u64,
+    /// Time that the server spent on the reads together, s.
+    pub reads_s: f64,
+    /// Pages that it read from the files of the collection and of its indexes; null if it does not say.
+    pub pages_read: Option<u64>,
+}
+
+impl CollectionUse {
+    /// Returns the reads per second.
+    pub fn reads_per_s(&self) -> f64 {
+        self.reads as f64 / self.elapsed_s.max(1e-3)
+    }
+
+    /// Returns the writes per second.
+    pub fn writes_per_s(&self) -> f64 {
+        self.writes as f64 / self.elapsed_s.max(1e-3)
+    }
+
+    /// Returns the pages read from files for each read; `None` without reads.
+    pub fn pages_per_read(&self) -> Option<f64> {
+        let pages = self.pages_read.filter(|_| self.reads > 0)?;
+        Some(pages as f64 / self.reads as f64)
+    }
+
+    /// Returns the mean time of a read in the server, ns; `None` without reads.
+    pub fn read_ns(&self) -> Option<f64> {
+        (self.reads > 0).then(|| self.reads_s * 1e9 / self.reads as f64)
+    }
+}
+
+/// What a trace saw the server read of the files of the collection and of its indexes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct TracedReads {
+    /// Name of the trace's folder.
+    pub run: String,
+    /// Time that it covers, s.
+    pub elapsed_s: f64,
+    /// Blocks that the server read from the files.
+    pub blocks: u64,
+    /// Those of them that came from the disk rather than from the page cache; null if that is not known.
+    pub disk_blocks: Option<u64>,
+    /// Time that the reads took together, s.
+    pub reads_s: f64,
+}
+
+/// What became of the advice of an earlier run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct AdviceSince {
+    /// Name of the earlier run's folder.
+    pub run: String,
+    /// Wall-clock time of its start, ns since 1970.
+    pub started_realtime_ns: u64,
+    /// The way that it advised.
+    pub way: String,
+    /// Share of the blocks of a query that this way was to save: predicted.
+    pub predicted_saved: f64,
+    /// What the server did for the collection then.
+    pub before: Option<CollectionUse>,
+    /// Share of the pages per read that it reads no longer; null if that cannot be told.
+    pub measured_saved: Option<f64>,
+    /// Why it cannot be told.
+    pub cannot_tell: Option<String>,
 }
 
 /// Where a shape is known from.
@@ -85,6 +173,9 @@ pub struct QueryShape {
     /// Fields of which a range is asked.
     pub range: Vec<String>,
     pub sort: Vec<SortField>,
+    /// Fields that a query asks for: none if it only counts documents; null if it asks for whole documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projection: Option<Vec<String>>,
     pub source: ShapeSource,
     /// Queries per second; null if only their kind is known.
     pub per_s: Option<f64>,
@@ -101,7 +192,7 @@ impl QueryShape {
         self.fields().next().is_none()
     }
 
-    /// Returns the fields that it names, some of them twice.
+    /// Returns the fields of its conditions and of its order, some of them twice.
     pub fn fields(&self) -> impl Iterator<Item = &String> {
         let sorted = self.sort.iter().map(|sort| &sort.field);
         self.equality.iter().chain(&self.range).chain(sorted)
@@ -141,10 +232,23 @@ pub enum WayKind {
     Present,
     /// Another index.
     Index,
+    /// An index that holds all fields that a query asks for.
+    Covering,
     /// Documents in the order of an index.
     Order,
     /// Documents of one key and one stretch of time joined in one.
     Buckets,
+    /// Another compressor of the collection's blocks.
+    Compressor,
+    /// An `_id` that is larger for newer documents.
+    GrowingId,
+}
+
+impl WayKind {
+    /// Returns whether the documents stay in the file in which they are.
+    pub fn keeps_file(self) -> bool {
+        matches!(self, Self::Present | Self::Index | Self::Covering)
+    }
 }
 
 /// A way of storing the collection.
@@ -162,6 +266,9 @@ pub struct StoringWay {
     pub replaces: Option<String>,
     /// The stretch of time that a bucket holds, ms.
     pub bucket_ms: Option<i64>,
+    /// The compressor that it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compressor: Option<String>,
     /// Why it was tried.
     pub reason: String,
     /// What it costs each shape, in the order of the shapes; null for a shape that cannot be asked this way.
@@ -170,8 +277,31 @@ pub struct StoringWay {
     pub stored_bytes_per_document: Option<f64>,
     /// Documents of the sample stored per second in the trial, indexes included.
     pub load_documents_per_s: Option<f64>,
+    /// Time in which the trial's server adds one document with everything cached, ns: by an insert, or by the update that
+    /// adds it to its bucket. The 10th percentile, which others on the host disturb least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insert_ns: Option<f64>,
+    /// Blocks of the index on `_id` that one insert reads of the whole collection when none is cached, while many are
+    /// inserted: predicted. Only where `_id` does not follow age.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_blocks_per_insert: Option<f64>,
+    /// Mean size of a block of the collection's file, compressed, where it has many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<f64>,
+    /// Time that the trial's server takes to make a page of a block that is in the page cache, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpack_ns: Option<f64>,
+    /// Time in which a block of the collection is read from the disk and unpacked, ns: predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_ns: Option<f64>,
+    /// Time in which a block of an index is read from the disk, ns: predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_block_ns: Option<f64>,
     /// Blocks per query over all shapes, weighted by their rates.
     pub blocks_per_query: Option<f64>,
+    /// Time of reading them with cold caches, likewise, ns: predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks_ns_per_query: Option<f64>,
     /// Time of a query with cold caches on the disk, over all shapes likewise, ns: predicted.
     pub query_ns: Option<f64>,
     /// Share of the present way's `query_ns` that it saves; negative if it takes longer.
@@ -181,6 +311,16 @@ pub struct StoringWay {
     pub s_per_hour: Option<f64>,
     /// Why it was not measured.
     pub not_measured: Option<String>,
+}
+
+impl StoringWay {
+    /// Returns the time in which the blocks of a query are read, ns.
+    pub fn blocks_ns(&self, cost: &ShapeCost) -> f64 {
+        let of_indexes = cost.index_blocks_of_whole.unwrap_or(0.0);
+        let of_collection = (cost.blocks - of_indexes).max(0.0);
+        of_collection * self.block_ns.unwrap_or(0.0)
+            + of_indexes * self.index_block_ns.unwrap_or(0.0)
+    }
 }
 
 /// What one query of a shape costs.
@@ -195,6 +335,9 @@ pub struct ShapeCost {
     pub index_blocks: f64,
     /// Blocks that one query reads of the whole collection, of the indexes too: predicted.
     pub blocks: f64,
+    /// Those of them that are of the indexes; null if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_blocks_of_whole: Option<f64>,
     /// Bounds of the prediction, from the differences between rounds of the trial: 95 %.
     pub blocks_low: f64,
     pub blocks_high: f64,

@@ -32,8 +32,9 @@ pub struct BenchIndexBuild {
     pub read_bytes: Option<u64>,
     /// Bytes that the server wrote during the build.
     pub write_bytes: Option<u64>,
-    /// p99 response time of the other load before, during and after the build, ns.
-    pub foreground_p99_ns: Option<[u64; 3]>,
+    /// p99 response time of the other load before, during and after the build, ns; `None` for what had too few
+    /// operations or was too short to tell.
+    pub foreground_p99_ns: Option<[Option<u64>; 3]>,
     /// How each server with data on this host read the collection, with `--shard` and `--vs`; empty if that was not
     /// traced.
     pub reads: Vec<BuildReads>,

@@ -93,6 +93,7 @@ impl RunDirectory {
             _lock: lock(path)?,
         };
         directory.finish_records()?;
+        directory.check_trace(&document)?;
         Ok((directory, document))
     }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AdviceRecord, BenchMeasurement, ClockOffset, CountedRequests, DeviceFacts, DiskMeasurement,
-    ExaminationRecord, HostFacts, LayoutMeasurement, PrefetchRecord, ReorderMeasurement,
-    RequestCause, TuneRecord,
+    ExaminationRecord, HostFacts, LayoutMeasurement, PrefetchForSync, PrefetchRecord,
+    ReorderMeasurement, RequestCause, TuneRecord,
 };
 
 /// Schema name and version written by this build.
@@ -460,6 +460,9 @@ pub struct RunDocument {
     /// What `prefetch` did.
     #[serde(default)]
     pub prefetch: Option<PrefetchRecord>,
+    /// What `prefetch` did for an initial sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch_for_sync: Option<PrefetchForSync>,
     /// What `tune` tried and proved.
     #[serde(default)]
     pub tune: Option<TuneRecord>,
@@ -505,6 +508,7 @@ impl RunDocument {
             layout: None,
             reorder: None,
             prefetch: None,
+            prefetch_for_sync: None,
             tune: None,
             advice: None,
             examination: None,

@@ -15,7 +15,7 @@ pub enum RunError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{} is not a run directory: it holds no run.json", path.display())]
+    #[error("{} is not a run directory: {}", path.display(), if path.is_file() { "it is a file; of a bundle, seekscope report FILE --out DIR makes one" } else { "it holds no run.json" })]
     NotARun { path: PathBuf },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },

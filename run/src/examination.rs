@@ -271,6 +271,9 @@ pub struct CollectionFacts {
     pub reading_ns: Option<u64>,
     /// Time that writing operations on it took during the run (`top`), ns.
     pub writing_ns: Option<u64>,
+    /// Number of operations on it during the run (`top`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
     pub indexes: Vec<IndexFacts>,
 }
 
@@ -532,9 +535,9 @@ pub struct FindingChange {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct WorkCompared {
-    /// What is counted: "operations" or "writes" of clients, "reads" that missed the server's cache, or "calls" on
-    /// the file that the finding is about.
-    #[schemars(extend("enum" = ["operations", "writes", "reads", "calls"]))]
+    /// What is counted: "operations" or "writes" of clients, "reads" that missed the server's cache, "calls" on the
+    /// file that the finding is about, or "operations-on-it" for those on its collection.
+    #[schemars(extend("enum" = ["operations", "writes", "reads", "calls", "operations-on-it"]))]
     pub unit: String,
     /// Rate in the earlier run, per second.
     #[schemars(range(min = 0))]

@@ -96,7 +96,18 @@ pub struct FileRecord {
     pub member: Option<String>,
 }
 
+/// Folder of mongod's temporary files, of sorts and index builds, below its data directory.
+pub const TEMPORARY_FOLDER: &str = "_tmp";
+/// How the names of these files begin: `extsort-sort-executor.3`, `extsort-index.0`.
+pub const SORT_FILES: &str = "extsort";
+
 impl FileRecord {
+    /// Returns whether it is a temporary file of the server, which does not go through the cache of its storage engine.
+    pub fn is_temporary(&self) -> bool {
+        let mut folders = self.path.rsplit('/').skip(1);
+        folders.next() == Some(TEMPORARY_FOLDER)
+    }
+
     /// Returns the last part of the path, for narrow tables.
     pub fn name(&self) -> &str {
         match self.path_state {

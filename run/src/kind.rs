@@ -47,7 +47,7 @@ impl RunDocument {
                 .is_some_and(|disk| !disk.steps.is_empty()),
             Some(RunKind::Doctor | RunKind::Trace) => !self.phases.is_empty(),
             Some(RunKind::Layout) => self.layout.is_some(),
-            Some(RunKind::Prefetch) => self.prefetch.is_some(),
+            Some(RunKind::Prefetch) => self.prefetch.is_some() || self.prefetch_for_sync.is_some(),
             Some(RunKind::Reorder) => self.reorder.is_some(),
             Some(RunKind::Replay) => !self.summary.is_null(),
             Some(RunKind::Tune) => self.tune.is_some(),

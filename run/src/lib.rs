@@ -51,8 +51,8 @@ pub mod tune;
 pub mod units;
 
 pub use advice::{
-    AdviceRecord, AdviceSample, AdviceTrial, AdviceVerdict, AdvisedCollection, QueryShape,
-    ShapeCost, ShapeSource, SortField, StoringWay, WayKind,
+    AdviceRecord, AdviceSample, AdviceSince, AdviceTrial, AdviceVerdict, AdvisedCollection,
+    CollectionUse, QueryShape, ShapeCost, ShapeSource, SortField, StoringWay, TracedReads, WayKind,
 };
 pub use bench::{
     Arrivals, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint, OperationResult,
@@ -87,7 +87,7 @@ pub use examination::{
     IndexFacts, JoinSeen, KeySeen, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue,
     OperationSeen, OplogFacts, RoleChange, Silence, WorkCompared,
 };
-pub use file_record::{FileRecord, FileRole, PathState, labelled};
+pub use file_record::{FileRecord, FileRole, PathState, SORT_FILES, TEMPORARY_FOLDER, labelled};
 pub use file_totals::FileTotals;
 pub use host::HostFacts;
 pub use interval::Interval;
@@ -105,7 +105,7 @@ pub use layout::{
     LeafRecord, NameSource, OrderDecay, PredictedScan, ScanOrder,
 };
 pub use parquet_file::JoinedParquetWriter;
-pub use prefetch::{PrefetchGain, PrefetchPace, PrefetchRecord};
+pub use prefetch::{PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary};
 pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use reorder::{

@@ -109,17 +109,59 @@ pub struct PrefetchRecord {
     pub cannot_help: Vec<String>,
 }
 
+/// What one run read ahead of the copies that a member made of the collections in its initial sync.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PrefetchForSync {
+    /// The member that copies, `host:port`.
+    pub member: String,
+    /// The collections in the order in which they were copied, without those in small files.
+    pub collections: Vec<PrefetchRecord>,
+    /// Number of collections that were seen being copied and whose files were too small to be read ahead.
+    pub small_collections: u64,
+    /// Time for which the member was seen in its initial sync, ns.
+    pub sync_ns: u64,
+    /// Whether the initial sync was seen to end with the member as a secondary.
+    pub completed: bool,
+}
+
+impl PrefetchForSync {
+    /// Returns how many times as fast the copies together were as they would have been alone, as stated of each,
+    /// weighted with the time it took; `None` if nothing is stated of any.
+    pub fn stated_gain(&self) -> Option<f64> {
+        let told = self.collections.iter().filter_map(|copy| {
+            let took_ns = copy.took_ns() as f64;
+            Some((took_ns * copy.stated_gain()?, took_ns))
+        });
+        let sums = told.reduce(|a, b| (a.0 + b.0, a.1 + b.1));
+        sums.map(|(alone_ns, took_ns)| alone_ns / took_ns.max(1.0))
+    }
+}
+
+/// What a run of `prefetch` read ahead: of the scans of one file, or of an initial sync.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PrefetchSummary {
+    File(Box<PrefetchRecord>),
+    Sync(PrefetchForSync),
+}
+
 /// From here on a scan takes as long as its requests, ns per request: what it would take alone can be predicted from
 /// them. On quicker disks much of its time is the server's own.
 const PREDICTABLE_NS: f64 = 3e6;
 
 impl PrefetchRecord {
+    /// Returns the time from when its preparation began to its end, ns.
+    pub fn took_ns(&self) -> u64 {
+        self.preparation_ns.saturating_add(self.elapsed_ns)
+    }
+
     /// Returns how many times as fast the scan was as it would have been alone, as predicted from the disk's costs, our
     /// preparation included; `None` on a disk whose requests take less than 3 ms.
     pub fn predicted_gain(&self) -> Option<f64> {
-        let took_ns = self.preparation_ns.saturating_add(self.elapsed_ns);
         let is_predictable = self.position > 0 && self.request_ns? >= PREDICTABLE_NS;
-        is_predictable.then(|| Some(self.alone_predicted_ns? as f64 / took_ns.max(1) as f64))?
+        is_predictable
+            .then(|| Some(self.alone_predicted_ns? as f64 / self.took_ns().max(1) as f64))?
     }
 
     /// Returns how many times as fast the scan is said to have been: as predicted where that can be, otherwise as
@@ -132,6 +174,16 @@ impl PrefetchRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOTHING_GAINED: PrefetchGain = PrefetchGain {
+        slices: 0,
+        leaves_left_out: 0,
+        ns_per_leaf: 0.0,
+        ns_per_leaf_left_out: 0.0,
+        ratio: None,
+        ratio_low: None,
+        ratio_high: None,
+    };
 
     #[test]
     fn a_gain_is_predicted_on_slow_disks() {
@@ -159,5 +211,24 @@ mod tests {
             ..slow
         };
         assert_eq!(nothing_scanned.predicted_gain(), None);
+    }
+
+    #[test]
+    fn the_gain_of_a_sync_is_that_of_its_time() {
+        let copy = |gain: Option<f64>, took_ns| PrefetchRecord {
+            elapsed_ns: took_ns,
+            gain: gain.map(|ratio| PrefetchGain {
+                ratio: Some(ratio),
+                ..NOTHING_GAINED
+            }),
+            ..PrefetchRecord::default()
+        };
+        let mut sync = PrefetchForSync::default();
+        assert_eq!(sync.stated_gain(), None);
+        sync.collections = vec![copy(None, 1_000)];
+        assert_eq!(sync.stated_gain(), None);
+        // 300 + 100 ns alone, and 200 ns with it.
+        sync.collections = vec![copy(Some(3.0), 100), copy(Some(1.0), 100), copy(None, 900)];
+        assert_eq!(sync.stated_gain(), Some(2.0));
     }
 }

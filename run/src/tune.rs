@@ -400,4 +400,7 @@ pub struct TuneRecord {
     pub ledger: TuneLedger,
     /// Whether every setting was restored and verified by reading it back; `None` if nothing had been changed.
     pub restored: Option<bool>,
+    /// The database in which the workload's documents are left; `None` where nothing is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_database: Option<String>,
 }

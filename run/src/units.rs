@@ -13,6 +13,8 @@ pub struct UnitError {
 const SIZE_HINT: &str =
     "size; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
 const DURATION_HINT: &str = "duration; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";
+const STRETCH_HINT: &str =
+    "duration above 0; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";
 
 fn split_number(text: &str) -> Option<(f64, String)> {
     let text = text.trim();
@@ -68,6 +70,18 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         return Err(error());
     }
     Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Reads a duration that something is to last, as [`parse_duration`] does; 0 is refused.
+pub fn parse_stretch(text: &str) -> Result<Duration, UnitError> {
+    let stretch = parse_duration(text)?;
+    match stretch.is_zero() {
+        true => Err(UnitError {
+            text: text.into(),
+            expected: STRETCH_HINT,
+        }),
+        false => Ok(stretch),
+    }
 }
 
 fn three_digits(value: f64) -> String {
@@ -182,6 +196,9 @@ mod tests {
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
         assert!(parse_duration("9999999h").is_err());
         assert!(parse_duration("soon").is_err());
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+        assert!(parse_stretch("0s").is_err());
+        assert_eq!(parse_stretch("30s"), parse_duration("30s"));
     }
 
     #[test]

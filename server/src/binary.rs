@@ -1,10 +1,12 @@
 //! Finds a server program to start.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use seekscope_run::{ErrorKind, Kinded};
+
+use crate::process::ProcFs;
 
 /// The server whose options and files apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +101,22 @@ impl ServerBinary {
         })
     }
 
+    /// Returns the program that a process of this host runs, so that another of the same release can be started:
+    /// `None` for a router, which keeps no data, and for one that sees other files than we do, was replaced since, or that
+    /// anyone but root and us may write.
+    pub fn of_process(proc_fs: &ProcFs, pid: u32) -> Option<Self> {
+        let path = proc_fs.exe(pid).ok()?;
+        let running = PathBuf::from(format!("/proc/{pid}/exe")).metadata().ok()?;
+        let there = path.metadata().ok()?;
+        let is_same = (running.dev(), running.ino()) == (there.dev(), there.ino());
+        let ours = rustix::process::geteuid().as_raw();
+        let is_trusted = [0, ours].contains(&there.uid()) && there.mode() & 0o022 == 0;
+        let kind = ServerKind::of_file_name(&path);
+        let is_router = path.file_name().is_some_and(|name| name == "mongos");
+        let is_usable = is_same && is_trusted && !is_router && is_executable(&path);
+        is_usable.then_some(Self { path, kind })
+    }
+
     fn explicit(path: &Path) -> Result<Self, BinaryError> {
         let unusable = |why: String| BinaryError::Unusable {
             path: path.to_path_buf(),
@@ -130,6 +148,29 @@ mod tests {
         fs::create_dir_all(directory).unwrap();
         fs::write(directory.join(name), "#!/bin/sh\n").unwrap();
         fs::set_permissions(directory.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_program_of_a_process_is_found_where_nobody_else_may_write_it() {
+        let root = tempfile::tempdir().unwrap();
+        let copy = root.path().join("mongod-9");
+        let sleep = ["/usr/bin/sleep", "/bin/sleep"].map(Path::new);
+        fs::copy(sleep.into_iter().find(|path| path.exists()).unwrap(), &copy).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut process = std::process::Command::new(&copy).arg("60").spawn().unwrap();
+        let find = || ServerBinary::of_process(&ProcFs::host(), process.id());
+        let found = find().map(|found| (found.path, found.kind));
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o757)).unwrap();
+        let writable = find();
+        fs::remove_file(&copy).unwrap();
+        let gone = find();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert_eq!(
+            found,
+            Some((copy.canonicalize().unwrap_or(copy), ServerKind::Mongod))
+        );
+        assert_eq!((writable, gone), (None, None));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use process::{ProcFs, ProcessError, ProcessIdentity};
 pub use redact::{redact_text, redact_uri};
 pub use replies::{first_batch, float, number};
 pub use sampling::{CpuTimes, GroupMemory, Sampler, processors_allowed};
-pub use server::{Server, ServerError, ServerFacts};
+pub use server::{DEFAULT_PORT, Server, ServerError, ServerFacts};
 pub use server_use::{ServerUse, ServerUsed};
 pub use sightings::{NoServer, NoServerKind, Sightings};
 pub use slow_disk::{CgroupTree, SlowDisk, SlowDiskError, SlowDiskSpec};

@@ -24,7 +24,8 @@ use crate::replies;
 use crate::sightings::{NoServerKind, Sightings};
 
 pub(crate) const APPLICATION: &str = "seekscope";
-pub(crate) const DEFAULT_PORT: u16 = 27017;
+/// The port of a server whose address names none.
+pub const DEFAULT_PORT: u16 = 27017;
 /// Options of a connection string that make no sense in one that leads to a single server.
 const OPTIONS_OF_MANY: [&str; 6] = [
     "directconnection",
@@ -79,7 +80,10 @@ impl Server {
     }
 
     /// Like [`Self::connect`], without waiting for an answer: if a set has no primary, `ping` would get none.
-    pub(crate) async fn unasked(uri: &str) -> Result<Self, ServerError> {
+    ///
+    /// # Errors
+    /// Returns an error if the connection string cannot be read or a name in it is unknown.
+    pub async fn unasked(uri: &str) -> Result<Self, ServerError> {
         let shown = redact_uri(uri);
         let mut options = ClientOptions::parse(uri).await.map_err(|error| {
             let why = redact_text(&plain(&error), uri);

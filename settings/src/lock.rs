@@ -1,6 +1,7 @@
 //! Ensures that only one tuner is active: per server, and per host where files of the kernel are set. Nothing
 //! is written to the server; the lock is one of files on this host, and ends with the process that holds it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -56,6 +57,20 @@ impl TunerLock {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         Self::take(folder, &format!("tune-{sum}.lock"), &what)
+    }
+
+    /// Locks several servers, each of which has its own addresses; one that is there twice is locked once.
+    ///
+    /// # Errors
+    /// Returns [`LockError::Held`] if another process has one of them; none is locked then.
+    pub fn servers(folder: &Path, all: &[Vec<(String, u16)>]) -> Result<Vec<Self>, LockError> {
+        let mut known = BTreeSet::new();
+        let different = all
+            .iter()
+            .filter(|addresses| known.insert(members(addresses)));
+        different
+            .map(|addresses| Self::server(folder, addresses))
+            .collect()
     }
 
     /// Returns the runs that were named last under locks that nobody holds: each may have been killed.
@@ -189,7 +204,19 @@ mod tests {
             matches!(error, LockError::Held { pid: Some(pid), .. } if pid == std::process::id()),
             "{error}"
         );
-        let _other = server("localhost", 27018).unwrap();
+        let other = server("localhost", 27018).unwrap();
+        let both = || {
+            let named = |host: &str, port| vec![(host.to_owned(), port)];
+            let all = [
+                named("localhost", 27018),
+                named("h", 1),
+                named("127.0.0.1", 27018),
+            ];
+            TunerLock::servers(folder.path(), &all)
+        };
+        assert!(both().is_err());
+        drop(other);
+        assert_eq!(both().unwrap().len(), 2);
         assert_eq!(TunerLock::last_runs(folder.path()), Vec::<PathBuf>::new());
         drop(first);
         assert_eq!(

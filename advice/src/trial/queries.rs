@@ -8,7 +8,7 @@ use seekscope_run::QueryShape;
 use seekscope_run::units::{nanoseconds, whole};
 use seekscope_server::{Server, number};
 
-use super::{DATABASE, Questions, SAMPLED};
+use super::{DATABASE, Questions, SAMPLED, counters};
 use crate::AdviceError;
 use crate::values::{date_ms, decoded, value_at};
 use crate::way::{SAMPLES, Way};
@@ -26,6 +26,8 @@ pub(super) struct Query {
     /// Further fields of which a range is asked: all their values.
     more_ranges: Vec<String>,
     sort: Document,
+    /// The fields that it asks for; `None` for whole documents.
+    projection: Option<Document>,
     limit: Option<i64>,
 }
 
@@ -66,6 +68,13 @@ pub(super) fn different(queries: &[Query]) -> Vec<Query> {
     different
 }
 
+/// Has queries end after so many documents: those of the shape return no more, although more match.
+pub(super) fn end_after(queries: &mut [Query], returned: f64) {
+    for query in queries {
+        query.limit = Some(limit(returned));
+    }
+}
+
 /// Returns how many documents of the sample a query returns on average.
 pub(super) async fn mean_returned(server: &Server, queries: &[Query]) -> Result<f64, AdviceError> {
     let mut returned = 0;
@@ -99,6 +108,7 @@ impl Query {
                 .map(|field| (field.clone(), value(field), None)),
             more_ranges: ranges.cloned().collect(),
             limit: returned.filter(|_| !sort.is_empty()),
+            projection: projection(shape),
             sort,
         }
     }
@@ -166,8 +176,12 @@ impl Query {
             find.insert("sort", self.sort.clone());
         }
         // Of buckets fewer are needed, and how many depends on what is in them.
-        if let Some(limit) = self.limit.filter(|_| !matches!(way, Way::Buckets { .. })) {
+        let is_plain = !matches!(way, Way::Buckets { .. });
+        if let Some(limit) = self.limit.filter(|_| is_plain) {
             find.insert("limit", limit);
+        }
+        if let Some(projection) = self.projection.as_ref().filter(|_| is_plain) {
+            find.insert("projection", projection.clone());
         }
         if let Some(hint) = hint {
             find.insert("hint", hint.clone());
@@ -212,6 +226,10 @@ pub(super) struct Asked {
     /// Documents and keys of indexes that a query reads, on average.
     pub(super) examined: f64,
     pub(super) keys: f64,
+    /// Leaves of the index; 0 if none is used.
+    pub(super) index_leaves: f64,
+    /// Whether all that matches is read before anything is returned, because no index has the order.
+    pub(super) sorts: bool,
 }
 
 impl Asked {
@@ -223,6 +241,7 @@ impl Asked {
         questions: &Questions,
     ) -> Result<Self, AdviceError> {
         let (mut examined, mut keys, mut explained, mut hint) = (0, 0, 0_u32, None);
+        let mut sorts = false;
         for query in questions.rows.first().into_iter().flatten() {
             let mut find = query.find(collection, way, hint.as_ref());
             find.remove("maxTimeMS");
@@ -240,9 +259,17 @@ impl Asked {
             let plan = reply
                 .get_document("queryPlanner")
                 .and_then(|p| p.get_document("winningPlan"));
+            sorts |= plan.as_ref().is_ok_and(|plan| has_sort(plan));
             hint = hint.or_else(|| plan.ok().and_then(index_of).map(Bson::String));
         }
         let is_collection_scan = hint.is_none();
+        let index_leaves = match &hint {
+            Some(Bson::String(name)) => {
+                let pages = counters::index(server, DATABASE, collection, name).await?;
+                pages.leaves
+            }
+            _ => 0.0,
+        };
         let hint = hint.unwrap_or_else(|| doc! { "$natural": 1 }.into());
         let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "projection": { "_id": 1 },
         "hint": hint.clone() };
@@ -260,7 +287,14 @@ impl Asked {
             is_collection_scan,
             examined: examined as f64 / f64::from(explained.max(1)),
             keys: keys as f64 / f64::from(explained.max(1)),
+            index_leaves,
+            sorts,
         })
+    }
+
+    /// Returns the name of the index that the queries use.
+    pub(super) fn index_name(&self) -> Option<&str> {
+        self.hint.as_str()
     }
 
     /// Opens the files that a query opens, and reads the upper pages of their trees, which a server in use has in its
@@ -269,8 +303,16 @@ impl Asked {
         let first = doc! { "find": &self.collection, "limit": 1, "projection": { "_id": 1 },
         "hint": { "$natural": 1 } };
         server.command(DATABASE, first).await?;
-        server.command(DATABASE, self.open.clone()).await?;
+        self.ask_nothing(server).await?;
         Ok(())
+    }
+
+    /// Asks a query that finds nothing, or one document where no index is used; returns its time in ns, which is that of
+    /// any query whatever it finds.
+    pub(super) async fn ask_nothing(&self, server: &Server) -> Result<u64, AdviceError> {
+        let begun = Instant::now();
+        server.command(DATABASE, self.open.clone()).await?;
+        Ok(nanoseconds(begun.elapsed()))
     }
 
     /// Asks a query; returns the documents of the sample in its answer, and its time in ns.
@@ -306,6 +348,14 @@ impl Asked {
     }
 }
 
+/// Returns how many documents a query of the whole reads for each one that a query of the trial read that sorts all that
+/// matches: of those that have a value beside the one document around which the query was drawn, the sample has its
+/// share.
+pub(super) fn more_sorted(examined: f64, whole: f64) -> f64 {
+    let examined = examined.max(1.0);
+    (1.0 + (examined - 1.0) * whole.max(1.0)) / examined
+}
+
 /// Returns how many documents a query of the whole returns for each one that a query of the trial returned: as many
 /// more as are known to be returned, else as many as there are more documents where a value is compared that several
 /// have. An order alone bounds nothing.
@@ -315,6 +365,19 @@ pub(super) fn more_returned(shape: &QueryShape, returned: f64, whole: f64) -> f6
         None if !shape.range.is_empty() || returned < 1.5 => 1.0,
         None => whole,
     }
+}
+
+/// Returns the projection of a shape. Of one that only counts documents the first field of its index is asked for,
+/// which takes no document either.
+fn projection(shape: &QueryShape) -> Option<Document> {
+    let fields = shape.projection.as_deref()?;
+    let counted = shape.fields().take(usize::from(fields.is_empty()));
+    let asked = fields.iter().chain(counted);
+    let mut projection: Document = asked.map(|field| (field.clone(), Bson::Int32(1))).collect();
+    if !projection.contains_key("_id") {
+        projection.insert("_id", 0);
+    }
+    Some(projection)
 }
 
 /// Returns the value of the document after the first `skipped` that match, in the order of the field.
@@ -336,6 +399,18 @@ async fn value_after(
 /// Returns a number of documents as commands take it.
 fn limit(documents: f64) -> i64 {
     i64::try_from(whole(documents).max(1)).unwrap_or(i64::MAX)
+}
+
+/// Returns whether a plan sorts what it has read.
+fn has_sort(plan: &Document) -> bool {
+    let is_sort = plan
+        .get_str("stage")
+        .is_ok_and(|stage| stage.starts_with("SORT") && stage != "SORT_MERGE");
+    let inner = ["inputStage", "queryPlan"];
+    is_sort
+        || inner
+            .iter()
+            .any(|name| plan.get_document(*name).is_ok_and(has_sort))
 }
 
 /// Returns the name of the index that a plan reads; `None` if it reads the collection alone.
@@ -388,6 +463,30 @@ mod tests {
         );
         let bucket = doc! { SAMPLES: [{ "ts": at(120) }, { "ts": at(150) }, { "ts": at(319) }, { "ts": at(320) }] };
         assert_eq!(query.counted(&bucket, &buckets), 2);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_projected_and_buckets_are_read_whole() {
+        let mut shape = told(r#"{"filter": {"d": "?"}, "projection": {"a": 1}}"#).unwrap();
+        let buckets = Way::Buckets {
+            keys: vec!["d".into()],
+            time: "ts".into(),
+            span_ms: 100,
+        };
+        let asked = |shape: &QueryShape, way: &Way| {
+            let find = Query::around(&doc! { "d": 7 }, shape).find("c", way, None);
+            find.get_document("projection").ok().cloned()
+        };
+        assert_eq!(
+            asked(&shape, &Way::Present),
+            Some(doc! { "a": 1, "_id": 1 })
+        );
+        assert_eq!(asked(&shape, &buckets), None);
+        shape.projection = Some(Vec::new());
+        assert_eq!(
+            asked(&shape, &Way::Present),
+            Some(doc! { "d": 1, "_id": 0 })
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use seekscope_server::{Server, storage_facts};
 use super::counters::{self, Blocks};
 use super::{DATABASE, SAMPLED, TrialOptions};
 use crate::AdviceError;
+use crate::collection::COMPRESSOR;
 use crate::sample::store as store_batch;
 use crate::way::{SAMPLES, Way, are_same};
 
@@ -20,6 +21,8 @@ const NEW_INDEX: &str = "advised";
 const LEAVES_LEARNT: u64 = 100;
 /// Blocks that are so many times as large as wanted on average hold large documents.
 const LARGE_BLOCKS: f64 = 2.0;
+/// The time that fewer blocks take hardly differs from that of a scan without them.
+const UNPACKED_MIN: u64 = 50;
 
 /// A stored sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +38,10 @@ pub struct Stored {
     pub page_bytes: f64,
     /// The same of a collection that has more of them.
     pub page_bytes_of_many: f64,
+    /// The size of its blocks in the file.
+    pub block_bytes: f64,
+    /// Time that it takes to make such a page of a block that is in the page cache, ns; `None` if too few were read.
+    pub unpack_ns: Option<f64>,
     /// Time that storing took, s.
     pub load_s: f64,
 }
@@ -52,6 +59,13 @@ pub(super) async fn store(
 ) -> Result<(u64, f64), AdviceError> {
     let mut create = doc! { "create": collection };
     create.extend(options.create.clone());
+    if let Way::Compressor { name } = way {
+        let text = with_compressor(&options.create, name);
+        create.insert(
+            "storageEngine",
+            doc! { "wiredTiger": { "configString": text } },
+        );
+    }
     server.command(DATABASE, create).await?;
     let indexes = indexes(way, &options.indexes);
     if !indexes.is_empty() {
@@ -82,7 +96,10 @@ async fn fill(server: &Server, collection: &str, way: &Way) -> Result<(u64, f64)
     };
     let mut cursor = match way {
         // The newest was stored first.
-        Way::Present | Way::Index { .. } => from.find(doc! {}).sort(doc! { "$natural": -1 }).await,
+        Way::Present | Way::Index { .. } | Way::Compressor { .. } | Way::GrowingId => {
+            let newest_last = from.find(doc! {}).sort(doc! { "$natural": -1 });
+            newest_last.projection(way.projection()).await
+        }
         Way::Order { keys, .. } => sorted(vec![doc! { "$sort": keys.clone() }]).await,
         Way::Buckets {
             keys,
@@ -127,8 +144,8 @@ fn samples_in(bucket: &RawDocument) -> u64 {
 fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
     let new = |keys: Document| doc! { "key": keys, "name": NEW_INDEX };
     match way {
-        Way::Present => kept(present, &[]),
-        Way::Index { keys, replaces } => {
+        Way::Present | Way::Compressor { .. } | Way::GrowingId => kept(present, &[]),
+        Way::Index { keys, replaces, .. } => {
             let replaced: Vec<&Document> = replaces.iter().chain([keys]).collect();
             let mut all = kept(present, &replaced);
             all.push(new(keys.clone()));
@@ -198,58 +215,129 @@ pub(super) async fn size(
 ) -> Result<Stored, AdviceError> {
     let facts = storage_facts(server, DATABASE, &[collection]).await?;
     let before = counters::read(server, DATABASE, collection).await?;
-    // It reads everything and finds nothing.
-    let scan = doc! { "find": collection, "filter": { "no field of this name": 1 }, "hint": { "$natural": 1 } };
-    server.command(DATABASE, scan).await?;
+    scan(server, collection).await?;
     let after = counters::read(server, DATABASE, collection).await?;
     let leaves = after.collection.saturating_sub(before.collection);
     let read_bytes = after
         .collection_bytes
         .saturating_sub(before.collection_bytes);
     let page_bytes = read_bytes as f64 / leaves.max(1) as f64;
+    let of_many = Pages::of_many(leaves, page_bytes, &after);
     Ok(Stored {
         sampled,
         documents: facts.documents,
         bytes: facts.storage_bytes.saturating_add(facts.index_bytes),
         leaves,
         page_bytes,
-        page_bytes_of_many: page_bytes_of_many(leaves, page_bytes, &after),
+        page_bytes_of_many: of_many.page_bytes,
+        block_bytes: of_many.block_bytes,
+        unpack_ns: None,
         load_s,
     })
 }
 
-/// Returns the mean size of the pages of a collection that has many. Few, which WiredTiger writes while it learns, differ
-/// from trial to trial; but how well they compress does not, and it learns to make pages that compress to full blocks.
-/// A document that is larger than a block has a page of its own, and nothing is to be learnt.
-fn page_bytes_of_many(leaves: u64, page_bytes: f64, read: &Blocks) -> f64 {
-    let compressed = read.file_bytes as f64 / leaves.max(1) as f64;
-    let has_large = compressed > LARGE_BLOCKS * read.leaf_bytes as f64;
-    if leaves >= LEAVES_LEARNT || read.file_bytes == 0 || has_large {
-        return page_bytes;
+/// Has the server read everything and find nothing. Returns the time that it took.
+async fn scan(server: &Server, collection: &str) -> Result<Duration, AdviceError> {
+    let begun = Instant::now();
+    let scan = doc! { "find": collection, "filter": { "no field of this name": 1 }, "hint": { "$natural": 1 } };
+    server.command(DATABASE, scan).await?;
+    Ok(begun.elapsed())
+}
+
+/// Returns the time that the server, which has been started anew, takes to make a page of a block that is in the page
+/// cache, ns per byte of the page: by how much the first scan takes longer than the next one. `None` if there are too few
+/// blocks.
+pub(super) async fn unpack_ns_per_byte(
+    server: &Server,
+    collection: &str,
+    stored: &Stored,
+) -> Result<Option<f64>, AdviceError> {
+    if stored.leaves < UNPACKED_MIN {
+        return Ok(None);
     }
-    page_bytes / compressed * read.leaf_bytes as f64
+    let opened = doc! { "find": collection, "limit": 1 };
+    server.command(DATABASE, opened).await?;
+    let first = scan(server, collection).await?;
+    let next = scan(server, collection).await?;
+    let more = first.saturating_sub(next);
+    let read_bytes = stored.leaves as f64 * stored.page_bytes;
+    Ok(Some(more.as_secs_f64() * 1e9 / read_bytes.max(1.0)))
+}
+
+/// Returns the settings of WiredTiger's table in the options of a collection, with another compressor.
+fn with_compressor(create: &Document, name: &str) -> String {
+    let engine = create.get_document("storageEngine");
+    let table = engine.and_then(|engine| engine.get_document("wiredTiger"));
+    let text = table.and_then(|table| table.get_str("configString"));
+    let settings = text.unwrap_or_default().split(',');
+    let others = settings
+        .filter(|setting| !setting.is_empty() && !setting.starts_with(&format!("{COMPRESSOR}=")));
+    let new = format!("{COMPRESSOR}={name}");
+    others.chain([new.as_str()]).collect::<Vec<_>>().join(",")
+}
+
+/// Mean sizes of pages and of their blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Pages {
+    page_bytes: f64,
+    block_bytes: f64,
+}
+
+impl Pages {
+    /// Returns the sizes of a collection that has many pages. Few, which WiredTiger writes while it learns, differ from
+    /// trial to trial; but how well they compress does not, and it learns to make pages that compress to full blocks. A
+    /// document that is larger than a block has a page of its own, and nothing is to be learnt.
+    fn of_many(leaves: u64, page_bytes: f64, read: &Blocks) -> Self {
+        let block_bytes = read.file_bytes as f64 / leaves.max(1) as f64;
+        let wanted_bytes = read.leaf_bytes as f64;
+        let has_large = block_bytes > LARGE_BLOCKS * wanted_bytes;
+        if leaves >= LEAVES_LEARNT || read.file_bytes == 0 || has_large {
+            return Self {
+                page_bytes,
+                block_bytes,
+            };
+        }
+        Self {
+            page_bytes: page_bytes / block_bytes * wanted_bytes,
+            block_bytes: wanted_bytes,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collection::PagesRead;
 
     #[test]
     fn few_pages_say_how_well_they_compress_and_many_how_large_they_are() {
         let read = Blocks {
             collection: 20,
             collection_bytes: 2_000_000,
-            indexes: 0,
+            indexes: PagesRead::default(),
             file_bytes: 1_000_000,
             leaf_bytes: 32_768,
         };
-        assert_eq!(page_bytes_of_many(20, 100_000.0, &read), 65_536.0);
-        assert_eq!(page_bytes_of_many(100, 100_000.0, &read), 100_000.0);
+        let of_many = |leaves, page_bytes, read| {
+            let pages = Pages::of_many(leaves, page_bytes, read);
+            (pages.page_bytes, pages.block_bytes)
+        };
+        assert_eq!(of_many(20, 100_000.0, &read), (65_536.0, 32_768.0));
+        assert_eq!(of_many(100, 100_000.0, &read), (100_000.0, 10_000.0));
         let large = Blocks {
             file_bytes: 20_000_000,
             ..read
         };
-        assert_eq!(page_bytes_of_many(20, 1_500_000.0, &large), 1_500_000.0);
+        assert_eq!(of_many(20, 1_500_000.0, &large), (1_500_000.0, 1_000_000.0));
+    }
+
+    #[test]
+    fn another_compressor_leaves_the_other_settings() {
+        let text = "block_compressor=snappy,leaf_page_max=16KB";
+        let create = doc! { "storageEngine": { "wiredTiger": { "configString": text } } };
+        let expected = "leaf_page_max=16KB,block_compressor=zstd";
+        assert_eq!(with_compressor(&create, "zstd"), expected);
+        assert_eq!(with_compressor(&doc! {}, "zlib"), "block_compressor=zlib");
     }
 
     #[test]
@@ -265,6 +353,7 @@ mod tests {
         let turned = Way::Index {
             keys: doc! { "device": 1, "ts": 1 },
             replaces: Some(doc! { "ts": 1, "device": 1 }),
+            covers: false,
         };
         assert_eq!(
             indexes(&turned, &present),

@@ -1,26 +1,29 @@
-//! What `seekscope doctor` costs a server at work: YCSB at a fixed rate with and without it beside, in
-//! interleaved stretches of the same length on one server. A stretch lasts as long as the doctor's process,
-//! its conclusions included.
+//! What `seekscope doctor` costs a server at work, or what the watching of `seekscope advise` does: YCSB at a fixed
+//! rate with and without it beside, in interleaved stretches of the same length on one server. A stretch lasts as long
+//! as its process, its conclusions included.
 //!
 //! By measurement: throughput, the 99th percentile of the response time and the server's CPU time per
 //! operation, as ratios with / without and a 95 % bootstrap interval; one that holds 1 means that no
-//! difference was found. By account: the CPU time of the doctor's process and of its programs in the kernel.
+//! difference was found. By account: the CPU time of that process and of its programs in the kernel.
 //! The budget is 1 % of one core and 1 % of the server's CPU time together. Where the measurement's interval
 //! is wider than that, the account decides.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use seekscope_bench::Programs;
-use seekscope_bench::examined::{Done, Examined, YcsbTask, done_between, examine};
+use seekscope_bench::examined::{
+    Done, Examined, YcsbTask, advise, done_between, examine, watch_queries,
+};
 use seekscope_bench::gains::{Activity, ColdServer, Conditions, Hosts};
 use seekscope_run::{RunDocument, monotonic_ns};
 use seekscope_server::{ProcFs, Workspace};
 use seekscope_stats::{PairedRatio, SplitMix64, median, paired_ratio};
+use seekscope_workload::ownership::DEFAULT_DATABASE;
 use tokio::task::block_in_place;
 
 /// Between two stretches, and for the load to warm up before the first.
@@ -31,6 +34,9 @@ const AFTER: Duration = Duration::from_secs(20);
 const CAPACITY: Duration = Duration::from_secs(10);
 /// Of one core, and of the server's CPU time.
 const BUDGET_SHARE: f64 = 0.01;
+/// What `advise` is asked for: queries that no index serves, so that it has something to advise.
+const TABLE: &str = "usertable";
+const QUERY: &str = r#"{"field0": "?"}"#;
 
 /// The doctor's overhead on a server under YCSB.
 #[derive(Debug, Parser)]
@@ -38,7 +44,7 @@ struct Arguments {
     /// Pairs of stretches
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(2..))]
     pairs: u32,
-    /// What `doctor --for` is given, s
+    /// What `--for` is given, s
     #[arg(long = "for", default_value_t = 60)]
     watched_s: u64,
     /// YCSB's workload
@@ -53,8 +59,60 @@ struct Arguments {
     /// WiredTiger's cache, MiB; what it lacks is read from files, and traced
     #[arg(long, default_value_t = 64)]
     cache_mib: u64,
+    /// Have `advise` watch the queries, instead of `doctor` the server
+    #[arg(long)]
+    advise: bool,
     #[command(flatten)]
     programs: Programs,
+}
+
+/// What is started beside the load.
+enum Beside {
+    Doctor,
+    /// With an earlier run, so that it only watches.
+    Advise {
+        earlier: PathBuf,
+    },
+}
+
+impl Beside {
+    /// Makes ready what it needs.
+    fn prepare(arguments: &Arguments, uri: &str, folder: &Path) -> Result<Self> {
+        if !arguments.advise {
+            return Ok(Self::Doctor);
+        }
+        let earlier = folder.join("advised");
+        let trial = arguments.programs.server()?.path;
+        let seekscope = &arguments.programs.seekscope;
+        let tried = advise(seekscope, uri, &namespace(), QUERY, &trial, &earlier)?;
+        println!("a whole advise, with its trial: {:.1} s", tried.seconds());
+        Ok(Self::Advise { earlier })
+    }
+
+    fn run(&self, arguments: &Arguments, uri: &str, run: &Path) -> Result<Examined> {
+        let seekscope = &arguments.programs.seekscope;
+        let watched = Duration::from_secs(arguments.watched_s);
+        match self {
+            Self::Doctor => examine(seekscope, uri, watched, run),
+            Self::Advise { earlier } => {
+                watch_queries(seekscope, uri, &namespace(), watched, earlier, run)
+            }
+        }
+    }
+
+    /// Returns the CPU time of its programs in the kernel, by its own account, s.
+    fn programs_cpu_s(&self, run: &Path) -> Result<f64> {
+        if matches!(self, Self::Advise { .. }) {
+            return Ok(0.0);
+        }
+        let recorded = std::fs::read(run.join("run.json"))?;
+        let document: RunDocument = serde_json::from_slice(&recorded)?;
+        let cost = document
+            .examination
+            .and_then(|examination| examination.cost);
+        let cpu_ns = cost.and_then(|cost| cost.kernel_cpu_ns);
+        Ok(cpu_ns.context("the cost in the kernel is not known")? as f64 / 1e9)
+    }
 }
 
 /// What was done in a stretch, and what it took of the server's CPU.
@@ -90,6 +148,10 @@ impl Pair {
     fn budget_s(&self) -> f64 {
         BUDGET_SHARE * (self.with.seconds + self.with.server_cpu_s)
     }
+}
+
+fn namespace() -> String {
+    format!("{DEFAULT_DATABASE}.{TABLE}")
 }
 
 /// What a stretch begins with.
@@ -130,19 +192,20 @@ async fn main() -> Result<()> {
         None => block_in_place(|| capacity(&closed, &uri))? / 2.0,
     };
     println!("{per_s:.0} operations per second");
+    let beside = block_in_place(|| Beside::prepare(&arguments, &uri, hosts.workspace.path()))?;
     let task = YcsbTask {
         per_s: Some(per_s),
         ..closed
     };
     println!(
         "pair   ops/s without, with    p99 ms without, with   server us/op without, with   \
-         doctor CPU s: process, kernel   budget s  first finding"
+         its CPU s: process, kernel   budget s  first finding"
     );
     let (mut random, mut pairs) = (SplitMix64::new(1), Vec::new());
     for number in 1..=arguments.pairs {
-        let run = hosts.workspace.path().join(format!("doctor-{number}"));
+        let run = hosts.workspace.path().join(format!("run-{number}"));
         let with_first = random.below(2) == 1;
-        let pair = block_in_place(|| measure(&arguments, &task, &cold, with_first, &run))?;
+        let pair = block_in_place(|| measure(&arguments, &beside, &task, &cold, with_first, &run))?;
         let (without, with) = (&pair.without, &pair.with);
         println!(
             "{number:4}  {:9.0} {:9.0}  {:10.2} {:10.2}  {:12.1} {:12.1}  {:14.2} {:10.2}  {:14.2}  {}",
@@ -178,6 +241,7 @@ fn capacity(closed: &YcsbTask, uri: &str) -> Result<f64> {
 /// A stretch with and one without, under one load; which comes first was drawn, so that drift cancels.
 fn measure(
     arguments: &Arguments,
+    beside: &Beside,
     task: &YcsbTask,
     cold: &ColdServer,
     with_first: bool,
@@ -191,15 +255,14 @@ fn measure(
         std::thread::sleep(PAUSE);
         let from = Mark::now(server)?;
         if with {
-            let seekscope = &arguments.programs.seekscope;
-            examined = Some(examine(seekscope, &uri, watched, run)?);
+            examined = Some(beside.run(arguments, &uri, run)?);
         } else {
             let whole_s = examined.as_ref().map(Examined::seconds);
             std::thread::sleep(whole_s.map_or(watched + AFTER, Duration::from_secs_f64));
         }
         marks[usize::from(with)] = Some((from, Mark::now(server)?));
     }
-    let examined = examined.context("one of two is with the doctor")?;
+    let examined = examined.context("one of two is with it")?;
     // The last second is handed over when it is full.
     std::thread::sleep(Duration::from_secs(1));
     let seconds = load.stop()?;
@@ -213,19 +276,11 @@ fn measure(
         })
     };
     let [without, with] = marks;
-    let recorded = std::fs::read(run.join("run.json"))?;
-    let document: RunDocument = serde_json::from_slice(&recorded)?;
-    let cost = document
-        .examination
-        .and_then(|examination| examination.cost);
     Ok(Pair {
         without: stretch(without)?,
         with: stretch(with)?,
         process_cpu_s: examined.usage.cpu_ns as f64 / 1e9,
-        programs_cpu_s: cost
-            .and_then(|cost| cost.kernel_cpu_ns)
-            .context("the cost in the kernel is not known")? as f64
-            / 1e9,
+        programs_cpu_s: beside.programs_cpu_s(run)?,
         examined,
     })
 }

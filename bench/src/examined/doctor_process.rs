@@ -1,4 +1,5 @@
-//! `seekscope doctor URI` as a process: what it concluded, what it used, how long it took.
+//! `seekscope doctor URI` and `seekscope advise URI` as processes: what they concluded, what they used, how long they
+//! took.
 
 use std::fs::File;
 use std::path::Path;
@@ -38,12 +39,54 @@ impl Examined {
 
 /// Examines the server at `uri` for `watched`; the run directory `run` must not exist yet. Blocks.
 pub fn examine(seekscope: &Path, uri: &str, watched: Duration, run: &Path) -> Result<Examined> {
+    let watched = format!("{}s", watched.as_secs());
+    to_its_end(seekscope, &["doctor", uri, "--for", &watched], run)
+}
+
+/// Has `advise` try ways for queries that it is told, with the mongod `trial`; likewise.
+pub fn advise(
+    seekscope: &Path,
+    uri: &str,
+    namespace: &str,
+    query: &str,
+    trial: &Path,
+    run: &Path,
+) -> Result<Examined> {
+    let trial = trial.to_string_lossy();
+    let arguments = [
+        "advise",
+        uri,
+        namespace,
+        "--query",
+        query,
+        "--server-binary",
+        &trial,
+    ];
+    to_its_end(seekscope, &arguments, run)
+}
+
+/// Has `advise` watch the queries, which is all that it does after an earlier run; likewise.
+pub fn watch_queries(
+    seekscope: &Path,
+    uri: &str,
+    namespace: &str,
+    watched: Duration,
+    earlier: &Path,
+    run: &Path,
+) -> Result<Examined> {
+    let (watched, earlier) = (format!("{}s", watched.as_secs()), earlier.to_string_lossy());
+    let arguments = [
+        "advise", uri, namespace, "--for", &watched, "--since", &earlier,
+    ];
+    to_its_end(seekscope, &arguments, run)
+}
+
+fn to_its_end(seekscope: &Path, arguments: &[&str], run: &Path) -> Result<Examined> {
     let output = run.with_extension("json");
     let started_ns = monotonic_ns();
     let child = Command::new(seekscope)
-        .args(["doctor", uri, "--json", "--quiet", "--for"])
-        .arg(format!("{}s", watched.as_secs()))
-        .arg("--out")
+        .args(arguments)
+        .args(["--json", "--quiet", "--out"])
         .arg(run)
         .stdin(Stdio::null())
         .stdout(File::create(&output)?)
@@ -51,7 +94,11 @@ pub fn examine(seekscope: &Path, uri: &str, watched: Duration, run: &Path) -> Re
         .with_context(|| format!("{}", seekscope.display()))?;
     let (status, usage) = child_usage::wait(child.id())?;
     let ended_ns = monotonic_ns();
-    ensure!(status.success(), "seekscope doctor ended with {status}");
+    ensure!(
+        status.success(),
+        "seekscope {} ended with {status}",
+        arguments[0]
+    );
     Ok(Examined {
         document: serde_json::from_slice(&std::fs::read(output)?)?,
         usage,

@@ -1,23 +1,31 @@
 //! `seekscope advise`: how a collection should be stored, tried with a sample on a server of our own.
 //!
-//! `trying` stores and measures the ways; `seconds` says what the blocks cost on the disk; `results` shows what the
-//! records say.
+//! `trying` stores and measures the ways; `seconds` says what the blocks cost on the disk; `traced` reads what a trace
+//! saw of the collection; `earlier` compares with an earlier run's advice; `results` shows what the records say.
 
+mod earlier;
 mod results;
 mod seconds;
+mod traced;
 mod trying;
 
+use earlier::Earlier;
 pub use results::show;
+use traced::Traced;
 
 use std::path::Path;
 
 use anyhow::Result;
 use mongodb::bson::Document;
 use seekscope_advice::collection::FileFacts;
+use seekscope_advice::observe::Observed;
+use seekscope_advice::since::Now;
 use seekscope_advice::{Observer, collection};
 use seekscope_reorder::{By, Definition, ReorderError};
-use seekscope_run::{AdviceRecord, AdvisedCollection, Limitation, QueryShape, RunDocument};
-use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, storage_facts};
+use seekscope_run::{
+    AdviceRecord, AdvisedCollection, CollectionUse, Limitation, QueryShape, RunDocument,
+};
+use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, ServerFacts, storage_facts};
 
 use crate::args::AdviseArgs;
 use crate::environment::Environment;
@@ -41,6 +49,14 @@ pub async fn run(
         .collection
         .parse()
         .map_err(|error: NamespaceError| Usage(error.to_string()))?;
+    let earlier = args.since.as_deref();
+    let earlier = earlier
+        .map(|run| Earlier::load(run, &namespace))
+        .transpose()?;
+    let traced = args.trace.as_deref();
+    let traced = traced
+        .map(|run| Traced::load(run, &namespace))
+        .transpose()?;
     disk::measure_first(&mut args.disk, args.output, environment, &arguments).await?;
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
@@ -59,9 +75,17 @@ pub async fn run(
         namespace: &namespace,
         definition: &definition,
         indexes: collection::as_written(definition.indexes(), definition.options()),
+        traced,
         progress,
     };
-    let worked = interruption.or(advise.work(&mut session)).await;
+    let worked = match earlier {
+        Some(earlier) => {
+            interruption
+                .or(advise.follow_up(&mut session, &earlier))
+                .await
+        }
+        None => interruption.or(advise.work(&mut session)).await,
+    };
     ending::end(&mut session, worked, progress, |session| {
         show(session, &args.output, progress)
     })
@@ -75,36 +99,26 @@ struct Advise<'a> {
     namespace: &'a Namespace,
     definition: &'a Definition,
     indexes: Vec<Document>,
+    /// What a trace saw of the collection, where one is given.
+    traced: Option<Traced>,
     progress: Progress,
 }
 
 impl Advise<'_> {
     async fn work(&self, session: &mut Session) -> Result<()> {
-        let place = self.trial_place(session)?;
-        session.document.advice = Some(AdviceRecord {
-            namespace: self.namespace.to_string(),
-            ..AdviceRecord::default()
-        });
-        session.save()?;
         let facts = self.server.facts(&ProcFs::host()).await;
-        for missing in facts.missing {
-            session.limit(missing);
+        let place = self.trial_place(session, facts.target.pid)?;
+        let file = self.begin(session, facts).await?;
+        if let Some(traced) = &self.traced {
+            if let Some(caution) = traced.caution(&session.document) {
+                session.limit(caution);
+            }
+            record(&mut session.document).traced = Some(traced.reads.clone());
         }
-        session.document.target = Some(facts.target);
-        let file = collection::file_facts(self.server, self.namespace, self.definition.options());
-        let file = file.await?;
-        record(&mut session.document).collection = self.collection(&file).await?;
         if file.page_bytes.is_none() {
             session.limit(unknown_pages());
         }
         let shapes = self.shapes(session).await?;
-        if self.args.query.is_empty() {
-            let options = self.definition.options();
-            let after = collection::file_facts(self.server, self.namespace, options).await?;
-            let meanwhile = after.cache.zip(file.cache);
-            record(&mut session.document).collection.missed_share =
-                meanwhile.and_then(|(after, before)| after.since(before).missed_share());
-        }
         self.unused_indexes(&mut session.document, &shapes).await;
         session.save()?;
         let disk = self.disk(&session.document)?;
@@ -114,11 +128,47 @@ impl Advise<'_> {
         advice.disk_measured = disk.measured;
         session.document.device = disk.device.clone();
         session.save()?;
-        let read_ns = seconds::read_ns(&disk.model);
-        self.try_ways(session, place, &shapes, file, read_ns)
+        self.try_ways(session, place, &shapes, file, &disk.model)
             .await?;
-        seconds::fill_in(record(&mut session.document), &disk.model);
+        seconds::fill_in(record(&mut session.document));
         Ok(())
+    }
+
+    /// Watches what reads cost now, and compares it with what an earlier run predicted.
+    async fn follow_up(&self, session: &mut Session, earlier: &Earlier) -> Result<()> {
+        let facts = self.server.facts(&ProcFs::host()).await;
+        let file = self.begin(session, facts).await?;
+        if let Some(caution) = earlier.caution(&session.document) {
+            session.limit(caution);
+        }
+        let observed = self.watch(session).await?;
+        let advice = record(&mut session.document);
+        advice.shapes = observed.shapes;
+        advice.since = Some(earlier.compare(Now {
+            used: advice.collection.used,
+            shapes: &advice.shapes,
+            indexes: &advice.collection.indexes,
+            compressor: file.compressor.as_deref(),
+            table: file.table.as_deref(),
+        }));
+        Ok(())
+    }
+
+    /// Records which server and collection are asked. Returns what is known of the collection's file.
+    async fn begin(&self, session: &mut Session, facts: ServerFacts) -> Result<FileFacts> {
+        session.document.advice = Some(AdviceRecord {
+            namespace: self.namespace.to_string(),
+            ..AdviceRecord::default()
+        });
+        session.save()?;
+        for missing in facts.missing {
+            session.limit(missing);
+        }
+        session.document.target = Some(facts.target);
+        let file = collection::file_facts(self.server, self.namespace, self.definition.options());
+        let file = file.await?;
+        record(&mut session.document).collection = self.collection(&file).await?;
+        Ok(file)
     }
 
     async fn collection(&self, file: &FileFacts) -> Result<AdvisedCollection> {
@@ -134,6 +184,7 @@ impl Advise<'_> {
             indexes: keys.map(ToString::to_string).collect(),
             missed_share: file.missed_share_since_start(),
             page_bytes: file.page_bytes,
+            table: file.table.clone(),
             ..AdvisedCollection::default()
         })
     }
@@ -143,6 +194,17 @@ impl Advise<'_> {
         if !self.args.query.is_empty() {
             return Ok(self.args.query.clone());
         }
+        let observed = self.watch(session).await?;
+        if observed.shapes.is_empty() {
+            return Err(Elsewhere(observed.why_none(self.namespace)).into());
+        }
+        let mut shapes = observed.shapes;
+        shapes.truncate(SHAPES_MAX);
+        Ok(shapes)
+    }
+
+    /// Watches the queries, and records how often the collection is used.
+    async fn watch(&self, session: &mut Session) -> Result<Observed> {
         let _step = self.progress.step("watching the queries");
         let observer = Observer::new(self.server, self.namespace);
         let observed = observer.watch(self.args.duration).await?;
@@ -151,14 +213,11 @@ impl Advise<'_> {
         }
         let collection = &mut record(&mut session.document).collection;
         collection.watched_s = observed.watched_s;
-        collection.reads_per_s = observed.reads_per_s;
-        collection.writes_per_s = observed.writes_per_s;
-        if observed.shapes.is_empty() {
-            return Err(Elsewhere(observed.why_none(self.namespace)).into());
-        }
-        let mut shapes = observed.shapes;
-        shapes.truncate(SHAPES_MAX);
-        Ok(shapes)
+        collection.missed_share = observed.missed_share;
+        collection.used = observed.used;
+        collection.reads_per_s = observed.used.as_ref().map(CollectionUse::reads_per_s);
+        collection.writes_per_s = observed.used.as_ref().map(CollectionUse::writes_per_s);
+        Ok(observed)
     }
 
     async fn unused_indexes(&self, document: &mut RunDocument, shapes: &[QueryShape]) {

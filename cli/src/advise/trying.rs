@@ -7,15 +7,21 @@ use anyhow::{Context, Result};
 use rustix::fs::statvfs;
 use seekscope_advice::collection::FileFacts;
 use seekscope_advice::sample::Wanted;
-use seekscope_advice::trial::{Questions, Stored};
+use seekscope_advice::trial::{InsertCost, Questions, Stored};
 use seekscope_advice::{
-    AdviceError, Proposal, SampleFacts, Trial, TrialOptions, Way, check_answers, proposals, verdict,
+    AdviceError, Present, Proposal, SampleFacts, Trial, TrialOptions, Usage, Way, check_answers,
+    proposals, verdict,
 };
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{AdviceSample, Limitation, QueryShape, ShapeCost, StoringWay, WayKind};
-use seekscope_server::{LocalServerOptions, PrivateServer, ServerBinary, ServerKind, Workspace};
+use seekscope_run::{
+    AdviceSample, DeviceModel, Limitation, QueryShape, ShapeCost, StoringWay, WayKind,
+};
+use seekscope_server::{
+    LocalServerOptions, PrivateServer, ProcFs, ServerBinary, ServerKind, Workspace,
+};
 use tokio::time::timeout;
 
+use super::seconds::fill_in_block;
 use super::{Advise, record};
 use crate::exit::{Elsewhere, message_of};
 use crate::session::Session;
@@ -36,8 +42,9 @@ pub(super) struct TrialPlace {
 }
 
 impl Advise<'_> {
-    /// Finds the private server's binary and a folder with enough room for its data.
-    pub(super) fn trial_place(&self, session: &Session) -> Result<TrialPlace> {
+    /// Finds the private server's binary and a folder with enough room for its data. `pid` is the server's process, if it
+    /// runs on this host.
+    pub(super) fn trial_place(&self, session: &Session, pid: Option<u32>) -> Result<TrialPlace> {
         let parent = session.data_folder(self.args.data_dir.as_deref())?;
         let space =
             statvfs(&parent).with_context(|| format!("cannot look at {}", parent.display()))?;
@@ -51,11 +58,18 @@ impl Advise<'_> {
             ))
             .into());
         }
-        let binary = ServerBinary::find(
-            self.args.server_binary.as_deref(),
-            Some(&self.environment.search_path),
-            &self.environment.tool_folders,
-        )?;
+        let named = self.args.server_binary.as_deref();
+        // The server's own program is of its release.
+        let own = pid.filter(|_| named.is_none());
+        let own = own.and_then(|pid| ServerBinary::of_process(&ProcFs::host(), pid));
+        let binary = match own.filter(|own| own.kind == ServerKind::Mongod) {
+            Some(own) => own,
+            None => ServerBinary::find(
+                named,
+                Some(&self.environment.search_path),
+                &self.environment.tool_folders,
+            )?,
+        };
         match binary.kind {
             ServerKind::Mongod => Ok(TrialPlace { parent, binary }),
             _ => Err(AdviceError::NoCounters.into()),
@@ -69,11 +83,13 @@ impl Advise<'_> {
         place: TrialPlace,
         shapes: &[QueryShape],
         file: FileFacts,
-        read_ns: f64,
+        disk: &DeviceModel,
     ) -> Result<()> {
         let begun = Instant::now();
+        let compressor = file.compressor.clone();
         let trial = self.start(session, place, file).await?;
         let sample = self.take_sample(&trial, shapes).await?;
+        let before = Usage::read(self.server, self.namespace).await;
         let shapes = &self.with_known_fields(session, shapes, &sample)?;
         let advice = record(&mut session.document);
         advice.shapes.clone_from(shapes);
@@ -82,7 +98,12 @@ impl Advise<'_> {
             bytes: sample.bytes,
         });
         advice.trial = Some(trial.facts());
-        let proposals = proposals(shapes, &self.indexes, &sample, self.has_fixed_order());
+        let present = Present {
+            indexes: &self.indexes,
+            has_fixed_order: self.has_fixed_order(),
+            compressor: compressor.as_deref(),
+        };
+        let proposals = proposals(shapes, present, &sample);
         advice.ways = proposals.iter().map(described).collect();
         session.save()?;
         let decays: Vec<bool> = proposals.iter().map(|proposal| proposal.decays).collect();
@@ -92,6 +113,9 @@ impl Advise<'_> {
             sample: &sample,
             questions: Vec::new(),
             present: Vec::new(),
+            counts_ids: proposals
+                .iter()
+                .any(|proposal| proposal.way == Way::GrowingId),
         };
         for (number, proposal) in proposals.iter().enumerate() {
             let left = self.args.budget.saturating_sub(begun.elapsed());
@@ -107,12 +131,19 @@ impl Advise<'_> {
             let advice = record(&mut session.document);
             if let Some(way) = advice.ways.get_mut(number) {
                 fill_in(way, measured);
+                fill_in_block(way, disk);
             }
-            advice.verdict = verdict(shapes, &mut advice.ways, &decays, read_ns);
+            advice.verdict = verdict(shapes, &mut advice.ways, &decays);
             advice.trial = Some(tried.trial.facts());
             session.save()?;
         }
         self.note_versions(session);
+        let is_watched = record(&mut session.document).collection.used.is_some();
+        if !is_watched && let Ok(before) = before {
+            let after = Usage::read(self.server, self.namespace).await;
+            record(&mut session.document).collection.used =
+                after.ok().and_then(|after| after.since(&before));
+        }
         Ok(())
     }
 
@@ -132,15 +163,16 @@ impl Advise<'_> {
             indexes: self.indexes.clone(),
             documents,
             page_bytes: file.page_bytes,
+            index_page_bytes: file.index_page_bytes,
         };
         let _step = self.progress.step("starting a server for the trial");
         Ok(Trial::start(private, options).await?)
     }
 
     async fn take_sample(&self, trial: &Trial, shapes: &[QueryShape]) -> Result<SampleFacts> {
-        let mut fields: Vec<String> = Vec::new();
+        let mut fields = vec![String::from("_id")];
         for shape in shapes {
-            for field in shape.fields() {
+            for field in shape.fields().chain(shape.projection.iter().flatten()) {
                 if !fields.contains(field) {
                     fields.push(field.clone());
                 }
@@ -233,9 +265,16 @@ struct Tried<'a> {
     questions: Vec<Questions>,
     /// What the present way costs.
     present: Vec<Option<ShapeCost>>,
+    /// Whether the ways may differ in what inserts read of the index on `_id`.
+    counts_ids: bool,
 }
 
-type Measured = (Stored, Vec<Option<ShapeCost>>);
+/// What was measured of a way.
+struct Measured {
+    stored: Stored,
+    costs: Vec<Option<ShapeCost>>,
+    inserts: InsertCost,
+}
 
 impl Tried<'_> {
     /// Tries a way in the time that is left.
@@ -264,7 +303,14 @@ impl Tried<'_> {
             0 => self.present.clone_from(&costs),
             _ => check_answers(&self.present, &costs)?,
         }
-        Ok((stored, costs))
+        let inserts = self
+            .trial
+            .measure_inserts(number, way, &stored, self.counts_ids);
+        Ok(Measured {
+            inserts: inserts.await?,
+            stored,
+            costs,
+        })
     }
 }
 
@@ -278,8 +324,13 @@ fn described(proposal: &Proposal) -> StoringWay {
         Way::Buckets { span_ms, .. } => Some(*span_ms),
         _ => None,
     };
+    let compressor = match way {
+        Way::Compressor { name } => Some(name.clone()),
+        _ => None,
+    };
     StoringWay {
         kind: way.kind(),
+        compressor,
         name: way.name(),
         keys: way.keys().map(|keys| keys.to_string()),
         creates_index: way.creates_index(),
@@ -295,9 +346,17 @@ fn fill_in(way: &mut StoringWay, measured: Result<Measured, String>) {
     way.not_measured = None;
     match measured {
         Err(why) => way.not_measured = Some(why),
-        Ok((stored, costs)) => {
+        Ok(Measured {
+            stored,
+            costs,
+            inserts,
+        }) => {
             let sampled = stored.sampled.max(1) as f64;
             way.costs = costs;
+            way.insert_ns = inserts.ns;
+            way.id_blocks_per_insert = inserts.id_blocks;
+            way.block_bytes = Some(stored.block_bytes);
+            way.unpack_ns = stored.unpack_ns;
             way.stored_bytes_per_document = Some(stored.bytes as f64 / sampled);
             // Finished buckets were stored, which the application grows one by one.
             let is_known = stored.load_s > 0.0 && way.kind != WayKind::Buckets;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use seekscope_run::units::{parse_bytes, parse_duration};
+use seekscope_run::units::{parse_bytes, parse_duration, parse_stretch};
 
 use super::OutputArgs;
 use super::bench_values::{
@@ -71,7 +71,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "SPREAD", value_parser = parse_arrivals)]
     pub arrivals: Option<ArrivalsName>,
     /// Run for this time
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
     pub duration: Option<Duration>,
     /// raw: our own on the wire protocol; driver: MongoDB's official one; auto: raw where the
     /// connection string asks for nothing that only the driver can do
@@ -108,9 +108,10 @@ pub struct SendArgs {
 #[command(next_help_heading = "Side by side")]
 #[command(group = ArgGroup::new("versus").args(["vs", "vs_config"]).multiple(true))]
 pub struct VersusArgs {
-    /// A second server: both get the same work in turn (first, second, second, first, …)
+    /// Another server, which may be a standalone, a replica set (with its own w= or readPreference=) or a mongos: all get
+    /// the same work in turn (first, second, second, first, …); up to seven times
     #[arg(long, value_name = "URI2", requires = "uri", conflicts_with_all = ["vs_config", "find_max", "clients"])]
-    pub vs: Option<String>,
+    pub vs: Vec<String>,
     /// Local servers that differ in one setting, each with the same data, measured in turn
     #[arg(long, value_name = "NAME=V1,V2", value_parser = parse_alternatives, conflicts_with_all = ["uri", "find_max", "clients"])]
     pub vs_config: Option<(String, Vec<String>)>,

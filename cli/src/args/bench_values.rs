@@ -122,6 +122,12 @@ pub fn parse_slo(text: &str) -> Result<Slo, String> {
             slo.errors_share = parse_share(value).ok_or_else(expected)?;
             continue;
         }
+        // Most who leave the unit out mean milliseconds, and would be held to seconds.
+        if value.ends_with(|c: char| c.is_ascii_digit()) {
+            return Err(format!(
+                "`{part}`: a time with its unit is expected, such as {value}ms"
+            ));
+        }
         let limit = parse_duration(value).map_err(|e| e.to_string())?;
         if limit.is_zero() {
             return Err(format!(
@@ -267,6 +273,7 @@ mod tests {
             "p0=1s",
             "p101=1s",
             "p99=0ms",
+            "p99=20",
             "errors=0",
             "x=1s",
             "p99=1s,errors=2",

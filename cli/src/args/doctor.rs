@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use seekscope_run::units::{parse_bytes, parse_duration};
+use seekscope_run::units::{parse_bytes, parse_stretch};
 
 use super::{OutputArgs, share};
 
@@ -117,7 +117,7 @@ pub struct BuildArgs {
 #[command(next_help_heading = "With the connection string of a server")]
 pub struct ExamineArgs {
     /// How long to watch the server at its own work
-    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_duration, requires = "target")]
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_stretch, requires = "target")]
     pub duration: Duration,
     /// The collection in question; may be repeated. It is looked at whatever its size
     #[arg(long, value_name = "DB.COLL", requires = "target")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use seekscope_run::units::parse_duration;
+use seekscope_run::units::{parse_duration, parse_stretch};
 
 use super::OutputArgs;
 
@@ -105,7 +105,7 @@ pub struct DecayArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, requires = "watch")]
     pub every: Duration,
     /// How long to watch [default: until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, requires = "watch")]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch, requires = "watch")]
     pub duration: Option<Duration>,
     /// An earlier run of layout on the same data, as the first of two snapshots
     #[arg(long, value_name = "RUN", conflicts_with = "updates_per_hour")]

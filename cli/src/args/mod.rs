@@ -124,7 +124,8 @@ pub struct ReportArgs {
     /// The run directory, or a bundle
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// Unpack a bundle into this folder [default: seekscope-runs/report-DATE-TIME]
+    /// Unpack a bundle, or copy the run, into this folder [default of a bundle: seekscope-runs/report-DATE-TIME; a run is
+    /// shown in its own folder]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

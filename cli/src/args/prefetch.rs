@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use seekscope_run::units::{parse_bytes, parse_duration};
+use seekscope_run::units::{parse_bytes, parse_duration, parse_stretch};
+use seekscope_server::DEFAULT_PORT;
 
 use super::OutputArgs;
 use super::layout::TypicalDiskName;
@@ -19,14 +20,19 @@ use super::layout::TypicalDiskName;
 Examples:
   seekscope prefetch mongodb://localhost:27017/ shop.orders
   seekscope prefetch mongodb://localhost:27017/ shop.orders --command 'mongodump -d shop -c orders -o /backup'
-  seekscope prefetch /var/lib/mongodb 'shop.orders/client_1' --window 2G --disk-run seekscope-runs/disk-20260901-103000")]
+  seekscope prefetch /var/lib/mongodb 'shop.orders/client_1' --window 2G --disk-run seekscope-runs/disk-20260901-103000
+  seekscope prefetch mongodb://localhost:27017/ --for-sync db3.example.com:27017")]
 pub struct PrefetchArgs {
     /// Connection string of a server on this host, or its data directory
     #[arg(value_name = "WHERE")]
     pub place: String,
     /// What will be scanned: DB.COLL, DB.COLL/INDEX, a file's name or an ident
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    #[arg(value_name = "NAME", required_unless_present = "for_sync")]
+    pub name: Option<String>,
+    /// Read ahead of the initial sync of this member (host:port as the set names it), which copies from the server
+    /// named first: of each collection in turn, until the member is a secondary. MongoDB 4.4 and later
+    #[arg(long, value_name = "HOST", value_parser = parse_member, conflicts_with_all = ["name", "command"])]
+    pub for_sync: Option<String>,
     /// Run this with prefetch around it: an index build, a dump, a resync. Its exit code becomes ours
     #[arg(long, value_name = "COMMAND")]
     pub command: Option<String>,
@@ -44,6 +50,18 @@ pub struct PrefetchArgs {
     pub output: OutputArgs,
 }
 
+/// Adds the default port where none is named.
+fn parse_member(text: &str) -> Result<String, String> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') && !port.ends_with(']') => (host, port.parse()),
+        _ => (text, Ok(DEFAULT_PORT)),
+    };
+    match port {
+        Ok(port) if !host.is_empty() && !host.contains(['/', ' ']) => Ok(format!("{host}:{port}")),
+        _ => Err("a member's host and port are expected, such as db3.example.com:27017".into()),
+    }
+}
+
 /// How far ahead, and until when.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How far ahead, and until when")]
@@ -52,11 +70,12 @@ pub struct PaceArgs {
     /// control group can spare]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub window: Option<u64>,
-    /// End after so long without a read of the file; without --command only
+    /// End after so long without a read of the file; without --command only. With --for-sync: without an
+    /// initial sync of that member
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, conflicts_with = "command")]
     pub idle: Duration,
     /// End after this time in any case; a --command goes on alone
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
     pub duration: Option<Duration>,
     /// Do not watch the server's reads; follow the scan by how much the server has read
     #[arg(long)]
@@ -83,4 +102,24 @@ pub struct PrefetchDiskArgs {
     /// Reads in flight at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub depth: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_have_their_port() {
+        for (typed, member) in [
+            ("db3.example.com:27018", "db3.example.com:27018"),
+            ("DB3", "DB3:27017"),
+            ("[::1]:1", "[::1]:1"),
+            ("[::1]", "[::1]:27017"),
+        ] {
+            assert_eq!(parse_member(typed).as_deref(), Ok(member));
+        }
+        for bad in ["", ":27017", "db3:port", "db3:70000", "mongodb://db3:27017"] {
+            assert!(parse_member(bad).is_err(), "{bad}");
+        }
+    }
 }

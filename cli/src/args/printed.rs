@@ -1,5 +1,5 @@
-//! The commands that findings print, for the test that parses them: taken from the detectors' source and
-//! the wordings they share, so that none is missed because no test has the illness.
+//! The commands that findings print, for the test that parses them: taken from the source of the whole
+//! doctor, so that none is missed because no test has the illness, or because it moved to another file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,14 @@ const VALUES: [&str; 2] = ["mongodb://db1:27017/", "shop.orders"];
 
 /// Lines that call seekscope, in each of the ways in which their values may be filled in.
 pub fn printed_commands() -> Vec<Vec<String>> {
-    let root = Path::new("../doctor/src");
-    let mut sources = sources_below(&root.join("detectors"));
-    sources.push(root.join("wording.rs"));
-    let sources = sources.into_iter();
+    let sources = sources_below(Path::new("../doctor/src")).into_iter();
     let texts = sources.flat_map(|path| {
         let text = std::fs::read_to_string(path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let literals = code.split('"').skip(1).step_by(2);
-        let commands = literals.filter(|literal| literal.starts_with("seekscope "));
-        commands.map(ways).collect::<Vec<_>>()
+        let code = text.split("\nmod tests {").next().unwrap_or_default();
+        let commands = code.split("\"seekscope ").skip(1);
+        let commands = commands.filter_map(|rest| rest.split('"').next());
+        let lines = commands.map(|rest| ways(&format!("seekscope {rest}")));
+        lines.collect::<Vec<_>>()
     });
     texts.collect()
 }

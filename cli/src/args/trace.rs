@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use seekscope_run::units::{parse_bytes, parse_duration};
+use seekscope_run::units::{parse_bytes, parse_duration, parse_stretch};
 
 use super::{ExportArgs, ImportArgs, OutputArgs};
 
@@ -39,7 +39,7 @@ pub enum TraceVerb {
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// How long [default: until Ctrl-C, or until the processes have ended]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
     pub duration: Option<Duration>,
     /// Folder for the run: records and report [default: ./seekscope-runs/trace-DATE-TIME]
     #[arg(long, value_name = "DIR")]

@@ -190,6 +190,11 @@ pub struct TuneKnobArgs {
     /// A shell command that restarts the server, e.g. 'systemctl restart mongod'
     #[arg(long, value_name = "CMD")]
     pub restart_command: Option<String>,
+    /// Of a replica set, restart all members in turn: each while all others are up, and the primary last, after it has
+    /// stepped down. `{host}` and `{port}` in --config-file and --restart-command stand for a member's
+    #[arg(long, requires = "config_file")]
+    #[serde(default)]
+    pub allow_stepdown: bool,
     /// Tune although the server takes other traffic, whose clients will feel each setting
     #[arg(long)]
     pub busy: bool,
@@ -289,6 +294,9 @@ pub struct TuneApplyArgs {
     /// A shell command that restarts the server
     #[arg(long, value_name = "CMD", requires = "config_file")]
     pub restart_command: Option<String>,
+    /// Of a replica set, set and restart all members in turn, as a session does with it
+    #[arg(long, requires = "config_file")]
+    pub allow_stepdown: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

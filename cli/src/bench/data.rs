@@ -158,7 +158,10 @@ pub async fn drop_at_end(
             Err(_) => format!("it took longer than {} s", DROP_LIMIT.as_secs()),
         };
         let not_dropped = Limitation {
-            what: format!("the data in {} were not dropped", args.database),
+            what: format!(
+                "what was loaded into {}, if anything was, was not dropped",
+                args.database
+            ),
             why,
             remedy: "the next load, or a run with --drop, drops them".into(),
         };

@@ -124,7 +124,7 @@ impl Rounds {
         versus: &VersusArgs,
         duration: Option<Duration>,
     ) -> Self {
-        let is_versus = versus.vs.is_some() || versus.vs_config.is_some();
+        let is_versus = !versus.vs.is_empty() || versus.vs_config.is_some();
         Self {
             name: name.into(),
             repetitions: if is_versus { versus.pairs } else { 1 },

@@ -144,14 +144,13 @@ fn refuse_what_cannot_be_kept(args: &SendArgs) -> Result<(), Usage> {
             "--arrivals ramp and replay say themselves when operations begin; leave --rate out";
         return Err(Usage(text.into()));
     }
-    let why = match (args.duration, args.warm_up) {
-        (Some(Duration::ZERO), _) => "--for 0s measures nothing",
+    match (args.duration, args.warm_up) {
         (Some(time), WarmUpName::For(warm_up)) if warm_up >= time => {
-            "--warm-up is not shorter than --for, so nothing is left to be measured"
+            let text = "--warm-up is not shorter than --for, so nothing is left to be measured; name another time";
+            Err(Usage(text.into()))
         }
-        _ => return Ok(()),
-    };
-    Err(Usage(format!("{why}; name another time")))
+        _ => Ok(()),
+    }
 }
 
 fn threads(args: &SendArgs) -> usize {
@@ -308,7 +307,6 @@ mod tests {
         assert_eq!(refusal("--for 5s --arrivals ramp:1..100:5s"), None);
         let second_rate = refusal("--for 5s --arrivals ramp:1..100:5s --rate 100").unwrap();
         assert!(second_rate.contains("leave --rate out"), "{second_rate}");
-        assert!(refusal("--for 0s").is_some());
         assert!(refusal("--for 5s --warm-up 5s").is_some());
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use mongodb::bson::doc;
+use mongodb::options::{ConnectionString, ReadPreference};
 use seekscope_cassandra::CqlTarget;
 use seekscope_client::Wanted;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, MemberState, StorageFacts, TargetFacts};
@@ -56,6 +57,8 @@ pub struct Target {
     pub is_elsewhere: bool,
     /// What the server would not reveal about itself.
     pub missing: Vec<Limitation>,
+    /// Whether other members of its set may serve the reads, so that its process is not all that works.
+    reads_elsewhere: bool,
     /// The members that do the work, if the server is a router.
     routed: Option<Routed>,
     local: Option<BenchServer>,
@@ -109,8 +112,17 @@ impl Target {
             missing.push(shards_do_the_work(&facts, is_counted));
             missing.extend(routed.missing.clone());
         }
+        let reads_elsewhere = routed.is_none() && may_read_elsewhere(&uri);
+        missing.extend(reads_elsewhere.then(|| Limitation {
+            what: "what the servers used for the operations is not known".into(),
+            why: "the connection string's readPreference sends reads to members other than the primary, whose \
+                  processes are not counted"
+                .into(),
+            remedy: "leave readPreference out of the connection string to have them counted".into(),
+        }));
         Ok(Self {
             variant: variant.into(),
+            reads_elsewhere,
             is_elsewhere: whereabouts::is_elsewhere(&server, routed.as_ref()).await,
             uri,
             primary: primary_of(&server, &writer),
@@ -120,6 +132,30 @@ impl Target {
             missing,
             routed,
             local,
+        })
+    }
+
+    /// Returns one member of its set, whatever its state, by its name there.
+    pub async fn member(&self, name: &str, patience: Duration) -> Result<Self> {
+        let server = self.server()?.member(name, patience)?;
+        server.ping().await?;
+        let known = server.facts(&ProcFs::host()).await;
+        Ok(Self {
+            variant: self.variant.clone(),
+            // Without credentials: nothing is sent to it but through `server`.
+            uri: server.shown_uri(),
+            primary: None,
+            driver_because: None,
+            facts: TargetFacts {
+                uri: server.shown_uri(),
+                ..known.target
+            },
+            is_elsewhere: whereabouts::is_elsewhere(&server, None).await,
+            missing: known.missing,
+            reads_elsewhere: false,
+            routed: None,
+            local: None,
+            peer: Peer::MongoDb(server),
         })
     }
 
@@ -231,7 +267,8 @@ impl Target {
 
     /// Returns what the server's process has used so far; `None` if it cannot be observed.
     pub fn server_use(&self) -> Option<ServerUse> {
-        ServerUse::read(&ProcFs::host(), self.facts.pid?)
+        let pid = self.facts.pid.filter(|_| !self.reads_elsewhere)?;
+        ServerUse::read(&ProcFs::host(), pid)
     }
 
     /// Returns the size of the collections from the server's statistics; `None` if it reports none.
@@ -385,6 +422,16 @@ pub fn is_cassandra(uri: &str) -> bool {
     uri.starts_with(seekscope_cassandra::target::SCHEME)
 }
 
+/// Returns whether a connection string lets several members of a set serve the reads.
+fn may_read_elsewhere(uri: &str) -> bool {
+    let Ok(parsed) = ConnectionString::parse(uri) else {
+        return false;
+    };
+    let preference = parsed.read_preference;
+    let is_primary = |preference: &ReadPreference| matches!(preference, ReadPreference::Primary);
+    parsed.direct_connection != Some(true) && preference.is_some_and(|one| !is_primary(&one))
+}
+
 async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Target> {
     let target = CqlTarget::parse(&uri, DEFAULT_DATABASE)?;
     let version = target.release().await?;
@@ -410,6 +457,7 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
         peer: Peer::Cassandra(target),
         facts,
         missing: Vec::new(),
+        reads_elsewhere: false,
         routed: None,
         local: None,
     })
@@ -443,4 +491,29 @@ pub struct Closed {
     pub limitation: Option<Limitation>,
     /// Size of its tables on disk.
     pub directory_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_preference_lets_other_members_work() {
+        for (uri, elsewhere) in [
+            ("mongodb://a,b/?replicaSet=rs", false),
+            ("mongodb://a,b/?replicaSet=rs&readPreference=primary", false),
+            (
+                "mongodb://a,b/?replicaSet=rs&readPreference=secondary",
+                true,
+            ),
+            ("mongodb://a/?readPreference=nearest", true),
+            (
+                "mongodb://a/?directConnection=true&readPreference=secondary",
+                false,
+            ),
+            ("cql://a/", false),
+        ] {
+            assert_eq!(may_read_elsewhere(uri), elsewhere, "{uri}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! Opens one server, or several that are measured in turn.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use seekscope_client::Wanted;
+use seekscope_report::bench::SIDES_MAX;
 use seekscope_run::{BenchMeasurement, ClientKind};
 use seekscope_server::redact_uri;
 
@@ -49,22 +52,27 @@ async fn targets(
     versus: Option<&VersusArgs>,
     environment: &Environment,
 ) -> Result<Vec<Target>> {
-    let second = versus.and_then(|v| v.vs.as_deref());
-    match (uri, second, versus.and_then(|v| v.vs_config.as_ref())) {
-        (Some(uri), None, _) => Ok(vec![Target::connect(uri, "", args.pid).await?]),
-        (Some(first), Some(second), _) => {
-            let [first_name, second_name] = names_of([first, second]);
-            let first = Target::connect(first, &first_name, args.pid).await?;
-            let second = Target::connect(second, &second_name, None).await?;
-            if first.is_same_server(&second).await {
-                return Err(Usage(format!(
-                    "--vs {}: it is the server of {} under another name, and each load would drop the \
-                     other's data; name a second server",
-                    second.facts.uri, first.facts.uri
-                ))
-                .into());
+    let others = versus.map_or(&[][..], |versus| &versus.vs[..]);
+    match (uri, others, versus.and_then(|v| v.vs_config.as_ref())) {
+        (Some(uri), [], _) => Ok(vec![Target::connect(uri, "", args.pid).await?]),
+        (Some(first), others, _) => {
+            let uris: Vec<&str> = std::iter::once(first)
+                .chain(others.iter().map(String::as_str))
+                .collect();
+            if uris.len() > SIDES_MAX {
+                let text = format!("at most {SIDES_MAX} servers can be compared at once");
+                return Err(Usage(text).into());
             }
-            Ok(with_like_clients(vec![first, second]))
+            let mut targets: Vec<Target> = Vec::new();
+            for (uri, name) in uris.iter().zip(names_of(&uris)) {
+                let pid = args.pid.filter(|_| targets.is_empty());
+                let target = Target::connect(uri, &name, pid).await?;
+                for other in &targets {
+                    refuse_same(other, &target).await?;
+                }
+                targets.push(target);
+            }
+            Ok(with_like_clients(targets))
         }
         (None, _, None) => {
             let _step = stage.progress.step("starting a private local server");
@@ -86,6 +94,18 @@ async fn targets(
     }
 }
 
+async fn refuse_same(first: &Target, second: &Target) -> Result<()> {
+    if !first.is_same_server(second).await {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "--vs {}: it is the server of {} under another name, and each load would drop the other's data; name a \
+         second server",
+        second.facts.uri, first.facts.uri
+    ))
+    .into())
+}
+
 /// Has all be asked by the driver if one of them can only be: two clients' costs are no difference of servers.
 fn with_like_clients(mut targets: Vec<Target>) -> Vec<Target> {
     let needs_driver = targets.iter().find_map(|target| {
@@ -103,9 +123,12 @@ fn with_like_clients(mut targets: Vec<Target>) -> Vec<Target> {
     targets
 }
 
-/// Names the two servers by host and port, or by number if these are the same.
-fn names_of(uris: [&str; 2]) -> [String; 2] {
-    let hosts = uris.map(|uri| {
+/// Names the servers by host and port, or by number if two of these are the same.
+fn names_of(uris: &[&str]) -> Vec<String> {
+    const NUMBERS: [&str; SIDES_MAX] = [
+        "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth",
+    ];
+    let hosts = uris.iter().map(|uri| {
         let shown = redact_uri(uri);
         let rest = shown
             .split_once("://")
@@ -115,9 +138,15 @@ fn names_of(uris: [&str; 2]) -> [String; 2] {
             .unwrap_or_default()
             .to_string()
     });
-    match hosts {
-        [first, second] if first == second => ["first".into(), "second".into()],
-        different => different,
+    let hosts: Vec<String> = hosts.collect();
+    let mut seen = HashSet::new();
+    match hosts.iter().all(|host| seen.insert(host)) {
+        true => hosts,
+        false => NUMBERS
+            .map(String::from)
+            .into_iter()
+            .take(uris.len())
+            .collect(),
     }
 }
 
@@ -190,11 +219,11 @@ mod tests {
 
     #[test]
     fn variants_are_named_by_where_they_are() {
-        let names = names_of(["mongodb://u:secret@a:1/x", "mongodb://b:2/?w=1"]);
+        let names = names_of(&["mongodb://u:secret@a:1/x", "mongodb://b:2/?w=1"]);
         assert_eq!(names, ["a:1", "b:2"]);
         assert_eq!(
-            names_of(["mongodb://a/", "mongodb://a/?w=1"]),
-            ["first", "second"]
+            names_of(&["mongodb://a/", "mongodb://b/", "mongodb://a/?w=1"]),
+            ["first", "second", "third"]
         );
     }
 }

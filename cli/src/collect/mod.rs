@@ -178,7 +178,7 @@ fn examined_alone(document: &RunDocument) -> Option<String> {
     let commands: Vec<String> = others.map(|other| command(uri, &other.name)).collect();
     (!commands.is_empty()).then(|| {
         format!(
-            "The bundle is of {} alone; for one of each other member type, with your login where one is needed: {}",
+            "The bundle is of {} alone; to make one of each of the others, type, with your login where one is needed: {}",
             examined.name,
             format_list(&commands, OTHERS_NAMED_MAX, "; ")
         )

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use seekscope_run::{FileRecord, MemberRecord, Phase, RunDocument};
+use seekscope_run::{FileRecord, MemberRecord, Phase, RunDocument, SORT_FILES, TEMPORARY_FOLDER};
 
 /// Names that every server has; hashing them would hide what is going on.
 const COMMON: [&str; 46] = [
@@ -358,9 +358,9 @@ impl Names {
         let file = path.file_name();
         for part in path.components() {
             if let Component::Normal(name) = part {
-                let own = file == Some(name) && is_of_the_engine(&name.to_string_lossy());
-                if !own {
-                    self.add(&name.to_string_lossy());
+                let (text, is_file) = (name.to_string_lossy(), file == Some(name));
+                if !(text == TEMPORARY_FOLDER || (is_file && is_of_the_engine(&text))) {
+                    self.add(&text);
                 }
             }
         }
@@ -449,7 +449,11 @@ fn is_of_the_engine(name: &str) -> bool {
         let rest = name.strip_prefix(beginning);
         rest.is_some_and(|rest| rest.trim_end_matches(".wt").chars().all(counts))
     });
-    is_numbered || OF_THE_ENGINE.contains(&name)
+    // By their names sorts are told from index builds.
+    let of_sort = name.strip_prefix(SORT_FILES).is_some_and(|rest| {
+        rest.starts_with(['-', '.']) && rest.chars().all(|c| c.is_ascii_lowercase() || counts(c))
+    });
+    is_numbered || of_sort || OF_THE_ENGINE.contains(&name)
 }
 
 #[cfg(test)]

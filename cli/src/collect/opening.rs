@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
+use rustix::fs::{Access, access};
 use seekscope_run::{MemberRun, RunDirectory};
 use zstd::stream::read::Decoder;
 
 use super::FIGURES;
 use super::stopping::{go_on, until_signal};
-use crate::exit::Usage;
+use crate::exit::{NotPermitted, Usage};
 use crate::interruption::Interruption;
 use crate::session::{Session, run_folder};
 use crate::trace::disk_is_full;
@@ -50,12 +51,33 @@ pub async fn open(path: &Path, command: &str, out: Option<&Path>) -> Result<Sess
         let (directory, document) = RunDirectory::open(&folder)?;
         return Ok(Session::reopen(directory, document));
     }
-    let (directory, document) = RunDirectory::open(path)?;
-    if out.is_some() {
-        let why = "--out is for what is measured or unpacked; conclusions from a run are written into its own folder";
-        return Err(Usage(why.into()).into());
+    if let Some(copy) = out {
+        RunDirectory::read_document(path)?;
+        copy_run(path, copy)?;
+        let (directory, document) = RunDirectory::open(copy)?;
+        return Ok(Session::reopen(directory, document));
     }
+    if path.is_dir() && access(path, Access::WRITE_OK).is_err() {
+        let text = format!(
+            "{} may not be written to, and a run is shown with a page in its folder: --out DIR shows a copy of it",
+            path.display()
+        );
+        return Err(NotPermitted(text).into());
+    }
+    let (directory, document) = RunDirectory::open(path)?;
     Ok(Session::reopen(directory, document))
+}
+
+/// Copies a run, with those of the members of a deployment.
+fn copy_run(from: &Path, to: &Path) -> Result<()> {
+    RunDirectory::copy_records(from, to)?;
+    for entry in fs::read_dir(from)?.flatten() {
+        let is_run = RunDirectory::read_document(&entry.path()).is_ok();
+        if is_run && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            RunDirectory::copy_records(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether the file looks like a bundle, by its first bytes.

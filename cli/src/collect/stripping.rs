@@ -27,6 +27,11 @@ pub fn check(document: &RunDocument) -> Result<(), Usage> {
 /// Removes what may contain names and is not needed by whoever opens the bundle.
 pub fn strip(document: &mut RunDocument) {
     hide_values(&document.command, &mut document.arguments);
+    // Of a trace without a server it names what was typed: a program, a file, a group of processes.
+    if document.kind() == Some(RunKind::Trace) && document.target.is_none() {
+        let phases = document.phases.iter_mut();
+        phases.for_each(|phase| phase.activity = "what was traced".into());
+    }
     document.target.iter_mut().for_each(strip_target);
     for build in document
         .phases

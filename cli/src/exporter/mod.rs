@@ -22,6 +22,7 @@ use anyhow::{Context, Result};
 use tokio::net::TcpListener;
 
 use crate::args::ExporterArgs;
+use crate::disk::load_model;
 use crate::exit::Usage;
 use crate::interruption::Interruption;
 use crate::progress::Progress;
@@ -81,6 +82,10 @@ fn read_uris(path: &Path) -> Result<Vec<String>> {
 /// Runs the command.
 pub async fn run(args: &ExporterArgs, web_config: Option<Rereading>) -> Result<()> {
     let uris = connection_strings(args)?;
+    if let Some(run) = &args.disk_run {
+        // Read later, when a server is found; said now if it cannot be.
+        load_model(run)?;
+    }
     let interruption = Interruption::listen();
     let progress = Progress::new(args.quiet);
     let exported = Exported::new(args.series as usize, args.every);

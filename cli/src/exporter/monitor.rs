@@ -131,7 +131,7 @@ impl Monitor {
     /// Writes the text file. A full disk or a folder that is gone may come right again, and scrapes go on meanwhile; it
     /// is said once.
     fn write_textfile(&mut self) {
-        let Some(textfile) = &self.textfile else {
+        let Some(textfile) = &mut self.textfile else {
             return;
         };
         let failure = textfile.write(&self.exported).err();
@@ -147,11 +147,18 @@ impl Monitor {
     /// Stops reading servers that are away.
     fn drop_lost(&mut self) {
         let (exported, progress) = (&self.exported, self.progress);
+        let targets = &self.targets;
         self.watched.retain(|server| {
             let is_lost = server.is_lost();
             if is_lost {
                 exported.registry().server(&server.name).lose();
-                progress.complain(format!("{} is away, looking for it again", server.name));
+                let of_process = |target: &Target| {
+                    target.pid.is_some() && target.servers.contains_key(&server.name)
+                };
+                // The number of a process that has ended is nobody's.
+                if !targets.iter().any(of_process) {
+                    progress.complain(format!("{} is away, looking for it again", server.name));
+                }
             }
             !is_lost
         });
@@ -258,9 +265,18 @@ impl Monitor {
         let Some(target) = self.targets.get_mut(target) else {
             return Ok(());
         };
-        if matches!(error.downcast_ref(), Some(ServerError::BadUri { .. })) || target.pid.is_some()
-        {
+        if matches!(error.downcast_ref(), Some(ServerError::BadUri { .. })) {
             return Err(error);
+        }
+        if let Some(pid) = target.pid {
+            return Err(match target.servers.is_empty() {
+                true => error,
+                false => Elsewhere(format!(
+                    "process {pid} has ended, and the server that follows it has another number: start the exporter \
+                     again with that, or with a connection string, by which it finds the server by itself"
+                ))
+                .into(),
+            });
         }
         if target.servers.is_empty() {
             self.exported.registry().server(&target.shown).lose();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use mongodb::bson::doc;
 use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
 use seekscope_exporter::{Calls, FileCalls, FileName, Registry, TraceUse};
 use seekscope_run::{
@@ -174,11 +175,21 @@ impl WatchedServer {
     }
 
     fn is_up(&self) -> bool {
-        match self.answered {
-            Some(_) => self.answers() && !self.is_lost(),
-            // Without a login, that its process lives is all that is known.
+        let is_known = self.answered.is_some() || self.process.is_some();
+        match &self.subject.server {
+            Some(_) => is_known && self.answers() && !self.is_lost(),
+            // Without a connection, that its process lives is all that is known.
             None => self.process.is_some() && !self.is_lost(),
         }
+    }
+
+    /// Returns whether the server answers a request that needs no right.
+    async fn is_answered(&self) -> bool {
+        let Some(server) = &self.subject.server else {
+            return false;
+        };
+        let ping = server.command_in_time("admin", doc! { "ping": 1 });
+        ping.await.is_ok()
     }
 
     /// Returns what is not exported, and why.
@@ -226,7 +237,9 @@ impl WatchedServer {
             self.findings.look()
         );
         samples.extend(lag);
-        let has_answered = samples.iter().any(|sample| sample.source == "serverStatus");
+        let has_status = samples.iter().any(|sample| sample.source == "serverStatus");
+        // Whoever may not read that is told at least whether there is an answer.
+        let has_answered = has_status || self.is_answered().await;
         if has_answered {
             self.answered = Some(Instant::now());
         }

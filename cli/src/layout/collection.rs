@@ -108,7 +108,9 @@ fn walk(
     let path = directory.path().join(&table.file);
     match directory.walk(table, &options) {
         Ok(walked) => recorder.fill(&mut file, &walked, &path),
-        Err(LayoutError::Interrupted) => return Err(LayoutError::Interrupted.into()),
+        Err(error @ (LayoutError::Interrupted | LayoutError::NotInMetadata { .. })) => {
+            return Err(error.into());
+        }
         Err(error) => file.not_measured = Some(message_of(&error.into())),
     }
     Ok(file)

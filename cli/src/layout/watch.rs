@@ -27,6 +27,9 @@ const BACK_LIMIT: Duration = Duration::from_secs(5);
 /// Number of checkpoints shown in the course of a file.
 const COURSE: usize = 24;
 
+/// Longest time between two checkpoints of a server that writes, with its default settings and some of patience, s.
+const CHECKPOINT_S: f64 = 120.0;
+
 /// One watched file.
 struct Watched {
     file: String,
@@ -359,6 +362,13 @@ fn finish(session: &mut Session, watched: &HashMap<u32, Watched>) -> Result<()> 
         };
         let changes = LeafChanges::between(&entry.first.leaves, &entry.latest.leaves);
         let elapsed_s = entry.latest.seconds_since(&entry.first);
+        // A server with anything to write makes a checkpoint each minute: what was older when the watch began had
+        // not changed until then.
+        let watched_s = entry.latest.t_ns.saturating_sub(entry.first.t_ns) as f64 / 1e9;
+        let elapsed_s = match elapsed_s > watched_s + CHECKPOINT_S {
+            true => watched_s.max(1.0),
+            false => elapsed_s,
+        };
         if let Some(seen) = from_snapshots(order.contiguous_share, &changes, elapsed_s) {
             file.decay = Some(seen);
         }

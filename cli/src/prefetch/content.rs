@@ -1,9 +1,12 @@
 //! Describes a prefetch in words.
 
+use seekscope_report::numbers::counted;
 use seekscope_report::page::{Block, OutcomeLine, Page, Section, disk_and_server, terminal};
 use seekscope_report::table::Table;
 use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
-use seekscope_run::{PrefetchGain, PrefetchPace, PrefetchRecord, RunDocument};
+use seekscope_run::{
+    PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary, RunDocument,
+};
 
 /// What is not known yet when the prefetch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,39 +81,129 @@ pub fn followed(pace: PrefetchPace) -> String {
 }
 
 /// Returns the results as text, `width` characters wide.
-pub fn text(document: &RunDocument, record: &PrefetchRecord, width: u16) -> String {
-    let mut blocks = vec![Block::Sentence(headline(record))];
-    blocks.extend(told(record));
-    terminal::text(document, &blocks, width)
+pub fn text(document: &RunDocument, summary: &PrefetchSummary, width: u16) -> String {
+    let (headline, told) = match summary {
+        PrefetchSummary::File(record) => (headline(record), told(record)),
+        PrefetchSummary::Sync(sync) => (headline_of_sync(sync), told_of_sync(sync)),
+    };
+    let blocks = std::iter::once(Block::Sentence(headline)).chain(told);
+    terminal::text(document, &blocks.collect::<Vec<_>>(), width)
 }
 
 /// Returns the results as a report.
-pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
-    let mut key_figures = vec![
-        ("leaf pages", format_count(record.leaf_pages)),
-        ("read ahead", format_bytes(record.bytes_read)),
-        ("window", format_bytes(record.window_bytes)),
-    ];
-    key_figures.extend(
-        record
-            .stated_gain()
-            .map(|ratio| ("times as fast as without", format!("{ratio:.1}"))),
-    );
+pub fn page(document: &RunDocument, summary: &PrefetchSummary) -> Page {
+    let (headline, told, about, mut key_figures, gain) = match summary {
+        PrefetchSummary::File(record) => (
+            headline(record),
+            told(record),
+            record.file.clone(),
+            vec![
+                ("leaf pages", format_count(record.leaf_pages)),
+                ("read ahead", format_bytes(record.bytes_read)),
+                ("window", format_bytes(record.window_bytes)),
+            ],
+            record.stated_gain(),
+        ),
+        PrefetchSummary::Sync(sync) => (
+            headline_of_sync(sync),
+            told_of_sync(sync),
+            sync.member.clone(),
+            vec![("read ahead", format_bytes(bytes_read(sync)))],
+            sync.stated_gain(),
+        ),
+    };
+    key_figures.extend(gain.map(|ratio| ("times as fast as without", format!("{ratio:.1}"))));
     Page {
-        subject: "reading ahead of a scan",
+        subject: match summary {
+            PrefetchSummary::File(_) => "reading ahead of a scan",
+            PrefetchSummary::Sync(_) => "reading ahead of an initial sync",
+        },
         outcome: OutcomeLine::of(document),
-        headline: headline(record),
+        headline,
         next: None,
-        about: vec![record.file.clone()],
+        about: vec![about],
         key_figures,
         blocks: vec![Block::Section(Section::new(
             "prefetch",
             "What came of it",
-            told(record),
+            told,
         ))],
         measured_on: disk_and_server(document),
         data: None,
     }
+}
+
+fn bytes_read(sync: &PrefetchForSync) -> u64 {
+    sync.collections.iter().map(|copy| copy.bytes_read).sum()
+}
+
+fn headline_of_sync(sync: &PrefetchForSync) -> String {
+    let (member, copies) = (&sync.member, sync.collections.len());
+    if copies == 0 && sync.small_collections == 0 && sync.sync_ns == 0 {
+        return format!("No initial sync of {member} was seen, and nothing was read ahead.");
+    }
+    let ended = match sync.completed {
+        true => "which has ended",
+        false => "whose end was not awaited",
+    };
+    format!(
+        "Read {} ahead of the copies of {} in the initial sync of {member}, {ended}; it was seen for {}.",
+        format_bytes(bytes_read(sync)),
+        counted(copies as u64, "collection"),
+        format_ns(sync.sync_ns)
+    )
+}
+
+/// Returns everything below the first sentence.
+fn told_of_sync(sync: &PrefetchForSync) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    blocks.extend(sync.stated_gain().map(|ratio| {
+        Block::Sentence(format!(
+            "Gain: the copies that it is stated of were together about {ratio:.1} times as fast as without."
+        ))
+    }));
+    if !sync.collections.is_empty() {
+        let mut table = Table::new(
+            1,
+            &[
+                "Collection",
+                "Leaf pages",
+                "In memory before",
+                "Read ahead",
+                "Took",
+                "Times as fast",
+            ],
+        );
+        for copy in &sync.collections {
+            let gain = match (copy.cannot_help.first(), copy.stated_gain()) {
+                (Some(why), _) => format!("it cannot help: {why}"),
+                (None, Some(ratio)) => format!("{ratio:.1}"),
+                (None, None) => "not measured".into(),
+            };
+            table.row([
+                copy.named.clone().into(),
+                format_bytes(copy.leaf_bytes).into(),
+                format_bytes(copy.cached_bytes_before).into(),
+                format_bytes(copy.bytes_read).into(),
+                format_ns(copy.took_ns()).into(),
+                gain.into(),
+            ]);
+        }
+        blocks.push(Block::Table(table));
+    }
+    if sync.small_collections > 0 {
+        blocks.push(Block::Sentence(format!(
+            "{} in files too small for that to help.",
+            match sync.small_collections {
+                1 => "1 more collection was seen being copied".into(),
+                n => format!(
+                    "{} more collections were seen being copied",
+                    format_count(n)
+                ),
+            }
+        )));
+    }
+    blocks
 }
 
 /// Returns everything below the first sentence.
@@ -233,7 +326,7 @@ fn predicted(record: &PrefetchRecord, ratio: f64) -> String {
         "Gain: the whole scan was about {ratio:.1} times as fast as without, which would take {} by what requests \
          to this disk took beforehand; all of this took {}.",
         format_ns(record.alone_predicted_ns.unwrap_or(0)),
-        format_ns(record.preparation_ns.saturating_add(record.elapsed_ns))
+        format_ns(record.took_ns())
     )
 }
 
@@ -245,11 +338,11 @@ fn gain(gain: &PrefetchGain) -> String {
         _ => "too few pages were left to the scan alone to tell".into(),
     };
     format!(
-        "Gain: {ratio}; {} per page, and {} for {} pages in {} pauses.",
+        "Gain: {ratio}; {} per page, and {} for each of {} pages in {}.",
         format_ns(whole(gain.ns_per_leaf)),
         format_ns(whole(gain.ns_per_leaf_left_out)),
         gain.leaves_left_out,
-        gain.slices
+        counted(gain.slices, "pause")
     )
 }
 

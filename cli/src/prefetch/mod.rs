@@ -1,8 +1,10 @@
 //! `seekscope prefetch`: reads ahead of a scan, in disk order.
 //!
-//! `target` finds server, directory and file; `content` describes the results.
+//! `target` finds server, directory and file; `for_sync` follows the copies of an initial sync; `content`
+//! describes the results.
 
 mod content;
+mod for_sync;
 mod target;
 
 use std::cell::RefCell;
@@ -15,7 +17,9 @@ use seekscope_layout::typical_disks;
 use seekscope_prefetch::{Control, Prefetch, Request, Status};
 use seekscope_report::page::html::report;
 use seekscope_run::units::format_bytes;
-use seekscope_run::{DeviceModel, HostFacts, Limitation};
+use seekscope_run::{
+    DeviceModel, HostFacts, Limitation, PrefetchRecord, PrefetchSummary, RunDocument,
+};
 use seekscope_server::{ProcFs, ProcessIdentity};
 
 use crate::args::{OutputArgs, PrefetchArgs};
@@ -27,7 +31,8 @@ use crate::output::{self, RunOutput};
 use crate::progress::{Progress, Step};
 use crate::session::Session;
 use crate::trace::StartedCommand;
-use target::Target;
+use for_sync::SyncWatch;
+use target::{Target, TargetFile};
 
 const BROKE_OFF: &str = "the work broke off unexpectedly; please report this";
 
@@ -37,6 +42,14 @@ pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let model = model(&args)?;
     let target = Target::find(&args, progress).await?;
+    let task = match (&args.for_sync, &args.name) {
+        (Some(member), _) => Task::Sync(SyncWatch::begin(&target, member).await?),
+        (None, name) => {
+            let name = name.clone().unwrap_or_default();
+            let file = target.file(&name)?;
+            Task::Scan { name, file }
+        }
+    };
     // Before anything is created: a command that cannot be started should leave nothing behind.
     let command = args.command.as_deref().map(StartedCommand::start);
     let command = command.transpose()?;
@@ -50,17 +63,33 @@ pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
     let (worked, signal) = interruption
         .cancelling(move |stop| {
             let mut work = Work {
+                server: Watch::new(target.pid),
                 args,
                 session,
                 command,
                 progress,
+                target,
+                model,
             };
-            let done = work.ahead(target, model, stop);
+            let done = match task {
+                Task::Scan { name, file } => work.ahead_of_scan(&name, file, stop),
+                Task::Sync(sync) => work.ahead_of_sync(&sync, stop).map(|()| None),
+            };
             (work.session, done)
         })
         .await;
     let (session, done) = worked.context(BROKE_OFF)?;
     finish(session, output, progress, done, signal)
+}
+
+/// What is read ahead of.
+enum Task {
+    /// Scans of one collection or index, by the name that was typed.
+    Scan {
+        name: String,
+        file: TargetFile,
+    },
+    Sync(SyncWatch),
 }
 
 /// Returns the disk's model; `None` if the disk is to be tested.
@@ -119,20 +148,66 @@ struct Work {
     session: Session,
     command: Option<StartedCommand>,
     progress: Progress,
+    target: Target,
+    /// The disk; `None` if it is to be tried.
+    model: Option<DeviceModel>,
+    server: Watch,
+}
+
+/// The scans of one file that are read ahead of, and when they are over.
+struct Scans<'a> {
+    /// What the file is called.
+    name: &'a str,
+    file: TargetFile,
+    /// Called every few milliseconds; true ends it.
+    has_ended: &'a mut dyn FnMut() -> bool,
+    idle: Option<Duration>,
+    duration: Option<Duration>,
+    /// Puts what is known so far where the document has it.
+    keep: &'a mut dyn FnMut(&mut RunDocument, PrefetchRecord),
 }
 
 impl Work {
-    /// Reads ahead to the end; returns how the command ended, if there is one.
-    fn ahead(
+    /// Reads ahead of scans of one file to the end; returns how the command ended, if there is one.
+    fn ahead_of_scan(
         &mut self,
-        target: Target,
-        model: Option<DeviceModel>,
+        name: &str,
+        file: TargetFile,
         stop: &AtomicBool,
     ) -> Result<Option<ExitStatus>> {
+        let has_command = self.command.is_some();
+        let scans = Scans {
+            name,
+            file,
+            has_ended: &mut || false,
+            idle: (!has_command).then_some(self.args.pace.idle),
+            duration: self.args.pace.duration,
+            keep: &mut |document, record| document.prefetch = Some(record),
+        };
+        self.read_ahead(scans, stop)?;
+        match (self.server.told(), has_command) {
+            (Some(why), false) => {
+                return Err(Elsewhere(format!("no more scans of {name}: {why}")).into());
+            }
+            (Some(why), true) => self.session.limit(Limitation {
+                what: "nothing was read ahead to the end of the scan".into(),
+                why,
+                remedy: String::new(),
+            }),
+            (None, _) => {}
+        }
+        Ok(self.wait_for_command(stop))
+    }
+
+    /// Reads ahead of the scans of one file until they, the command or the server have ended.
+    fn read_ahead(&mut self, scans: Scans<'_>, stop: &AtomicBool) -> Result<()> {
         let prefetch = {
             let _step = self.progress.step("looking at the tree and the disk");
-            Prefetch::prepare(self.request(&target, model), stop)?
+            Prefetch::prepare(self.request(&scans), stop)?
         };
+        if let Some(shared) = &scans.file.shared {
+            self.session.limit(shared.clone());
+        }
         for limitation in &prefetch.limitations {
             self.session.limit(limitation.clone());
         }
@@ -142,29 +217,30 @@ impl Work {
         };
         self.progress
             .say(content::announcement(&prefetch.record, meanwhile));
-        self.session.document.prefetch = Some(prefetch.record.clone());
+        (scans.keep)(&mut self.session.document, prefetch.record.clone());
         self.session.save()?;
         let step = match prefetch.record.cannot_help.is_empty() {
             true => self.progress.step("reading ahead"),
             false => self.progress.step("leaving the scan alone"),
         };
+        let has_command = self.command.is_some();
         let command = RefCell::new(self.command.as_mut());
-        let mut refused = None;
-        let mut server = Watch::new(target.pid);
+        let (mut refused, server) = (None, &mut self.server);
         let (progress, mut attaches) = (self.progress, meanwhile.attaches_tracer);
         let mut begin = || {
             let begun = command.borrow().as_ref().map(|c| c.go_on());
             refused = begun.and_then(Result::err);
         };
         let finished = prefetch.run(Control {
-            begin: self.args.command.is_some().then_some(&mut begin),
+            begin: has_command.then_some(&mut begin),
             has_ended: &mut || {
                 let mut command = command.borrow_mut();
                 let has_ended = |c: &mut &mut StartedCommand| c.ended().is_some();
-                command.as_mut().is_some_and(has_ended) || server.sees_its_end()
+                let is_over = command.as_mut().is_some_and(has_ended);
+                is_over || (scans.has_ended)() || server.sees_its_end()
             },
-            idle: self.args.command.is_none().then_some(self.args.pace.idle),
-            duration: self.args.pace.duration,
+            idle: scans.idle,
+            duration: scans.duration,
             progress: &mut |status| {
                 if attaches && !status.is_attaching {
                     attaches = false;
@@ -179,32 +255,20 @@ impl Work {
         for limitation in finished.limitations {
             self.session.limit(limitation);
         }
-        self.session.document.prefetch = Some(finished.record);
-        match (server.told(), &self.command) {
-            (Some(why), None) => {
-                let namespace = &self.args.name;
-                return Err(Elsewhere(format!("no more scans of {namespace}: {why}")).into());
-            }
-            (Some(why), Some(_)) => self.session.limit(Limitation {
-                what: "nothing was read ahead to the end of the scan".into(),
-                why,
-                remedy: String::new(),
-            }),
-            (None, _) => {}
-        }
-        Ok(self.wait_for_command(stop))
+        (scans.keep)(&mut self.session.document, finished.record);
+        Ok(())
     }
 
-    fn request(&self, target: &Target, model: Option<DeviceModel>) -> Request {
-        let args = &self.args;
+    fn request(&self, scans: &Scans<'_>) -> Request {
+        let (args, target) = (&self.args, &self.target);
         Request {
             directory: target.directory.clone(),
-            table: target.file.clone(),
-            named: args.name.clone(),
+            table: scans.file.path.clone(),
+            named: scans.name.into(),
             pid: target.pid,
             window_bytes: args.pace.window,
             disk_measured: args.disk.disk_run.is_some(),
-            model,
+            model: self.model.clone(),
             depth: args.disk.depth,
             trace: !args.pace.no_trace,
             guard: !args.pace.no_guard,
@@ -246,7 +310,7 @@ fn finish(
     done: Result<Option<ExitStatus>>,
     signal: Option<&'static str>,
 ) -> Result<()> {
-    session.document.summary = serde_json::to_value(&session.document.prefetch)?;
+    session.document.summary = serde_json::to_value(summary(&session.document))?;
     let is_done = done.is_ok();
     let worked = done.and_then(|status| match (signal, status) {
         (Some(signal), _) => Err(Interrupted(signal).into()),
@@ -259,15 +323,25 @@ fn finish(
     })
 }
 
+fn summary(document: &RunDocument) -> Option<PrefetchSummary> {
+    let of_sync = document.prefetch_for_sync.clone();
+    let of_file = document
+        .prefetch
+        .clone()
+        .map(|record| PrefetchSummary::File(record.into()));
+    of_sync.map(PrefetchSummary::Sync).or(of_file)
+}
+
 /// Writes the page of a finished run, and prints text or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let (document, directory) = (&session.document, &session.directory);
-    if let Some(record) = &document.prefetch {
-        directory.save_report(&report(document, content::page(document, record)))?;
+    let summary = summary(document);
+    if let Some(summary) = &summary {
+        directory.save_report(&report(document, content::page(document, summary)))?;
     }
     let text = |width| {
-        let record = document.prefetch.as_ref();
-        Ok(record.map_or_else(String::new, |record| content::text(document, record, width)))
+        let summary = summary.as_ref();
+        Ok(summary.map_or_else(String::new, |all| content::text(document, all, width)))
     };
     let json = |run_dir: &str| output::print_json(&RunOutput::of("prefetch", document, run_dir));
     ending::print(directory, args, progress, json, text)

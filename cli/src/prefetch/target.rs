@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use seekscope_layout::DataDirectory;
+use seekscope_layout::{DataDirectory, LayoutError};
 use seekscope_run::{DeviceFacts, Limitation, TargetFacts};
-use seekscope_server::{FileMap, Namespace, ProcFs};
+use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::PrefetchArgs;
 use crate::exit::Usage;
@@ -16,15 +16,25 @@ use crate::progress::Progress;
 /// A file that every server keeps open.
 const OPEN_WHILE_RUNNING: &str = "WiredTiger.wt";
 
-/// The file whose leaves are to be read ahead, and where it was found.
+/// The data of the server whose scans are to be read ahead of.
 pub struct Target {
     pub directory: PathBuf,
-    /// Path relative to the directory.
-    pub file: String,
     pub pid: Option<u32>,
     pub facts: Option<TargetFacts>,
     pub device: Option<DeviceFacts>,
     pub limitations: Vec<Limitation>,
+    /// Which file holds which collections, if the directory itself does not tell.
+    names: FileMap,
+    /// The server that was asked.
+    pub server: Option<Server>,
+}
+
+/// A file whose leaves are to be read ahead.
+pub struct TargetFile {
+    /// Path relative to the data directory.
+    pub path: String,
+    /// What else the server keeps in this file.
+    pub shared: Option<Limitation>,
 }
 
 impl Target {
@@ -34,24 +44,29 @@ impl Target {
         let is_server = args.place.contains("://");
         let named = args.pid.filter(|_| is_server);
         let location = DataLocation::find(&args.place, named, progress).await?;
-        let directory = DataDirectory::open(&location.path, &AtomicBool::new(false))?;
-        let file = find_file(&directory, &args.name, &location.names)?;
         let known = location.target.as_ref().and_then(|target| target.pid);
         let pid = match known {
             Some(pid) => Some(pid),
             None => process_with(&location.path.join(OPEN_WHILE_RUNNING), args.pid)?,
         };
-        let mut limitations = location.limitations;
-        if let Some(shared) = shared_by(&location.names, &args.name, &file) {
-            limitations.push(shared);
-        }
         Ok(Self {
             pid,
             device: DeviceFacts::of_path(Path::new("/"), &location.path).ok(),
             directory: location.path,
-            file,
             facts: location.target,
-            limitations,
+            limitations: location.limitations,
+            names: location.names,
+            server: location.server,
+        })
+    }
+
+    /// Finds the file of a collection or index, as of the newest checkpoint.
+    pub fn file(&self, name: &str) -> Result<TargetFile, LayoutError> {
+        let directory = DataDirectory::open(&self.directory, &AtomicBool::new(false))?;
+        let path = find_file(&directory, name, &self.names)?;
+        Ok(TargetFile {
+            shared: shared_by(&self.names, name, &path),
+            path,
         })
     }
 }

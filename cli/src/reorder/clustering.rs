@@ -14,8 +14,8 @@ use seekscope_server::{Namespace, Server};
 const STRETCH: i64 = 1000;
 const STRETCHES: i64 = 8;
 
-/// Samples the stretches. `leaf_pages` and `documents` are the collection's. `None` if the server does not
-/// reveal record ids, or they are not numbers (clustered collections).
+/// Samples the stretches. `keys` are all those of the index; `leaf_pages` and `documents` are the collection's. `None` if
+/// the server does not reveal record ids, or they are not numbers (clustered collections).
 pub async fn sample(
     server: &Server,
     namespace: &Namespace,

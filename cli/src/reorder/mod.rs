@@ -32,13 +32,9 @@ use crate::exit::{Elsewhere, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::stored_arguments::hide_values;
 use crate::{disk, ending};
 use collection_files::CollectionFiles;
 use plan::Subject;
-
-/// Options whose values are commands of the user.
-const COMMANDS: [&str; 2] = ["--pause-writers", "--continue-writers"];
 
 /// Runs the command.
 pub async fn run(
@@ -53,7 +49,6 @@ pub async fn run(
         .transpose()
         .map_err(|error: seekscope_server::NamespaceError| Usage(error.to_string()))?;
     let by = order(&args.by)?;
-    let arguments = hide_values(arguments, &COMMANDS);
     disk::measure_first(&mut args.disk, args.output, environment, &arguments).await?;
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
@@ -89,19 +84,21 @@ struct Reorder {
 
 impl Reorder {
     async fn plan_or_apply(&self, namespace: &Namespace, arguments: Vec<String>) -> Result<()> {
-        self.refuse(namespace).await?;
+        let definition = self.refuse(namespace).await?;
         let task = match self.args.apply {
             true => ReorderTask::Apply,
             false => ReorderTask::Plan,
         };
         let mut session = self.begin(task, &namespace.to_string(), arguments)?;
-        let worked = self.plan_and_apply(&mut session, namespace).await;
+        let worked = self
+            .plan_and_apply(&mut session, namespace, &definition)
+            .await;
         self.finish(session, worked)
     }
 
     /// Refuses a process that is not the server's, servers where it cannot be done and collections that cannot be
-    /// reordered, before anything is created.
-    async fn refuse(&self, namespace: &Namespace) -> Result<()> {
+    /// reordered, before anything is created. Returns what the collection is.
+    async fn refuse(&self, namespace: &Namespace) -> Result<Definition> {
         let server = async {
             if self.args.pid.is_some() {
                 let proc_fs = ProcFs::host();
@@ -118,7 +115,8 @@ impl Reorder {
             return Err(Elsewhere(format!("{namespace} cannot be reordered: {why}")).into());
         }
         let room = async { Ok(check_room(&self.server, namespace).await?) };
-        self.interruption.or(room).await
+        self.interruption.or(room).await?;
+        Ok(definition)
     }
 
     /// Refuses an arbiter, and to write to a member that takes no writes.
@@ -151,7 +149,12 @@ impl Reorder {
         Ok(session)
     }
 
-    async fn plan_and_apply(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
+    async fn plan_and_apply(
+        &self,
+        session: &mut Session,
+        namespace: &Namespace,
+        definition: &Definition,
+    ) -> Result<()> {
         let mut files = self.find_files(session, namespace).await?;
         let layout = files
             .layout(
@@ -164,7 +167,7 @@ impl Reorder {
         let subject = Subject {
             server: &self.server,
             namespace,
-            by: keys(&self.by),
+            by: definition.order_keys(&self.by),
             args: &self.args,
             progress: self.progress,
         };
@@ -213,13 +216,6 @@ fn order(text: &str) -> Result<By, Usage> {
         ))
     })?;
     Ok(By::Index(keys.document().clone()))
-}
-
-fn keys(by: &By) -> Option<&mongodb::bson::Document> {
-    match by {
-        By::Natural => None,
-        By::Index(keys) => Some(keys),
-    }
 }
 
 #[cfg(test)]

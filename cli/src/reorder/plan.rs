@@ -36,7 +36,7 @@ const RESERVE_BYTES: u64 = 256 << 20;
 pub struct Subject<'a> {
     pub server: &'a Server,
     pub namespace: &'a Namespace,
-    /// The keys of the index that decides the order; `None`: natural order.
+    /// All keys of the index that decides the order; `None`: natural order.
     pub by: Option<&'a Document>,
     pub args: &'a ReorderArgs,
     pub progress: Progress,

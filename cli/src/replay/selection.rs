@@ -171,7 +171,7 @@ fn chosen(
     let by_read_bytes = recording.by_read_bytes();
     let Some(most_read) = by_read_bytes.first() else {
         return Err(Usage(format!(
-            "{} holds no reads or writes of files at known offsets",
+            "{} holds no reads or writes of files at known offsets; a trace with --aggregate only counts them",
             run.display()
         ))
         .into());

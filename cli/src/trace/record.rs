@@ -1,6 +1,7 @@
 //! Recording, from the command line to a finished run.
 
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::traced::Traced;
 use super::{choices, counting, show};
 use crate::args::RecordArgs;
 use crate::ending;
-use crate::exit::{BrokenOff, Inconsistent, Interrupted};
+use crate::exit::{BrokenOff, CommandFailed, Inconsistent, Interrupted};
 use crate::interruption::Interruption;
 use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
@@ -41,6 +42,8 @@ pub enum Ended {
     Interrupted(&'static str),
     /// Recording could not go on, or what was recorded ended before the time was up.
     Early(String),
+    /// The command that was traced failed by itself.
+    CommandFailed(ExitStatus),
 }
 
 /// Runs the command to its end; the run directory is complete either way.
@@ -56,6 +59,7 @@ pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
         (_, Some(why)) => Err(Inconsistent(why).into()),
         (Ended::Interrupted(signal), None) => Err(Interrupted(signal).into()),
         (Ended::Early(why), None) => Err(BrokenOff(why).into()),
+        (Ended::CommandFailed(status), None) => Err(CommandFailed(status).into()),
         (Ended::AsAsked, None) => Ok(()),
     });
     // Also after a live view, which had the terminal until now.
@@ -85,6 +89,14 @@ async fn record(
     let mut phase = phase_of(&traced);
     session.open_phase(&phase)?;
     let (ended, facts) = if args.mode.aggregate {
+        session.limit(Limitation {
+            what:
+                "latencies are not exact: each stands for a range that ends at twice its beginning"
+                    .into(),
+            why: "--aggregate counts calls in such ranges, in the kernel; the upper end is shown"
+                .into(),
+            remedy: "without --aggregate each call is timed".into(),
+        });
         counting::count(args, session, interruption, &mut traced, source).await?
     } else {
         follow(args, session, interruption, &mut traced, source, progress).await?
@@ -99,8 +111,8 @@ async fn record(
     if let Some(command) = &mut traced.command {
         // Ends it if the time was up first.
         command.end();
-        if let Some(complaint) = command.complaint() {
-            progress.say(complaint);
+        if let (Ended::AsAsked, Some(status)) = (&ended, command.failed()) {
+            return Ok(Ended::CommandFailed(status));
         }
     }
     Ok(ended)

@@ -46,11 +46,12 @@ pub fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
     if !totals.is_empty() {
         return Ok(TraceAnalysis::of_totals(&totals, &directory.files()?));
     }
-    let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
+    let files = directory.files()?;
+    let mut analyser = TraceAnalyser::new(AnalysisOptions::default()).with_files(&files);
     directory
         .for_each_event(|event| analyser.push(event))
         .context(READING)?;
-    Ok(analyser.finish(&directory.files()?, &directory.threads()?))
+    Ok(analyser.finish(&files, &directory.threads()?))
 }
 
 /// Closes the phase that a killed run left open: it ends with its last event, and has no trailer.

@@ -12,7 +12,7 @@ use seekscope_trace::{Followed, TraceError};
 
 use super::started_command::StartedCommand;
 use crate::args::WhoArgs;
-use crate::exit::Usage;
+use crate::exit::{NotPermitted, Usage};
 use crate::file_names::FileNames;
 use crate::layout::seen_from_here;
 use crate::local_members::{LocalMembers, limitation_of};
@@ -63,7 +63,7 @@ impl Traced {
                 pids: vec![command.pid()],
                 children: true,
             };
-            let name = format!("the command {:?} and its children", command.text());
+            let name = format!("{} and its children", command.name());
             return Self::of_processes(followed, &[command.pid()], name).map(|traced| Self {
                 command: Some(command),
                 ..traced
@@ -185,15 +185,18 @@ async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     let facts = server.facts(&ProcFs::host()).await;
     facts.missing.iter().for_each(|m| session.limit(m.clone()));
     let Some(pid) = facts.target.pid else {
+        let missing = facts.missing.iter().map(|missing| missing.why.as_str());
+        let whys: Vec<&str> = missing.collect();
+        let shown = redact_uri(uri);
+        if whys.iter().any(|why| why.contains("permission denied")) {
+            return Err(NotPermitted(format!(
+                "the process behind {shown} was not found among those whose files may be read: run as root"
+            ))
+            .into());
+        }
+        let why = whys.first().copied().unwrap_or("it is not on this host");
         return Err(Usage(format!(
-            "the process behind {} is not known: {}. Name it with -p PID",
-            redact_uri(uri),
-            facts
-                .missing
-                .iter()
-                .map(|m| m.why.as_str())
-                .next()
-                .unwrap_or("it is not on this host"),
+            "the process behind {shown} is not known: {why}. Name it with -p PID"
         ))
         .into());
     };

@@ -1,11 +1,15 @@
 //! `tune apply`: makes the recommended change on a server permanently, or undoes it.
 
+use std::path::Path;
+
 use anyhow::Result;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
-use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, TunerLock};
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Originals, Route};
 use seekscope_tune::space::Configuration;
 
 use super::definition::Definition;
+use super::knobs;
+use super::rolling::{self, Rolling};
 use super::server_arena::{self, means, put_back, restart, telling};
 use crate::args::TuneApplyArgs;
 use crate::bench::Target;
@@ -34,30 +38,37 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
                    be set on a server; `tune show` has them";
         return Err(Usage(format!("{} {why}", args.run.display())).into());
     }
+    // Originals of this change are kept apart from those of the session.
+    let folder = directory.path().join("applied");
+    let applied = unrestored::originals_of(&folder);
+    let is_applied = applied.iter().any(|one| !one.outstanding().is_empty());
     let value = |entry: &KnobEntry| -> KnobValue {
-        let recommended = record
-            .recommended
-            .get(&entry.knob.name)
-            .filter(|_| !args.undo);
+        let recommended = record.recommended.get(&entry.knob.name);
         recommended.unwrap_or(&entry.knob.default).clone()
     };
-    let mut text = String::new();
-    for entry in &entries {
-        let how = entry.set.in_words();
-        text.push_str(&format!(
-            "{} = {}  ({how})\n",
-            entry.knob.name,
-            value(entry)
-        ));
-    }
-    for entry in &elsewhere {
-        let how = entry.set.in_words();
-        text.push_str(&format!(
-            "{} = {} is not for this command to set ({how})\n",
-            entry.knob.name,
-            value(entry)
-        ));
-    }
+    let lines: Vec<String> = match (args.undo, is_applied) {
+        (true, true) => in_words(&applied),
+        (true, false) => {
+            let why = "was not applied by this command, which undoes only what it did; `tune show --as undo` \
+                       has the commands";
+            return Err(Usage(format!("{} {why}", args.run.display())).into());
+        }
+        (false, true) => {
+            let why = "was applied already; take that back first, with --undo --yes";
+            return Err(Usage(format!("{} {why}", args.run.display())).into());
+        }
+        (false, false) => {
+            let line = |entry: &KnobEntry, how: &str| {
+                let (name, words) = (&entry.knob.name, entry.set.in_words());
+                format!("{name} = {}{how} ({words})", value(entry))
+            };
+            let here = entries.iter().map(|entry| line(entry, ""));
+            let not_here = " is not for this command to set";
+            here.chain(elsewhere.iter().map(|entry| line(entry, not_here)))
+                .collect()
+        }
+    };
+    let text = lines.join("\n") + "\n";
     let uri = seekscope_server::redact_uri(&args.uri);
     if !args.yes {
         return output::print(&format!(
@@ -67,11 +78,32 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
     let wanted = entries
         .iter()
         .map(|entry| (entry.knob.name.clone(), value(entry)));
-    set(args, environment, &directory, &entries, wanted.collect()).await?;
+    set(
+        args,
+        environment,
+        &folder,
+        entries.clone(),
+        wanted.collect(),
+    )
+    .await?;
     output::print(&format!(
         "{text}Set on {uri} and read back.\n{}",
         lasting(args, &entries)
     ))
+}
+
+/// Returns what was changed on each server, with its original value.
+fn in_words(applied: &[Originals]) -> Vec<String> {
+    let of_several = applied.len() > 1;
+    let lines = applied.iter().flat_map(|one| {
+        let on = match of_several {
+            true => format!(" on {}", one.server),
+            false => String::new(),
+        };
+        let settings = one.outstanding_in_words().into_iter();
+        settings.map(move |setting| format!("{setting}{on}"))
+    });
+    lines.collect()
 }
 
 /// Returns the knobs that the change affects.
@@ -91,43 +123,39 @@ fn is_of_a_server(entry: &KnobEntry) -> bool {
 async fn set(
     args: &TuneApplyArgs,
     environment: &Environment,
-    directory: &RunDirectory,
-    entries: &[KnobEntry],
+    folder: &Path,
+    entries: Vec<KnobEntry>,
     wanted: KnobValues,
 ) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let _step = progress.step("setting");
     let target = Target::connect(&args.uri, "", None).await?;
     server_arena::refuse_router(&target)?;
-    if args.config_file.is_some() {
-        server_arena::refuse_restart_of_set(target.server()?).await?;
-    }
-    let locks = unrestored::lock_folder(&environment.lease_folder)?;
-    let _lock = TunerLock::server(&locks, target.server()?.addresses())?;
     let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
-    // Originals of this change are kept apart from those of the session.
-    let folder = directory.path().join("applied");
-    std::fs::create_dir_all(&folder)?;
+    let server = target.server()?;
+    let rolling = Rolling::find(server, restart.clone(), args.allow_stepdown).await?;
+    let locks = unrestored::lock_folder(&environment.lease_folder)?;
+    let members = rolling.as_ref().map_or(&[][..], Rolling::members);
+    let _locks = rolling::lock(&locks, server, members)?;
+    std::fs::create_dir_all(folder)?;
     let means = means(&target, restart)?;
     if args.undo {
-        let applied = Applier::resume(&folder, means)?;
-        let Some(mut applier) = applied.filter(|a| !a.originals().outstanding().is_empty()) else {
-            let why = "was not applied by this command, which undoes only what it did; `tune show --as undo` \
-                       has the commands";
-            return Err(Usage(format!("{} {why}", args.run.display())).into());
+        let Some(mut applier) = rolling::resume(folder, means)? else {
+            return Ok(());
         };
         return match put_back(progress, &mut applier, None).await {
             Some(false) => Err(Inconsistent("not every setting could be put back".into()).into()),
             _ => Ok(()),
         };
     }
-    if let Some(applied) = Applier::resume(&folder, means.clone())?
-        && !applied.originals().outstanding().is_empty()
-    {
-        let why = "was applied already; take that back first, with --undo --yes";
-        return Err(Usage(format!("{} {why}", args.run.display())).into());
-    }
-    let mut applier = Applier::begin(entries, means, &folder)?;
+    // What is taken back is what this server had, which need not be the one that was tuned.
+    let mut applier = match &rolling {
+        Some(rolling) => rolling.begin(&target, &entries, folder).await?,
+        None => {
+            let entries = knobs::as_set_on(&target, entries).await?;
+            Applier::begin(&entries, means, folder)?.into()
+        }
+    };
     let waiting = applier.waiting();
     let wanted = Configuration(wanted);
     match telling(progress, &waiting, applier.apply(&wanted)).await {

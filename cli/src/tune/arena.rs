@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_settings::{Applier, KnobEntry, Route};
+use seekscope_settings::{Appliers, KnobEntry, Route};
 use seekscope_tune::space::{ChangeCost, Configuration};
 
 use super::definition::Definition;
@@ -34,7 +34,7 @@ pub enum Place<'a> {
     Local(Box<LocalArena<'a>>),
     Server(Box<ServerArena>),
     /// Only a command, with knobs in its environment or set by commands.
-    Nowhere(Option<Box<Applier>>),
+    Nowhere(Option<Box<Appliers>>),
 }
 
 impl Place<'_> {

@@ -37,6 +37,9 @@ pub struct Definition {
     pub local: TuneLocalArgs,
     pub config_file: Option<PathBuf>,
     pub restart_command: Option<String>,
+    /// Whether the members of a set are restarted in turn.
+    #[serde(default)]
+    pub allow_stepdown: bool,
     /// The knobs with their values at the start (TOML).
     pub knobs: String,
     /// Knobs of the catalogue that are not tuned, and why.
@@ -67,6 +70,7 @@ impl Definition {
             local: local.clone(),
             config_file: None,
             restart_command: None,
+            allow_stepdown: false,
             knobs: String::new(),
             left_out: Vec::new(),
             cautions: Vec::new(),

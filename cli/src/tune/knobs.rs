@@ -272,6 +272,44 @@ pub fn local_kind(local: &TuneLocalArgs, environment: &Environment) -> Result<Se
     Ok(binary.kind)
 }
 
+/// Returns the knobs with what this server uses as their defaults. It need not be the server that was tuned.
+pub async fn as_set_on(target: &Target, knobs: Vec<KnobEntry>) -> Result<Vec<KnobEntry>> {
+    let file = KnobFile {
+        knobs,
+        presets: Vec::new(),
+        limits: Vec::new(),
+        pinned: Vec::new(),
+    };
+    let replies = ServerReplies::ask(target.server()?).await?;
+    let whose = Whose::Theirs(target);
+    let host_files = whose.host_files();
+    let surroundings = Surroundings {
+        // Whoever applies a session permits what it recommends.
+        unlocked: Unlocked {
+            durability: true,
+            availability: true,
+            restart: true,
+            reload: true,
+        },
+        host: host_files.as_ref(),
+        local: None,
+        scripts: read_scripts(&file, READ_LIMIT).await,
+        memory_mib: None,
+        seen: whose.memory(),
+        cpus: whose.cpus(),
+        runs: None,
+    };
+    let discovered = discover(&file, &replies, &surroundings);
+    match discovered.left_out.first() {
+        Some((name, why)) => Err(Usage(format!(
+            "{name} is not set on {}: {why}",
+            target.server()?.shown_uri()
+        ))
+        .into()),
+        None => Ok(discovered.entries),
+    }
+}
+
 async fn found(
     file: &KnobFile,
     whose: &Whose<'_>,

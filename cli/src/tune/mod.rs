@@ -22,6 +22,7 @@ mod progress_lines;
 mod record;
 mod restore;
 mod results;
+mod rolling;
 mod server_arena;
 mod tuner;
 
@@ -51,11 +52,8 @@ use crate::bench::Stage;
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::Usage;
-use crate::stored_arguments::hide_values;
 use crate::unrestored;
 
-/// Options whose values are commands of the user.
-const COMMANDS: [&str; 3] = ["--command", "--prepare", "--restart-command"];
 /// The target that stands for a private server.
 const LOCAL: &str = "local";
 
@@ -91,7 +89,7 @@ async fn tune(
     if earlier.is_none() {
         refuse_small_budget(&args, &asked.load)?;
     }
-    let mut stage = begin(&args, &asked, hide_values(arguments, &COMMANDS))?;
+    let mut stage = begin(&args, &asked, arguments)?;
     let mut record = TuneRecord::default();
     let working = whole(
         &args,
@@ -196,6 +194,8 @@ async fn whole(
     let session = TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?;
     let entries = definition.knob_file()?.knobs;
     record::fill(record, &definition, &asked, &entries);
+    let is_left = matches!(place, Place::Server(_)) && definition.measured.workload.is_some();
+    record.left_database = is_left.then(|| definition.measured.database.clone());
     definition.save(stage.session.directory.path())?;
     // For `tune show` of a session that is running or was killed, which names what it measures.
     stage.session.document.tune = Some(record.clone());
@@ -242,13 +242,24 @@ async fn find_place<'a>(
     stage: &Stage,
     earlier: Option<&Earlier>,
 ) -> Result<Place<'a>> {
-    let (target, local, measured, config_file) = match earlier.map(|earlier| &earlier.definition) {
-        Some(was) => (&was.target, &was.local, &was.measured, &was.config_file),
+    let (target, local, measured, restarts) = match earlier.map(|earlier| &earlier.definition) {
+        Some(was) => (
+            &was.target,
+            &was.local,
+            &was.measured,
+            (was.restart(), was.allow_stepdown),
+        ),
         None => (
             &args.target,
             &args.local,
             &args.measured,
-            &args.knobs.config_file,
+            (
+                server_arena::restart(
+                    args.knobs.config_file.as_ref(),
+                    args.knobs.restart_command.as_ref(),
+                ),
+                args.knobs.allow_stepdown,
+            ),
         ),
     };
     let fresh = measured.fresh_data;
@@ -259,7 +270,6 @@ async fn find_place<'a>(
         }
         Some(uri) => {
             let locks = unrestored::lock_folder(&environment.lease_folder)?;
-            let restarts = config_file.is_some();
             let server = ServerArena::connect(stage, uri, args, restarts, fresh, &locks).await?;
             Place::Server(Box::new(server))
         }
@@ -317,6 +327,7 @@ fn define(args: &TuneSessionArgs, choice: Choice, goal: Goal) -> Definition {
     definition
         .restart_command
         .clone_from(&args.knobs.restart_command);
+    definition.allow_stepdown = args.knobs.allow_stepdown;
     definition.left_out = choice.left_out;
     definition.cautions = choice.cautions;
     definition.configured = choice.configured;

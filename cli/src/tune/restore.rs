@@ -1,13 +1,15 @@
 //! `tune --restore`: restores settings that a killed session, or another command with a knob, left changed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use seekscope_server::Server;
 use seekscope_settings::apply::Means;
-use seekscope_settings::{Applier, Originals, Restart, TunerLock};
+use seekscope_settings::{Applier, HostFiles, Originals, Restart};
 
 use super::LOCAL;
 use super::definition::Definition;
+use super::rolling::{self, Rolling};
 use super::server_arena::{self, means, put_back, telling};
 use crate::args::TuneSessionArgs;
 use crate::bench::Target;
@@ -23,14 +25,36 @@ use crate::unrestored;
 pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let interruption = Interruption::listen();
-    let restored = restore(run, args, progress, environment);
-    let restored = interruption.or(restored).await;
-    if let Err(error) = &restored
-        && error.is::<Interrupted>()
-    {
-        progress.complain(not_restored(run).to_string());
+    for folder in folders_of(run)? {
+        let restored = restore(&folder, args, progress, environment);
+        let restored = interruption.or(restored).await;
+        if let Err(error) = &restored
+            && error.is::<Interrupted>()
+        {
+            for originals in unrestored::originals_of(&folder) {
+                for outstanding in originals.outstanding_in_words() {
+                    progress.complain(outstanding);
+                }
+            }
+            progress.complain(not_restored(&folder).to_string());
+        }
+        restored?;
     }
-    restored
+    Ok(())
+}
+
+/// Returns the folders whose originals are restored one after the other: a session restores all of its own together, and
+/// `bench index` has those of each of its servers, which have nothing to do with one another, in a folder below.
+fn folders_of(run: &Path) -> Result<Vec<PathBuf>> {
+    if Definition::is_in(run) || Originals::load(run)?.is_some() {
+        return Ok(vec![run.into()]);
+    }
+    let folders = unrestored::folders_below(run);
+    Ok(match folders.is_empty() {
+        // Which says that there is no session.
+        true => vec![run.into()],
+        false => folders,
+    })
 }
 
 async fn restore(
@@ -40,13 +64,28 @@ async fn restore(
     environment: &Environment,
 ) -> Result<()> {
     let (target, restart) = asked(run, args)?;
-    let (means, _lock) = match target.as_deref() {
+    let members = rolling::members_of(run).into_iter();
+    let members: Vec<String> = members.map(|(name, _)| name).collect();
+    let (means, _locks) = match target.as_deref() {
         Some(LOCAL) => {
             return output::print(
                 "Nothing to put back: the session changed no server of anybody's.\n",
             );
         }
-        None => (server_arena::means_alone(), None),
+        None => (server_arena::means_alone(), Vec::new()),
+        Some(uri) if !members.is_empty() => {
+            // Without a primary the set gives no answer, and each member is asked itself.
+            let server = Server::unasked(uri).await?;
+            let locks = unrestored::lock_folder(&environment.lease_folder)?;
+            let locks = rolling::lock(&locks, &server, &members)?;
+            let means = Means {
+                server: Some(server),
+                host: Some(HostFiles::host(None)),
+                restart,
+                ..server_arena::means_alone()
+            };
+            (means, locks)
+        }
         Some(uri) => {
             let target = {
                 let _step = progress.step("connecting");
@@ -55,18 +94,22 @@ async fn restore(
                     Err(gone) => revived(run, restart.clone(), uri, gone, progress).await?,
                 }
             };
-            if restart.is_some() {
-                server_arena::refuse_restart_of_set(target.server()?).await?;
-            }
+            // The session was of one server: a set is another one.
+            Rolling::find(target.server()?, restart.clone(), false).await?;
             let locks = unrestored::lock_folder(&environment.lease_folder)?;
-            let lock = TunerLock::server(&locks, target.server()?.addresses())?;
-            (means(&target, restart)?, Some(lock))
+            let locks = rolling::lock(&locks, target.server()?, &[])?;
+            (means(&target, restart)?, locks)
         }
     };
-    let Some(mut applier) = Applier::resume(run, means)? else {
+    let Some(mut applier) = rolling::resume(run, means)? else {
         let why = "holds no originals: the session had not changed anything";
         return Err(Usage(format!("{} {why}", run.display())).into());
     };
+    if !members.is_empty() && applier.is_outstanding() {
+        // A member that a killed session was just restarting is down.
+        let waiting = applier.waiting();
+        telling(progress, &waiting, applier.recover()).await;
+    }
     match put_back(progress, &mut applier, None).await {
         None => output::print("Nothing to put back: the session had not changed anything.\n"),
         Some(true) => output::print("Every setting is as the session found it.\n"),

@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_server::{ProcFs, Server};
+use seekscope_server::ProcFs;
 use seekscope_settings::apply::{Means, Waiting};
-use seekscope_settings::{Applier, ApplyError, HostFiles, KnobEntry, Restart, Traffic, TunerLock};
+use seekscope_settings::{
+    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, Traffic, TunerLock,
+};
 use seekscope_tune::space::Configuration;
 
 use super::arena::{Fit, Unfit};
 use super::definition::Definition;
 use super::measurement::Load;
 use super::memory_watch::MemoryWatch;
+use super::rolling::{self, Rolling};
 use crate::args::TuneSessionArgs;
 use crate::bench::{Stage, Target};
 use crate::exit::{Elsewhere, Usage};
@@ -33,20 +36,23 @@ const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
 pub struct ServerArena {
     target: Target,
     fresh_data: bool,
-    applier: Option<Applier>,
-    /// Keeps other sessions from tuning this server or this host meanwhile.
-    lock: TunerLock,
+    applier: Option<Appliers>,
+    /// The members that are restarted in turn, of a set.
+    rolling: Option<Rolling>,
+    /// Keep other sessions from tuning this server, or each member, or this host meanwhile.
+    locks: Vec<TunerLock>,
     host_lock: Option<TunerLock>,
     loads: u32,
 }
 
 impl ServerArena {
-    /// Connects, and refuses a server that others tune or use, and a set where knobs need `restarts`.
+    /// Connects, and refuses a server that others tune or use. The pair says how it is restarted, and whether the
+    /// primary of a set may step down for it.
     pub async fn connect(
         stage: &Stage,
         uri: &str,
         args: &TuneSessionArgs,
-        restarts: bool,
+        (restart, allow_stepdown): (Option<Restart>, bool),
         fresh_data: bool,
         lock_folder: &Path,
     ) -> Result<Self> {
@@ -57,12 +63,13 @@ impl ServerArena {
             .await?;
         refuse_router(&target)?;
         let server = target.server()?;
-        if restarts {
-            let refused = refuse_restart_of_set(server);
-            stage.interruption.or(refused).await?;
+        let found = Rolling::find(server, restart, allow_stepdown);
+        let rolling = stage.interruption.or(found).await?;
+        let members = rolling.as_ref().map_or(&[][..], Rolling::members);
+        let locks = rolling::lock(lock_folder, server, members)?;
+        for lock in &locks {
+            unrestored::refuse(lock, args.resume.as_deref())?;
         }
-        let lock = TunerLock::server(lock_folder, server.addresses())?;
-        unrestored::refuse(&lock, args.resume.as_deref())?;
         let host_lock = match args.knobs.host {
             true => Some(TunerLock::host(lock_folder)?),
             false => None,
@@ -75,7 +82,8 @@ impl ServerArena {
             target,
             fresh_data,
             applier: None,
-            lock,
+            rolling,
+            locks,
             host_lock,
             loads: 0,
         })
@@ -95,9 +103,18 @@ impl ServerArena {
         earlier: Option<&Path>,
     ) -> Result<()> {
         let means = means(&self.target, definition.restart())?;
-        self.applier = Some(begin(stage, entries, means, earlier).await?);
-        let run = stage.session.directory.path();
-        self.lock.name_run(run).context("cannot write the lock")?;
+        let run = stage.session.directory.path().to_path_buf();
+        self.applier = Some(match &self.rolling {
+            Some(rolling) => {
+                put_back_earlier(stage, earlier, &means).await?;
+                let begun = rolling.begin(&self.target, entries, &run);
+                stage.interruption.or(begun).await?
+            }
+            None => begin(stage, entries, means, earlier).await?,
+        });
+        for lock in &mut self.locks {
+            lock.name_run(&run).context("cannot write the lock")?;
+        }
         self.try_right(stage).await?;
         self.try_restart(stage).await?;
         match load {
@@ -186,7 +203,7 @@ impl ServerArena {
             Some(applier) => put_back(stage.progress, applier, Some(&stage.interruption)).await,
             None => None,
         };
-        drop((self.lock, self.host_lock));
+        drop((self.locks, self.host_lock));
         Ok(restored)
     }
 }
@@ -199,7 +216,7 @@ pub struct Set {
 }
 
 /// Applies a configuration and reads it back. Returns an error only if nothing can be measured or restored.
-pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -> Result<Set> {
+pub async fn set(stage: &Stage, applier: &mut Appliers, values: &Configuration) -> Result<Set> {
     let waiting = applier.waiting();
     let applied = async { Ok(applier.apply(values).await) };
     let applied = stage.interruption.or(applied);
@@ -213,6 +230,9 @@ pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -
                 put_back: false, ..
             }
             | ApplyError::Server(_)
+            | ApplyError::NotSpared { .. }
+            | ApplyError::MemberDown { .. }
+            | ApplyError::NoPrimary { .. }
             | ApplyError::Originals(_)),
         ) => Err(error.into()),
         Err(error) => Ok(Set {
@@ -223,7 +243,7 @@ pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -
 }
 
 /// Restores all settings to those at the start. Returns whether the server is another process now.
-pub async fn withdraw(stage: &Stage, applier: &mut Applier) -> Result<bool> {
+pub async fn withdraw(stage: &Stage, applier: &mut Appliers) -> Result<bool> {
     // A knob without a value is set to its original.
     let set = set(stage, applier, &Configuration::default()).await?;
     match set.fit {
@@ -240,12 +260,10 @@ pub async fn begin(
     entries: &[KnobEntry],
     means: Means,
     earlier: Option<&Path>,
-) -> Result<Applier> {
-    if let Some(earlier) = earlier {
-        put_back_earlier(stage, earlier, means.clone()).await?;
-    }
+) -> Result<Appliers> {
+    put_back_earlier(stage, earlier, &means).await?;
     let folder = stage.session.directory.path();
-    Ok(Applier::begin(entries, means, folder)?)
+    Ok(Applier::begin(entries, means, folder)?.into())
 }
 
 /// Does the work, and says what it waits for where that takes long.
@@ -280,26 +298,6 @@ pub fn refuse_router(target: &Target) -> Result<()> {
         "{} is a mongos, which keeps no data and has none of the knobs of a mongod: name a member of its shards \
          ({shards}), and put load on the cluster with --command",
         target.facts.uri
-    ))
-    .into())
-}
-
-/// Refuses restarts where the connection string means a set of several members: which of them the command
-/// restarts is not known, another may become primary meanwhile, and that one answers then.
-pub async fn refuse_restart_of_set(server: &Server) -> Result<()> {
-    if server.is_direct() {
-        return Ok(());
-    }
-    let hello = server.hello().await?;
-    let members = hello.data_members.len() + hello.arbiters.len();
-    let Some(set) = hello.set.filter(|_| members > 1) else {
-        return Ok(());
-    };
-    Err(Usage(format!(
-        "{} means the replica set {set} with {members} members, and a restart is of one: name the member that \
-         --restart-command restarts, with directConnection=true, or a server of its own; without --config-file, \
-         knobs that take effect at run time can be set on the set's primary",
-        server.shown_uri()
     ))
     .into())
 }
@@ -363,11 +361,11 @@ async fn next_signal(interruption: Option<&Interruption>, waiting: &Waiting) {
 /// none before; the settings that remain are outstanding then.
 pub async fn put_back(
     progress: Progress,
-    applier: &mut Applier,
+    applier: &mut Appliers,
     interruption: Option<&Interruption>,
 ) -> Option<bool> {
-    if applier.originals().outstanding().is_empty() {
-        return applier.originals().restored.then_some(true);
+    if !applier.is_outstanding() {
+        return applier.is_restored().then_some(true);
     }
     let restored = {
         let _step = progress.step("putting settings back");
@@ -394,8 +392,11 @@ pub async fn put_back(
 }
 
 /// Restores what a session left changed before it is resumed, so that it starts from its original state.
-async fn put_back_earlier(stage: &Stage, run: &Path, means: Means) -> Result<()> {
-    let Some(mut applier) = Applier::resume(run, means)? else {
+async fn put_back_earlier(stage: &Stage, earlier: Option<&Path>, means: &Means) -> Result<()> {
+    let Some(run) = earlier else {
+        return Ok(());
+    };
+    let Some(mut applier) = rolling::resume(run, means.clone())? else {
         return Ok(());
     };
     match put_back(stage.progress, &mut applier, Some(&stage.interruption)).await {

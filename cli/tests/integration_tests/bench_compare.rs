@@ -206,11 +206,11 @@ fn benchmarks_are_put_side_by_side() {
     refused(&["compare", "a", "b", "a"], &["same run"]);
     refused(
         &["compare", "a", "traced"],
-        &["traced", "no steps of a benchmark"],
+        &["traced", "is a run of `seekscope trace`"],
     );
     refused(
         &["compare", "traced", "a", "b"],
-        &["more than two runs", "bench", "doctor", "name two"],
+        &["traced", "layout, bench and doctor can be compared"],
     );
     let text = stdout(&bench, &["compare", "a", "other", "--anyway"]);
     assert!(

@@ -45,7 +45,11 @@ fn indexes_are_built_beside_other_load_and_refusals_are_shown() {
     assert_eq!(builds.len(), 2, "{document:#}");
     assert_eq!(builds[0]["verified"], true, "{document:#}");
     let p99 = builds[0]["foreground_p99_ns"].as_array().unwrap();
-    assert!(p99.iter().all(|ns| ns.as_u64().unwrap() > 0), "{p99:?}");
+    // A build that ended within two seconds tells nothing of what it did to others.
+    let is_told = |index: usize| p99[index].as_u64().is_some_and(|ns| ns > 0);
+    let is_long = builds[0]["elapsed_ns"].as_u64().unwrap() >= 2_000_000_000;
+    assert!(is_told(0) && is_told(2), "{p99:?}");
+    assert_eq!(is_told(1), is_long, "{p99:?}");
     assert!(
         builds[1]["failure"]
             .as_str()

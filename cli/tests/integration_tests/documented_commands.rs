@@ -13,7 +13,15 @@ use crate::support::{Bench, machine, stderr};
 use crate::top::Busy;
 
 /// Lines that hold the first text are not run here, for the reason beside it.
-const NOT_RUN: [(&str, &str); 25] = [
+const NOT_RUN: [(&str, &str); 27] = [
+    (
+        "--allow-stepdown",
+        "restarts the members of a set: tune_rolling.rs of real_mongod has one",
+    ),
+    (
+        "--for-sync",
+        "needs a member that copies: initial_sync.rs of real_mongod has one",
+    ),
     (
         "--copy-of",
         "refuses files of a running database: replay.rs has others",

@@ -216,8 +216,23 @@ fn it_leaves_nothing_and_tells_no_password() {
             .unwrap()
             .contains("geheim")
     );
+    // Two that write to one file would show their servers by turns.
+    let arguments = [
+        "exporter",
+        "mongodb://127.0.0.1:1/",
+        "--textfile",
+        folder.to_str().unwrap(),
+    ];
+    let second = bench.seekscope(&arguments).output().unwrap();
+    assert_fails(&second, 3, &["another exporter writes to"]);
     exporter.end();
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    let left = std::fs::read_to_string(&textfile).unwrap();
+    assert!(
+        left.contains("seekscope_exporter_last_reading_timestamp_seconds{"),
+        "{left}"
+    );
+    assert!(!left.contains("seekscope_up"), "{left}");
     assert_eq!(loaded_programs(), before);
 }
 

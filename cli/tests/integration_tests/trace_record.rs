@@ -126,6 +126,34 @@ fn the_terminal_says_what_is_done_and_what_was_found() {
     );
 }
 
+/// A command may hold a password in any form.
+#[test]
+fn of_a_command_only_its_program_is_kept() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let read = format!("dd if={} of=/dev/null bs=64k && : hush", data_file(&bench));
+    for (out, command, named) in [
+        ("run", read.as_str(), "the command `dd …` and its children"),
+        (
+            "assigned",
+            "MDBPW=hush true",
+            "the command and its children",
+        ),
+    ] {
+        bench
+            .seekscope(&["trace", "--command", command, "--out", out])
+            .output()
+            .unwrap();
+        let document = run_document(&bench.path(out)).to_string();
+        assert!(document.contains(named), "{document}");
+        let page = fs::read_to_string(bench.path(out).join("report.html")).unwrap_or_default();
+        assert!(
+            !document.contains("hush") && !page.contains("hush"),
+            "{document}"
+        );
+    }
+}
+
 #[test]
 fn a_process_is_traced_for_a_while_and_stays_as_it_was() {
     let _machine = machine();

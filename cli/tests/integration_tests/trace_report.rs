@@ -1,5 +1,6 @@
 //! `seekscope report` of a trace, from its directory alone.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use seekscope_run::{
@@ -10,7 +11,7 @@ use seekscope_stats::SplitMix64;
 use serde_json::Value;
 
 use crate::schemas::assert_valid;
-use crate::support::{Bench, stderr};
+use crate::support::{Bench, as_nobody, assert_fails, stderr};
 
 const START_NS: u64 = 1_000_000_000;
 const BLOCK: u64 = 8192;
@@ -290,4 +291,42 @@ fn a_killed_trace_is_shown_and_says_so() {
         text.starts_with("Partial run") && text.contains("cut off"),
         "{text}"
     );
+}
+
+/// Without them it looked like a complete run in which nothing was called.
+#[test]
+fn a_run_whose_calls_are_gone_is_refused() {
+    let bench = Bench::new();
+    for (gone, words) in [
+        ("io.parquet", "io.parquet, which holds them, is missing"),
+        ("files.parquet", "files.parquet, which tells what the calls"),
+    ] {
+        let folder = bench.path(gone);
+        make_run(&folder, false, 0);
+        std::fs::remove_file(folder.join(gone)).unwrap();
+        let output = bench.seekscope(&["report", gone]).output().unwrap();
+        assert_fails(&output, 1, &[words]);
+    }
+}
+
+#[test]
+fn a_run_that_may_only_be_read_is_shown_as_a_copy() {
+    // In /tmp, because a normal user cannot enter root's folders; the program is copied there too.
+    let folder = tempfile::tempdir().unwrap();
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), everybody.clone()).unwrap();
+    let program = folder.path().join("seekscope");
+    std::fs::copy(Bench::new().seekscope(&[]).get_program(), &program).unwrap();
+    std::fs::set_permissions(&program, everybody).unwrap();
+    make_run(&folder.path().join("run"), false, 0);
+    let report = |more: &[&str]| {
+        let mut command = as_nobody(&program);
+        command.args(["report", "run"]).args(more);
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    assert_fails(&report(&[]), 4, &["may not be written to", "--out DIR"]);
+    let shown = report(&["--out", "copy"]);
+    assert!(shown.status.success(), "{}", stderr(&shown));
+    assert!(folder.path().join("copy/report.html").exists());
+    assert!(!folder.path().join("run/report.html").exists());
 }

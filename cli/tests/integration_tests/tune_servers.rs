@@ -134,6 +134,14 @@ fn a_setting_is_found_put_back_applied_and_undone() {
     assert_eq!(scripted.value(), best);
     text_of(seekscope(&apply).args(["--undo", "--yes"]));
     assert_eq!(scripted.value(), ORIGINAL);
+    // A server that has something else than the one that was tuned had gets that back.
+    std::fs::write(scripted.bench.path("value"), "5\n").unwrap();
+    text_of(seekscope(&apply).arg("--yes"));
+    assert_eq!(scripted.value(), best);
+    let shown = text_of(seekscope(&apply).arg("--undo"));
+    assert!(shown.contains("depth = 5 ("), "{shown}");
+    text_of(seekscope(&apply).args(["--undo", "--yes"]));
+    assert_eq!(scripted.value(), "5\n");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::mongod::Mongod;
 use crate::running::{Running, own, shared};
+use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, json, machine, until};
 
 fn queries(server: &Running) -> i64 {
@@ -165,5 +166,43 @@ fn the_primary_of_a_set_is_measured_whichever_member_is_named() {
         assert_eq!(document["target"]["pid"], pid, "{uri}");
         let count = primary.command("seekscope_bench", doc! { "count": "usertable" });
         assert_eq!(count.get_i32("n").unwrap(), 500);
+    }
+}
+
+/// Deployments of different kinds get the same work, each as its connection string says.
+#[test]
+fn a_server_a_set_and_a_cluster_are_compared() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let alone = shared(Topology::Standalone);
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    let majority = format!("{}&w=majority", set.uri());
+    let mut command = bench.seekscope(&["bench", "ycsb", alone.uri(), "--workload", "a"]);
+    command.args(["--vs", &majority, "--vs", cluster.uri(), "--pairs", "2"]);
+    command.args([
+        "--records",
+        "400",
+        "--operations",
+        "600",
+        "--database",
+        "kinds",
+    ]);
+    let document = json(command.args(["--drop", "--out", "kinds"]));
+    assert_valid("bench", &document);
+    let steps = document["summary"]["steps"].as_array().unwrap();
+    let runs = steps.iter().filter(|step| step["kind"] == "run");
+    let mut variants: Vec<&str> = runs.map(|step| step["variant"].as_str().unwrap()).collect();
+    // First, second, third, and back.
+    let back: Vec<&str> = variants.iter().rev().copied().collect();
+    assert_eq!(variants, back, "{document:#}");
+    variants.sort_unstable();
+    variants.dedup();
+    assert_eq!(variants.len(), 3, "{variants:?}");
+    assert_eq!(document["outcome"], "ok", "{document:#}");
+    for running in [&alone, &set, &cluster] {
+        let left = running.command("kinds", doc! { "listCollections": 1 });
+        let batch = left.get_document("cursor").unwrap();
+        assert!(batch.get_array("firstBatch").unwrap().is_empty(), "{left}");
     }
 }

@@ -94,6 +94,24 @@ fn a_set_without_a_majority_is_not_waited_for_without_end() {
 }
 
 #[test]
+fn the_first_keys_of_an_index_name_it_in_the_plan_too() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::ReplicaSet { members: 1 });
+    running.load("reorder.prefixed", DOCUMENTS);
+    let index = doc! { "key": { "first": 1, "second": -1 }, "name": "both" };
+    create_index(&running, "prefixed", index);
+    running.command("admin", doc! { "fsync": 1 });
+    let mut command = bench.seekscope(&["reorder", running.uri(), "reorder.prefixed"]);
+    let document = json(command.args(["--by", r#"{"first": 1}"#, "--watch", "0s"]));
+    let clustering = &document["summary"]["plan"]["clustering"];
+    assert!(
+        clustering["sampled_documents"].as_u64().unwrap() > 0,
+        "{document:#}"
+    );
+}
+
+#[test]
 fn a_collection_that_expires_is_copied_to_the_end() {
     let _machine = machine();
     let bench = Bench::new();

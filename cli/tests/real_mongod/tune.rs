@@ -29,17 +29,18 @@ fn cache_mib(server: &Running) -> i64 {
     bytes.unwrap() >> 20
 }
 
-/// A short session whose figure is the same whatever is set.
+/// A short session whose figure is the same whatever is set, unless its command is another.
 fn session(bench: &Bench, server: &Running, out: &str, more: &[&str]) -> std::process::Command {
     session_at(bench, server.uri(), out, more)
 }
 
-fn session_at(bench: &Bench, uri: &str, out: &str, more: &[&str]) -> std::process::Command {
+pub fn session_at(bench: &Bench, uri: &str, out: &str, more: &[&str]) -> std::process::Command {
     let mut command = bench.seekscope(&["tune", uri, "--out", out]);
-    command.args(["--command", "echo 7", "--maximize", "--trials", "3"]);
-    command
-        .args(["--baseline-pairs", "1", "--pairs", "4"])
-        .args(more);
+    command.args(["--maximize", "--trials", "3", "--baseline-pairs", "1"]);
+    command.args(["--pairs", "4"]).args(more);
+    if !more.contains(&"--command") {
+        command.args(["--command", "echo 7"]);
+    }
     command
 }
 
@@ -114,7 +115,7 @@ fn what_a_killed_index_benchmark_had_set_is_put_back() {
     let next = builds("next").output().unwrap();
     assert_fails(&next, 3, &[original.as_str(), "tune --restore"]);
     assert_eq!(limit(), 55);
-    let restore = ["tune", "--restore", "run/originals-1"];
+    let restore = ["tune", "--restore", "run"];
     let restored = bench.seekscope(&restore).output().unwrap();
     assert!(restored.status.success(), "{}", stderr(&restored));
     assert_eq!(limit(), before);

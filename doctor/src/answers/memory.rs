@@ -132,7 +132,7 @@ struct Reads {
 impl Reads {
     fn of(evidence: &Evidence<'_>, trace: &TraceAnalysis, seconds: f64) -> Self {
         let mut reads = Self::default();
-        for file in &trace.files {
+        for file in trace.files.iter().filter(|file| !file.file.is_temporary()) {
             let (count, ns) = waited(file);
             reads.waited += count as f64;
             reads.waited_s += ns / 1e9;

@@ -15,9 +15,12 @@ pub use scanning::Scanning;
 use seekscope_pattern::{DeviceUse, TraceAnalysis};
 use seekscope_run::{
     DeviceFacts, DeviceModel, DiskAbility, ExaminationRecord, HostSettings, IndexBuild, LayoutFile,
-    MemberRecord, Phase, RunDocument,
+    MemberRecord, MemberState, Phase, RunDocument, shell_quoted,
 };
 
+/// The option that makes a server a part of a sharded cluster, and its value for a shard.
+const CLUSTER_ROLE: &str = "sharding.clusterRole";
+const SHARD: &str = "shardsvr";
 /// The source of the examined server's own counters.
 pub const COUNTERS: &str = "serverStatus";
 /// A sample or two may still follow a phase that was not ended early, ns.
@@ -144,6 +147,32 @@ impl<'a> Evidence<'a> {
             .is_some_and(|(phase, last_ns)| last_ns > phase.ended_ns.saturating_add(OUTLAST_NS))
     }
 
+    /// Returns the command that puts a collection in order; `None` where `reorder` refuses it: behind a router the
+    /// collection may be sharded, and on a shard its cluster would not learn of the new one. What a secondary holds is put
+    /// in order at the primary.
+    pub(crate) fn reorder(&self, namespace: &str) -> Option<String> {
+        let target = self.document.target.as_ref();
+        let is_routed = target.is_some_and(|target| !target.shards.is_empty());
+        let members = self.examination().map_or(&[][..], |e| &e.members);
+        let own = members.first();
+        let is_shard = own.is_some_and(|own| {
+            let mut roles = own.options.iter().filter(|o| o.name == CLUSTER_ROLE);
+            own.shard.is_some() || roles.any(|role| role.value.contains(SHARD))
+        });
+        if is_routed || is_shard {
+            return None;
+        }
+        let uri = match own.map(|own| own.state) {
+            Some(MemberState::Secondary) => {
+                let is_primary = |member: &&MemberRecord| member.state == MemberState::Primary;
+                format!("mongodb://{}/", members.iter().find(is_primary)?.name)
+            }
+            _ => self.uri().into(),
+        };
+        let [uri, namespace] = [uri.as_str(), namespace].map(shell_quoted);
+        Some(format!("seekscope reorder {uri} {namespace}"))
+    }
+
     /// Returns the connection string for suggested commands, without credentials; a placeholder where the
     /// server is not known, or was a private one that no longer exists.
     pub fn uri(&self) -> &'a str {
@@ -154,6 +183,9 @@ impl<'a> Evidence<'a> {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::{NamedValue, TargetFacts};
+
+    use super::*;
     use crate::testing::{Recording, START_NS};
 
     #[test]
@@ -174,5 +206,53 @@ mod tests {
         assert_eq!(look(&recording), (Some(8.0), Some(60.0), true));
         recording.document.phases[0].ended_ns = START_NS + 59_000_000_000;
         assert_eq!(look(&recording), (Some(59.0), Some(60.0), false));
+    }
+
+    #[test]
+    fn the_order_is_restored_where_the_server_takes_it() {
+        let mut recording = Recording::new();
+        recording.document.target = Some(TargetFacts {
+            uri: "mongodb://a:1/".into(),
+            ..TargetFacts::default()
+        });
+        let own = |state, options: &[(&str, &str)]| MemberRecord {
+            name: "a:1".into(),
+            state,
+            options: options
+                .iter()
+                .map(|(name, value)| NamedValue {
+                    name: (*name).into(),
+                    value: (*value).into(),
+                })
+                .collect(),
+            ..MemberRecord::default()
+        };
+        let primary = MemberRecord {
+            name: "b:2".into(),
+            ..own(MemberState::Primary, &[])
+        };
+        let mut told = |members: Vec<MemberRecord>| {
+            recording.document.examination = Some(ExaminationRecord {
+                members,
+                ..ExaminationRecord::default()
+            });
+            recording.examine(|evidence, _| evidence.reorder("shop.orders"))
+        };
+        let at = |uri: &str| Some(format!("seekscope reorder {uri} shop.orders"));
+        assert_eq!(
+            told(vec![own(MemberState::Standalone, &[])]),
+            at("mongodb://a:1/")
+        );
+        let secondary = own(MemberState::Secondary, &[]);
+        assert_eq!(
+            told(vec![secondary.clone(), primary.clone()]),
+            at("mongodb://b:2/")
+        );
+        assert_eq!(told(vec![secondary]), None);
+        let shard = own(
+            MemberState::Primary,
+            &[("sharding.clusterRole", "shardsvr")],
+        );
+        assert_eq!(told(vec![shard]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Recognises scans: reads of a whole file in key order.
 
 use seekscope_pattern::{FileTrace, ThreadRole};
-use seekscope_run::LayoutFile;
+use seekscope_run::{LayoutFile, OperationSeen};
 
 use super::Evidence;
 use super::waiting::waited;
@@ -43,6 +43,9 @@ pub struct Scanning {
     pub waiting_s_per_hour: f64,
     /// Why these reads are considered a scan.
     pub because: String,
+    /// Whether it was a job, such as an index build, that had ended before the watch did: it does not go on every
+    /// hour.
+    pub has_ended: bool,
     /// Requests that reached the disk for each page read, from the page cache or not; `None` where requests
     /// were not recorded.
     pub requests_per_page: Option<f64>,
@@ -65,8 +68,9 @@ impl Evidence<'_> {
         let traced = files.find(|traced| is_same(traced, file))?;
         let (reads, ns) = waited(traced);
         (reads >= READS_MIN).then_some(())?;
+        let operation = seen_on(self, file);
         let because = by_index_build(self, file)
-            .or_else(|| by_operation(self, file))
+            .or_else(|| operation.map(by_operation))
             .or_else(|| by_steps(traced, file))
             .or_else(|| by_documents(self, file, traced, seconds))
             .or_else(|| by_coverage(self, traced, file))
@@ -76,6 +80,7 @@ impl Evidence<'_> {
             reads,
             waiting_s_per_hour: ns / 1e9 / seconds * 3600.0,
             because,
+            has_ended: operation.is_some_and(|seen| is_job(seen) && seen.looks_since > 0),
             requests_per_page: (requests > 0).then(|| requests as f64 / pages.max(1) as f64),
             page_latency_ns: traced.reads.transfers.latency_ns.mean as f64,
             is_cold_and_alone: traced.device.read_amplification >= Some(FROM_DISK)
@@ -100,16 +105,34 @@ fn by_index_build(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> 
     Some(format!("the index {} was built on it", built.keys))
 }
 
-fn by_operation(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {
+/// Returns an operation on the collection that reads all of it, a query rather than a job if there are both.
+fn seen_on<'a>(evidence: &Evidence<'a>, file: &LayoutFile) -> Option<&'a OperationSeen> {
     let namespace = file.namespace.as_ref().filter(|_| file.index.is_none())?;
     let operations = &evidence.examined()?.operations;
-    let scan = operations.iter().find(|operation| {
+    let on_it = operations.iter();
+    let on_it = on_it.filter(|operation| operation.namespace.as_ref() == Some(namespace));
+    let scans = on_it.filter(|operation| {
         let plan = operation.plan.as_deref().unwrap_or_default();
-        let job = SCAN_KINDS.iter().any(|word| operation.kind.contains(word));
-        operation.namespace.as_ref() == Some(namespace) && (job || plan.starts_with("COLLSCAN"))
-    })?;
-    let plan = scan.plan.as_deref().unwrap_or("no plan");
-    Some(format!("currentOp showed a {} on it ({plan})", scan.kind))
+        is_job(operation) || plan.starts_with("COLLSCAN")
+    });
+    scans.min_by_key(|operation| (is_job(operation), operation.looks_since > 0))
+}
+
+fn is_job(operation: &OperationSeen) -> bool {
+    SCAN_KINDS.iter().any(|word| operation.kind.contains(word))
+}
+
+fn by_operation(scan: &OperationSeen) -> String {
+    let plan = scan.plan.as_deref().map(|plan| format!(" ({plan})"));
+    let kind = &scan.kind;
+    let article = match kind.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        true => "an",
+        false => "a",
+    };
+    format!(
+        "currentOp showed {article} {kind} on it{}",
+        plan.unwrap_or_default()
+    )
 }
 
 /// Recognises a thread that follows the key order: it steps to the neighbour as often as the leaves do.

@@ -283,18 +283,20 @@ fn what_was_saved_is_measured() {
 /// A regression: such a finding has seconds and no interval, and nothing was said to have been predicted.
 #[test]
 fn time_of_operations_that_an_index_saves_is_compared() {
-    let scanning = |finding: Vec<Finding>, writing_s: u64| {
+    let scanning_by = |finding: Vec<Finding>, writing_s: u64, operations: Option<u64>| {
         let mut run = at_load(run(None, finding), 100.0, 100.0);
         let mut member = seekscope_run::MemberRecord::default();
         member.collections.push(seekscope_run::CollectionFacts {
             namespace: "shop.orders".into(),
             reading_ns: Some(0),
             writing_ns: Some(writing_s * 1_000_000_000),
+            operations,
             ..Default::default()
         });
         run.0.examination.as_mut().unwrap().members.push(member);
         run
     };
+    let scanning = |finding, writing_s| scanning_by(finding, writing_s, None);
     let named = Finding {
         id: "query.collection-scan".into(),
         subject: "shop.orders".into(),
@@ -306,6 +308,19 @@ fn time_of_operations_that_an_index_saves_is_compared() {
     assert_eq!(found.change, "gone");
     assert!(
         found.verdict.starts_with("as predicted: saved 1"),
+        "{}",
+        found.verdict
+    );
+    // Other operations go on, and those on the collection do or do not.
+    let before_by = scanning_by(vec![named.clone()], 18, Some(600));
+    let found = changes(&before_by, &scanning_by(Vec::new(), 1, Some(500))).remove(0);
+    assert_eq!(found.change, "gone");
+    let found = changes(&before_by, &scanning_by(Vec::new(), 0, Some(0))).remove(0);
+    assert_eq!(found.change, "unknown");
+    assert!(
+        found
+            .verdict
+            .contains("operations on the collection per second then, 0 now"),
         "{}",
         found.verdict
     );
@@ -500,4 +515,48 @@ fn what_was_saved_is_told_once() {
     );
     let both_gone = changes(&of(vec![memory], 600.0), &of(Vec::new(), 150.0));
     assert!(both_gone[0].verdict.contains("saved 450"));
+}
+
+/// A regression: scans that were only stopped were certified as what an index had saved.
+#[test]
+fn what_was_not_acted_on_is_not_the_remedy() {
+    let with = |cache_bytes: u64, indexes: &[&str], findings: Vec<Finding>| {
+        let mut one = at_load(run(None, findings), 500.0, 148.0);
+        let mut member = seekscope_run::MemberRecord::default();
+        member.target.cache_bytes = Some(cache_bytes);
+        let indexes = indexes.iter().map(|keys| seekscope_run::IndexFacts {
+            keys: (*keys).into(),
+            ..seekscope_run::IndexFacts::default()
+        });
+        member.collections = vec![seekscope_run::CollectionFacts {
+            namespace: "shop.orders".into(),
+            indexes: indexes.collect(),
+            ..seekscope_run::CollectionFacts::default()
+        }];
+        one.0.examination.as_mut().unwrap().members = vec![member];
+        one
+    };
+    let scan = || Finding {
+        subject: "shop.orders".into(),
+        ..waiting("query.collection-scan", 55.0)
+    };
+    let id = r#"{ "_id": 1 }"#;
+    let before = with(
+        1 << 28,
+        &[id],
+        vec![scan(), waiting("cache.too-small", 55.0)],
+    );
+    let verdicts = |now: &Run| -> Vec<String> {
+        let found = changes(&before, now);
+        found.into_iter().map(|change| change.verdict).collect()
+    };
+    for verdict in verdicts(&with(1 << 28, &[id], Vec::new())) {
+        assert!(
+            verdict.contains("it is what is asked of the server that changed"),
+            "{verdict}"
+        );
+    }
+    for verdict in verdicts(&with(1 << 30, &[id, r#"{ "by": 1 }"#], Vec::new())) {
+        assert!(!verdict.contains("it is what is asked"), "{verdict}");
+    }
 }

@@ -13,6 +13,9 @@ use crate::answers::WorkAnswer;
 const ALIKE: f64 = 2.0;
 /// Fewest operations per second. With less the server did next to nothing.
 const PER_S_MIN: f64 = 1.0;
+/// What is counted of the operations on one collection, and the fewest of them per second: that many scan it all day.
+const ON_IT: &str = "operations-on-it";
+const ON_IT_PER_S_MIN: f64 = 0.05;
 
 /// The unit of work for a finding's waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +82,34 @@ pub(super) fn compared(
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> Option<WorkCompared> {
-    of_file(finding, earlier, now).or_else(|| of_server(finding, earlier, now))
+    of_file(finding, earlier, now)
+        .or_else(|| of_collection(finding, earlier, now))
+        .or_else(|| of_server(finding, earlier, now))
+}
+
+/// Compares the operations on the collection that lacks an index: those on others do not tell whether it is still
+/// asked for.
+fn of_collection(
+    finding: &Finding,
+    earlier: Examined<'_>,
+    now: Examined<'_>,
+) -> Option<WorkCompared> {
+    let per_s = |run: Examined<'_>| {
+        let member = run.document.examination.as_ref()?.examined()?;
+        let mut collections = member.collections.iter();
+        let facts = collections.find(|facts| facts.namespace == finding.subject)?;
+        let watched_s = run.document.phases.first()?.duration_ns() as f64 / 1e9;
+        (watched_s > 0.0).then(|| Some(facts.operations? as f64 / watched_s))?
+    };
+    if finding.id != "query.collection-scan" {
+        return None;
+    }
+    Some(WorkCompared {
+        unit: ON_IT.into(),
+        before_per_s: per_s(earlier)?,
+        // Collections that nobody uses are not asked about.
+        after_per_s: per_s(now).unwrap_or(0.0),
+    })
 }
 
 /// Compares the calls on the finding's file, for findings about the cost of a single call.
@@ -108,9 +138,10 @@ fn of_server(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Opt
 impl Load {
     pub(super) fn of(work: &WorkCompared) -> Self {
         let (before, after) = (work.before_per_s, work.after_per_s);
-        if before.max(after) < PER_S_MIN {
+        let least = least_per_s(work);
+        if before.max(after) < least {
             Self::Unknown
-        } else if after < PER_S_MIN || after * ALIKE < before {
+        } else if after < least || after * ALIKE < before {
             Self::Lighter
         } else if after > before * ALIKE {
             Self::Heavier
@@ -121,7 +152,7 @@ impl Load {
 
     /// Returns the factor by which waiting now is multiplied to correspond to the earlier work.
     pub(super) fn scale(work: &WorkCompared) -> f64 {
-        match work.after_per_s.min(work.before_per_s) >= PER_S_MIN {
+        match work.after_per_s.min(work.before_per_s) >= least_per_s(work) {
             true => work.before_per_s / work.after_per_s,
             false => 1.0,
         }
@@ -138,11 +169,19 @@ impl Load {
     }
 }
 
+fn least_per_s(work: &WorkCompared) -> f64 {
+    match work.unit.as_str() {
+        ON_IT => ON_IT_PER_S_MIN,
+        _ => PER_S_MIN,
+    }
+}
+
 /// Returns words like "12 operations per second then, 0 now".
 pub(super) fn in_words(work: &WorkCompared) -> String {
     let unit = match work.unit.as_str() {
         "reads" => "reads past the cache",
         "calls" => "calls on the file",
+        ON_IT => "operations on the collection",
         unit => unit,
     };
     format!(

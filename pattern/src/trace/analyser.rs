@@ -1,7 +1,7 @@
 //! The single pass over the events of a trace.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use seekscope_run::{FileRecord, FileRole, IoEvent, IoLayer, PathState, ThreadRecord};
 
@@ -42,6 +42,8 @@ pub struct TraceAnalyser {
     cache: CacheCounts,
     depth: Depth,
     reuse: ReuseTracker,
+    /// Files whose reads are not those of the server's cache.
+    beside_cache: HashSet<u32>,
     files: NumberMap<u32, Box<FileCounter>>,
     files_beyond: FilesBeyond,
     threads: Threads,
@@ -65,11 +67,20 @@ impl TraceAnalyser {
             cache: CacheCounts::default(),
             depth: Depth::default(),
             reuse: ReuseTracker::new(REUSE_PAGES_MAX, 0),
+            beside_cache: HashSet::new(),
             files: NumberMap::default(),
             files_beyond: FilesBeyond::default(),
             threads: Threads::new(exact_max),
             disks: BTreeMap::new(),
         }
+    }
+
+    /// Leaves the temporary files among these out of the re-use distances of the whole trace, as no cache of the server
+    /// would have served their reads.
+    pub fn with_files(mut self, files: &[FileRecord]) -> Self {
+        let temporary = files.iter().filter(|file| file.is_temporary());
+        self.beside_cache = temporary.map(|file| file.file_id).collect();
+        self
     }
 
     /// Takes the next event, in the order in which a run keeps them: that of completion.
@@ -173,7 +184,8 @@ impl TraceAnalyser {
         if event.op.is_read() || event.op.is_write() {
             self.depth.add(event.t_ns, event.latency_ns);
         }
-        if let Some(access) = Access::of(event).filter(|_| event.op.is_read()) {
+        let is_of_cache = event.op.is_read() && !self.beside_cache.contains(&event.file_id);
+        if let Some(access) = Access::of(event).filter(|_| is_of_cache) {
             for page in pages(access) {
                 self.reuse.reference(page_hash(event.file_id, page));
             }

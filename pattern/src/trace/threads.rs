@@ -16,6 +16,8 @@ const THREADS_MAX: usize = 65_536;
 
 /// The most written files that are remembered per thread.
 const FILES_WRITTEN_MAX: usize = 4;
+/// The most different files that are remembered of a thread's reads.
+const FILES_READ_MAX: usize = 8;
 
 /// The counters of all threads while the trace is read.
 pub(crate) struct Threads {
@@ -28,6 +30,8 @@ struct ThreadCounter {
     calls: CallCounter,
     /// The first few different files written or synced.
     files_written: Vec<u32>,
+    /// The first few different files read, with the number of reads.
+    files_read: Vec<(u32, u64)>,
 }
 
 impl Threads {
@@ -51,6 +55,7 @@ impl Threads {
                 pid: event.pid,
                 calls: CallCounter::new(exact_max),
                 files_written: Vec::new(),
+                files_read: Vec::new(),
             });
         thread.calls.add(event);
         let written = &mut thread.files_written;
@@ -59,6 +64,17 @@ impl Threads {
             && !written.contains(&event.file_id)
         {
             written.push(event.file_id);
+        }
+        if event.op.is_read() {
+            let read = &mut thread.files_read;
+            let known = read
+                .iter()
+                .position(|(file_id, _)| *file_id == event.file_id);
+            match known {
+                Some(at) => read[at].1 += 1,
+                None if read.len() < FILES_READ_MAX => read.push((event.file_id, 1)),
+                None => {}
+            }
         }
     }
 
@@ -124,9 +140,16 @@ impl ThreadCounter {
 
     fn behaviour(&self, files: &HashMap<u32, &FileRecord>) -> Behaviour {
         let first = self.files_written.first();
-        let role = first.and_then(|id| files.get(id)).map(|file| file.role);
+        let role_of = |id: &u32| files.get(id).map(|file| file.role);
+        let role = first.and_then(role_of);
+        // Whoever makes room in the cache looks up there what a page may drop.
+        let history = self
+            .files_read
+            .iter()
+            .filter(|(id, _)| role_of(id) == Some(FileRole::HistoryStore));
+        let of_history: u64 = history.map(|(_, count)| count).sum();
         Behaviour {
-            reads: self.calls.reads.calls(),
+            reads: self.calls.reads.calls().saturating_sub(of_history),
             writes: self.calls.writes.calls(),
             syncs: self.calls.syncs.calls(),
             files_written: self.files_written.len(),

@@ -6,16 +6,19 @@ use super::hash::NumberMap;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
+/// The smallest pages of a bitmap: a sector, which direct I/O is aligned to at least.
+const SECTOR_BYTES: u64 = 512;
+
 /// The most ranges kept exactly before pages take over.
 const STRETCHES_MAX: usize = 64;
 
 /// The most words of 64 pages before pages become twice as large: about 2 MiB of memory, 16 GiB of
-/// file at 4 KiB.
+/// file at 4 KiB, 2 GiB at 512 bytes.
 const WORDS_MAX: usize = 65_536;
 
-/// Exact ranges while there are few; then a bitmap of 4 KiB pages, or larger ones if the places
-/// touched lie too far apart. In the bitmap a page counts whole once any byte of it is touched, up
-/// to the bytes that were transferred.
+/// Exact ranges while there are few; then a bitmap of pages as large as these were aligned to, 512 bytes
+/// to 4 KiB, or larger ones if the places touched lie too far apart. In the bitmap a page counts whole
+/// once any byte of it is touched, up to the bytes that were transferred.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Touched {
     stretches: BTreeMap<u64, u64>,
@@ -39,7 +42,7 @@ impl Touched {
         }
         if let Some(bitmap) = &mut self.bitmap {
             let in_page_of_last = match self.fresh_to {
-                Some(to) if to == start => page_up(start).min(end) - start,
+                Some(to) if to == start => bitmap.page_up(start).min(end) - start,
                 _ => 0,
             };
             let new_bytes = (bitmap.add(start, end) + in_page_of_last).min(end - start);
@@ -48,8 +51,11 @@ impl Touched {
         }
         let new_bytes = self.add_stretch(start, end);
         if self.stretches.len() > STRETCHES_MAX {
+            let ends = self.stretches.iter();
+            let alignment = ends.fold(PAGE_BYTES, |bits, (start, end)| bits | start | end);
+            let smallest = SECTOR_BYTES.trailing_zeros();
             let mut bitmap = Bitmap {
-                page_log2: PAGE_BYTES.trailing_zeros(),
+                page_log2: alignment.trailing_zeros().max(smallest),
                 words: NumberMap::default(),
             };
             for (start, end) in std::mem::take(&mut self.stretches) {
@@ -121,6 +127,12 @@ fn page_up(byte: u64) -> u64 {
 }
 
 impl Bitmap {
+    fn page_up(&self, byte: u64) -> u64 {
+        let page_bytes = 1 << self.page_log2;
+        byte.checked_next_multiple_of(page_bytes)
+            .unwrap_or(u64::MAX)
+    }
+
     fn add(&mut self, start: u64, end: u64) -> u64 {
         let mut new_pages = 0;
         let (first, last) = (start >> self.page_log2, (end - 1) >> self.page_log2);
@@ -225,6 +237,20 @@ mod tests {
             assert!(touched.bitmap.as_ref().unwrap().words.len() <= WORDS_MAX);
         }
         assert!(touched.ranges().is_sorted());
+    }
+
+    #[test]
+    fn sectors_are_told_apart() {
+        const COUNT: u64 = 16_384;
+        let mut touched = Touched::default();
+        // A permutation: an odd factor has an inverse modulo a power of two.
+        let mut round = || -> u64 {
+            let sectors = (0..COUNT).map(|i| i * 5_471 % COUNT * SECTOR_BYTES);
+            sectors
+                .map(|start| touched.add(start, start + SECTOR_BYTES))
+                .sum()
+        };
+        assert_eq!((round(), round()), (COUNT * SECTOR_BYTES, 0));
     }
 
     #[test]

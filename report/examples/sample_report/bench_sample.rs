@@ -456,7 +456,7 @@ fn labs(measurement: &mut BenchMeasurement, hostile: bool) {
         elapsed_ns: 3_200_000_000,
         keys_per_s: 312_500.0,
         index_bytes: Some(14 << 20),
-        foreground_p99_ns: Some([2_000_000, 9_000_000, 2_100_000]),
+        foreground_p99_ns: Some([2_000_000, 9_000_000, 2_100_000].map(Some)),
         verified: Some(true),
         ..BenchIndexBuild::default()
     }];

@@ -22,8 +22,8 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
         lines.push(mongosh(uri, &create_index(advice, keys)));
     }
     match way.kind {
-        WayKind::Present => {}
-        WayKind::Index => lines.extend(way.replaces.as_ref().map(|old| {
+        WayKind::Present | WayKind::GrowingId => {}
+        WayKind::Index | WayKind::Covering => lines.extend(way.replaces.as_ref().map(|old| {
             let collection = mongosh_collection(&advice.namespace);
             let drop = mongosh(uri, &format!("{collection}.dropIndex({old})"));
             // Pasted with the others it does nothing: queries that were not seen may need the old index.
@@ -37,6 +37,11 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
             ));
         }
         WayKind::Buckets => lines.push(mongosh(uri, &migration(advice, way, keys))),
+        WayKind::Compressor => lines.extend(
+            way.compressor
+                .as_deref()
+                .map(|name| mongosh(uri, &compressed_copy(advice, name))),
+        ),
     }
     lines
 }
@@ -71,6 +76,26 @@ fn migration(advice: &AdviceRecord, way: &StoringWay, keys: &str) -> String {
          \"$$ROOT\"}}}}}}, {{$sort: {{_id: 1}}}}, {{$project: {{\"samples._id\": 0, ...without}}}}, {{$project: {{_id: 0, \
          [time]: \"$_id.start\", samples: 1, ...kept}}}}, {{$out: to.getName()}}], {{allowDiskUse: true}}); \
          to.createIndex({keys})"
+    )
+}
+
+/// Returns a script that copies the documents to a collection beside the present one, with its options and indexes and
+/// another compressor.
+fn compressed_copy(advice: &AdviceRecord, compressor: &str) -> String {
+    let from = mongosh_collection(&advice.namespace);
+    let to = mongosh_collection(&format!("{}_{compressor}", advice.namespace));
+    format!(
+        "const from = {from}, to = {to}; \
+         if (to.exists()) throw new Error(to.getFullName() + \" exists already: rename it or drop it first\"); \
+         const options = from.exists().options || {{}}, database = to.getDB(); \
+         const settings = (((options.storageEngine || {{}}).wiredTiger || {{}}).configString || \"\").split(\",\"); \
+         const kept = settings.filter(setting => setting && !setting.startsWith(\"block_compressor=\")); \
+         options.storageEngine = {{wiredTiger: {{configString: [...kept, \"block_compressor={compressor}\"].join()}}}}; \
+         const plain = options.collation ? {{collation: {{locale: \"simple\"}}}} : {{}}; \
+         database.createCollection(to.getName(), options); \
+         from.getIndexes().filter(index => index.name !== \"_id_\").forEach(({{v, ns, key, ...rest}}) => \
+         to.createIndex(key, {{...plain, ...rest}})); \
+         from.aggregate([{{$out: to.getName()}}], {{allowDiskUse: true, bypassDocumentValidation: true}})"
     )
 }
 
@@ -140,6 +165,24 @@ mod tests {
         let lines = order(true);
         assert!(lines[0].contains("createIndex"), "{lines:?}");
         assert_eq!(lines[1], reorder);
+    }
+
+    #[test]
+    fn a_compressed_copy_overwrites_nothing() {
+        let lines = told(StoringWay {
+            kind: WayKind::Compressor,
+            compressor: Some("zstd".into()),
+            ..StoringWay::default()
+        });
+        let script = &lines[0];
+        assert!(
+            script.find("throw") < script.find("createCollection"),
+            "{script}"
+        );
+        assert!(
+            script.contains("block_compressor=zstd") && script.contains("o\\\"r_zstd"),
+            "{script}"
+        );
     }
 
     #[test]

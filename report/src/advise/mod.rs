@@ -6,20 +6,21 @@
 mod commands;
 mod content;
 mod sentences;
+mod since;
 mod tables;
 
 use seekscope_run::RunDocument;
 
+use crate::page::Page;
 use crate::page::html::report;
 use crate::page::terminal::text_of_blocks;
-use crate::page::{Block, Page};
 
 /// Renders the report.
 pub fn html(document: &RunDocument) -> String {
     let advice = document.advice.as_ref();
-    let headline = advice.and_then(sentences::headline);
+    let headline = advice.and_then(content::headline);
     let blocks = advice.map_or_else(Vec::new, |advice| {
-        let mut blocks: Vec<Block> = content::chart(advice).into_iter().collect();
+        let mut blocks = content::charts(advice);
         blocks.extend(content::blocks(document, advice));
         blocks
     });
@@ -32,7 +33,7 @@ pub fn html(document: &RunDocument) -> String {
 /// Renders the report as plain text, `width` characters wide. Control characters in names are shown, not executed.
 pub fn terminal(document: &RunDocument, width: u16) -> String {
     let advice = document.advice.as_ref();
-    let headline = advice.and_then(sentences::headline);
+    let headline = advice.and_then(content::headline);
     let blocks = advice.map_or_else(Vec::new, |advice| content::blocks(document, advice));
     text_of_blocks(document, headline, blocks, width)
 }

@@ -8,6 +8,10 @@ use crate::numbers::{format_mean_ns, format_number, format_share};
 
 /// Share of the pages asked for that were read, below which reading fewer saves little.
 const LITTLE: f64 = 0.05;
+/// Inserts that take longer by a smaller share take about as long.
+const NOTICED: f64 = 0.25;
+/// With fewer blocks of the index on `_id` for each insert, they may be those at the ends of many series.
+const SCATTERED_MIN: f64 = 0.8;
 /// For how long no operation must have used an index before it is called useless, s: a week, with its reports.
 const LONG_ENOUGH_S: f64 = 7.0 * 86_400.0;
 
@@ -50,7 +54,7 @@ pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
 /// Returns the way's name as it stands in a sentence.
 pub(super) fn named(way: &StoringWay) -> String {
     match way.kind {
-        WayKind::Index => format!("an {}", way.name),
+        WayKind::Index | WayKind::Covering => format!("an {}", way.name),
         _ => way.name.clone(),
     }
 }
@@ -74,6 +78,15 @@ pub(super) fn shape(shape: &QueryShape) -> String {
             sorted.collect::<Vec<_>>().join(", ")
         ));
     }
+    parts.extend(
+        shape
+            .projection
+            .as_ref()
+            .map(|fields| match fields.as_slice() {
+                [] => "only counted".into(),
+                fields => format!("{} asked for", fields.join(", ")),
+            }),
+    );
     let mut known = vec![source(shape.source).to_owned()];
     known.extend(
         shape
@@ -126,15 +139,20 @@ pub(super) fn trial(advice: &AdviceRecord) -> Option<String> {
 pub(super) fn seconds(advice: &AdviceRecord) -> Option<String> {
     advice.ways.iter().find(|way| way.query_ns.is_some())?;
     let disk = advice.disk.as_deref()?;
+    let unpacked = match advice.ways.iter().any(|way| way.unpack_ns.is_some()) {
+        true => ", of unpacking them,",
+        false => ",",
+    };
     let mut said = format!(
-        "Times are those of reading the blocks one by one from {disk}, and of the work with everything cached as in the \
-         trial."
+        "Times are those of reading the blocks one by one from {disk}{unpacked} and of the work with everything cached as \
+         in the trial."
     );
     let when = match advice.collection.watched_s > 0.0 {
         true => "while they were watched",
         false => "since it started",
     };
-    let is_hourly = advice.ways.iter().any(|way| way.s_per_hour.is_some());
+    let is_hourly =
+        advice.traced.is_none() && advice.ways.iter().any(|way| way.s_per_hour.is_some());
     let missed = advice.collection.missed_share.filter(|_| is_hourly);
     if let Some(missed) = missed {
         said.push_str(&format!(
@@ -162,6 +180,28 @@ pub(super) fn seconds(advice: &AdviceRecord) -> Option<String> {
     Some(said)
 }
 
+/// Says what a trace saw of the collection.
+pub(super) fn traced(advice: &AdviceRecord) -> Option<String> {
+    let traced = advice.traced.as_ref()?;
+    let per_s = |blocks: u64| format_number(blocks as f64 / traced.elapsed_s.max(1e-3));
+    let from_disk = match traced.disk_blocks {
+        Some(blocks) => format!(", {} of them from the disk", per_s(blocks)),
+        None => String::new(),
+    };
+    let use_ = match advice.ways.iter().any(|way| way.s_per_hour.is_some()) {
+        true => " The time per hour is taken from it, and falls with the blocks of a query.",
+        false => "",
+    };
+    Some(format!(
+        "In the {} of the trace {} the server read {} blocks per second from the files of the collection and its \
+         indexes{from_disk}, and waited {} for them.{use_}",
+        format_s(traced.elapsed_s),
+        traced.run,
+        per_s(traced.blocks),
+        format_s(traced.reads_s)
+    ))
+}
+
 /// Returns what the advised way asks for, and what gets worse with it.
 pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
     let Some(verdict) = &advice.verdict else {
@@ -178,9 +218,15 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
         match way.kind {
             WayKind::Buckets => {
                 "The application must write and read other documents: a sample is added to its bucket by an update \
-                 with upsert and $push, which takes the server several times as long as an insert and was not \
-                 measured, and a range of time is asked from the beginning of its first bucket on. Documents then lose \
-                 their own _id."
+                 with upsert and $push, and a range of time is asked from the beginning of its first bucket on. \
+                 Documents then lose their own _id."
+            }
+            WayKind::Compressor => {
+                "The application need not change. The command makes a compressed copy beside the collection, without \
+                 what is written meanwhile: keep writers out, compare the two, and then rename both \
+                 (renameCollection), so that the copy takes the collection's place. The server needs more CPU time to \
+                 compress the blocks that it writes, which was not measured, and to unpack those that it reads, which \
+                 the times have in them."
             }
             WayKind::Order => {
                 "The application need not change. Other queries, which follow the order of insertion, then read more. \
@@ -188,7 +234,13 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
                  and seekscope reorder --help names other ways to keep writers out."
             }
             WayKind::Index => "The application need not change, unless it names the old index in a hint.",
-            WayKind::Present => "",
+            WayKind::Covering => {
+                "The application need not change. Queries that ask for other fields too, or for whole documents, read \
+                 as many as before, and each change of a field in the index changes the index. All sampled documents \
+                 have the fields that are asked for, and no list in them. Where another lacks one, a query then \
+                 returns null for it; where another holds a list in one, all are read as before."
+            }
+            WayKind::Present | WayKind::GrowingId => "",
         }
         .into(),
     );
@@ -209,7 +261,49 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
             whole(now)
         ));
     }
+    said.extend(insertion(way, present));
     said
+}
+
+/// Says how much longer it takes to add a document, or how much shorter, where that is noticed.
+fn insertion(way: &StoringWay, present: &StoringWay) -> Option<String> {
+    let (ns, now_ns) = way.insert_ns.zip(present.insert_ns)?;
+    // One more index makes no insert quicker, whatever the host did meanwhile.
+    let adds_index =
+        matches!(way.kind, WayKind::Index | WayKind::Covering) && way.replaces.is_none();
+    let is_possible = !adds_index || ns > now_ns;
+    let is_noticed = is_possible && (ns / now_ns.max(1.0) - 1.0).abs() > NOTICED;
+    let added = match way.kind {
+        WayKind::Buckets => "Adding a document to its bucket takes",
+        _ => "An insert takes",
+    };
+    is_noticed.then(|| {
+        format!(
+            "{added} {} in the trial with everything cached; an insert takes {} as it is.",
+            format_mean_ns(ns),
+            format_mean_ns(now_ns)
+        )
+    })
+}
+
+/// Says what inserts read for an `_id` that does not follow age, if that is much.
+pub(super) fn scattered_ids(advice: &AdviceRecord) -> Option<String> {
+    let of = |kind| {
+        advice
+            .ways
+            .iter()
+            .find(|way| way.kind == kind)?
+            .id_blocks_per_insert
+    };
+    let (now, growing) = (of(WayKind::Present)?, of(WayKind::GrowingId)?);
+    (now >= SCATTERED_MIN && growing < now / 2.0).then(|| {
+        format!(
+            "Its _id does not grow with the age of documents: while the index on it does not fit into the cache, an \
+             insert reads {} of its blocks, and {} with an _id that grows, such as the one that drivers make.",
+            format_number(now),
+            format_number(growing)
+        )
+    })
 }
 
 /// Names the indexes that nobody uses, and says since when nobody has.
@@ -264,7 +358,7 @@ pub(super) fn others(advice: &AdviceRecord) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{AdviceSample, AdviceTrial, AdviceVerdict, SortField};
+    use seekscope_run::{AdviceSample, AdviceTrial, AdviceVerdict, SortField, TracedReads};
 
     use super::*;
 
@@ -323,6 +417,16 @@ mod tests {
             said.contains("95.0 % less space: 5 instead of 100 bytes"),
             "{said}"
         );
+        let mut slower = advice(1);
+        slower.ways[0].insert_ns = Some(1e5);
+        slower.ways[1].insert_ns = Some(1.2e5);
+        assert!(!consequences(&slower).join(" ").contains("An insert takes"));
+        slower.ways[1].insert_ns = Some(2e5);
+        let said = consequences(&slower).join(" ");
+        assert!(
+            said.contains("An insert takes 200 µs in the trial"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -338,6 +442,49 @@ mod tests {
             ", and from the mean size of the collection's pages, 64.0 KiB without compression.";
         let said = trial(&advice).unwrap();
         assert!(said.ends_with(of_pages), "{said}");
+    }
+
+    #[test]
+    fn a_trace_tells_what_is_waited_for() {
+        let mut traced = advice(1);
+        assert_eq!(super::traced(&traced), None);
+        traced.traced = Some(TracedReads {
+            run: "trace-1".into(),
+            elapsed_s: 10.0,
+            blocks: 500,
+            disk_blocks: Some(100),
+            reads_s: 2.0,
+        });
+        traced.ways[0].s_per_hour = Some(720.0);
+        let said = super::traced(&traced).unwrap();
+        assert!(
+            said.contains("read 50.0 blocks per second")
+                && said.contains(", 10.0 of them from the disk"),
+            "{said}"
+        );
+        assert!(
+            said.contains("waited 2.00 s for them. The time per hour"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn scattered_ids_are_said() {
+        let with = |now, growing| {
+            let mut advice = advice(0);
+            advice.ways[0].id_blocks_per_insert = Some(now);
+            advice.ways[1].kind = WayKind::GrowingId;
+            advice.ways[1].id_blocks_per_insert = Some(growing);
+            scattered_ids(&advice)
+        };
+        let said = with(0.98, 0.01).unwrap();
+        assert!(
+            said.contains("an insert reads 0.98 of its blocks, and 0.0100 with"),
+            "{said}"
+        );
+        assert_eq!(with(0.6, 0.01), None);
+        assert_eq!(with(0.9, 0.8), None);
+        assert_eq!(scattered_ids(&advice(0)), None);
     }
 
     #[test]
@@ -375,5 +522,15 @@ mod tests {
             shape(&asked),
             "a, b compared; a range of c; in the order of d (descending) (told, 2.00 per second, taken to return 100)"
         );
+        let of = |fields: &[&str]| {
+            let fields = fields.iter().map(|field| (*field).to_owned());
+            shape(&QueryShape {
+                equality: vec!["a".into()],
+                projection: Some(fields.collect()),
+                ..QueryShape::default()
+            })
+        };
+        assert_eq!(of(&["b"]), "a compared; b asked for (told)");
+        assert_eq!(of(&[]), "a compared; only counted (told)");
     }
 }

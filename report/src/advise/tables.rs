@@ -5,7 +5,7 @@ use seekscope_run::{AdviceRecord, ShapeCost};
 
 use super::sentences;
 use crate::layout::sentences::format_s;
-use crate::numbers::{format_mean_ns, format_number, format_rate, format_share};
+use crate::numbers::{format_mean_ns, format_number, format_share};
 use crate::table::{Cell, Table};
 
 const NOT_ASKED: &str = "cannot be asked";
@@ -20,7 +20,7 @@ pub(super) fn ways(advice: &AdviceRecord) -> Option<Table> {
         "TIME SAVED",
         "TIME PER HOUR",
         "BYTES PER DOCUMENT",
-        "STORED PER S",
+        "INSERT",
     ];
     let mut table = Table::new(1, &columns);
     for way in &advice.ways {
@@ -39,7 +39,7 @@ pub(super) fn ways(advice: &AdviceRecord) -> Option<Table> {
                     .map(|bytes| format_count(whole(bytes))),
                 UNKNOWN,
             ),
-            Cell::or(way.load_documents_per_s.map(format_rate), UNKNOWN),
+            Cell::or(way.insert_ns.map(format_mean_ns), UNKNOWN),
         ]);
     }
     table.or_nothing()

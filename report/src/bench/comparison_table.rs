@@ -182,6 +182,13 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
                 .into(),
         );
     }
+    if comparison.compared.iter().any(has_lone_ratio) {
+        said.push(
+            "A ratio without an interval is of one run each: another pair of runs may show another, and no difference \
+             is claimed."
+                .into(),
+        );
+    }
     if comparison.has_sizes() {
         said.push(
             "Sizes have no interval, and no difference is claimed: repetitions share the data of one load, and equal \
@@ -190,6 +197,12 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
         );
     }
     said
+}
+
+/// Returns whether a ratio is shown, other than of sizes, that nothing is known of the spread of.
+fn has_lone_ratio(compared: &Compared) -> bool {
+    let mut shown = compared.against_first.iter().flatten();
+    !compared.measure.is_size() && shown.any(|against| against.comparison.is_none())
 }
 
 fn is_tested(compared: &Compared) -> bool {

@@ -206,7 +206,10 @@ pub(super) fn costs(input: &BenchReportInput<'_>) -> Option<Table> {
         let bytes = |value: Option<u64>| Cell::or(value.map(format_bytes), NOTHING);
         let p99 = |index: usize| {
             Cell::or(
-                build.foreground_p99_ns.map(|all| format_ns(all[index])),
+                build
+                    .foreground_p99_ns
+                    .and_then(|all| all[index])
+                    .map(format_ns),
                 NOTHING,
             )
         };

@@ -14,6 +14,9 @@ use crate::numbers::{format_number, format_rate, format_share};
 
 /// Says that no other finding saves anything noticeable.
 const HEALTHY: &str = "disk.not-the-problem";
+const QUEUED: &str = "locks.queued";
+/// Jobs that read more than all operations together.
+const JOBS: [&str; 2] = ["index-build.running", "resync.running"];
 /// Findings that set a shard or a member apart from the others: where the data lies explains how the work does.
 const APART: [&str; 2] = ["shards.uneven", "member.differs"];
 /// Used share of the disk's capability from which on the disk limits the server.
@@ -128,7 +131,10 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
     let apart: Vec<String> = apart.map(|finding| format!("{}.", finding.title)).collect();
     let apart = (of_deployment && !apart.is_empty()).then(|| apart.join(" "));
     if let Some(healthy) = findings.iter().find(|finding| finding.id == HEALTHY) {
-        return match apart {
+        // What holds operations up instead.
+        let queued = findings.iter().find(|finding| finding.id == QUEUED);
+        let elsewhere = apart.or_else(|| queued.map(|finding| format!("{}.", finding.title)));
+        return match elsewhere {
             None => alone(&healthy.title),
             next => Verdict {
                 state: format!("{}.", healthy.title),
@@ -162,13 +168,14 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
     }
 }
 
-/// Do threads wait noticeably for files, although no finding would save any of it?
+/// Do threads wait noticeably for files, although no finding would save any of it or names the job that waits?
 fn is_unexplained(answers: &Answers, findings: &[Finding]) -> bool {
-    let saves = |finding: &Finding| {
+    let explains = |finding: &Finding| {
         let saved_s = finding.alone_s_per_hour.or(finding.saves_s_per_hour);
-        is_seen(finding) && saved_s.is_some_and(|s| s >= SAVED_LEAST_S)
+        let saves = is_seen(finding) && saved_s.is_some_and(|s| s >= SAVED_LEAST_S);
+        saves || JOBS.contains(&finding.id.as_str())
     };
-    waiting_s(answers) >= UNEXPLAINED_LEAST && !findings.iter().any(saves)
+    waiting_s(answers) >= UNEXPLAINED_LEAST && !findings.iter().any(explains)
 }
 
 /// Says how many findings there are, and what the first would save, where that was observed; `None` without

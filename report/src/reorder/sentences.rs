@@ -207,7 +207,7 @@ pub fn time(time: &ReorderTime) -> String {
         Some(seconds) => format!(", bringing over changes {}", format_s(seconds)),
     };
     format!(
-        "about {}: copying {}, checking the copy {}, indexes {}{catch_up}",
+        "roughly {}, by rates measured on other servers: copying {}, checking the copy {}, indexes {}{catch_up}",
         format_s(time.total_s()),
         format_s(time.copy_s),
         format_s(time.check_s),

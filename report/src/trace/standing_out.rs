@@ -2,8 +2,10 @@
 
 use seekscope_doctor::wording::capitalised;
 use seekscope_pattern::{
-    AccessPattern, FileTrace, PatternKind, PatternShape, RoleTrace, SyncCalls, TraceAnalysis,
+    AccessPattern, FileTrace, PatternKind, PatternShape, RoleTrace, SEQUENTIAL_WINDOW_BYTES,
+    SyncCalls, TraceAnalysis,
 };
+use seekscope_run::RunDocument;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 
 use super::names::{hit_share, known_outcomes, short_name, time_in};
@@ -18,15 +20,57 @@ const CALLS_MIN: u64 = 20;
 const REREAD_MIN: f64 = 0.3;
 const WASTE_MIN: f64 = 0.1;
 
-/// Returns the sentences, most important first; none when there were hardly any calls.
-pub(super) fn sentences(analysis: &TraceAnalysis) -> Vec<String> {
+/// Returns the sentences, most important first; none when there were hardly any calls. What was `left_out` on purpose
+/// would make the order of calls, and shares and quantiles of them, those of the rest.
+pub(super) fn sentences(analysis: &TraceAnalysis, left_out: &LeftOut) -> Vec<String> {
     let large: Vec<&FileTrace> = large_files(analysis).collect();
-    let mut sentences: Vec<String> = large.iter().filter_map(|file| order(file)).collect();
-    sentences.extend(large.iter().filter_map(|file| read_again(file)));
-    sentences.extend(large.iter().filter_map(|file| waste(file)));
-    sentences.extend(waiting(analysis));
-    sentences.extend(syncs(analysis));
+    let mut sentences = Vec::new();
+    if let LeftOut::Calls(filters) = left_out {
+        sentences.push(format!(
+            "Recorded were {filters}: counts, times, quantiles and the order of calls are of these alone."
+        ));
+    } else {
+        sentences.extend(large.iter().filter_map(|file| order(file)));
+        sentences.extend(large.iter().filter_map(|file| read_again(file)));
+    }
+    if *left_out == LeftOut::Nothing {
+        sentences.extend(large.iter().filter_map(|file| waste(file)));
+        sentences.extend(waiting(analysis));
+    }
+    if !matches!(left_out, LeftOut::Calls(_)) {
+        sentences.extend(syncs(analysis));
+    }
     sentences
+}
+
+/// What the kernel's programs did not record because it was not asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    Nothing,
+    /// Kinds of calls or files: those that were recorded are complete.
+    Kinds,
+    /// Some calls of a kind and not others, by their place or time; in words.
+    Calls(String),
+}
+
+impl LeftOut {
+    pub(super) fn of(document: &RunDocument) -> Self {
+        let traces = document
+            .phases
+            .iter()
+            .filter_map(|phase| phase.trace.as_ref());
+        let filters: Vec<&str> = traces
+            .flat_map(|trace| &trace.filters)
+            .map(String::as_str)
+            .collect();
+        let of_calls = |text: &&&str| text.starts_with("one in ") || text.ends_with(" or longer");
+        let of_calls: Vec<&str> = filters.iter().filter(of_calls).copied().collect();
+        match (filters.is_empty(), of_calls.is_empty()) {
+            (true, _) => Self::Nothing,
+            (false, true) => Self::Kinds,
+            (false, false) => Self::Calls(of_calls.join(" and ")),
+        }
+    }
 }
 
 fn large_files(analysis: &TraceAnalysis) -> impl Iterator<Item = &FileTrace> {
@@ -39,7 +83,10 @@ fn large_files(analysis: &TraceAnalysis) -> impl Iterator<Item = &FileTrace> {
 }
 
 /// Returns a sentence short enough for a heading.
-pub(super) fn headline(analysis: &TraceAnalysis) -> Option<String> {
+pub(super) fn headline(analysis: &TraceAnalysis, left_out: &LeftOut) -> Option<String> {
+    if matches!(left_out, LeftOut::Calls(_)) {
+        return None;
+    }
     let file = large_files(analysis).next()?;
     let pattern = file.reads.pattern.as_ref()?;
     let from_disk = hit_share(&file.cache)
@@ -81,8 +128,9 @@ fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
             )
         }
         PatternKind::Sequential => format!(
-            "are in order: {} of the steps go on where the last one ended, or just after",
-            format_share(pattern.sequential_share)
+            "are in order: {} of the steps go on where the last one ended, or within {} after it",
+            format_share(pattern.sequential_share),
+            format_bytes(SEQUENTIAL_WINDOW_BYTES)
         ),
         PatternKind::Strided => format!(
             "advance in equal steps of {}",

@@ -1,6 +1,7 @@
 //! Renders a trace as plain text: what is missing first, then what stands out, then the numbers.
 
 use super::sections::sections;
+use super::standing_out::LeftOut;
 use super::{TraceReportInput, outcome, standing_out};
 use crate::page::{Block, terminal};
 
@@ -12,7 +13,11 @@ const PAGE_ONLY: [&str; 3] = ["latency", "order", "cache"];
 /// Renders the report, `width` characters wide. Control characters in names are shown, not executed.
 pub fn terminal(input: &TraceReportInput<'_>, width: u16) -> String {
     let mut blocks = vec![Block::Sentence(outcome::first_line(input))];
-    blocks.extend(Block::sentences(standing_out::sentences(input.analysis)));
+    let left_out = LeftOut::of(input.document);
+    blocks.extend(Block::sentences(standing_out::sentences(
+        input.analysis,
+        &left_out,
+    )));
     let shown = sections(input, ROWS).into_iter();
     blocks.extend(
         shown

@@ -100,6 +100,7 @@ fn recommended(document: &RunDocument, record: &TuneRecord) -> Section {
     blocks.extend(change(record));
     blocks.extend(undo(record));
     blocks.push(Block::Note(sentences::restored(document, record).into()));
+    blocks.extend(sentences::left_database(record).map(Block::Note));
     Section::new("change", "The recommended change", blocks)
 }
 

@@ -1,5 +1,6 @@
 //! Explains a session's figures in words.
 
+use seekscope_doctor::wording::javascript_text;
 use seekscope_run::tune::{
     Expected, MinimalChange, TrialPurpose, TuneDuel, TuneNoise, TuneVerdict, TunedKnob,
 };
@@ -180,6 +181,9 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
     record.exports.risks.iter().map(label).collect()
 }
 
+/// Fewest pairs of runs whose spread tells anything of what others will show.
+const PAIRS_MIN: u64 = 2;
+
 /// Describes noise and drift of the settings found at the start.
 pub(super) fn noise(noise: &TuneNoise) -> String {
     let mut said = format!(
@@ -193,6 +197,10 @@ pub(super) fn noise(noise: &TuneNoise) -> String {
             None => String::new(),
         }
     );
+    if noise.runs / 2 < PAIRS_MIN {
+        said.push_str(" How small a gain 24 pairs show cannot be told from so few.");
+        return said;
+    }
     said.push_str(&format!(
         " 24 pairs are likely to show a gain of {} or more",
         format_share(noise.detectable_gain)
@@ -257,6 +265,16 @@ pub(super) fn may_be_changed(document: &RunDocument, record: &TuneRecord) -> boo
     }
 }
 
+/// Says which database the session leaves, and how it is removed.
+pub(super) fn left_database(record: &TuneRecord) -> Option<String> {
+    let name = record.left_database.as_deref()?;
+    Some(format!(
+        "The documents of the workload stay in the database {name} for the next session; when they are of no more use: \
+         db.getSiblingDB({}).dropDatabase()",
+        javascript_text(name)
+    ))
+}
+
 /// Says whether everything is as it was.
 pub(super) fn restored(document: &RunDocument, record: &TuneRecord) -> &'static str {
     match record.restored {
@@ -264,7 +282,9 @@ pub(super) fn restored(document: &RunDocument, record: &TuneRecord) -> &'static 
             "The session has not ended, or was killed: settings may differ from those found at the start. If it was \
              killed, seekscope tune --restore with this run's folder puts them back."
         }
-        Some(true) => "Every setting was put back and read back: the server is as it was found.",
+        Some(true) => {
+            "Every setting was put back and read back: the server's settings are as they were found."
+        }
         Some(false) => {
             "NOT every setting was put back: seekscope tune --restore with this run's folder tries again."
         }

@@ -41,6 +41,7 @@ fn of_record(document: &RunDocument, record: &TuneRecord) -> Vec<Block> {
             .map(Block::Sentence),
         tables::change(record).map(Block::Table),
         sentences::reset(record).map(Block::Sentence),
+        sentences::left_database(record).map(Block::Sentence),
     ]);
     blocks.extend(Block::sentences(sentences::risks(record)));
     blocks.extend(Block::sentences(sentences::cautions(record)));

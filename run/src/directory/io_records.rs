@@ -11,7 +11,7 @@ use crate::parquet_file::{
     ROWS_PER_GROUP, io_writer, read_files, read_io, read_io_while, read_threads, write_files,
     write_threads,
 };
-use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
+use crate::{FileRecord, IoEvent, RunDocument, RunError, ThreadRecord};
 
 const IO: &str = "io.parquet";
 const FILES: &str = "files.parquet";
@@ -22,6 +22,35 @@ const FILES_SPOOL: &str = "files.spool";
 const THREADS_SPOOL: &str = "threads.spool";
 
 impl RunDirectory {
+    /// Refuses a run whose recorded calls are gone: it would look like one in which nothing was called.
+    pub(super) fn check_trace(&self, document: &RunDocument) -> Result<(), RunError> {
+        let is_there = |name: &&str| self.path.join(*name).exists();
+        let damaged = |reason: String| RunError::Damaged {
+            path: self.path.clone(),
+            reason,
+        };
+        let others = [FILES, THREADS];
+        if is_there(&IO) {
+            let missing = others.into_iter().find(|name| !is_there(name));
+            return missing.map_or(Ok(()), |name| {
+                Err(damaged(format!(
+                    "{name}, which tells what the calls in {IO} were for, is missing"
+                )))
+            });
+        }
+        let traces = document
+            .phases
+            .iter()
+            .filter_map(|phase| phase.trace.as_ref());
+        let written: u64 = traces.map(|trace| trace.written).sum();
+        match written > 0 && !is_there(&super::totals_records::TOTALS) {
+            true => Err(damaged(format!(
+                "{written} calls were recorded, and {IO}, which holds them, is missing"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Returns a writer for a tracer's events while the run goes on. May be called repeatedly; later writers
     /// append.
     pub fn io_writer(&self) -> Result<IoWriter, RunError> {

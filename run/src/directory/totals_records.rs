@@ -7,7 +7,7 @@ use crate::lines::{JsonLinesWriter, read_json_lines};
 use crate::parquet_file::{read_totals, write_totals};
 use crate::{FileTotals, RunError};
 
-const TOTALS: &str = "totals.parquet";
+pub(super) const TOTALS: &str = "totals.parquet";
 const LATENCIES: &str = "totals_latency.parquet";
 const SPOOL: &str = "totals.spool";
 

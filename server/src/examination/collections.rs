@@ -36,9 +36,10 @@ pub(super) struct Collections {
 /// Time of operations by namespace; empty if the server does not provide it.
 pub(super) type Top = HashMap<String, Busy>;
 
-/// Time that operations on a collection took since the server started, µs.
+/// Number of operations on a collection since the server started, and the time that they took, µs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Busy {
+    pub(super) operations: u64,
     pub(super) reading_us: u64,
     pub(super) writing_us: u64,
     pub(super) total_us: u64,
@@ -127,6 +128,7 @@ impl Collections {
                 let facts = &mut statistics.facts;
                 facts.reading_ns = ns(after.reading_us, before.reading_us);
                 facts.writing_ns = ns(after.writing_us, before.writing_us);
+                facts.operations = after.operations.checked_sub(before.operations);
             }
         }
     }
@@ -309,6 +311,7 @@ fn read_top(reply: &Document) -> Top {
         let times = times.as_document()?;
         let us = |kind| at(times, &[kind, "time"]).and_then(number).unwrap_or(0);
         let busy = Busy {
+            operations: at(times, &["total", "count"]).and_then(number).unwrap_or(0),
             reading_us: us("readLock"),
             writing_us: us("writeLock"),
             total_us: us("total"),

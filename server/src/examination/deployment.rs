@@ -32,11 +32,14 @@ impl Fellow {
 
 /// The contents of `replSetGetStatus`, by member name.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct SetStatus {
+pub struct SetStatus {
     /// That of the member that was asked; `None` if it did not tell.
     pub(super) own_state: Option<MemberState>,
     states: HashMap<String, MemberState>,
     lags_s: HashMap<String, f64>,
+    /// The members from which others copy or take their changes, by the names of those.
+    sources: HashMap<String, String>,
+    own_name: Option<String>,
     /// Bytes copied and in total, for the member that was asked.
     pub(super) initial_sync: Option<(u64, u64)>,
 }
@@ -179,14 +182,23 @@ fn members_of_shards<'a>(shards: impl Iterator<Item = (&'a str, &'a str)>) -> Ve
     fellows
 }
 
+/// Returns the members of the server's set and their states, as the server sees them.
+///
+/// # Errors
+/// It is in no replica set, refuses the question, or does not answer within some seconds.
+pub async fn set_status(server: &Server) -> Result<SetStatus, ServerError> {
+    let command = doc! { "replSetGetStatus": 1 };
+    let reply = server.command_in_time("admin", command).await?;
+    Ok(SetStatus::read(&reply))
+}
+
 /// Returns how far a secondary is behind its primary, seconds; `None` for a server that is no secondary.
 ///
 /// # Errors
 /// It is in no replica set, refuses the question, or does not answer within some seconds.
 pub async fn replication_lag_s(server: &Server) -> Result<Option<f64>, ServerError> {
-    let command = doc! { "replSetGetStatus": 1 };
-    let reply = server.command_in_time("admin", command).await?;
-    Ok(SetStatus::read(&reply).own_lag_s(&reply))
+    let status = set_status(server).await?;
+    Ok(status.own_name().and_then(|name| status.lag_s(name)))
 }
 
 /// Returns the members of the server's set that keep data, hidden ones among them, which no reply to `hello`
@@ -195,21 +207,12 @@ pub async fn replication_lag_s(server: &Server) -> Result<Option<f64>, ServerErr
 /// # Errors
 /// It is in no replica set, refuses the question, or does not answer within some seconds.
 pub async fn members_with_data(server: &Server) -> Result<Vec<String>, ServerError> {
-    let command = doc! { "replSetGetStatus": 1 };
-    let status = SetStatus::read(&server.command_in_time("admin", command).await?);
+    let status = set_status(server).await?;
     let keeps_data = |name: &&String| status.state(name) != Some(MemberState::Arbiter);
     Ok(status.names().filter(keeps_data).cloned().collect())
 }
 
 impl SetStatus {
-    /// Returns the lag of the member that gave the reply.
-    fn own_lag_s(&self, reply: &Document) -> Option<f64> {
-        let members = reply.get_array("members").into_iter().flatten();
-        let mut members = members.filter_map(Bson::as_document);
-        let own = members.find(|member| member.get_bool("self").is_ok_and(|is_self| is_self))?;
-        self.lag_s(own.get_str("name").ok()?)
-    }
-
     /// Asks a member of a set.
     pub(super) async fn ask(asker: &mut Asker) -> Self {
         let what = "how far members lag behind";
@@ -237,6 +240,12 @@ impl SetStatus {
                 continue;
             };
             status.states.insert(name.clone(), state(member));
+            if member.get_bool("self").is_ok_and(|is_self| is_self) {
+                status.own_name = Some(name.clone());
+            }
+            if let Some(source) = member.get_str("syncSourceHost").ok().and_then(checked_name) {
+                status.sources.insert(name.clone(), source);
+            }
             let is_copy = state(member) == MemberState::Secondary;
             if let (true, Some(primary), Some(own)) = (is_copy, primary_ms, applied_ms(member)) {
                 let behind_ms = primary.saturating_sub(own).max(0);
@@ -248,8 +257,8 @@ impl SetStatus {
         status
     }
 
-    /// Returns the names of all members, hidden ones among them.
-    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+    /// Returns the names (`host:port`) of all members, hidden ones among them.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
         self.states.keys()
     }
 
@@ -263,8 +272,20 @@ impl SetStatus {
             .filter(move |name| agree && !is_announced(name))
     }
 
-    pub(super) fn state(&self, name: &str) -> Option<MemberState> {
+    /// Returns the state of the member of that name; `None` if there is no such member.
+    pub fn state(&self, name: &str) -> Option<MemberState> {
         self.states.get(name).copied()
+    }
+
+    /// Returns the name of the member that was asked.
+    pub fn own_name(&self) -> Option<&str> {
+        self.own_name.as_deref()
+    }
+
+    /// Returns the name of the member that the one of that name copies from or takes its changes from; `None` while
+    /// it has none.
+    pub fn source(&self, name: &str) -> Option<&str> {
+        self.sources.get(name).map(String::as_str)
     }
 
     pub(super) fn lag_s(&self, name: &str) -> Option<f64> {

@@ -12,6 +12,7 @@ mod deployment;
 pub mod diagnostic_files;
 mod discovery;
 mod filters;
+mod initial_sync;
 mod listing;
 mod member;
 mod operations;
@@ -31,8 +32,9 @@ use crate::process::ProcFs;
 use crate::sampling::Sampler;
 use crate::server::Server;
 
-pub use deployment::{members_with_data, refuse_router, replication_lag_s};
+pub use deployment::{SetStatus, members_with_data, refuse_router, replication_lag_s, set_status};
 pub use discovery::{FoundDeployment, FoundMember, choose_member};
+pub use initial_sync::{CopyCursor, copy_cursors};
 pub(crate) use listing::OWN_DATABASES;
 pub use routed::{Routed, RoutedShard, ShardPrimary};
 pub(crate) use table_questions::TableQuestions;

@@ -95,8 +95,8 @@ impl TableQuestions {
         self.unnamed.collections += count;
         self.unnamed.why.get_or_insert_with(|| {
             format!(
-                "the server has very many: about at most {COLLECTIONS_ASKED_MAX} it is asked, for at most \
-                 {} s",
+                "the server has very many, and is asked about {COLLECTIONS_ASKED_MAX} of them at a time, for {} s at \
+                 most",
                 TIME.as_secs()
             )
         });

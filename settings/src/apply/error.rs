@@ -43,6 +43,14 @@ pub enum ApplyError {
         "--restart-command does not restart the server: {why}. No setting was changed; the server is as that command left it"
     )]
     DoesNotRestart { why: String },
+    #[error("{member} is not restarted: {why}")]
+    NotSpared { member: String, why: String },
+    #[error(
+        "{member} is neither primary nor secondary after {limit_s} s, and no other member of the set is restarted while it is down"
+    )]
+    MemberDown { member: String, limit_s: u64 },
+    #[error("the set has no primary: {why}")]
+    NoPrimary { why: String },
     #[error(transparent)]
     Originals(#[from] OriginalsError),
 }
@@ -61,7 +69,11 @@ impl Kinded for ApplyError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Server(error) => error.kind(),
-            Self::DidNotComeBack { .. } | Self::DoesNotRestart { .. } => Some(ErrorKind::Target),
+            Self::DidNotComeBack { .. }
+            | Self::DoesNotRestart { .. }
+            | Self::NotSpared { .. }
+            | Self::MemberDown { .. }
+            | Self::NoPrimary { .. } => Some(ErrorKind::Target),
             // Their causes say it themselves.
             _ => None,
         }

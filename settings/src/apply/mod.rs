@@ -9,6 +9,7 @@ mod error;
 mod parameter;
 mod restart;
 mod restore;
+mod rolling;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use seekscope_tune::space::{ChangeCost, Configuration};
 
 pub use error::ApplyError;
 pub use restore::Restored;
+pub use rolling::Appliers;
 pub use waiting::Waiting;
 
 use crate::discovery::RUNTIME_CONFIG;
@@ -195,6 +197,14 @@ impl Applier {
 
     pub fn originals(&self) -> &Originals {
         &self.originals
+    }
+
+    /// Returns whether it sets this knob.
+    fn has(&self, knob: &str) -> bool {
+        self.originals
+            .knobs
+            .iter()
+            .any(|target| target.name == knob)
     }
 
     /// Sets all knobs and reads them back. Knobs without a value are set to their originals, except that

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use mongodb::bson::doc;
 use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
+use seekscope_tune::space::Configuration;
 
 use super::{Applier, ApplyError, Restart, no_means, same};
 use crate::discovery::value_of;
@@ -95,20 +96,24 @@ impl Applier {
         }
     }
 
-    /// Writes the configuration file and restarts the server, if that changes anything.
-    pub(super) async fn apply_options(
-        &mut self,
+    /// Returns whether applying these values would restart the server.
+    pub(super) fn needs_restart(&self, values: &Configuration) -> Result<bool, ApplyError> {
+        Ok(self.due_config(&self.wanted(values)?)?.is_some())
+    }
+
+    /// Returns how the server is restarted and the configuration text that it is to have, if it has another one.
+    pub(super) fn due_config(
+        &self,
         wanted: &[(Target, KnobValue)],
-    ) -> Result<bool, ApplyError> {
+    ) -> Result<Option<(Restart, String)>, ApplyError> {
         let Some(original) = &self.config_text else {
-            return Ok(false);
+            return Ok(None);
         };
         let Some(restart) = &self.means.restart else {
             let why = "the command that restarts the server may hold a secret, which was not kept: give it \
                        again with --restart-command";
             return Err(no_means("the configuration file", why));
         };
-        let (original, restart) = (original.clone(), restart.clone());
         let settings: Vec<Setting> = wanted
             .iter()
             .filter(|(target, value)| !same(value, &target.baseline))
@@ -117,17 +122,26 @@ impl Applier {
         let text = if settings.is_empty() {
             original.clone()
         } else {
-            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
+            mongod_conf::edited(original, &settings).map_err(|why| restart.failed(why))?
         };
-        let in_force = restart.read_config()?;
-        if self.running.as_ref() == Some(&text) && in_force == text {
+        let is_in_force = self.running.as_ref() == Some(&text) && restart.read_config()? == text;
+        Ok((!is_in_force).then(|| (restart.clone(), text)))
+    }
+
+    /// Writes the configuration file and restarts the server, if that changes anything.
+    pub(super) async fn apply_options(
+        &mut self,
+        wanted: &[(Target, KnobValue)],
+    ) -> Result<bool, ApplyError> {
+        let Some((restart, text)) = self.due_config(wanted)? else {
             return Ok(false);
-        }
+        };
+        let original = self.config_text.clone().unwrap_or_default();
         let is_gone = match &self.means.server {
             Some(server) => server.another().await.is_err(),
             None => false,
         };
-        if is_gone && in_force != text {
+        if is_gone && restart.read_config()? != text {
             self.recover().await;
         }
         match self.restart_with(&restart, &text).await? {

@@ -26,11 +26,7 @@ impl Applier {
     /// Sets what was changed to its original and reads it back; continues after failures. A second call, or
     /// one in a later process, does no harm.
     pub async fn restore(&mut self) -> Restored {
-        let knobs = self.originals.knobs.iter();
-        let touched: Vec<(Target, KnobValue)> = knobs
-            .filter(|target| self.originals.touched.contains(&target.name))
-            .map(|target| (target.clone(), target.baseline.clone()))
-            .collect();
+        let touched = self.touched();
         let mut restored = Restored::default();
         if self.originals.restored {
             restored.knobs = touched
@@ -67,6 +63,33 @@ impl Applier {
             restored.not_noted = Some(error.to_string());
         }
         restored
+    }
+
+    /// Returns whether restoring would restart the server.
+    pub(super) fn restore_needs_restart(&self) -> bool {
+        let due = self.due_config(&self.touched());
+        !self.originals.restored && due.is_ok_and(|due| due.is_some())
+    }
+
+    /// Returns what is said of a server on which nothing can be restored.
+    pub(super) fn not_restored(&self, why: &str) -> Restored {
+        let knobs = self.touched().into_iter().map(|(target, _)| {
+            let why = format!("{why}; it was {}", target.in_words());
+            (target.name, Err(why))
+        });
+        Restored {
+            knobs: knobs.collect(),
+            not_noted: None,
+        }
+    }
+
+    /// Returns the knobs that were changed, with their originals.
+    fn touched(&self) -> Vec<(Target, KnobValue)> {
+        let knobs = self.originals.knobs.iter();
+        knobs
+            .filter(|target| self.originals.touched.contains(&target.name))
+            .map(|target| (target.clone(), target.baseline.clone()))
+            .collect()
     }
 
     async fn restore_one(

@@ -200,6 +200,12 @@ fn examine(
         let version = version.map_or_else(String::new, |version| version.to_string());
         return Err(format!("it is for {}; this is {version}", entry.versions));
     }
+    if !entry.not_in_sets.is_empty() && replies.status.contains_key("repl") {
+        return Err(format!(
+            "on a member of a replica set {}",
+            entry.not_in_sets
+        ));
+    }
     locked(entry, surroundings)?;
     let mut entry = entry.clone();
     let of_host = memory_mib(&replies.host).or(surroundings.memory_mib);

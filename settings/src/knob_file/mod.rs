@@ -57,6 +57,8 @@ pub struct KnobEntry {
     /// It sets a number of threads, which is not raised above the number of processors that the server may
     /// use.
     pub at_most_cpus: bool,
+    /// Why it is not tuned on a member of a replica set; empty if it is.
+    pub not_in_sets: String,
     /// Without being requested, it is searched only if runs are at least this long.
     pub run_min: Option<RunMin>,
 }

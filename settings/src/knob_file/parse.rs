@@ -72,6 +72,8 @@ struct KnobText {
     percent_of_memory: bool,
     #[serde(default)]
     at_most_cpus: bool,
+    #[serde(default)]
+    not_in_sets: String,
     run_min: Option<RunMinText>,
 }
 
@@ -231,6 +233,7 @@ fn entry(text: KnobText) -> Result<KnobEntry, String> {
         search: text.search,
         percent_of_memory: text.percent_of_memory,
         at_most_cpus: text.at_most_cpus,
+        not_in_sets: text.not_in_sets,
         run_min: text.run_min.map(RunMinText::checked).transpose()?,
     })
 }

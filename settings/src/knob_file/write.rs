@@ -231,6 +231,9 @@ fn knob(entry: &KnobEntry) -> String {
     if entry.at_most_cpus {
         fields.push(("at_most_cpus", "true".into()));
     }
+    if !entry.not_in_sets.is_empty() {
+        fields.push(("not_in_sets", quoted(&entry.not_in_sets)));
+    }
     if let Some(least) = &entry.run_min {
         fields.push(("run_min", run_min(least)));
     }

@@ -5,9 +5,15 @@ use seekscope_client::Second;
 
 use super::lab::Built;
 
+/// A percentile needs at least one operation beyond it.
+const OPERATIONS_MIN: u64 = 100;
+/// Seconds that contain the begin or the end of a build count as during it: of a shorter build they would be nearly all
+/// that is counted.
+const BUILD_NS_MIN: u64 = 2_000_000_000;
+
 /// Returns p99 of response time before, during and after the build, ns; seconds that contain its begin or end
-/// count as during. `None` if one of the three had no operation.
-pub fn p99_ns(seconds: &[Second], build: &Built) -> Option<[u64; 3]> {
+/// count as during. `None` for each that had too few operations or was too short to tell, and if there was none at all.
+pub fn p99_ns(seconds: &[Second], build: &Built) -> Option<[Option<u64>; 3]> {
     let mut stretches = [const { None::<Histogram<u64>> }; 3];
     for second in seconds {
         let ended_ns = second.t_ns.saturating_add(second.duration_ns);
@@ -28,14 +34,15 @@ pub fn p99_ns(seconds: &[Second], build: &Built) -> Option<[u64; 3]> {
         }
     }
     let p99 = |times: &Option<Histogram<u64>>| {
-        let times = times.as_ref().filter(|times| !times.is_empty())?;
+        let times = times
+            .as_ref()
+            .filter(|times| times.len() >= OPERATIONS_MIN)?;
         Some(times.value_at_quantile(0.99))
     };
-    Some([
-        p99(&stretches[0])?,
-        p99(&stretches[1])?,
-        p99(&stretches[2])?,
-    ])
+    let is_long = build.ended_ns.saturating_sub(build.started_ns) >= BUILD_NS_MIN;
+    let [before, during, after] = &stretches;
+    let told = [p99(before), p99(during).filter(|_| is_long), p99(after)];
+    told.iter().any(Option::is_some).then_some(told)
 }
 
 #[cfg(test)]
@@ -62,7 +69,7 @@ mod tests {
             documents: 1,
             bytes: 1,
             service: histogram(&[1]),
-            response: Some(histogram(&[response_ns])),
+            response: Some(histogram(&[response_ns; 50])),
         };
         Second {
             t_ns,
@@ -85,14 +92,24 @@ mod tests {
         let seconds: Vec<Second> = (0..8)
             .map(|s| second(s * SECOND_NS, 1000 * (s + 1)))
             .collect();
-        let [before, during, after] = p99_ns(&seconds, &build()).unwrap();
+        let told = p99_ns(&seconds, &build()).unwrap();
+        let [before, during, after] = told.map(Option::unwrap);
         assert!(before.abs_diff(2000) < 5 && during.abs_diff(5000) < 5 && after.abs_diff(8000) < 8);
     }
 
     #[test]
-    fn without_a_before_or_after_there_is_nothing_to_compare() {
-        let seconds: Vec<Second> = (2..5).map(|s| second(s * SECOND_NS, 1000)).collect();
-        assert_eq!(p99_ns(&seconds, &build()), None);
+    fn too_few_operations_and_too_short_builds_tell_nothing() {
+        let seconds: Vec<Second> = (1..6).map(|s| second(s * SECOND_NS, 1000)).collect();
+        let told = p99_ns(&seconds, &build()).unwrap();
+        assert_eq!(
+            told.map(|p99| p99.is_some()),
+            [false, true, false],
+            "50 before and after"
+        );
+        let seconds: Vec<Second> = (0..8).map(|s| second(s * SECOND_NS, 1000)).collect();
+        let short = Built::between(5 * SECOND_NS / 2, 9 * SECOND_NS / 2 - 1);
+        let told = p99_ns(&seconds, &short).unwrap();
+        assert_eq!(told.map(|p99| p99.is_some()), [true, false, true]);
         assert_eq!(p99_ns(&[], &build()), None);
     }
 }

@@ -104,8 +104,10 @@ async fn other_load_beside_a_build_has_its_p99_before_during_and_after() {
     let (ended, seconds) = others.await.unwrap();
     lab.remove_inserted().await.unwrap();
     let p99 = p99_ns(&seconds, &built).expect("before, during and after");
-    assert!(p99.iter().all(|ns| *ns > 0), "{p99:?}");
     let build = lab.conclude(kind, 1, built).await.unwrap().build;
+    let is_told = p99.map(|ns| ns.is_some_and(|ns| ns > 0));
+    let is_long = build.elapsed_ns >= 2_000_000_000;
+    assert_eq!(is_told, [true, is_long, true], "{p99:?}");
     assert_eq!(
         (build.failure.as_deref(), build.verified),
         (None, Some(true)),

@@ -411,6 +411,30 @@ fn a_sample_of_uncommon_fields_becomes_a_workload_that_runs() {
     assert_alike(&sample, None);
 }
 
+#[test]
+fn what_a_workload_has_not_of_a_sample_is_said_in_it() {
+    let mut sample = Observed::default();
+    for n in 0..100_i32 {
+        let id: bson::Bson = match n % 4 {
+            0 => n.into(),
+            _ => format!("{n:033}").into(),
+        };
+        let document = bson::doc! { "_id": id, "in": [{ "x": f64::INFINITY }, { "x": 1.5 }] };
+        sample.add(&bson::RawDocumentBuf::try_from(&document).unwrap());
+    }
+    let shape = ShapeText {
+        collection: "mixed",
+        records: 100,
+        keep_values: false,
+    };
+    let text = workload_text(&sample, &shape);
+    assert!(
+        text.contains("one kind, as 75 of the 100 seen were"),
+        "{text}"
+    );
+    assert!(text.contains("became finite ones: 100 values"), "{text}");
+}
+
 /// Batches are of documents of mean size, and all in one may be of the largest.
 #[test]
 fn a_sample_with_a_large_document_becomes_a_workload_that_runs() {

@@ -235,9 +235,8 @@ fn write_burst(rows: Rows) -> Case {
     Case {
         name: "write-burst",
         what: "whole rows replaced at random as fast as the server goes, with a checkpoint every 10 s, on a disk of 30 MB of writes per second",
-        cause: &["checkpoint.long"],
+        cause: &["checkpoint.long", "disk.limited"],
         also_true: &[
-            "disk.limited",
             "disk.saturated",
             "disk.slow",
             "journal.slow-sync",

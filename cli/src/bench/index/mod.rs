@@ -32,7 +32,7 @@ use crate::bench::{data, sharding, variants};
 use crate::environment::Environment;
 use crate::exit::{Usage, message_of};
 use crate::progress::Step;
-use crate::unrestored;
+use crate::unrestored::{self, ORIGINALS_OF};
 
 /// Name of the data set's entry in the database.
 const DATA_SET: &str = "index lab";
@@ -128,7 +128,7 @@ impl Bench<'_> {
     async fn work(&self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let args = &self.args.target;
         let versus = VersusArgs {
-            vs: self.args.vs.clone(),
+            vs: self.args.vs.iter().cloned().collect(),
             vs_config: None,
             pairs: self.args.repeats,
         };
@@ -192,7 +192,7 @@ impl Bench<'_> {
             let lab = interruption.or(self.prepare(stage, target)).await?;
             let members = self.look_at(stage, target);
             let members = interruption.or(members).await?;
-            let folder = format!("originals-{}", sides.len() + 1);
+            let folder = format!("{ORIGINALS_OF}{}", sides.len() + 1);
             let folder = stage.session.directory.path().join(folder);
             let lock = locks.next().flatten();
             let limit = self.limit_memory(stage, target, lock, &folder).await;

@@ -193,3 +193,17 @@ fn errors_settings_and_filters_name_places() {
         ["acme", "b1", "db1"]
     );
 }
+
+/// A regression: the finding on sorts that spill goes by the names of their files.
+#[test]
+fn temporary_files_of_the_server_keep_their_names() {
+    for file in ["extsort-sort-executor.3", "extsort-index.0", "extsort.12"] {
+        let path = format!("/srv/acme/_tmp/{file}");
+        assert_eq!(found(|names| names.path(&path)), ["acme"], "{file}");
+    }
+    let path = "/srv/acme/_tmp/extsort-Acme 2021";
+    assert_eq!(
+        found(|names| names.path(path)),
+        ["acme", "extsort-Acme 2021"]
+    );
+}

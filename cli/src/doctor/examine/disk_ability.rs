@@ -105,7 +105,7 @@ pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Res
     };
     let source = match &run {
         Some(run) => source_of(run),
-        None => format!("typical {}", chosen.model.disk),
+        None => chosen.model.disk.clone(),
     };
     session.document.examination.get_or_insert_default().disk = Some(DiskAbility {
         model: chosen.model,

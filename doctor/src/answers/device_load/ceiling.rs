@@ -14,6 +14,8 @@ use crate::evidence::Series;
 const NEAR: f64 = 0.85;
 /// A second above this share proves that the limit is not in force for this load.
 const BEYOND: f64 = 1.3;
+/// Share of what a group has queued that may be left at the end.
+const LEFT_MAX: f64 = 0.25;
 /// Fewest seconds at the limit; also required is a share of the seconds with any such I/O.
 const SECONDS_MIN: usize = 5;
 const SECONDS_SHARE_MIN: f64 = 0.2;
@@ -50,14 +52,19 @@ pub(crate) fn reached(evidence: &Evidence<'_>) -> Option<Ceiling> {
 fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     let of_writes = limit.what.starts_with("write");
     let in_bytes = limit.what.ends_with("bytes/s");
-    let rates = match (of_writes, in_bytes) {
-        (false, true) => group_rates(evidence, &["read_bytes"]),
-        (true, true) => group_rates(evidence, &["write_bytes"]),
+    let names: &[&str] = match (of_writes, in_bytes) {
+        (false, true) => &["read_bytes"],
+        (true, true) => &["write_bytes"],
         // The limit counts requests before the scheduler merges them.
-        (false, false) => group_rates(evidence, &["reads", "reads_merged"]),
-        (true, false) => group_rates(evidence, &["writes", "writes_merged"]),
+        (false, false) => &["reads", "reads_merged"],
+        (true, false) => &["writes", "writes_merged"],
     };
-    let mut ceiling = judge(&rates, limit.per_s as f64)?;
+    let limit_per_s = limit.per_s as f64;
+    let rates = group_rates(evidence, names);
+    let mut ceiling = judge(&rates, limit_per_s).or_else(|| {
+        let queued = own_rates(evidence, names).filter(|_| of_writes)?;
+        judge(&served(&queued, limit_per_s)?, limit_per_s)
+    })?;
     ceiling.name = format!("cgroup {} {} {}/s", limit.cgroup, limit.what, limit.per_s);
     ceiling.of_writes = of_writes;
     ceiling.before_disk = true;
@@ -88,9 +95,14 @@ fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
 
 /// Returns rates from the control group's own counters, where it has them; else the disk's.
 fn group_rates(evidence: &Evidence<'_>, names: &[&str]) -> Vec<f64> {
-    rates_of(evidence, "cgroup", &names[..1])
+    own_rates(evidence, names)
         .or_else(|| rates_of(evidence, SOURCE, names))
         .unwrap_or_default()
+}
+
+/// Returns rates from the control group's own counters, of which there is one for each limit.
+fn own_rates(evidence: &Evidence<'_>, names: &[&str]) -> Option<Vec<f64>> {
+    rates_of(evidence, "cgroup", &names[..1])
 }
 
 /// Returns the sums of the counters' rates, step by step.
@@ -104,6 +116,21 @@ fn rates_of(evidence: &Evidence<'_>, source: &str, names: &[&str]) -> Option<Vec
         }
     }
     Some(sums)
+}
+
+/// Returns the rates at which a group was served that had its writes counted when they were queued: a checkpoint queues
+/// in a second what the limit grants in the next thirty. `None` if that does not add up, because the limit was not in
+/// force.
+fn served(queued: &[f64], limit_per_s: f64) -> Option<Vec<f64>> {
+    let mut waiting = 0.0;
+    let rates = queued.iter().map(|rate| {
+        waiting += rate;
+        let served = f64::min(waiting, limit_per_s);
+        waiting -= served;
+        served
+    });
+    let rates: Vec<f64> = rates.collect();
+    (waiting <= LEFT_MAX * queued.iter().sum::<f64>()).then_some(rates)
 }
 
 fn judge(rates: &[f64], limit_per_s: f64) -> Option<Ceiling> {
@@ -158,6 +185,27 @@ mod tests {
             assert_eq!(ceiling.name, "cgroup /db read IOPS 150/s");
             assert!(ceiling.before_disk && !ceiling.of_writes && ceiling.share == 1.0);
         }
+    }
+
+    /// A regression: bytes that a checkpoint queues are counted at once, and written in half a minute.
+    #[test]
+    fn writes_that_are_counted_when_they_are_queued() {
+        let written = |per_checkpoint: f64| {
+            let mut recording = Recording::new();
+            recording.host().surroundings.io_limits.push(IoLimit {
+                cgroup: "/db".into(),
+                device: "254:0".into(),
+                what: "write bytes/s".into(),
+                per_s: 8 << 20,
+            });
+            let queued = move |s: f64| ((s + 10.0) / 30.0).floor() * per_checkpoint + s * 500_000.0;
+            recording.values("cgroup", "write_bytes", queued);
+            found(&recording)
+        };
+        let ceiling = written(120e6).unwrap();
+        assert!(ceiling.of_writes && ceiling.share > 0.4, "{ceiling:?}");
+        assert_eq!(written(20e6), None, "written in two seconds");
+        assert_eq!(written(900e6), None, "the limit is not in force");
     }
 
     #[test]

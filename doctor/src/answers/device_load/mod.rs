@@ -83,14 +83,22 @@ pub(super) fn device_load(evidence: &Evidence<'_>) -> Option<DeviceLoad> {
         let able = model.and_then(|model| ability::requests_per_s(&model, load.request_bytes()));
         load.ability_measured = disk.measured;
         load.ability_basis = disk.basis().into();
-        load.able_requests_per_s = able;
-        // The capability for this size of request is bounded by bytes as well.
-        let over = |requests: f64| able.map(|able| requests / able);
-        load.utilisation = over(load.reads_per_s + load.writes_per_s);
-        load.peak_utilisation = over(load.peak_requests_per_s.min(
-            // A second of many small requests is not a peak for the device.
-            load.peak_bytes_per_s / load.request_bytes(),
-        ));
+        // The capability for this size of request is bounded by bytes as well: a second of many small requests is not a
+        // peak for the device.
+        let bytes_bound = load.peak_bytes_per_s / load.request_bytes();
+        let peak = load.peak_requests_per_s.min(bytes_bound);
+        // What it did it can do, whatever a typical disk can.
+        let exceeded = able.is_some_and(|able| able < peak) && !disk.measured;
+        load.able_requests_per_s = match exceeded {
+            true => Some(peak),
+            false => able,
+        };
+        if exceeded {
+            load.ability_basis = "as seen in the busiest second".into();
+        }
+        let over = |requests: f64| load.able_requests_per_s.map(|able| requests / able);
+        (load.utilisation, load.peak_utilisation) =
+            (over(load.reads_per_s + load.writes_per_s), over(peak));
     }
     Some(load)
 }
@@ -154,6 +162,34 @@ mod tests {
         assert!((load.peak_utilisation.unwrap() - utilisation).abs() < 1e-6);
         assert!((load.server_share.unwrap() - 15.0 / 16.0).abs() < 1e-9);
         assert_eq!(load.ceiling, None);
+    }
+
+    #[test]
+    fn a_disk_can_do_what_it_did() {
+        let load = |measured: bool| {
+            let mut recording = Recording::new();
+            for (name, per_s) in [
+                ("reads", 1_000_000.0),
+                ("writes", 0.0),
+                ("read_bytes", 1_000_000.0 * 4096.0),
+                ("write_bytes", 0.0),
+                ("read_ms", 30_000.0),
+                ("queue_ms", 30_000.0),
+            ] {
+                recording.values("diskstats", name, |s| s * per_s);
+            }
+            recording.ability(flash(0.1));
+            recording.examination().disk.as_mut().unwrap().measured = measured;
+            recording
+                .examine(|_, answers| answers.device_load.clone())
+                .unwrap()
+        };
+        let typical = load(false);
+        assert_eq!(typical.utilisation, Some(1.0));
+        assert_eq!(typical.ability_basis, "as seen in the busiest second");
+        let measured = load(true);
+        assert!(measured.utilisation.unwrap() > 1.0, "{measured:?}");
+        assert_eq!(measured.ability_basis, "measured");
     }
 
     #[test]

@@ -50,6 +50,8 @@ struct Member<'a> {
     record: &'a MemberRecord,
     counters: &'a Counters,
     source: &'a str,
+    /// Whether chunks were moved between shards meanwhile.
+    chunks_move: bool,
 }
 
 /// Kinds of operations that users alone cause. A member that others copy the oplog from answers their getMores,
@@ -87,7 +89,9 @@ pub(super) const FIGURES: [Figure; 14] = [
         )
     },
     figure("operations of users per s", Kind::Load, 50.0, |m| {
-        m.sum_of_rates("opcounters.", &OF_USERS)
+        // A shard counts the documents of a chunk that it receives or gives away like those of users.
+        let operations = m.sum_of_rates("opcounters.", &OF_USERS);
+        operations.filter(|_| !m.chunks_move)
     }),
     figure("read into cache, MiB/s", Kind::Load, 2.0, |m| {
         Some(m.rate("wiredTiger.cache.bytes read into cache")? / MIB)
@@ -134,8 +138,10 @@ pub(super) fn figures(
     record: &MemberRecord,
     counters: &Counters,
     source: &str,
+    chunks_move: bool,
 ) -> Vec<(String, Option<f64>)> {
     let member = Member {
+        chunks_move,
         record,
         counters,
         source,

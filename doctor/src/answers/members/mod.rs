@@ -95,6 +95,8 @@ pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
     if records.len() < 2 {
         return Vec::new();
     }
+    let cluster = evidence.examination().and_then(|e| e.cluster.as_ref());
+    let chunks_move = cluster.is_some_and(|cluster| cluster.moved_chunks.unwrap_or(0) > 0);
     let differing = differing_settings(records);
     let answers = records.iter().enumerate();
     answers
@@ -113,7 +115,7 @@ pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
                     .as_ref()
                     .map(|on_host| on_host.verdict.clone()),
                 version: record.target.version.clone(),
-                figures: figures::figures(record, evidence.counters, &source),
+                figures: figures::figures(record, evidence.counters, &source, chunks_move),
                 differing_settings: match is_compared(record) {
                     true => settings_of(record, &differing),
                     false => Vec::new(),

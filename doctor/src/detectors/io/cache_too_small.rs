@@ -11,7 +11,7 @@ use crate::answers::{
     MemoryAnswer, counts_decompression, group_memory, memory_for_cache, room_for_cache,
 };
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::percent;
+use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -37,11 +37,13 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// Is the cache full, as far as is known?
+/// Was the cache full, as far as is known? Large documents, and files that are dropped, empty it again and again.
 fn is_full(evidence: &Evidence<'_>) -> bool {
-    let last = |name| evidence.status(&[name]).and_then(|series| series.last());
-    let used = last("wiredTiger.cache.bytes currently in the cache");
-    let most = last("wiredTiger.cache.maximum bytes configured");
+    let status = |name| evidence.status(&[name]);
+    let used = status("wiredTiger.cache.bytes currently in the cache");
+    let used = used.and_then(|series| series.max());
+    let most = status("wiredTiger.cache.maximum bytes configured");
+    let most = most.and_then(|series| series.last());
     match (used, most) {
         (Some(used), Some(most)) if most > 0.0 => used / most >= FULL_SHARE,
         _ => true,
@@ -75,13 +77,14 @@ fn of_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer, upto_bytes: u64) -> 
         ),
         format!("{} (trace).", memory.sentence(best.added_bytes)),
         format!("Method: {}.", memory.method),
+        format!(
+            "It may save more: that a page is read again after more than {} is not seen.",
+            duration(evidence.traced_s().unwrap_or_default())
+        ),
     ];
     finding.saves_s_per_hour = Some(saved);
-    finding.gain = Some(saved_per_hour(
-        saved,
-        least,
-        saved * (share + memory.error) / share,
-    ));
+    // All of these reads at most.
+    finding.gain = Some(saved_per_hour(saved, least, saved / share));
     Some(finding)
 }
 

@@ -167,7 +167,8 @@ fn command(evidence: &Evidence<'_>, cause: &Cause) -> String {
         (Cause::Quota(_), Some(file)) => format!("cat {}", shell_quoted(file)),
         (Cause::Quota(_), None) => "systemd-cgtop --order=cpu --batch --iterations=1".into(),
         (Cause::Hypervisor(_), _) => "vmstat 1 5".into(),
-        _ => "ps -eo pcpu,pid,comm --sort=-pcpu | head".into(),
+        // The second picture is of the seconds since the first, and not of the whole life of each process.
+        _ => "top -b -n 2 -d 3 | grep -A 15 'PID ' | tail -15".into(),
     }
 }
 

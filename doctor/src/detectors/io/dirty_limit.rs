@@ -3,8 +3,9 @@
 
 use seekscope_run::Finding;
 
-use super::{Detector, checkpoint, disk_limited, engine_option, saved_per_hour};
+use super::{Detector, checkpoint, disk_limited, engine_option, mongosh, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
+use crate::detectors::server::locks::{IDLE_TRANSACTIONS, OPEN_TRANSACTIONS};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
@@ -21,6 +22,9 @@ const TRIGGER: f64 = 0.2;
 const NEAR: f64 = 0.95;
 /// Smallest share of the samples.
 const SHARE_MIN: f64 = 0.05;
+
+/// Below this share of what it can do, the disk is not what holds writes up.
+const DISK_BUSY: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, answers).into_iter().collect()
@@ -48,9 +52,27 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     // The limit claims the waiting then, and threads that evict would wait for it, too.
     let is_limited = disk_limited::limits_writes(evidence, answers);
     let saved = waited.filter(|_| !is_limited);
-    let command = match is_limited {
-        true => String::new(),
-        false => engine_option(evidence, "eviction=(threads_min=4,threads_max=8)"),
+    let load = answers.device_load.as_ref();
+    let idle_disk = load
+        .and_then(|load| load.utilisation)
+        .filter(|busy| *busy < DISK_BUSY && !is_limited);
+    let idle_transactions = evidence.status(&[IDLE_TRANSACTIONS]);
+    let idle_transactions = idle_transactions.and_then(|series| series.min());
+    let command = match (is_limited, idle_disk) {
+        (true, _) => String::new(),
+        (false, Some(_)) => mongosh(evidence.uri(), OPEN_TRANSACTIONS),
+        (false, None) => engine_option(evidence, "eviction=(threads_min=4,threads_max=8)"),
+    };
+    let risk = match idle_disk {
+        Some(busy) => format!(
+            "The disk has time left ({} of what it can do is used), so more threads or a higher limit may change \
+             nothing: see first whether an open transaction or a long operation keeps old versions of documents, \
+             which cannot be written away before it ends. The command lists open transactions.",
+            percent(busy)
+        ),
+        None => "The disk does not keep up with the writes: a higher limit delays that and lengthens checkpoints, \
+                 more eviction threads help while the disk has something left."
+            .into(),
     };
     Some(Finding {
         id: "cache.dirty-limit-reached".into(),
@@ -71,14 +93,23 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
                 ),
                 None => "How long they waited this server does not count.".into(),
             },
-        ],
+        ]
+        .into_iter()
+        .chain(idle_transactions.filter(|count| *count >= 1.0).map(|count| {
+            match count {
+                ..2.0 => "An open transaction was idle all the time (serverStatus).".into(),
+                _ => format!("{count:.0} open transactions were idle all the time (serverStatus)."),
+            }
+        }))
+        .collect(),
         gain: saved.map(|saved| saved_per_hour(saved, saved * 0.2, saved)),
         saves_s_per_hour: saved,
-        confidence: "medium".into(),
-        risk:
-            "The disk does not keep up with the writes: a higher limit delays that and lengthens \
-               checkpoints, more eviction threads help while the disk has something left."
-                .into(),
+        confidence: match idle_disk {
+            Some(_) => "low",
+            None => "medium",
+        }
+        .into(),
+        risk,
         command,
         ..Finding::default()
     })
@@ -120,6 +151,37 @@ mod tests {
         evicting.rising(EVICTING_US[0], 400_000.0);
         let saved = evicting.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
         assert!((saved - 360.0).abs() < 1e-6, "{saved}");
+    }
+
+    #[test]
+    fn a_disk_with_time_left_does_not_hold_writes_up() {
+        let mut recording = dirty(0.2, 500_000.0);
+        for (name, rate) in [
+            ("reads", 1.0),
+            ("writes", 100.0),
+            ("read_bytes", 4096.0),
+            ("write_bytes", 100.0 * 4096.0),
+            ("read_ms", 1.0),
+            ("write_ms", 100.0),
+            ("queue_ms", 101.0),
+        ] {
+            recording.values("diskstats", name, |s| s * rate);
+        }
+        recording.ability(crate::testing::flash(0.1));
+        recording.steady(IDLE_TRANSACTIONS, 1.0);
+        let found = recording.findings(&DETECTOR);
+        assert!(
+            found[0].risk.starts_with("The disk has time left"),
+            "{}",
+            found[0].risk
+        );
+        assert!(
+            found[0].command.contains("$currentOp"),
+            "{}",
+            found[0].command
+        );
+        let last = found[0].evidence.last().unwrap();
+        assert!(last.starts_with("An open transaction was idle"), "{last}");
     }
 
     #[test]

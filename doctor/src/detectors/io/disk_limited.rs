@@ -6,6 +6,7 @@
 
 use seekscope_run::Finding;
 
+use super::disk_saturated::{BY_OTHERS, OWN_SHARE, WHO_ELSE};
 use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
@@ -117,6 +118,18 @@ fn at_ceiling(
         ceiling.used_per_s, ceiling.limit_per_s
     )];
     sentences.extend(waiting.into_iter().map(|waiting| waiting.sentence));
+    let others_share = others_share(evidence, ceiling);
+    sentences.extend(others_share.map(|share| {
+        let whose = match ceiling.cgroup {
+            Some(_) => "of the bytes that count against it",
+            None => "of the disk's bytes",
+        };
+        format!(
+            "{} {whose} are not this server's (/proc/PID/io).",
+            percent(share)
+        )
+    }));
+    let by = others_share.map_or("", |_| BY_OTHERS);
     Some(Finding {
         id: "disk.limited".into(),
         subject: evidence
@@ -124,7 +137,7 @@ fn at_ceiling(
             .and_then(|d| d.disk.clone())
             .unwrap_or_default(),
         title: format!(
-            "A limit, not the disk, holds the server back: {} was reached in {} of the seconds",
+            "A limit, not the disk, holds the server back: {} was reached in {} of the seconds{by}",
             ceiling.name,
             percent(ceiling.share)
         ),
@@ -133,9 +146,28 @@ fn at_ceiling(
         saves_s_per_hour: Some(saved),
         confidence: confidence(evidence),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
-        command: command(evidence, ceiling),
+        command: match others_share {
+            Some(_) => WHO_ELSE.into(),
+            None => command(evidence, ceiling),
+        },
         ..Finding::default()
     })
+}
+
+/// Returns the share of what uses the limit up that is not the server's, if that is most of it.
+fn others_share(evidence: &Evidence<'_>, ceiling: &Ceiling) -> Option<f64> {
+    let bytes = match ceiling.of_writes {
+        true => "write_bytes",
+        false => "read_bytes",
+    };
+    let of_group = ceiling
+        .cgroup
+        .as_ref()
+        .and_then(|_| evidence.rate("cgroup", bytes));
+    let all = of_group.or_else(|| evidence.rate("diskstats", bytes))?;
+    let own = evidence.rate("process", bytes)?;
+    let others_share = 1.0 - own / all.max(1.0);
+    (others_share > 1.0 - OWN_SHARE).then_some(others_share)
 }
 
 /// Returns the time that a request would take without the limit, ns.
@@ -325,6 +357,22 @@ mod tests {
             found[0].title
         );
         assert_eq!(found[0].confidence, "high");
+    }
+
+    /// A neighbour in the group reads nearly all that it may.
+    #[test]
+    fn ill_by_a_limit_that_others_use_up() {
+        let mut recording = reading(0.05);
+        limit(&mut recording, 150);
+        recording.values("cgroup", "reads", |s| s * 148.0);
+        recording.values("cgroup", "read_bytes", |s| s * 148.0 * 32_768.0);
+        recording.values("process", "read_bytes", |s| s * 2.0 * 32_768.0);
+        let found = recording.findings(&DETECTOR);
+        assert!(found[0].title.ends_with(BY_OTHERS), "{found:?}");
+        assert_eq!(found[0].command, WHO_ELSE);
+        recording.values("process", "read_bytes", |s| s * 140.0 * 32_768.0);
+        let found = recording.findings(&DETECTOR);
+        assert!(!found[0].title.contains("other processes"), "{found:?}");
     }
 
     /// A group that writes 15 MB/s all the time, as many as it may, while two threads make room in the cache.

@@ -24,6 +24,13 @@ const SATURATED: f64 = 0.8;
 const QUEUED: f64 = 1.5;
 /// Number of users that are named.
 const NAMED: usize = 3;
+/// Below this share of the disk's bytes the examined server is not what loads it.
+pub(super) const OWN_SHARE: f64 = 0.5;
+/// End of a title.
+pub(super) const BY_OTHERS: &str = ", mostly by other processes than this server";
+/// Lists the processes that have read and written most since they began.
+pub(super) const WHO_ELSE: &str =
+    "grep -H '_bytes' /proc/[0-9]*/io | grep -v cancelled | sort -n -t ' ' -k 2 | tail -20";
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let found = if disk_limited::is_limited(evidence, answers) {
@@ -49,10 +56,13 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     if queued_ns < QUEUED * alone_ns || saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
-    let user = answers.device_users.first();
-    let by = user.map_or(String::new(), |user| {
-        format!(", mostly by {}", user.describe())
-    });
+    let others_share = load.server_share.map(|own| 1.0 - own);
+    let others_share = others_share.filter(|share| *share > 1.0 - OWN_SHARE);
+    let by = match (others_share, answers.device_users.first()) {
+        (Some(_), _) => BY_OTHERS.into(),
+        (None, Some(user)) => format!(", mostly by {}", user.describe()),
+        (None, None) => String::new(),
+    };
     let mut sentences = vec![
         format!(
             "{requests_per_s:.0} requests per second of {} on average; able: {able:.0} of that size \
@@ -67,6 +77,14 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
             load.queue_depth
         ),
     ];
+    sentences.extend(others_share.map(|share| {
+        let of_others = whole(share * (load.read_bytes_per_s + load.write_bytes_per_s));
+        format!(
+            "{} of the bytes, {} per second, are not this server's (/proc/PID/io, diskstats).",
+            percent(share),
+            format_bytes(of_others)
+        )
+    }));
     sentences.extend(answers.device_users.iter().take(NAMED).map(describe));
     Some(Finding {
         id: "disk.saturated".into(),
@@ -82,9 +100,21 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         gain: Some(saved_per_hour(saved, saved * 0.5, waiting.s_per_s * 3600.0)),
         saves_s_per_hour: Some(saved),
         confidence: confidence(evidence),
-        risk: "A faster disk costs money; first see whether the work that fills it need be done."
-            .into(),
-        command: super::measure_disk(evidence),
+        risk: match others_share {
+            Some(_) => {
+                "What others do there may be needed, such as a backup; moving it, or limiting it with a control \
+                 group, takes nothing from the server. The command lists bytes since each process began, as root: \
+                 run it twice to see which grow."
+            }
+            None => {
+                "A faster disk costs money; first see whether the work that fills it need be done."
+            }
+        }
+        .into(),
+        command: match others_share {
+            Some(_) => WHO_ELSE.into(),
+            None => super::measure_disk(evidence),
+        },
         ..Finding::default()
     })
 }
@@ -148,6 +178,24 @@ mod tests {
             (saved / (300.0 * 0.3 * 3600.0) - 1.0).abs() < 0.01,
             "{saved}"
         );
+    }
+
+    #[test]
+    fn a_neighbour_that_fills_the_disk_is_not_the_server() {
+        let mut recording = reading(300, 0.4);
+        for (name, rate) in [("read_bytes", 10.0 * 4096.0), ("write_bytes", 0.0)] {
+            recording.values("process", name, |s| s * rate);
+        }
+        let found = recording.findings(&DETECTOR);
+        let title =
+            "The disk is at 94 % of what it can do, mostly by other processes than this server";
+        assert_eq!(found[0].title, title);
+        assert!(
+            found[0].evidence[2].starts_with("97 % of the bytes"),
+            "{:?}",
+            found[0].evidence
+        );
+        assert_eq!(found[0].command, WHO_ELSE);
     }
 
     #[test]

@@ -100,12 +100,25 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
     };
     finding.evidence.splice(0..0, built(answers, &name));
     match evidence.scanning(file) {
+        Some(seen) if seen.has_ended => {
+            finding.evidence.push(format!(
+                "{} reads of it waited for the disk while it was scanned: {}, and that has ended; the gain is that \
+                 of each cold scan or index build.",
+                seen.reads, seen.because
+            ));
+            of_one_scan(&mut finding, scan, evidence);
+        }
         Some(seen) => of_seen(&mut finding, &seen, share_saved(scan), evidence),
         // Backups, resyncs and index builds scan collections. Hardly anything reads all of an index in key
         // order, and every index on a random key is out of order.
         None if file.index.is_some() => return None,
         None if !is_worth_ordering(file) => return None,
-        None => of_one_scan(&mut finding, scan, evidence),
+        None => {
+            finding.evidence.extend(evidence.trace.is_some().then(|| {
+                "No scan of it was seen meanwhile; the gain is that of each cold scan or index build.".into()
+            }));
+            of_one_scan(&mut finding, scan, evidence);
+        }
     }
     Some(finding)
 }
@@ -140,11 +153,6 @@ fn of_seen(finding: &mut Finding, seen: &Scanning, share: f64, evidence: &Eviden
 
 fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<'_>) {
     let saved_s = scan.now_s - scan.ordered_s;
-    if evidence.trace.is_some() {
-        let unseen =
-            "No scan of it was seen meanwhile; the gain is that of each cold scan or index build.";
-        finding.evidence.push(unseen.into());
-    }
     // The order is exact; the seconds are as good as the knowledge of the disk.
     let layout = evidence.document.layout.as_ref();
     finding.confidence = match layout.is_some_and(|layout| layout.disk_measured) {
@@ -161,17 +169,13 @@ fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<
 }
 
 fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
-    let uri = shell_quoted(evidence.uri());
-    // What a router shows may be sharded, which `reorder` refuses.
-    let is_routed = evidence.document.target.as_ref();
-    let is_routed = is_routed.is_some_and(|target| !target.shards.is_empty());
-    match (&file.namespace, &file.index) {
-        (Some(namespace), None) if !is_routed => {
-            format!("seekscope reorder {uri} {}", shell_quoted(namespace))
-        }
-        // An index is put in order by rebuilding it, which `compact` does not do.
-        _ => format!("seekscope layout {uri} {}", shell_quoted(name)),
-    }
+    // An index is put in order by rebuilding it, which `compact` does not do.
+    let collection = file.namespace.as_ref().filter(|_| file.index.is_none());
+    let reorder = collection.and_then(|namespace| evidence.reorder(namespace));
+    reorder.unwrap_or_else(|| {
+        let [uri, name] = [evidence.uri(), name].map(shell_quoted);
+        format!("seekscope layout {uri} {name}")
+    })
 }
 
 #[cfg(test)]
@@ -252,6 +256,17 @@ mod tests {
             "s per cold scan",
             "they may be single documents"
         );
+        let build = OperationSeen {
+            kind: "index build".into(),
+            namespace: Some("shop.orders".into()),
+            looks_since: 3,
+            ..OperationSeen::default()
+        };
+        recording.examined().operations.push(build);
+        assert_eq!(unit(&recording), "s per cold scan", "it has ended");
+        recording.examined().operations[0].looks_since = 0;
+        assert_eq!(unit(&recording), "s of waiting per hour", "it goes on");
+        recording.examined().operations[0].looks_since = 3;
         recording.examined().operations.push(OperationSeen {
             kind: "query".into(),
             namespace: Some("shop.orders".into()),

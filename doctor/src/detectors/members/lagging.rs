@@ -56,8 +56,8 @@ fn finding(
         title: format!("{} is {lag} behind the primary", member.name),
         evidence: sentences,
         confidence: "medium".into(),
-        risk: "From 10 s on the primary holds writes back (flow control); beyond the oplog's window the \
-               member has to be synced anew."
+        risk: "The primary holds writes back (flow control) once the majority is 10 s behind, not for one member of \
+               three; beyond the oplog's window the member has to be synced anew."
             .into(),
         command: mongosh(evidence.uri(), "rs.printSecondaryReplicationInfo()"),
         ..Finding::default()

@@ -7,7 +7,7 @@
 mod joins;
 
 use seekscope_pattern::ThreadRole;
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, whole};
 use seekscope_run::{CollectionFacts, Finding, OperationSeen};
 
 use super::Detector;
@@ -176,9 +176,9 @@ impl Examined {
 
     fn sentence(&self) -> String {
         format!(
-            "The server examined {:.0} documents per second and returned, updated or deleted {:.0} \
-             (serverStatus).",
-            self.documents_per_s, self.results_per_s
+            "The server examined {} documents per second and returned, updated or deleted {} (serverStatus).",
+            format_count(whole(self.documents_per_s)),
+            format_count(whole(self.results_per_s))
         )
     }
 }

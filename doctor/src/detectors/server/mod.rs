@@ -2,6 +2,7 @@
 
 mod collection_scan;
 mod incomplete;
+pub(super) mod locks;
 mod nearly_full;
 mod oplog;
 mod reusable_space;
@@ -19,6 +20,7 @@ use super::Detector;
 pub(super) const DETECTORS: &[Detector] = &[
     unresponsive::DETECTOR,
     tickets::DETECTOR,
+    locks::DETECTOR,
     collection_scan::DETECTOR,
     spills::DETECTOR,
     running_jobs::DETECTOR,

@@ -6,7 +6,7 @@ use seekscope_run::{Finding, Gain};
 use super::Detector;
 use crate::answers::SpaceAnswer;
 use crate::namespaces::is_internal;
-use crate::wording::{mongosh, percent, shell_quoted};
+use crate::wording::{mongosh, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -90,8 +90,7 @@ fn command(evidence: &Evidence<'_>, answer: &SpaceAnswer) -> String {
     match (answer.compact_begins, is_index) {
         (Some(false), true) => return String::new(),
         (Some(false), false) => {
-            let [uri, namespace] = [evidence.uri(), namespace].map(shell_quoted);
-            return format!("seekscope reorder {uri} {namespace}");
+            return evidence.reorder(namespace).unwrap_or_default();
         }
         _ => {}
     }

@@ -62,8 +62,18 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
             ))
         })
         .collect();
+    let has_options = !sentences.is_empty();
     sentences.extend(release(evidence, member));
-    sentences.extend(compatibility(evidence, member));
+    let compatibility = compatibility(evidence, member);
+    let risks = [
+        has_options.then_some(
+            "Options take effect after a restart: of a replica set, restart a secondary first.",
+        ),
+        compatibility
+            .as_ref()
+            .map(|_| "A higher compatibility version cannot be taken back everywhere."),
+    ];
+    sentences.extend(compatibility);
     if sentences.is_empty() {
         return Vec::new();
     }
@@ -76,10 +86,14 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         title,
         evidence: sentences,
         confidence: "medium".into(),
-        risk: "Options take effect after a restart: a secondary first. A higher compatibility version \
-               cannot be taken back everywhere."
-            .into(),
-        command: mongosh(evidence.uri(), "db.adminCommand({getCmdLineOpts: 1}).parsed"),
+        risk: risks.into_iter().flatten().collect::<Vec<_>>().join(" "),
+        command: match has_options {
+            true => mongosh(
+                evidence.uri(),
+                "db.adminCommand({getCmdLineOpts: 1}).parsed",
+            ),
+            false => String::new(),
+        },
         ..Finding::default()
     }]
 }
@@ -88,7 +102,7 @@ fn release(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
     mongod_version(evidence).filter(|version| *version < SUPPORTED_FROM)?;
     let version = &member.target.version;
     Some(format!(
-        "MongoDB {version} is of the {} series, which gets no fixes any more (buildInfo).",
+        "MongoDB {version} is of the {} series, which gets no fixes any more; an upgrade goes from each series to the next (buildInfo).",
         series(version)
     ))
 }
@@ -134,6 +148,14 @@ mod tests {
         assert_eq!(
             found[0].title,
             "The server runs with 3 settings or versions that are out of date"
+        );
+        // No option is named, so none is asked for.
+        recording.examined().options.clear();
+        recording.examined().compatibility_version = Some("4.2".into());
+        let found = recording.findings(&DETECTOR);
+        assert_eq!(
+            (found[0].risk.as_str(), found[0].command.as_str()),
+            ("", "")
         );
     }
 

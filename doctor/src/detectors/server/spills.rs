@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use seekscope_run::Finding;
 use seekscope_run::units::{format_bytes, format_count, whole};
+use seekscope_run::{Finding, SORT_FILES, TEMPORARY_FOLDER};
 
 use super::Detector;
 use crate::answers::DeviceUser;
@@ -71,7 +71,9 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
 fn is_spill(path: &str) -> bool {
     let mut names = path.rsplit('/');
     let name = names.next().unwrap_or_default();
-    names.next() == Some("_tmp") && name.starts_with("extsort") && !name.contains("index")
+    names.next() == Some(TEMPORARY_FOLDER)
+        && name.starts_with(SORT_FILES)
+        && !name.contains("index")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 /// Share of the samples; a burst that is over in a moment takes all tickets too.
-const EXHAUSTED_SHARE_MIN: f64 = 0.1;
+pub(super) const EXHAUSTED_SHARE_MIN: f64 = 0.1;
 /// Mean number of operations that wait for one.
 const QUEUED_MIN: f64 = 1.0;
 /// Fewest samples; fewer say nothing.

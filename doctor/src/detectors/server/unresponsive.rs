@@ -3,7 +3,7 @@
 //! It precedes all other findings: what they say of the other seconds may have nothing to do with it, and a server that
 //! does nothing looks as if it had nothing to wait for.
 
-use seekscope_run::Finding;
+use seekscope_run::{Finding, Silence};
 
 use super::Detector;
 use crate::thresholds::UNRESPONSIVE;
@@ -15,12 +15,22 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
+/// A silence that ended no earlier than this before the end of the watch may have gone on.
+const AT_THE_END_S: f64 = 1.0;
+
 /// Did it end while it was watched, or answer nobody for seconds?
 pub(in crate::detectors) fn is_unresponsive(evidence: &Evidence<'_>) -> bool {
     let examination = evidence.examination();
     examination.is_some_and(|examination| {
         examination.server_lost_after_ns.is_some() || examination.silence.is_some()
     })
+}
+
+/// Returns whether the server answered no more before the watch ended.
+fn lasted_to_the_end(evidence: &Evidence<'_>, silence: Silence) -> bool {
+    let ended_ns = silence.after_ns.saturating_add(silence.duration_ns);
+    let watched_s = evidence.observed_s().unwrap_or(f64::INFINITY);
+    ended_ns as f64 / 1e9 >= watched_s - AT_THE_END_S
 }
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
@@ -38,7 +48,11 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         ),
         (None, Some(silence)) => (
             format!(
-                "The server answered nobody for {}, from {} after the watch began",
+                "The server answered nobody for {}{}, from {} after the watch began",
+                match lasted_to_the_end(evidence, silence) {
+                    true => "at least ",
+                    false => "",
+                },
                 seconds(silence.duration_ns),
                 seconds(silence.after_ns)
             ),
@@ -65,8 +79,6 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::Silence;
-
     use super::*;
     use crate::testing::Recording;
     use crate::thresholds::NOTHING_WRONG;
@@ -93,6 +105,12 @@ mod tests {
             title,
             "The server answered nobody for 13.0 s, from 7.00 s after the watch began"
         );
+        recording.examination().silence = Some(Silence {
+            after_ns: 50_000_000_000,
+            duration_ns: 10_000_000_000,
+        });
+        let title = &recording.findings(&DETECTOR)[0].title;
+        assert!(title.contains("for at least 10.0 s, from"), "{title}");
         recording.examination().server_lost_after_ns = Some(20_000_000_000);
         let title = &recording.findings(&DETECTOR)[0].title;
         assert_eq!(title, "The server was lost 20.0 s after the watch began");

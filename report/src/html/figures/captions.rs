@@ -1,6 +1,8 @@
 //! Writes the captions of figures: what is drawn, and what its shape means.
 
-use seekscope_pattern::{AccessPattern, Direction, FileTrace, PatternKind, Transfers};
+use seekscope_pattern::{
+    AccessPattern, Direction, FileTrace, PatternKind, SEQUENTIAL_WINDOW_BYTES, Transfers,
+};
 use seekscope_run::Phase;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 
@@ -130,7 +132,8 @@ pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
         ),
         PatternKind::Sequential => format!(
             "A straight diagonal: the file is {word} in order ({sequential} of the steps go on \
-             where the last {word} ended, or just after), which suits any disk."
+             where the last {word} ended, or within {} after it), which suits any disk.",
+            format_bytes(SEQUENTIAL_WINDOW_BYTES)
         ),
         PatternKind::Random => format!(
             "A cloud: the {word}s jump through the file ({sequential} of the steps go on where \

@@ -71,7 +71,7 @@ fn text_with_batch(observed: &Observed, options: &ShapeText<'_>, batch: u64) -> 
     };
     for (field, values) in &observed.fields.0 {
         let value = match field.as_str() {
-            "_id" => id(values),
+            "_id" => id(values).0,
             _ => writer.field(values, observed.documents),
         };
         let _ = writeln!(out, "{} = {value}", key(field));
@@ -104,6 +104,29 @@ pub fn caveats(observed: &Observed) -> Vec<String> {
         said.push(format!(
             "Types that cannot be generated became binary data of the same size: {}.",
             kinds.join(", ")
+        ));
+    }
+    let ids = observed.fields.0.iter().find(|(field, _)| field == "_id");
+    if let Some((_, ids)) = ids
+        && let (_, alike) = id(ids)
+        && alike < ids.count
+    {
+        said.push(match alike {
+            0 => format!(
+                "None of the {} values of _id that were seen can be generated: whole numbers take their place, so the \
+                 size of the index on _id, and how its keys are compared, are not those of the collection.",
+                ids.count
+            ),
+            _ => format!(
+                "All values of _id are of one kind, as {alike} of the {} seen were.",
+                ids.count
+            ),
+        });
+    }
+    let not_finite = not_finite_in(&observed.fields);
+    if not_finite > 0 {
+        said.push(format!(
+            "Numbers that are infinite or not a number became finite ones: {not_finite} values."
         ));
     }
     match &observed.indexes {
@@ -143,8 +166,8 @@ fn batch(observed: &Observed) -> u64 {
     crate::generators::floor_u64(1e6 / observed.mean_bytes().max(1.0)).clamp(1, 1_000)
 }
 
-/// Returns a unique id of the most frequent kind.
-fn id(values: &Values) -> String {
+/// Returns a unique id of the most frequent kind, and how many of the values were of that kind.
+fn id(values: &Values) -> (String, u64) {
     let kinds = [
         (values.object_ids, "{ objectid = {} }".to_string()),
         (values.uuids, "{ uuid = true }".to_string()),
@@ -156,11 +179,31 @@ fn id(values: &Values) -> String {
             let digits = mean(&values.texts.lengths).round().clamp(1.0, 100.0);
             format!("{{ template = \"{{record:{digits}}}\" }}")
         }),
-        (1, "{ record = \"int64\" }".to_string()),
+        (
+            values.int64.values.len() as u64,
+            "{ record = \"int64\" }".to_string(),
+        ),
     ];
     let most = kinds.iter().map(|(count, _)| *count).max().unwrap_or(0);
-    let found = kinds.into_iter().find(|(count, _)| *count == most);
-    found.map_or_else(String::new, |(_, text)| text)
+    // What is of none of these kinds is numbered.
+    let found = kinds
+        .into_iter()
+        .find(|(count, _)| *count == most && most > 0);
+    found.map_or_else(
+        || ("{ record = \"int64\" }".into(), 0),
+        |(count, text)| (text, count),
+    )
+}
+
+/// Returns how many numbers were seen that are infinite or no number.
+fn not_finite_in(fields: &Fields) -> usize {
+    fn not_finite(values: &Values) -> usize {
+        let own = values.double.values.iter();
+        let own = own.filter(|number| !number.is_finite()).count();
+        let elements = values.elements.as_deref().map_or(0, not_finite);
+        own + elements + not_finite_in(&values.fields)
+    }
+    fields.0.iter().map(|(_, values)| not_finite(values)).sum()
 }
 
 struct Writer {

@@ -1,0 +1,665 @@
+//! Which ways of storing fit the shapes of the queries on a collection, each with the reason to try it.
+
+use bson::{Bson, Document};
+use seekscope_run::QueryShape;
+
+use crate::sample::SampleFacts;
+use crate::shape::{best_keys, covering_keys, is_served_by};
+use crate::way::{DAY_MS, HOUR_MS, MINUTE_MS, SAMPLES, Way, are_same};
+
+/// The most ways that are tried.
+const WAYS_MAX: usize = 8;
+/// Documents of this size and more gain little in buckets: few of them fill a page.
+const BUCKETED_BYTES_MAX: f64 = 4_096.0;
+/// A bucket is read as a whole, and rewritten as a whole for each sample that it gets.
+const BUCKET_BYTES_MAX: f64 = 32_768.0;
+/// Fewer documents in a bucket save too little.
+const BUCKET_DOCUMENTS_MIN: f64 = 4.0;
+/// An index of more fields costs inserts and memory more than it saves reads.
+const COVERED_FIELDS_MAX: usize = 8;
+/// The compressor that is tried: every server that can be connected to has it.
+const ZSTD: &str = "zstd";
+/// Options of an index that leaves out documents, compares texts by other rules than queries, or is not used at all.
+const SERVES_SOME: [&str; 4] = ["partialFilterExpression", "sparse", "collation", "hidden"];
+/// The stretches of time that a bucket may hold, the longest first.
+const SPANS_MS: [i64; 7] = [
+    30 * DAY_MS,
+    7 * DAY_MS,
+    DAY_MS,
+    6 * HOUR_MS,
+    HOUR_MS,
+    10 * MINUTE_MS,
+    MINUTE_MS,
+];
+
+/// A way and why it is tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    pub way: Way,
+    pub reason: String,
+    /// Whether its order is lost again as documents are added.
+    pub decays: bool,
+}
+
+/// How the collection is stored now.
+#[derive(Debug, Clone, Copy)]
+pub struct Present<'a> {
+    /// Specifications as `listIndexes` answers.
+    pub indexes: &'a [Document],
+    /// Whether the server keeps the documents in an order of its own.
+    pub has_fixed_order: bool,
+    /// The compressor of its blocks; empty if they are not compressed, `None` if it is not known.
+    pub compressor: Option<&'a str>,
+}
+
+/// Returns the present way and those that fit the shapes, without any twice.
+pub fn proposals(
+    shapes: &[QueryShape],
+    present: Present<'_>,
+    facts: &SampleFacts,
+) -> Vec<Proposal> {
+    let indexes = present.indexes;
+    let mut found = vec![Proposal {
+        way: Way::Present,
+        reason: String::new(),
+        decays: false,
+    }];
+    let of_shapes = shapes.iter().flat_map(|shape| {
+        [
+            index(shape, indexes),
+            covering(shape, indexes, facts),
+            buckets(shape, facts),
+            order(shape, indexes, facts),
+        ]
+    });
+    let of_all = [
+        compressor(shapes, present, facts),
+        growing_id(shapes, facts),
+    ];
+    for proposal in of_shapes.chain(of_all).flatten() {
+        let is_possible = proposal.way.keeps_file() || !present.has_fixed_order;
+        let is_new = !found.iter().any(|known| is_same(&known.way, &proposal.way));
+        if is_possible && is_new && found.len() < WAYS_MAX {
+            found.push(proposal);
+        }
+    }
+    found
+}
+
+/// Returns an `_id` that grows, if the present one does not and no query asks for it.
+fn growing_id(shapes: &[QueryShape], facts: &SampleFacts) -> Option<Proposal> {
+    let id = facts.field("_id")?;
+    let is_free = shapes.iter().all(|shape| Way::GrowingId.answers(shape));
+    let is_scattered = id.present > 0 && !id.follows_age;
+    (is_free && is_scattered).then(|| Proposal {
+        way: Way::GrowingId,
+        reason: "Each insert goes to another page of the index on _id.".into(),
+        decays: false,
+    })
+}
+
+/// Returns a compressor that makes blocks smaller, if queries return several documents, of which more then lie in one
+/// block.
+fn compressor(
+    shapes: &[QueryShape],
+    present: Present<'_>,
+    facts: &SampleFacts,
+) -> Option<Proposal> {
+    let now = present.compressor?;
+    let is_smaller = matches!(now, "" | "none" | "snappy");
+    let gains = shapes.iter().any(|shape| returns_several(shape, facts));
+    (is_smaller && gains).then(|| Proposal {
+        way: Way::Compressor { name: ZSTD.into() },
+        reason: format!(
+            "Blocks compressed by {ZSTD} hold more documents than {}, and the server takes longer to unpack them.",
+            match now {
+                "snappy" => "those compressed by snappy",
+                _ => "those that are not compressed",
+            }
+        ),
+        decays: false,
+    })
+}
+
+fn is_same(way: &Way, other: &Way) -> bool {
+    let keys = way.keys().zip(other.keys());
+    way == other && keys.is_none_or(|(keys, others)| are_same(&keys, &others))
+}
+
+fn keys_of(index: &Document) -> Option<&Document> {
+    index.get_document("key").ok()
+}
+
+/// Returns the keys of the indexes that can serve every query on their fields.
+fn serving(indexes: &[Document]) -> impl Iterator<Item = &Document> {
+    let serves_all = |index: &&Document| {
+        !SERVES_SOME
+            .iter()
+            .any(|option| !matches!(index.get(option), None | Some(Bson::Boolean(false))))
+    };
+    indexes.iter().filter(serves_all).filter_map(keys_of)
+}
+
+fn index(shape: &QueryShape, indexes: &[Document]) -> Option<Proposal> {
+    if serving(indexes).any(|keys| is_served_by(shape, keys)) {
+        return None;
+    }
+    let keys = best_keys(shape);
+    let has_same_fields = |known: &Document| {
+        let directed = |field| known.get(field).is_some_and(|d| d.as_i32().is_some());
+        !are_same(known, &keys) && known.len() == keys.len() && keys.keys().all(directed)
+    };
+    let replaces = replaceable(indexes, has_same_fields);
+    let has_same_keys = indexes
+        .iter()
+        .filter_map(keys_of)
+        .any(|known| are_same(known, &keys));
+    let first = replaces.as_ref().and_then(|known| known.keys().next());
+    let begins_otherwise = first.is_some_and(|first| !shape.equality.contains(first));
+    let reason = match shape.equality.first() {
+        _ if has_same_keys => {
+            "The index of the same keys is hidden, or it leaves out documents or compares texts by rules of its own, so \
+             it serves some queries only. Where the server refuses a second one of these keys, unhide it or make it \
+             anew without these options."
+                .into()
+        }
+        Some(compared) if begins_otherwise => format!(
+            "The index on the same fields does not begin with {compared}, which is compared, so a query reads keys of \
+             other values as well."
+        ),
+        _ if replaces.is_some() => {
+            "The index on the same fields has them in another order.".into()
+        }
+        _ => "No index has the fields that are compared first, and the range after them.".into(),
+    };
+    Some(Proposal {
+        way: Way::Index {
+            keys,
+            replaces,
+            covers: false,
+        },
+        reason,
+        decays: false,
+    })
+}
+
+/// Returns an index that holds all that a query asks for, if it asks for more than the best one holds. Of a field that
+/// holds lists it does not hold the list, and for one that a document lacks it has null, which is another answer.
+fn covering(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Option<Proposal> {
+    let keys = covering_keys(shape)?;
+    let served = best_keys(shape).len();
+    let is_held = |path: &String| {
+        let field = facts.field(path);
+        field.is_some_and(|field| field.lists == 0 && field.present == facts.documents)
+    };
+    let mut projected = shape.projection.iter().flatten();
+    let covers = |known: &Document| {
+        let holds = |field| known.get(field).is_some_and(|d| d.as_i32().is_some());
+        is_served_by(shape, known) && keys.keys().all(holds)
+    };
+    let is_possible = keys.len() <= COVERED_FIELDS_MAX && projected.all(is_held);
+    if keys.len() == served || !is_possible || serving(indexes).any(covers) {
+        return None;
+    }
+    let added: Vec<&str> = keys.keys().skip(served).map(String::as_str).collect();
+    let reason = format!(
+        "With {} in the index as well, it holds all that the query asks for, and no document is read.",
+        added.join(", ")
+    );
+    let begins_alike = |known: &Document| {
+        known.len() < keys.len() && known.iter().eq(keys.iter().take(known.len()))
+    };
+    let replaces = replaceable(indexes, begins_alike);
+    Some(Proposal {
+        way: Way::Index {
+            keys,
+            replaces,
+            covers: true,
+        },
+        reason,
+        decays: false,
+    })
+}
+
+/// Returns the keys of an index that another one may replace: it serves every query on its fields, and nothing but
+/// queries needs it.
+fn replaceable(indexes: &[Document], is_replaced: impl Fn(&Document) -> bool) -> Option<Document> {
+    let has_no_other_use = |index: &&Document| {
+        let options = ["unique", "expireAfterSeconds"];
+        let has = |option: &&str| !matches!(index.get(option), None | Some(Bson::Boolean(false)));
+        !options.iter().any(has) && index.get_str("name").is_ok_and(|name| name != "_id_")
+    };
+    let candidates: Vec<Document> = indexes.iter().filter(has_no_other_use).cloned().collect();
+    serving(&candidates).find(|keys| is_replaced(keys)).cloned()
+}
+
+/// Returns the order of documents that puts together what a query returns, if it returns several.
+fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Option<Proposal> {
+    if !returns_several(shape, facts) {
+        return None;
+    }
+    let keys = best_keys(shape);
+    let first = keys.keys().next()?;
+    // A document with a list has several places in such an order.
+    let has_lists = |path: &String| facts.field(path).is_some_and(|field| field.lists > 0);
+    if keys.keys().any(has_lists) {
+        return None;
+    }
+    // They are in that order already.
+    if facts.field(first).is_some_and(|field| field.follows_age) {
+        return None;
+    }
+    let decays = asks_by_age(shape, facts);
+    let mut reason = String::from(
+        "What a query returns lies scattered in the order of insertion; in that of its index it lies side by side.",
+    );
+    if decays {
+        reason.push_str(
+            " New documents are added at the end, so the order is lost again and must be renewed.",
+        );
+    }
+    let begins = |known: &Document| known.iter().take(keys.len()).eq(keys.iter());
+    let creates_index = !serving(indexes).any(begins);
+    Some(Proposal {
+        way: Way::Order {
+            keys,
+            creates_index,
+        },
+        reason,
+        decays,
+    })
+}
+
+/// Returns whether a query asks for a stretch of what grows with age, so that what it returns lies in a stretch of the
+/// file.
+pub fn asks_by_age(shape: &QueryShape, facts: &SampleFacts) -> bool {
+    let grows = |field: &String| facts.field(field).is_some_and(|facts| facts.follows_age);
+    shape.range.iter().any(grows) || shape.sort.iter().any(|sort| grows(&sort.field))
+}
+
+fn returns_several(shape: &QueryShape, facts: &SampleFacts) -> bool {
+    if let Some(returned) = shape.returned {
+        return returned >= 2.0;
+    }
+    let is_key = |path: &String| {
+        facts
+            .field(path)
+            .is_some_and(|field| field.present > 0 && field.distinct == field.present)
+    };
+    !shape.range.is_empty() || !shape.equality.iter().any(is_key)
+}
+
+/// Returns whether a bucket can have these fields beside its own, none of them within another.
+fn fit_side_by_side(keys: &[String], time: &str) -> bool {
+    let fields = keys.iter().map(String::as_str);
+    let fields: Vec<&str> = fields.chain([time, "_id", SAMPLES]).collect();
+    let is_within = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    fields.iter().enumerate().all(|(number, field)| {
+        let mut others = fields
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != number);
+        !others.any(|(_, other)| is_within(field, other))
+    })
+}
+
+/// Returns buckets by what is compared and by time, if small documents are read by both.
+fn buckets(shape: &QueryShape, facts: &SampleFacts) -> Option<Proposal> {
+    if shape.equality.is_empty() || facts.document_bytes() > BUCKETED_BYTES_MAX {
+        return None;
+    }
+    let sorted = shape.sort.iter().map(|sort| &sort.field);
+    let mut times = shape.range.iter().chain(sorted);
+    let time = times.find_map(|path| {
+        let field = facts.field(path)?;
+        (field.dates > 0 && field.dates == field.present && field.present == facts.documents)
+            .then_some(field)
+    })?;
+    let (first_ms, last_ms) = time.dates_ms?;
+    let seen_ms = last_ms - first_ms;
+    let keys: u64 = shape
+        .equality
+        .iter()
+        .filter_map(|path| facts.field(path))
+        .map(|field| field.distinct)
+        .fold(1, u64::saturating_mul);
+    let of_one_key = facts.documents as f64 / keys.min(facts.documents).max(1) as f64;
+    let in_bucket = |span_ms: i64| of_one_key * span_ms as f64 / seen_ms.max(1) as f64;
+    let fits = |span_ms: &&i64| {
+        let documents = in_bucket(**span_ms);
+        // The sample must show whole buckets.
+        **span_ms <= seen_ms / 2
+            && documents >= BUCKET_DOCUMENTS_MIN
+            && documents * facts.document_bytes() <= BUCKET_BYTES_MAX
+    };
+    let span_ms = *SPANS_MS.iter().find(fits)?;
+    let way = Way::Buckets {
+        keys: shape.equality.clone(),
+        time: time.path.clone(),
+        span_ms,
+    };
+    if !way.answers(shape) || !fit_side_by_side(&shape.equality, &time.path) {
+        return None;
+    }
+    Some(Proposal {
+        way,
+        reason: format!(
+            "Documents of {:.0} bytes are read by {} and time; about {:.0} of them fit into one document, which has \
+             one key in each index.",
+            facts.document_bytes(),
+            shape.equality.join(", "),
+            in_bucket(span_ms)
+        ),
+        decays: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+    use seekscope_run::WayKind;
+
+    use super::*;
+    use crate::sample::FieldFacts;
+    use crate::shape::told;
+
+    fn series() -> SampleFacts {
+        let ts = FieldFacts {
+            path: "ts".into(),
+            present: 100_000,
+            dates: 100_000,
+            distinct: 1_000,
+            follows_age: true,
+            dates_ms: Some((0, 1_000 * MINUTE_MS)),
+            ..FieldFacts::default()
+        };
+        let device = FieldFacts {
+            path: "device".into(),
+            present: 100_000,
+            distinct: 100,
+            ..FieldFacts::default()
+        };
+        SampleFacts {
+            documents: 100_000,
+            bytes: 100_000 * 150,
+            fields: vec![ts, device],
+        }
+    }
+
+    fn present(indexes: &[Document]) -> Present<'_> {
+        Present {
+            indexes,
+            has_fixed_order: false,
+            compressor: None,
+        }
+    }
+
+    fn ways(query: &str, indexes: &[Document], facts: &SampleFacts) -> Vec<Way> {
+        let found = proposals(&[told(query).unwrap()], present(indexes), facts);
+        found
+            .into_iter()
+            .skip(1)
+            .map(|proposal| proposal.way)
+            .collect()
+    }
+
+    #[test]
+    fn series_are_put_into_buckets_and_in_order() {
+        let served = [doc! { "name": "a", "key": { "device": 1, "ts": 1 } }];
+        let found = ways(
+            r#"{"device": "?", "ts": {"$gte": "?"}}"#,
+            &served,
+            &series(),
+        );
+        let buckets = Way::Buckets {
+            keys: vec!["device".into()],
+            time: "ts".into(),
+            span_ms: HOUR_MS,
+        };
+        assert_eq!(
+            found,
+            [
+                buckets,
+                Way::Order {
+                    keys: doc! { "device": 1, "ts": 1 },
+                    creates_index: false,
+                }
+            ]
+        );
+    }
+
+    #[test]
+    fn an_index_that_begins_with_the_date_is_turned_round() {
+        let turned = [doc! { "name": "a", "key": { "ts": 1, "device": 1 } }];
+        let found = ways(
+            r#"{"device": "?", "ts": {"$gte": "?"}}"#,
+            &turned,
+            &series(),
+        );
+        let expected = Way::Index {
+            keys: doc! { "device": 1, "ts": 1 },
+            replaces: Some(doc! { "ts": 1, "device": 1 }),
+            covers: false,
+        };
+        assert_eq!(found[0], expected);
+        // A unique index says something of the data.
+        let unique = [doc! { "name": "a", "key": { "ts": 1, "device": 1 }, "unique": true }];
+        let found = ways(
+            r#"{"device": "?", "ts": {"$gte": "?"}}"#,
+            &unique,
+            &series(),
+        );
+        assert!(
+            matches!(&found[0], Way::Index { replaces: None, .. }),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn an_index_that_serves_some_queries_is_no_index_for_all() {
+        let query = r#"{"device": "?", "ts": {"$gte": "?"}}"#;
+        for (option, value) in [
+            ("partialFilterExpression", doc! { "ts": 1 }.into()),
+            ("sparse", true.into()),
+            ("collation", doc! { "locale": "de" }.into()),
+            ("hidden", Bson::Boolean(true)),
+        ] {
+            let index = |keys: Document| {
+                let mut index = doc! { "name": "a", "key": keys };
+                index.insert(option, value.clone());
+                [index]
+            };
+            let keys = doc! { "device": 1, "ts": 1 };
+            let new = Way::Index {
+                keys: keys.clone(),
+                replaces: None,
+                covers: false,
+            };
+            for known in [keys.clone(), doc! { "ts": 1, "device": 1 }] {
+                assert_eq!(ways(query, &index(known), &series())[0], new, "{option}");
+            }
+            let found = ways(query, &index(keys), &series());
+            assert!(found[2].creates_index(), "{option}: {found:?}");
+        }
+        let hashed = [doc! { "name": "a", "key": { "device": "hashed" } }];
+        let found = ways(r#"{"device": "?"}"#, &hashed, &series());
+        assert!(
+            matches!(&found[0], Way::Index { replaces: None, .. }),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn an_index_may_hold_all_that_is_asked_for() {
+        let query = |fields: &str| {
+            format!(r#"{{"filter": {{"device": "?"}}, "projection": {{{fields}, "_id": 0}}}}"#)
+        };
+        let served = |keys: Document| [doc! { "name": "a", "key": keys }];
+        let by_device = served(doc! { "device": 1 });
+        let expected = Way::Index {
+            keys: doc! { "device": 1, "value": 1 },
+            replaces: Some(doc! { "device": 1 }),
+            covers: true,
+        };
+        let with = |path: &str, present, lists| {
+            let mut facts = series();
+            facts.fields.push(FieldFacts {
+                path: path.into(),
+                present,
+                lists,
+                ..FieldFacts::default()
+            });
+            facts
+        };
+        let facts = with("value", 100_000, 0);
+        let found = |query: &str, indexes: &[Document], facts: &SampleFacts| {
+            let found = ways(query, indexes, facts);
+            let covers = |way: &Way| way.kind() == WayKind::Covering;
+            found.into_iter().find(covers)
+        };
+        let value = query(r#""value": 1"#);
+        assert_eq!(found(&value, &by_device, &facts), Some(expected));
+        // What the index has, what there would be too much of, and what is there already.
+        let many = (0..9).map(|n| format!(r#""f{n}": 1"#));
+        let many = many.collect::<Vec<_>>().join(", ");
+        for query in [
+            query(r#""device": 1"#),
+            query(&many),
+            r#"{"device": 1}"#.into(),
+        ] {
+            assert_eq!(found(&query, &by_device, &facts), None, "{query}");
+        }
+        let covering = served(doc! { "device": -1, "x": 1, "value": 1 });
+        assert_eq!(found(&value, &covering, &facts), None);
+        for other in [
+            with("value", 100_000, 1),
+            with("value", 99_999, 0),
+            series(),
+        ] {
+            assert_eq!(found(&value, &by_device, &other), None);
+        }
+        // A unique index says something of the data.
+        let mut unique = by_device;
+        unique[0].insert("unique", true);
+        let way = found(&value, &unique, &facts);
+        assert!(
+            matches!(way, Some(Way::Index { replaces: None, .. })),
+            "{way:?}"
+        );
+    }
+
+    #[test]
+    fn indexes_of_the_same_fields_in_another_order_are_others() {
+        let shapes = [
+            r#"{"a": 1, "b": {"$gt": 1}}"#,
+            r#"{"b": 1, "a": {"$gt": 1}}"#,
+        ];
+        let shapes = shapes.map(|query| told(query).unwrap());
+        let capped = Present {
+            has_fixed_order: true,
+            ..present(&[])
+        };
+        let found = proposals(&shapes, capped, &series());
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn fields_of_a_bucket_lie_side_by_side() {
+        for (keys, time, fits) in [
+            (["m.d"], "ts", true),
+            (["m"], "m.ts", false),
+            (["_id.d"], "ts", false),
+            (["samples"], "ts", false),
+            (["samples2"], "ts", true),
+        ] {
+            assert_eq!(
+                fit_side_by_side(&keys.map(String::from), time),
+                fits,
+                "{keys:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_capped_collection_is_given_indexes_alone() {
+        let shapes = [told(r#"{"device": "?", "ts": {"$gte": "?"}}"#).unwrap()];
+        let capped = Present {
+            has_fixed_order: true,
+            ..present(&[])
+        };
+        let found = proposals(&shapes, capped, &series());
+        let kinds: Vec<WayKind> = found.iter().map(|proposal| proposal.way.kind()).collect();
+        assert_eq!(kinds, [WayKind::Present, WayKind::Index]);
+    }
+
+    #[test]
+    fn what_is_read_together_may_be_compressed_better() {
+        let several = [told(r#"{"device": "?"}"#).unwrap()];
+        let of = |shapes: &[QueryShape], compressor| {
+            let stored = Present {
+                compressor,
+                ..present(&[])
+            };
+            let found = proposals(shapes, stored, &series());
+            let is_it = |proposal: &Proposal| proposal.way.kind() == WayKind::Compressor;
+            found.into_iter().find(is_it).map(|p| p.way.name())
+        };
+        let zstd = Some("the compressor zstd".to_owned());
+        for uncompressed in ["snappy", "none", ""] {
+            assert_eq!(of(&several, Some(uncompressed)), zstd);
+        }
+        assert_eq!(of(&several, Some("zlib")), None);
+        assert_eq!(of(&several, None), None);
+        let one = told(r#"{"filter": {"device": "?"}, "returns": 1}"#).unwrap();
+        assert_eq!(of(&[one], Some("snappy")), None);
+    }
+
+    #[test]
+    fn a_scattered_id_that_nobody_asks_for_may_grow() {
+        let with_id = |follows_age| {
+            let mut facts = series();
+            facts.fields.push(FieldFacts {
+                path: "_id".into(),
+                present: 100_000,
+                distinct: 100_000,
+                follows_age,
+                ..FieldFacts::default()
+            });
+            facts
+        };
+        let grows =
+            |query: &str, facts: &SampleFacts| ways(query, &[], facts).contains(&Way::GrowingId);
+        assert!(grows(r#"{"device": "?"}"#, &with_id(false)));
+        assert!(!grows(r#"{"device": "?"}"#, &with_id(true)));
+        assert!(!grows(r#"{"_id": "?"}"#, &with_id(false)));
+        assert!(!grows(r#"{"device": "?"}"#, &series()));
+        // A clustered collection has no index on it.
+        let clustered = Present {
+            has_fixed_order: true,
+            ..present(&[])
+        };
+        let shapes = [told(r#"{"device": "?"}"#).unwrap()];
+        let found = proposals(&shapes, clustered, &with_id(false));
+        assert!(found.iter().all(|proposal| proposal.way != Way::GrowingId));
+    }
+
+    #[test]
+    fn what_is_stored_well_gets_no_proposal() {
+        let served = [doc! { "name": "_id_", "key": { "_id": 1 } }];
+        let key = FieldFacts {
+            path: "_id".into(),
+            present: 100_000,
+            distinct: 100_000,
+            follows_age: true,
+            ..FieldFacts::default()
+        };
+        let mut facts = series();
+        facts.fields.push(key);
+        assert_eq!(ways(r#"{"_id": "?"}"#, &served, &facts), []);
+        let by_time = [doc! { "name": "a", "key": { "ts": 1 } }];
+        assert_eq!(ways(r#"{"ts": {"$gte": "?"}}"#, &by_time, &facts), []);
+    }
+}
