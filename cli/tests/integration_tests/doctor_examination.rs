@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::existing_server::scan;
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, as_nobody, assert_fails, json, load_documents, loaded_programs, machine,
-    run_document, send, stderr, until, until_caught, wait,
+    Bench, ForeignServer, as_nobody, assert_fails, assert_nothing_lost, json, load_documents,
+    loaded_programs, machine, run_document, send, stderr, until, until_caught, wait,
 };
 
 pub const NAMESPACE: &str = "shop.orders";
@@ -58,8 +58,7 @@ fn everything_is_gathered_on_one_clock_and_concluded_again_from_the_run() {
 
     let run = run_document(&bench.path("run"));
     let (phase, trace) = (&run["phases"][0], &run["phases"][0]["trace"]);
-    assert_eq!(trace["lost"], 0);
-    assert_eq!(trace["seen"], trace["written"]);
+    assert_nothing_lost(trace);
     let observed = phase["started_ns"].as_u64()..=phase["ended_ns"].as_u64();
     let (directory, _) = seekscope_run::RunDirectory::open(&bench.path("run")).unwrap();
     for source in ["serverStatus", "process", "client"] {

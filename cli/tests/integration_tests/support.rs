@@ -201,6 +201,18 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Nothing is lost by a trace's trailer, except ends of requests of the disk: machines may keep programs from running
+/// wherever an interrupt meets certain processes.
+pub fn assert_nothing_lost(trailer: &Value) {
+    let count = |name: &str| trailer[name].as_u64().unwrap();
+    assert_eq!(count("lost"), count("lost_end"), "{trailer:#}");
+    assert_eq!(
+        count("seen"),
+        count("written") + count("lost"),
+        "{trailer:#}"
+    );
+}
+
 /// Ended with `code` and an error that holds all `words`, and says its cause once.
 pub fn assert_fails(output: &Output, code: i32, words: &[&str]) {
     let said = stderr(output);
