@@ -14,6 +14,7 @@ use seekscope_run::{Finding, Outcome, RunDirectory, RunDocument, RunKind};
 use serde::Serialize;
 
 use crate::args::CompareArgs;
+use crate::collect;
 use crate::exit::Usage;
 use crate::output;
 
@@ -67,7 +68,7 @@ fn path_of((directory, _): &Run) -> String {
 }
 
 /// Runs the command.
-pub fn run(args: &CompareArgs) -> Result<()> {
+pub async fn run(args: &CompareArgs) -> Result<()> {
     let paths: Vec<&PathBuf> = [&args.first, &args.second]
         .into_iter()
         .chain(&args.others)
@@ -78,9 +79,10 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     if paths.iter().copied().any(|path| is_repeated(&path)) {
         return Err(Usage("the same run is named twice; name different ones".into()).into());
     }
-    let runs: Vec<Run> = (paths.iter())
-        .map(|path| RunDirectory::open(path))
-        .collect::<Result<_, _>>()?;
+    let mut runs: Vec<Run> = Vec::new();
+    for path in paths {
+        runs.push(collect::open_to_read(path, "compare").await?);
+    }
     let comparable = |run: &RunDocument| {
         let kinds = [RunKind::Bench, RunKind::Doctor, RunKind::Layout];
         run.kind().is_none_or(|kind| kinds.contains(&kind))

@@ -116,7 +116,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
             block_on(tune::run(*args, &environment, arguments))
         }
-        Command::Compare(args) => compare::run(&args),
+        Command::Compare(args) => block_on(compare::run(&args)),
         Command::Mongoperf(args) => block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => block_on(replay::run(&args, arguments)),
         Command::Report(args) => block_on(report_command::run(&args)),

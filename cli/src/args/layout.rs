@@ -140,7 +140,8 @@ pub struct GentleArgs {
 /// server, whose findings are matched: which are gone, new, better or worse; or examinations of different members of
 /// one replica set or sharded cluster, made at the same time on several hosts: they become one run of the deployment,
 /// joined by wall-clock time, with what sets a member apart. Of `bench` two to eight that did
-/// the same work on different servers or with different settings: all are compared with the first.
+/// the same work on different servers or with different settings: all are compared with the first. In place of a run a
+/// bundle of `seekscope collect` may be named, which is unpacked into seekscope-runs/compare-DATE-TIME.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,7 +12,7 @@ mod salt;
 mod stopping;
 mod stripping;
 
-pub use opening::open;
+pub use opening::{open, open_to_read};
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
 use rustix::fs::{Access, access};
-use seekscope_run::{MemberRun, RunDirectory};
+use seekscope_run::{MemberRun, RunDirectory, RunDocument};
 use zstd::stream::read::Decoder;
 
 use super::FIGURES;
@@ -46,9 +46,7 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Returns [`seekscope_run::RunError::NotARun`] if the path is neither.
 pub async fn open(path: &Path, command: &str, out: Option<&Path>) -> Result<Session> {
     if is_bundle(path) {
-        let folder = run_folder(command, out);
-        unpack(path, &folder).await?;
-        let (directory, document) = RunDirectory::open(&folder)?;
+        let (directory, document) = unpacked(path, &run_folder(command, out)).await?;
         return Ok(Session::reopen(directory, document));
     }
     if let Some(copy) = out {
@@ -66,6 +64,22 @@ pub async fn open(path: &Path, command: &str, out: Option<&Path>) -> Result<Sess
     }
     let (directory, document) = RunDirectory::open(path)?;
     Ok(Session::reopen(directory, document))
+}
+
+/// Opens a run where it is, to read from it alone, or unpacks a bundle into a new folder for `command` and opens that.
+///
+/// # Errors
+/// Returns [`seekscope_run::RunError::NotARun`] if the path is neither.
+pub async fn open_to_read(path: &Path, command: &str) -> Result<(RunDirectory, RunDocument)> {
+    match is_bundle(path) {
+        true => unpacked(path, &run_folder(command, None)).await,
+        false => Ok(RunDirectory::open(path)?),
+    }
+}
+
+async fn unpacked(bundle: &Path, folder: &Path) -> Result<(RunDirectory, RunDocument)> {
+    unpack(bundle, folder).await?;
+    Ok(RunDirectory::open(folder)?)
 }
 
 /// Copies a run, with those of the members of a deployment.
@@ -143,8 +157,20 @@ fn unpack_tar(packed: impl Read, folder: &Path, most: u64, stop: &AtomicBool) ->
     let unpacked = unpack_entries(&mut archive, folder, stop);
     match archive.into_inner().limit() {
         0 => Err(Usage(format!("it unpacks to more than {most} bytes")).into()),
-        _ => unpacked,
+        _ => unpacked.map_err(|error| match ends_too_early(&error) {
+            true => {
+                Usage("the file ends in the middle of it: copy or collect it again".into()).into()
+            }
+            false => error,
+        }),
     }
+}
+
+fn ends_too_early(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::UnexpectedEof)
+    })
 }
 
 fn unpack_entries(
@@ -321,7 +347,8 @@ mod tests {
         let bytes = fs::read(&bundle).unwrap();
         fs::write(&bundle, &bytes[..bytes.len() / 2]).unwrap();
         let out = folder.path().join("out");
-        assert!(unpack_until(&bundle, &out, MOST, &GO_ON).is_err());
+        let error = unpack_until(&bundle, &out, MOST, &GO_ON).unwrap_err();
+        assert!(error.is::<Usage>(), "{error:?}");
         assert!(is_alone(folder.path(), &bundle));
     }
 
