@@ -109,7 +109,8 @@ pub struct SendArgs {
 #[command(group = ArgGroup::new("versus").args(["vs", "vs_config"]).multiple(true))]
 pub struct VersusArgs {
     /// Another server, which may be a standalone, a replica set (with its own w= or readPreference=) or a mongos: all get
-    /// the same work in turn (first, second, second, first, …); up to seven times
+    /// the same work in turn (first, second, second, first, …); up to seven times. The same server with another w=,
+    /// journal= or readPreference= is loaded once
     #[arg(long, value_name = "URI2", requires = "uri", conflicts_with_all = ["vs_config", "find_max", "clients"])]
     pub vs: Vec<String>,
     /// Local servers that differ in one setting, each with the same data, measured in turn

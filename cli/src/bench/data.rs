@@ -143,6 +143,7 @@ pub async fn drop_at_end(
     // The data of a private server go with it.
     let foreign = targets
         .iter()
+        .filter(|target| !target.shares_data)
         .filter(|target| !target.facts.local || worked.is_ok());
     for target in foreign {
         let dropping = drop_data(target, &args.database, name);

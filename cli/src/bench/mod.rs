@@ -8,6 +8,7 @@ mod figures;
 mod folder_copy;
 mod index;
 mod objective;
+mod operation_options;
 mod own;
 mod owned;
 mod private_server;

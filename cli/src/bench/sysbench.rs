@@ -170,7 +170,7 @@ impl<'a> Sysbench<'a> {
     async fn phases(&mut self, stage: &mut Stage, targets: &mut [Target]) -> Result<()> {
         let (target, versus) = (&self.args.target, &self.args.versus);
         let loads = self.args.phase.contains(&YcsbPhase::Load);
-        for target in &*targets {
+        for target in targets.iter().filter(|target| !target.shares_data) {
             match loads {
                 true => self.load(stage, target, "load").await?,
                 false => self.check_loaded(stage, target).await?,

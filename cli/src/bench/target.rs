@@ -57,6 +57,8 @@ pub struct Target {
     pub is_elsewhere: bool,
     /// What the server would not reveal about itself.
     pub missing: Vec<Limitation>,
+    /// Whether it is the server of an earlier target that is asked in another way, and works on what that one loaded.
+    pub shares_data: bool,
     /// Whether other members of its set may serve the reads, so that its process is not all that works.
     reads_elsewhere: bool,
     /// The members that do the work, if the server is a router.
@@ -127,6 +129,7 @@ impl Target {
             uri,
             primary: primary_of(&server, &writer),
             driver_because: None,
+            shares_data: false,
             peer: Peer::MongoDb(server),
             facts,
             missing,
@@ -146,6 +149,7 @@ impl Target {
             uri: server.shown_uri(),
             primary: None,
             driver_because: None,
+            shares_data: self.shares_data,
             facts: TargetFacts {
                 uri: server.shown_uri(),
                 ..known.target
@@ -271,8 +275,12 @@ impl Target {
         ServerUse::read(&ProcFs::host(), pid)
     }
 
-    /// Returns the size of the collections from the server's statistics; `None` if it reports none.
+    /// Returns the size of the collections from the server's statistics; `None` if it reports none, or if they are an
+    /// earlier target's too, which has grown with the work of both.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
+        if self.shares_data {
+            return None;
+        }
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
         let asked = storage_facts(self.server().ok()?, database, &names);
         let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
@@ -453,6 +461,7 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
         is_elsewhere: false,
         primary: None,
         driver_because: None,
+        shares_data: false,
         uri,
         peer: Peer::Cassandra(target),
         facts,

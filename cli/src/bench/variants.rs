@@ -9,6 +9,7 @@ use seekscope_run::{BenchMeasurement, ClientKind};
 use seekscope_server::redact_uri;
 
 use super::client_choice::choose;
+use super::operation_options::{names_by_options, operation_options};
 use super::sharding::Sharding;
 use super::stage::Stage;
 use super::target::{Target, is_cassandra};
@@ -66,9 +67,9 @@ async fn targets(
             let mut targets: Vec<Target> = Vec::new();
             for (uri, name) in uris.iter().zip(names_of(&uris)) {
                 let pid = args.pid.filter(|_| targets.is_empty());
-                let target = Target::connect(uri, &name, pid).await?;
+                let mut target = Target::connect(uri, &name, pid).await?;
                 for other in &targets {
-                    refuse_same(other, &target).await?;
+                    target.shares_data |= is_same_asked_otherwise(other, &target).await?;
                 }
                 targets.push(target);
             }
@@ -94,13 +95,18 @@ async fn targets(
     }
 }
 
-async fn refuse_same(first: &Target, second: &Target) -> Result<()> {
+/// Returns whether the two are one server, which is asked in another way, such as for another write concern. An error if
+/// it is asked in the same way.
+async fn is_same_asked_otherwise(first: &Target, second: &Target) -> Result<bool> {
     if !first.is_same_server(second).await {
-        return Ok(());
+        return Ok(false);
+    }
+    if operation_options(&first.uri) != operation_options(&second.uri) {
+        return Ok(true);
     }
     Err(Usage(format!(
-        "--vs {}: it is the server of {} under another name, and each load would drop the other's data; name a \
-         second server",
+        "--vs {}: it is the server of {} under another name, asked in the same way; name a second server, or another \
+         write concern (w=, journal=) or read preference for this one",
         second.facts.uri, first.facts.uri
     ))
     .into())
@@ -123,7 +129,7 @@ fn with_like_clients(mut targets: Vec<Target>) -> Vec<Target> {
     targets
 }
 
-/// Names the servers by host and port, or by number if two of these are the same.
+/// Names the servers by host and port; if two of these are the same, by the options that set them apart, or by number.
 fn names_of(uris: &[&str]) -> Vec<String> {
     const NUMBERS: [&str; SIDES_MAX] = [
         "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth",
@@ -142,11 +148,8 @@ fn names_of(uris: &[&str]) -> Vec<String> {
     let mut seen = HashSet::new();
     match hosts.iter().all(|host| seen.insert(host)) {
         true => hosts,
-        false => NUMBERS
-            .map(String::from)
-            .into_iter()
-            .take(uris.len())
-            .collect(),
+        false => names_by_options(uris)
+            .unwrap_or_else(|| NUMBERS.map(String::from)[..uris.len()].to_vec()),
     }
 }
 
@@ -224,6 +227,10 @@ mod tests {
         assert_eq!(
             names_of(&["mongodb://a/", "mongodb://b/", "mongodb://a/?w=1"]),
             ["first", "second", "third"]
+        );
+        assert_eq!(
+            names_of(&["mongodb://a/?w=1", "mongodb://a/?w=majority"]),
+            ["w=1", "w=majority"]
         );
     }
 }

@@ -224,6 +224,47 @@ fn one_server_under_two_names_is_refused() {
     }
 }
 
+/// The study of acknowledgements: one set, of which only the write concern differs.
+#[test]
+fn one_set_is_compared_with_itself_by_write_concern() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let of = |concern: &str| format!("{}&w={concern}", set.uri());
+    let (first, second) = (of("1"), of("majority"));
+    let mut command = bench.seekscope(&["bench", "ycsb", &first, "--vs", &second]);
+    command.args(["--database", "bench_vs_concern", "--workload", "d"]);
+    command.args(["--records", "1000", "--for", "3s", "--pairs", "2", "--drop"]);
+    let document = json(&mut command);
+    assert_valid("bench", &document);
+    let steps = document["summary"]["steps"].as_array().unwrap();
+    let of_kind = |kind: &str| -> Vec<&str> {
+        let steps = steps.iter().filter(|step| step["kind"] == kind);
+        steps
+            .map(|step| step["variant"].as_str().unwrap())
+            .collect()
+    };
+    assert_eq!(of_kind("load"), ["w=1"]);
+    assert_eq!(of_kind("run"), ["w=1", "w=majority", "w=majority", "w=1"]);
+    for step in steps {
+        let verified = &step["verification"];
+        assert_eq!(verified["expected"], verified["counted"], "{step:#}");
+        let is_first = step["variant"] == "w=1";
+        assert_eq!(step["storage_after"].is_object(), is_first, "{step:#}");
+    }
+    // An acknowledgement by two takes longer than by one.
+    let latency = |variant: &str| {
+        let operations = document["summary"]["operations"].as_array().unwrap();
+        let mut of_variant = operations.iter().filter(|o| o["variant"] == variant);
+        let of_variant = of_variant.find(|o| o["name"] == "INSERT" && o["step"] != "load w=1");
+        of_variant.unwrap()["response_us"]["p50"].as_f64().unwrap()
+    };
+    assert!(latency("w=majority") > latency("w=1"), "{document:#}");
+    let listed = set.command("bench_vs_concern", doc! { "listCollections": 1 });
+    let found = listed.get_document("cursor").unwrap();
+    assert_eq!(found.get_array("firstBatch").unwrap().len(), 0, "{listed}");
+}
+
 #[test]
 fn the_database_of_mongodb_url_is_not_ignored_unsaid() {
     let bench = Bench::new();

@@ -141,6 +141,10 @@ impl Bench<'_> {
             environment,
         )
         .await?;
+        if targets.iter().any(|target| target.shares_data) {
+            let why = "--vs: it is the same server, and an index is built in the same way whoever asks; name a second one";
+            return Err(Usage(why.into()).into());
+        }
         let worked = self.measure(stage, &targets, environment).await;
         let sharding = self.sharding.as_ref();
         sharding::end(sharding, stage, &targets, args, DATA_SET, worked).await?;

@@ -199,7 +199,7 @@ impl<'a> Ycsb<'a> {
         for part in self.plan.parts.clone() {
             match part {
                 Part::Load(name) => {
-                    for target in &*targets {
+                    for target in targets.iter().filter(|target| !target.shares_data) {
                         self.load(stage, target, name).await?;
                     }
                 }
