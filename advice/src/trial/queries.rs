@@ -241,6 +241,7 @@ impl Asked {
         questions: &Questions,
     ) -> Result<Self, AdviceError> {
         let (mut examined, mut keys, mut explained, mut hint) = (0, 0, 0_u32, None);
+        let mut first_key = None;
         let mut sorts = false;
         for query in questions.rows.first().into_iter().flatten() {
             let mut find = query.find(collection, way, hint.as_ref());
@@ -260,7 +261,9 @@ impl Asked {
                 .get_document("queryPlanner")
                 .and_then(|p| p.get_document("winningPlan"));
             sorts |= plan.as_ref().is_ok_and(|plan| has_sort(plan));
-            hint = hint.or_else(|| plan.ok().and_then(index_of).map(Bson::String));
+            if let (None, Some((name, key))) = (&hint, plan.ok().and_then(index_of)) {
+                (hint, first_key) = (Some(Bson::String(name)), key);
+            }
         }
         let is_collection_scan = hint.is_none();
         let index_leaves = match &hint {
@@ -273,10 +276,11 @@ impl Asked {
         let hint = hint.unwrap_or_else(|| doc! { "$natural": 1 }.into());
         let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "projection": { "_id": 1 },
         "hint": hint.clone() };
-        if !is_collection_scan {
-            let Questions { shape, .. } = questions;
-            let fields = shape.equality.iter().chain(&shape.range);
-            let nowhere = fields.map(|field| (field.clone(), Bson::from(NOWHERE)));
+        let Questions { shape, .. } = questions;
+        let fields = || shape.equality.iter().chain(&shape.range);
+        // An index that has the order alone would be read from end to end in vain.
+        if fields().any(|field| first_key.as_ref() == Some(field)) {
+            let nowhere = fields().map(|field| (field.clone(), Bson::from(NOWHERE)));
             open.insert("filter", nowhere.collect::<Document>());
         }
         Ok(Self {
@@ -413,13 +417,17 @@ fn has_sort(plan: &Document) -> bool {
             .any(|name| plan.get_document(*name).is_ok_and(has_sort))
 }
 
-/// Returns the name of the index that a plan reads; `None` if it reads the collection alone.
-fn index_of(plan: &Document) -> Option<String> {
+/// Returns the name of the index that a plan reads, and its first key; `None` if it reads the collection alone.
+fn index_of(plan: &Document) -> Option<(String, Option<String>)> {
     if let Ok(name) = plan.get_str("indexName") {
-        return Some(name.into());
+        let keys = plan.get_document("keyPattern").ok();
+        return Some((
+            name.into(),
+            keys.and_then(|keys| keys.keys().next().cloned()),
+        ));
     }
     if plan.get_str("stage").is_ok_and(|stage| stage == "IDHACK") {
-        return Some("_id_".into());
+        return Some(("_id_".into(), Some("_id".into())));
     }
     let inner = plan.get_document("inputStage").ok().and_then(index_of);
     inner
@@ -509,13 +517,13 @@ mod tests {
 
     #[test]
     fn the_index_is_found_in_any_plan() {
-        let plan =
-            doc! { "stage": "FETCH", "inputStage": { "stage": "IXSCAN", "indexName": "a_1" } };
-        assert_eq!(index_of(&plan).as_deref(), Some("a_1"));
+        let scan =
+            doc! { "stage": "IXSCAN", "indexName": "a_1_b_1", "keyPattern": { "a": 1, "b": 1 } };
+        let found = |name: &str, key: &str| Some((name.to_string(), Some(key.to_string())));
+        let plan = doc! { "stage": "FETCH", "inputStage": scan };
+        assert_eq!(index_of(&plan), found("a_1_b_1", "a"));
         assert_eq!(index_of(&doc! { "stage": "COLLSCAN" }), None);
-        assert_eq!(
-            index_of(&doc! { "stage": "IDHACK" }).as_deref(),
-            Some("_id_")
-        );
+        let of_id = doc! { "stage": "IDHACK" };
+        assert_eq!(index_of(&of_id), found("_id_", "_id"));
     }
 }
