@@ -273,6 +273,10 @@ impl Follower<'_> {
             return;
         };
         let sweep = self.shared.sweep();
+        if sweep.fits() && sweep.is_read() {
+            // To end would spare nothing any more.
+            return;
+        }
         let progress = self.followed.progress(&sweep);
         let alone_ns = self.shared.alone_ns.load(Ordering::Relaxed);
         let is_no_faster = alone_ns > 0 && {
@@ -285,7 +289,7 @@ impl Follower<'_> {
         drop(sweep);
         if pauses.are_in_vain(&progress) || is_no_faster {
             self.helps = false;
-            let why = "the scan was no faster with it than without, so it ended";
+            let why = "when it was last looked at, the scan was no faster with it than without, so it ended";
             self.record.cannot_help.push(why.into());
         }
     }

@@ -437,8 +437,8 @@ impl Job<'_> {
             return Ok(());
         }
         Err(site.aborted(format!(
-            "it has {original} documents and the copy {copied}; if nobody wrote to it, an index that \
-             gave the order may be damaged: see the server's command validate"
+            "it has {original} documents and the copy {copied}: somebody wrote to it meanwhile, or, if nobody did, it or \
+             an index of it is damaged, which the server's command validate tells"
         )))
     }
 }
