@@ -181,6 +181,16 @@ fn why_not_acted_on(
                 "the cache is no larger than it was, so it is what is asked of the server that changed",
             )
         }
+        "disk.limited" => {
+            let limits = |run: Examined<'_>| {
+                let host = run.document.examination.as_ref()?.host.as_ref()?;
+                Some(host.surroundings.io_limits.clone())
+            };
+            let known = limits(earlier).filter(|known| !known.is_empty())?;
+            (known == limits(now)?).then_some(
+                "the limits are what they were, so it is what is asked of the disk that changed",
+            )
+        }
         "query.collection-scan" => {
             let indexes = |member: &MemberRecord| {
                 let mut collections = member.collections.iter();

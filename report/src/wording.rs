@@ -164,7 +164,7 @@ pub(crate) fn expected(finding: &Finding) -> Option<String> {
         let saved = format_rate(saved_s);
         Some(match finding.alone_s_per_hour {
             Some(alone_s) => format!(
-                "about {} s of waiting per hour by itself, {saved} s beyond what the findings above save",
+                "about {} s of waiting per hour by itself, {saved} s beyond what the other findings save",
                 format_rate(alone_s)
             ),
             None => format!("about {saved} s of waiting per hour"),

@@ -38,8 +38,8 @@ pub(super) enum Load {
 
 /// Families of findings due to journal and checkpoints, that is, to writes.
 const OF_WRITES: [&str; 2] = ["journal.", "checkpoint."];
-/// Families concerning the cost of a single read.
-const OF_READS: [&str; 4] = ["layout.", "read-ahead.", "disk.", "scheduler."];
+/// Families concerning the cost of a single read, or of reading again.
+const OF_READS: [&str; 5] = ["layout.", "read-ahead.", "disk.", "scheduler.", "memory."];
 
 impl Unit {
     /// Returns the unit. A disk may have held back writes alone.

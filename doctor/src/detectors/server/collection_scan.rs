@@ -327,11 +327,12 @@ impl Reading {
             .saturating_add(facts.writing_ns.unwrap_or(0));
         let on_it = member.operations.iter();
         let on_it = on_it.filter(|other| other.namespace == *namespace);
-        let (mut scanning, mut all, mut longest_s) = (0.0, 0.0, 0.0);
+        let (mut scanning, mut all, mut longest_s, mut at_once) = (0.0, 0.0, 0.0, 0.0);
         for other in on_it {
             all += f64::from(other.looks);
             if is_scan(other) {
                 scanning += f64::from(other.looks);
+                at_once += f64::from(other.at_once.max(1));
                 longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
             }
         }
@@ -346,6 +347,8 @@ impl Reading {
                 source: "currentOp",
             });
         }
+        // The server counts an operation when it ends, also what ran before the watch began.
+        let counted_s = f64::min(counted_s, at_once * observed_s);
         Some(Self {
             s_per_hour: per_hour(counted_s),
             what: "The scans took",
