@@ -486,6 +486,17 @@ impl RunDocument {
         examination.is_some_and(|examination| !examination.member_runs.is_empty())
     }
 
+    /// Returns the filters by which its traces left out some calls of a kind and not others, in words; `None` if there are
+    /// none. What is counted of such calls is not what the processes did.
+    pub fn calls_left_out(&self) -> Option<String> {
+        let traces = self.phases.iter().filter_map(|phase| phase.trace.as_ref());
+        let filters = traces.flat_map(|trace| &trace.filters);
+        let is_of_calls =
+            |text: &&String| text.starts_with("one in ") || text.ends_with(" or longer");
+        let of_calls: Vec<&str> = filters.filter(is_of_calls).map(String::as_str).collect();
+        (!of_calls.is_empty()).then(|| of_calls.join(" and "))
+    }
+
     /// Returns a document for a run that starts now. Its outcome is `partial` until the end is written.
     pub fn begin(command: &str, arguments: Vec<String>) -> Self {
         Self {

@@ -159,10 +159,11 @@ static __always_inline bool is_wanted_request(__u64 inode, __u32 device)
 }
 
 /* Regions are kept or left as a whole, the same ones in every trace, so that what is kept of a
- * file still has its pattern within each region. */
+ * file still has its pattern within each region. What has no place in the file, such as a sync, is
+ * kept: in one of the regions it would be there for some files always, and for others never. */
 static __always_inline bool is_sampled(const struct file_facts *facts, __u64 offset)
 {
-	if (!sample_one_in)
+	if (!sample_one_in || offset == OFFSET_UNKNOWN)
 		return true;
 	__u64 region = facts->inode * 0x9e3779b97f4a7c15ULL + (offset >> sample_region_shift);
 	region *= 0xff51afd7ed558ccdULL;

@@ -155,7 +155,7 @@ impl TraceOptions {
         }) = self.sampling
         {
             all.push(format!(
-                "one in {one_in} regions of {region_bytes} bytes of each file"
+                "one in {one_in} regions of {region_bytes} bytes of each file, and all syncs"
             ));
         }
         all

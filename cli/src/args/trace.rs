@@ -38,7 +38,7 @@ pub enum TraceVerb {
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// How long [default: until Ctrl-C, or until the processes have ended]
+    /// How long [default: until Ctrl-C, or until the processes have ended; a command that Ctrl-C ends is a partial run]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
     pub duration: Option<Duration>,
     /// Folder for the run: records and report [default: ./seekscope-runs/trace-DATE-TIME]
@@ -101,7 +101,7 @@ pub struct WhatArgs {
     /// Only calls that took at least this long [default: all]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub min_latency: Option<Duration>,
-    /// Keep one region in N of each file, the same ones all along [default: all]
+    /// Keep one region in N of each file, the same ones all along, and all syncs [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub sample: Option<u32>,
     /// Size of a region of --sample, a power of two

@@ -113,13 +113,18 @@ pub fn run(args: &PredictArgs) -> Result<()> {
 }
 
 fn trace(run: &std::path::Path) -> Result<Work> {
-    let (directory, _) = RunDirectory::open(run)?;
+    let (directory, document) = RunDirectory::open(run)?;
     let mut events = Vec::new();
     directory.for_each_event(|event| events.push(*event))?;
     let first_ns = events.iter().map(|e| e.t_ns).min();
     let last_ns = events.iter().map(end_ns).max();
     let converted = accesses_of_trace(&events);
     let mut notes = Vec::new();
+    if let Some(filters) = document.calls_left_out() {
+        notes.push(format!(
+            "the calls that were not recorded: the trace holds {filters}"
+        ));
+    }
     if converted.unknown_offset > 0 {
         let count = format_count(converted.unknown_offset);
         notes.push(format!(

@@ -108,6 +108,9 @@ impl Conclusion {
         if let Some(trace) = &trace {
             close_abandoned_phase(document, trace);
         }
+        if let Some(filters) = document.calls_left_out() {
+            limit(document, of_these_calls_alone(&filters));
+        }
         let is_traced = document.phases.iter().any(|phase| phase.trace.is_some());
         let trace = trace.filter(|_| is_traced);
         let device_use = trace.as_ref().map(|trace| device_use(directory, trace));
@@ -251,6 +254,17 @@ pub fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session>
         return Err(Usage("it is the run of a deployment itself".into()).into());
     }
     Ok(Session::reopen(directory, document))
+}
+
+fn of_these_calls_alone(filters: &str) -> Limitation {
+    Limitation {
+        what: format!(
+            "the trace recorded {filters}, and what is said of calls, bytes and waiting is of these alone: it may be \
+             much more in all"
+        ),
+        why: "it was asked for no more (--sample, --min-latency)".into(),
+        remedy: "trace again without these options".into(),
+    }
 }
 
 /// Finds who used the disk, in a second pass over the events.

@@ -51,6 +51,11 @@ impl Selection {
                 document.phases.len()
             ));
         }
+        if let Some(filters) = document.calls_left_out() {
+            notes.push(format!(
+                "recorded were {filters}: these calls alone are played, and the disk has more rest than it had"
+            ));
+        }
         let mut recording = Recording::default();
         directory.for_each_event(|event| {
             if is_in(phase.as_ref(), event) {

@@ -43,12 +43,13 @@ pub async fn count(
         loop {
             tokio::select! {
                 biased;
-                signal = interruption.first() => break by_signal(args, signal),
-                ended = &mut over => break ended,
+                signal = interruption.first() => break Err(signal),
+                ended = &mut over => break Ok(ended),
                 () = tokio::time::sleep(args.mode.interval) => counting.end_interval()?,
             }
         }
     };
+    let ended = ended.unwrap_or_else(|signal| by_signal(args, traced, signal));
     counting.source.stop();
     counting.end_interval()?;
     let facts = counting.source.finish(&mut counting.files)?;

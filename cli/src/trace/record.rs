@@ -252,17 +252,18 @@ async fn wait(
     };
     tokio::select! {
         biased;
-        signal = interruption.first() => Ok(by_signal(args, signal)),
+        signal = interruption.first() => Ok(by_signal(args, traced, signal)),
         ended = until_over(args, session, traced, || recording.has_failed()) => Ok(ended),
         () = asked => Ok(Ended::AsAsked),
     }
 }
 
-/// Returns how a signal ends the recording: a trace without a duration ends that way as asked.
-pub fn by_signal(args: &RecordArgs, signal: &'static str) -> Ended {
-    match args.duration {
-        None => Ended::AsAsked,
-        Some(_) => Ended::Interrupted(signal),
+/// Returns how a signal ends the recording: a trace that has no end of its own, neither a duration nor that of a command,
+/// ends that way as asked.
+pub fn by_signal(args: &RecordArgs, traced: &Traced, signal: &'static str) -> Ended {
+    match (args.duration, &traced.command) {
+        (None, None) => Ended::AsAsked,
+        _ => Ended::Interrupted(signal),
     }
 }
 

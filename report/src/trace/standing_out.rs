@@ -59,16 +59,10 @@ impl LeftOut {
             .phases
             .iter()
             .filter_map(|phase| phase.trace.as_ref());
-        let filters: Vec<&str> = traces
-            .flat_map(|trace| &trace.filters)
-            .map(String::as_str)
-            .collect();
-        let of_calls = |text: &&&str| text.starts_with("one in ") || text.ends_with(" or longer");
-        let of_calls: Vec<&str> = filters.iter().filter(of_calls).copied().collect();
-        match (filters.is_empty(), of_calls.is_empty()) {
-            (true, _) => Self::Nothing,
-            (false, true) => Self::Kinds,
-            (false, false) => Self::Calls(of_calls.join(" and ")),
+        match document.calls_left_out() {
+            Some(filters) => Self::Calls(filters),
+            None if traces.flat_map(|trace| &trace.filters).next().is_some() => Self::Kinds,
+            None => Self::Nothing,
         }
     }
 }
