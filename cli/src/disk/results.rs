@@ -11,7 +11,7 @@ use seekscope_report::disk::{
     DiskReportInput, OrderPrediction, SecondPoint, histogram_key, html, terminal,
 };
 use seekscope_run::{
-    DeviceModel, DiskMeasurement, DiskStep, Interval, Limitation, RunDirectory, StepGroup,
+    DeviceModel, DiskMeasurement, DiskStep, Interval, Limitation, Outcome, RunDirectory, StepGroup,
     parse_tag,
 };
 
@@ -24,6 +24,8 @@ use crate::session::Session;
 
 /// Largest relative error of the model for the survey's own orders; beyond it the run reports a limitation.
 const PREDICTION_ERROR_MAX: f64 = 0.25;
+/// The limitation of a survey whose model is.
+const IS_OFF: &str = "the device model is off by more than a quarter for orders that were measured";
 
 /// The latencies, seconds and predictions of a disk run.
 pub struct Results {
@@ -198,14 +200,14 @@ fn note_bad_predictions(session: &mut Session, predictions: &[OrderPrediction]) 
         .collect();
     if !bad.is_empty() {
         session.limit(Limitation {
-            what: "the device model is off by more than a quarter for orders that were measured".into(),
+            what: IS_OFF.into(),
             why: bad.join("; "),
             remedy: "the disk may have changed its speed during the run: run it again when the host is quiet, or with --profile full".into(),
         });
     }
 }
 
-/// Opens a survey's run for its model.
+/// Opens a survey's run for its model, whose disk is named with what makes the model less than it could be.
 pub fn load_model(
     run: &Path,
 ) -> Result<(DeviceModel, DiskMeasurement, seekscope_run::RunDocument)> {
@@ -217,6 +219,14 @@ pub fn load_model(
         ))
     };
     let measurement = document.disk.clone().ok_or_else(missing)?;
-    let model = measurement.model.clone().ok_or_else(missing)?;
+    let mut model = measurement.model.clone().ok_or_else(missing)?;
+    if document.outcome != Outcome::Ok {
+        model.disk.push_str(", by a run that was not complete");
+    }
+    if document.limitations.iter().any(|one| one.what == IS_OFF) {
+        model
+            .disk
+            .push_str(", by a model that was off by more than a quarter");
+    }
     Ok((model, measurement, document))
 }

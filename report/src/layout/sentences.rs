@@ -238,11 +238,10 @@ const MIGRATIONS: &str = "How much of the disorder is due to migrated chunks, an
 pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
     let mut hints = Vec::new();
     if measurement.files.iter().all(|file| file.leaf_pages == 0) {
-        if measurement
-            .files
-            .iter()
-            .all(|file| file.checkpoint.is_empty())
-        {
+        // A file that could not be read, or that is missing though it was named, may have held anything.
+        let is_new = |file: &LayoutFile| file.was_walked() && file.checkpoint.is_empty();
+        let none_is_missing = !measurement.files.is_empty() || measurement.named.is_empty();
+        if none_is_missing && measurement.files.iter().all(is_new) {
             hints.push(
                 "There is no data yet: nothing was ever written by a checkpoint. A mongod takes one every \
                  60 s."

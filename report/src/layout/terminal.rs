@@ -107,16 +107,23 @@ pub fn moment_line(
     since_start_s: f64,
     course: &str,
 ) -> String {
+    let order = match moment.leaf_pages {
+        // An order needs two.
+        0 => "no leaves".into(),
+        1 => format!("1 leaf, {} moved", format_count(moment.moved_leaf_pages)),
+        leaves => format!(
+            "{} leaves, {} moved, sequential {}, score {:.3}, {} seeks",
+            format_count(leaves),
+            format_count(moment.moved_leaf_pages),
+            format_share(moment.sequential_share),
+            moment.score,
+            format_count(moment.seeks)
+        ),
+    };
     visible(&format!(
-        "{since_start_s:>7.0} s  {}  {}  {} leaves, {} moved, sequential {}, score {:.3}, {} seeks, {} \
-         free  {course}",
+        "{since_start_s:>7.0} s  {}  {}  {order}, {} free  {course}",
         file_name(file),
         crate::escape::visible(&moment.checkpoint),
-        format_count(moment.leaf_pages),
-        format_count(moment.moved_leaf_pages),
-        format_share(moment.sequential_share),
-        moment.score,
-        format_count(moment.seeks),
         format_bytes(moment.free_bytes),
     ))
 }
