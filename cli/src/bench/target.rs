@@ -25,7 +25,6 @@ use super::whereabouts;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 use crate::exit::Usage;
-use crate::session::Session;
 
 /// A server that is stopped or frozen must not block the run.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -72,16 +71,15 @@ impl Target {
         Self::new(uri.into(), variant, pid, None).await
     }
 
-    /// Starts a local server with these settings in addition to the command line's.
+    /// Starts a local server with these settings in addition to the command line's, whose data lie below `parent`.
     pub async fn start_local(
         args: &BenchTargetArgs,
         variant: &str,
         more: &[(String, String)],
-        session: &Session,
+        parent: &Path,
         environment: &Environment,
     ) -> Result<Self> {
-        let parent = session.data_folder(args.data_dir.as_deref())?;
-        let local = BenchServer::start(args, more, &parent, environment).await?;
+        let local = BenchServer::start(args, more, parent, environment).await?;
         let uri = local.uri().unwrap_or_default();
         Self::new(uri, variant, None, Some(local)).await
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::Result;
 use seekscope_client::Wanted;
 use seekscope_report::bench::SIDES_MAX;
-use seekscope_run::{BenchMeasurement, ClientKind};
+use seekscope_run::{BenchMeasurement, ClientKind, StorageFacts};
 use seekscope_server::redact_uri;
 
 use super::client_choice::choose;
@@ -77,18 +77,19 @@ async fn targets(
         }
         (None, _, None) => {
             let _step = stage.progress.step("starting a private local server");
-            let target = Target::start_local(args, "", &[], &stage.session, environment).await?;
+            let parent = stage.session.data_folder(args.data_dir.as_deref())?;
+            let target = Target::start_local(args, "", &[], &parent, environment).await?;
             Ok(vec![target])
         }
         (None, _, Some((name, values))) => {
             let mut targets = Vec::new();
+            let parent = stage.session.data_folder(args.data_dir.as_deref())?;
             for value in values {
                 let text = format!("starting a private local server with {name}={value}");
                 let _step = stage.progress.step(text);
                 let setting = [(name.clone(), value.clone())];
-                let session = &stage.session;
                 targets
-                    .push(Target::start_local(args, value, &setting, session, environment).await?);
+                    .push(Target::start_local(args, value, &setting, &parent, environment).await?);
             }
             Ok(targets)
         }
@@ -183,7 +184,8 @@ pub async fn close(stage: &mut Stage, targets: Vec<Target>, keep: bool) -> Resul
     Ok(())
 }
 
-/// Records the final size of the data for each step that left the same number of documents.
+/// Records the final size of the data for each step that left the data as they are at the end: as many documents, in
+/// files of the same size.
 fn note_size(measurement: &mut BenchMeasurement, variant: &str, directory_bytes: Option<u64>) {
     let steps = || {
         measurement
@@ -194,15 +196,19 @@ fn note_size(measurement: &mut BenchMeasurement, variant: &str, directory_bytes:
     let last = steps()
         .filter_map(|step| step.storage_after.as_ref())
         .next_back();
-    let Some(documents) = last.map(|facts| facts.documents) else {
+    let Some(last) = last.cloned() else {
         return;
+    };
+    let is_same = |facts: &StorageFacts| {
+        let sizes = |f: &StorageFacts| (f.documents, f.storage_bytes, f.index_bytes);
+        sizes(facts) == sizes(&last)
     };
     let of_variant = measurement
         .steps
         .iter_mut()
         .filter(|step| step.variant == variant);
     let facts = of_variant.filter_map(|step| step.storage_after.as_mut());
-    for facts in facts.filter(|facts| facts.documents == documents) {
+    for facts in facts.filter(|facts| is_same(facts)) {
         facts.directory_bytes = directory_bytes;
     }
 }

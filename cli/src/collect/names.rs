@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use seekscope_run::{FileRecord, MemberRecord, Phase, RunDocument, SORT_FILES, TEMPORARY_FOLDER};
 
 /// Names that every server has; hashing them would hide what is going on.
-const COMMON: [&str; 46] = [
+const COMMON: [&str; 49] = [
     "admin",
     "config",
     "local",
@@ -45,6 +45,9 @@ const COMMON: [&str; 46] = [
     "fs",
     "cgroup",
     "blkio",
+    "memory",
+    "memory.limit_in_bytes",
+    "memory.max",
     "system.slice",
     "mongod.service",
     "io",

@@ -8,7 +8,7 @@ use seekscope_report::bench::comparison::{
     BenchComparison, Compared, Side, compare as compare_sides,
 };
 use seekscope_report::bench::{
-    BenchRecords, SIDES_MAX, comparison_terminal, outcome_word, verdict,
+    BenchRecords, SIDES_MAX, arrivals, comparison_terminal, outcome_word, verdict,
 };
 use seekscope_run::{BenchMeasurement, Outcome, RunDirectory, RunDocument};
 use serde::Serialize;
@@ -37,6 +37,9 @@ const DATA_SETTINGS: [&str; 14] = [
     "series",
     "era",
 ];
+
+/// Stands among the settings for how operations were sent, which no setting of a workload tells.
+const SENT: &str = "sent";
 
 /// Prints the runs side by side, or as JSON.
 pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
@@ -137,9 +140,27 @@ fn differing_settings(measured: &[&BenchMeasurement]) -> BTreeMap<String, Vec<Op
             .map(|m| m.settings.get(name).cloned())
             .collect()
     };
+    let sent = measured.iter().map(|m| how_sent(m)).collect();
     let all = names.into_iter().map(|name| (name.clone(), values(name)));
+    let all = all.chain([(SENT.to_string(), sent)]);
     all.filter(|(_, values)| values.iter().any(|v| *v != values[0]))
         .collect()
+}
+
+/// Returns how the operations were sent in the measured steps, in words; `None` if there were none.
+fn how_sent(measurement: &BenchMeasurement) -> Option<String> {
+    let steps = measurement.steps.iter().filter(|step| step.kind == "run");
+    let ways: BTreeSet<String> = steps
+        .map(|step| {
+            format!(
+                "{}, at most {} in flight",
+                arrivals(&step.arrivals),
+                step.in_flight
+            )
+        })
+        .collect();
+    let ways: Vec<String> = ways.into_iter().collect();
+    (!ways.is_empty()).then(|| ways.join(" and "))
 }
 
 fn notes(
@@ -154,6 +175,11 @@ fn notes(
             "THEY DID DIFFERENT WORK: {}.",
             different.join("; ")
         ));
+    }
+    if settings.contains_key(SENT) {
+        notes.push(
+            "They were not sent in the same way: throughput and latencies are those of the schedules, too.".into(),
+        );
     }
     for ((_, document), letter) in runs.iter().zip('A'..) {
         if outcome_word(document) != "ok" {

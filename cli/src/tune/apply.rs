@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
-use seekscope_settings::{Applier, KnobEntry, KnobFile, Originals, Route};
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Originals, Route, needs_restart};
 use seekscope_tune::space::Configuration;
 
 use super::definition::Definition;
@@ -72,7 +72,8 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
     let uri = seekscope_server::redact_uri(&args.uri);
     if !args.yes {
         return output::print(&format!(
-            "{text}This would be set on {uri}. Nothing was changed: --yes does it.\n"
+            "{text}This would be set on {uri}. {}Nothing was changed: --yes does it.\n",
+            restarts(args, &entries)
         ));
     }
     let wanted = entries
@@ -165,6 +166,20 @@ async fn set(
             put_back(progress, &mut applier, None).await;
             Err(error.into())
         }
+    }
+}
+
+/// Says which settings need a restart of the server, and what allows that.
+fn restarts(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
+    let of_file = entries.iter().filter(|entry| needs_restart(entry));
+    let names: Vec<&str> = of_file.map(|entry| entry.knob.name.as_str()).collect();
+    match (names.is_empty(), &args.config_file) {
+        (true, _) => String::new(),
+        (false, Some(_)) => format!("The server is restarted for {}. ", names.join(", ")),
+        (false, None) => format!(
+            "A restart of the server is needed for {}: --yes refuses without --config-file and --restart-command. ",
+            names.join(", ")
+        ),
     }
 }
 

@@ -4,14 +4,16 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use anyhow::{Context, Result};
+use seekscope_server::ServerKind;
 use seekscope_settings::KnobFile;
 
 use seekscope_report::terminal::visible;
 
 use super::LOCAL;
 use super::knobs::{self, Whose};
+use super::local_arena::start_args;
 use super::server_arena::refuse_router;
-use crate::args::TuneInitArgs;
+use crate::args::{TuneInitArgs, TuneLocalArgs};
 use crate::bench::Target;
 use crate::environment::Environment;
 use crate::interruption::Interruption;
@@ -35,11 +37,30 @@ pub async fn run(args: &TuneInitArgs, environment: &Environment) -> Result<()> {
     }
 }
 
+/// Starts a private server as `tune local` does, in the folder for temporary files unless another is named.
+async fn started(args: &TuneLocalArgs, environment: &Environment) -> Result<Target> {
+    let args = start_args(args);
+    let parent = args.data_dir.clone().unwrap_or_else(std::env::temp_dir);
+    Target::start_local(&args, "", &[], &parent, environment).await
+}
+
 async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> {
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let (target, kind) = match args.target.as_str() {
-        LOCAL => (None, Some(knobs::local_kind(&args.local, environment)?)),
+        LOCAL => {
+            let kind = knobs::local_kind(&args.local, environment)?;
+            let target = match kind {
+                // Only a running one tells which settings its version has.
+                ServerKind::Mongod => {
+                    let _step = progress.step("starting a private local server, to ask it");
+                    let begun = started(&args.local, environment);
+                    Some(interruption.or(begun).await?)
+                }
+                ServerKind::SecantusdRs => None,
+            };
+            (target, Some(kind))
+        }
         uri => {
             let _step = progress.step("connecting");
             let target = interruption.or(Target::connect(uri, "", None)).await?;
@@ -48,11 +69,18 @@ async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> 
         }
     };
     let whose = match (&target, kind) {
-        (Some(target), _) => Whose::Theirs(target),
-        (None, Some(kind)) => Whose::Ours { kind, target: None },
+        (target, Some(kind)) => Whose::Ours {
+            kind,
+            target: target.as_ref(),
+        },
+        (Some(target), None) => Whose::Theirs(target),
         (None, None) => Whose::Nobodys,
     };
     let found = interruption.or(knobs::offered(&whose, &args.local)).await?;
+    if let Some(target) = target {
+        // Leaves somebody's server alone.
+        target.close(false).await?;
+    }
     let mut text = String::new();
     for (name, why) in &found.left_out {
         text.push_str(&format!("# not here: {name}: {}\n", visible(why)));

@@ -43,7 +43,8 @@ impl<'a> LocalArena<'a> {
     ) -> Result<Self> {
         let args = start_args(args);
         let _step = stage.progress.step("starting a private local server");
-        let target = Target::start_local(&args, "", &[], &stage.session, environment);
+        let parent = stage.session.data_folder(args.data_dir.as_deref())?;
+        let target = Target::start_local(&args, "", &[], &parent, environment);
         let target = stage.interruption.or(target).await?;
         Ok(Self {
             args,

@@ -26,7 +26,7 @@ use seekscope_run::{BenchMeasurement, BenchStep, RunDocument};
 pub use comparison_table::{SIDES_MAX, comparison_terminal};
 pub use html::html;
 pub use records::BenchRecords;
-pub use sentences::{outcome_word, verdict};
+pub use sentences::{arrivals, outcome_word, verdict};
 pub use terminal::terminal;
 pub use variants::variants_compared;
 

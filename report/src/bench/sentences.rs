@@ -105,7 +105,7 @@ pub(crate) fn headline(bench: &BenchMeasurement) -> String {
 }
 
 /// Returns how operations were started, by its name.
-pub(crate) fn arrivals(arrivals: &Arrivals) -> String {
+pub fn arrivals(arrivals: &Arrivals) -> String {
     match arrivals {
         Arrivals::Closed => "closed loop".into(),
         Arrivals::Constant { per_s } => {

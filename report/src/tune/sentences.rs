@@ -98,7 +98,7 @@ fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
     } else if document.outcome == Outcome::Ok {
         "the search had no candidate that promised enough"
     } else {
-        "the session ended before it"
+        "the session has not come to one"
     };
     match verdict(record) {
         Some(TuneVerdict::NotBetter) => format!("no real gain: no duel was fought, {why}"),

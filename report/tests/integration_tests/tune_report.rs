@@ -180,7 +180,7 @@ fn a_session_without_a_duel_says_why_and_claims_nothing() {
     for (document, why) in [
         (
             interrupted(5),
-            "no duel was fought: the session ended before it",
+            "no duel was fought: the session has not come to one",
         ),
         (interrupted(0), "no duel was fought: nothing was run"),
         (

@@ -427,6 +427,15 @@ pub(crate) fn same(a: &KnobValue, b: &KnobValue) -> bool {
     }
 }
 
+/// Returns whether the knob is set in the server's configuration file, for which the server is restarted.
+pub fn needs_restart(entry: &KnobEntry) -> bool {
+    match &entry.set {
+        Route::Option { .. } => true,
+        Route::Parameter { .. } => entry.knob.change == ChangeCost::Restart,
+        _ => false,
+    }
+}
+
 /// Checks that there are means for the knob. Parameters that a server accepts only at its start go into its
 /// configuration file.
 fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
