@@ -42,6 +42,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     if !evidence.sees_server() || (waiting.is_none() && load.is_none()) {
         return None;
     }
+    // What was not recorded may have waited.
+    if evidence.document.calls_left_out().is_some() {
+        return None;
+    }
     // Whatever ended or silenced the server may have to do with the disk.
     if unresponsive::is_unresponsive(evidence) {
         return None;
