@@ -157,8 +157,8 @@ pub struct TuneSearchArgs {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "The knobs")]
 pub struct TuneKnobArgs {
-    /// Names from the catalogue, with commas, or a file as `tune init` writes it [default: those of the
-    /// catalogue that this server has and may be changed]
+    /// Names from the catalogue, with commas, or a file as `tune init` writes it, of which what may not be changed is
+    /// left out [default: those of the catalogue that this server has and may be changed]
     #[arg(long, value_name = "NAMES|FILE")]
     pub knobs: Option<String>,
     /// A setting that fights in the duel whatever the search says: the name of a preset, or

@@ -11,8 +11,8 @@ use seekscope_run::{HostFacts, KnobValue, KnobValues, RunDirectory};
 use seekscope_server::{ProcFs, ServerBinary, ServerKind, processors_allowed};
 use seekscope_settings::discovery::{Discovered, Surroundings, discover, read_scripts};
 use seekscope_settings::{
-    Catalogue, HostFiles, KnobEntry, KnobFile, Route, Runs, ServerMemory, ServerProgram,
-    ServerReplies, Unlocked,
+    Catalogue, ChooseError, Chosen, HostFiles, KnobEntry, KnobFile, Route, Runs, ServerMemory,
+    ServerProgram, ServerReplies, Unlocked,
 };
 use seekscope_tune::session::Preset;
 use seekscope_tune::space::{Configuration, Range, Space};
@@ -62,7 +62,11 @@ pub async fn choose(
     environment: &Environment,
 ) -> Result<Choice> {
     let whose = Whose::of(place, &args.local, environment)?;
-    let (file, names) = wanted(&args.knobs, &whose)?;
+    let Wanted {
+        file,
+        names,
+        is_file,
+    } = wanted(&args.knobs, &whose)?;
     let unlocked = Unlocked {
         durability: args.knobs.allow_durability,
         availability: args.knobs.allow_availability,
@@ -73,9 +77,11 @@ pub async fn choose(
     let found = found(&file, &whose, unlocked, args.knobs.host, &args.local, runs);
     let mut found = stage.interruption.or(found).await?;
     leave_out_unreached(&mut found, &whose, load);
-    let chosen = found
-        .choose(&names)
-        .map_err(|error| Usage(error.to_string()))?;
+    let chosen = match is_file {
+        true => choose_of_file(&mut found, names),
+        false => found.choose(&names),
+    };
+    let chosen = chosen.map_err(|error| Usage(error.to_string()))?;
     let presets = chosen.presets.iter().map(|preset| Preset {
         name: preset.name.clone(),
         values: Configuration(preset.values.clone()),
@@ -154,24 +160,53 @@ pub async fn offered(whose: &Whose<'_>, local: &TuneLocalArgs) -> Result<Discove
     found(&whose.catalogue()?, whose, unlocked, true, local, None).await
 }
 
-/// Returns the file and the names wanted from it; no names means those worth a search.
-fn wanted(args: &TuneKnobArgs, whose: &Whose<'_>) -> Result<(KnobFile, Vec<String>)> {
-    match &args.knobs {
+/// What the command line asks for.
+struct Wanted {
+    file: KnobFile,
+    /// The names wanted from it; none means those worth a search.
+    names: Vec<String>,
+    /// Whether it is the user's own file, not the catalogue.
+    is_file: bool,
+}
+
+/// Chooses the knobs of a file. Those that cannot be tuned here are left out with the reason: a file of `tune init` has all
+/// that the server has, and what is to be permitted is for the command line to say.
+fn choose_of_file(found: &mut Discovered, mut names: Vec<String>) -> Result<Chosen, ChooseError> {
+    names.retain(|name| found.left_out.iter().all(|(other, _)| other != name));
+    loop {
+        match found.choose(&names) {
+            Err(ChooseError::NotHere { name, why }) => {
+                names.retain(|other| *other != name);
+                found.entries.retain(|entry| entry.knob.name != name);
+                found.left_out.push((name, why));
+            }
+            chosen => return chosen,
+        }
+    }
+}
+
+fn wanted(args: &TuneKnobArgs, whose: &Whose<'_>) -> Result<Wanted> {
+    let (file, names) = match &args.knobs {
         Some(path) if path.ends_with(".toml") || Path::new(path).is_file() => {
             let file = read(Path::new(path))?;
-            let names = file
-                .knobs
-                .iter()
-                .map(|entry| entry.knob.name.clone())
-                .collect();
-            Ok((file, names))
+            let names = file.knobs.iter().map(|entry| entry.knob.name.clone());
+            return Ok(Wanted {
+                names: names.collect(),
+                file,
+                is_file: true,
+            });
         }
         Some(names) => {
             let names = names.split(',').map(|name| name.trim().to_string());
-            Ok((whose.catalogue()?, names.collect()))
+            (whose.catalogue()?, names.collect())
         }
-        None => Ok((whose.catalogue()?, Vec::new())),
-    }
+        None => (whose.catalogue()?, Vec::new()),
+    };
+    Ok(Wanted {
+        file,
+        names,
+        is_file: false,
+    })
 }
 
 fn read(path: &Path) -> Result<KnobFile> {

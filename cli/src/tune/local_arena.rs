@@ -147,7 +147,9 @@ impl<'a> LocalArena<'a> {
             }
             Err(error) if error.is::<LocalServerError>() => {
                 let why = message_of(&error);
-                let short = why.lines().last().unwrap_or_default().to_string();
+                // A mongod that refuses an option ends with where to read about them.
+                let mut lines = why.lines().filter(|line| !line.starts_with("try '"));
+                let short = lines.next_back().unwrap_or_default();
                 Ok(Err(Unfit(format!("the server did not start: {short}"))))
             }
             Err(error) => Err(error),

@@ -339,3 +339,25 @@ fn a_server_that_dies_in_a_trial_comes_back_with_its_own_journal() {
     let log = std::fs::read_to_string(&log).unwrap();
     assert!(!log.contains("SNAPPY_INVALID_INPUT"));
 }
+
+/// The file held no knob, for no server had been asked; and one of its knobs kept a server from starting.
+#[test]
+fn a_knob_file_for_a_local_mongod_is_taken_as_it_is_written() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let mongod = programs().mongod.path;
+    let mut init = bench.seekscope(&["tune", "init", "local", "--out", "knobs.toml"]);
+    let output = init.arg("--server-binary").arg(&mongod).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let mut command = session_at(&bench, "local", "run", &["--knobs", "knobs.toml"]);
+    let document = json(command.arg("--server-binary").arg(&mongod));
+    assert_valid("tune", &document);
+    let names = names(&document);
+    assert!(names.len() > 20, "{names:?}");
+    for expected in ["cache_size", "eviction_dirty_trigger", "tcmalloc_decommit"] {
+        assert!(names.iter().any(|name| name == expected), "{names:?}");
+    }
+    assert!(why(&document, "session_max").contains("--allow-availability"));
+    // Nothing would come of a server that does not start.
+    assert_eq!(document["outcome"], "ok", "{document:#}");
+}

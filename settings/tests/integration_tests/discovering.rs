@@ -68,7 +68,7 @@ fn values_come_from_the_replies_and_say_from_where() {
         whole("journal_compressor"),
         ("snappy".into(), Source::Documented)
     );
-    assert_eq!(whole("tcmalloc_decommit"), ("false".into(), Source::Server));
+    assert_eq!(whole("tcmalloc_decommit"), ("0".into(), Source::Server));
     assert_eq!(whole("sort_memory"), ("33554432".into(), Source::Server));
     assert!(why(&found, "concurrency_algorithm").contains("this is 4.2"));
     assert!(why(&found, "eviction_updates_trigger").contains("4.4 and later"));
