@@ -160,7 +160,7 @@ pub async fn offered(whose: &Whose<'_>, local: &TuneLocalArgs) -> Result<Discove
     found(&whose.catalogue()?, whose, unlocked, true, local, None).await
 }
 
-/// What the command line asks for.
+/// Knobs that the command line asks for.
 struct Wanted {
     file: KnobFile,
     /// The names wanted from it; none means those worth a search.
@@ -185,6 +185,7 @@ fn choose_of_file(found: &mut Discovered, mut names: Vec<String>) -> Result<Chos
     }
 }
 
+/// Returns what the command line asks for.
 fn wanted(args: &TuneKnobArgs, whose: &Whose<'_>) -> Result<Wanted> {
     let (file, names) = match &args.knobs {
         Some(path) if path.ends_with(".toml") || Path::new(path).is_file() => {
