@@ -560,3 +560,29 @@ fn what_was_not_acted_on_is_not_the_remedy() {
         assert!(!verdict.contains("it is what is asked"), "{verdict}");
     }
 }
+
+/// A regression: of a limit that still stood "gone, as predicted" was said once nobody wrote any more.
+#[test]
+fn a_limit_that_still_stands_was_no_remedy() {
+    let limited = |per_s: u64, findings: Vec<Finding>| {
+        let mut one = at_load(run(None, findings), 500.0, 148.0);
+        let examination = one.0.examination.as_mut().unwrap();
+        examination.members = vec![seekscope_run::MemberRecord::default()];
+        let surroundings = &mut examination.host.as_mut().unwrap().surroundings;
+        surroundings.io_limits = vec![seekscope_run::IoLimit {
+            cgroup: "/db".into(),
+            device: "8:0".into(),
+            what: "write IOPS".into(),
+            per_s,
+        }];
+        one
+    };
+    let before = limited(50, vec![waiting("disk.limited", 3570.0)]);
+    let verdict = |per_s: u64| {
+        changes(&before, &limited(per_s, Vec::new()))
+            .remove(0)
+            .verdict
+    };
+    assert!(verdict(50).contains("the limits are what they were"));
+    assert!(!verdict(5_000).contains("the limits are what they were"));
+}

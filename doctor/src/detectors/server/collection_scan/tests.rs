@@ -209,6 +209,23 @@ fn a_count_that_the_longest_scan_contradicts_is_not_believed() {
     assert!(sentence.starts_with(&begin), "{sentence}");
 }
 
+/// A regression: a scan that had begun before the watch was counted in it as a whole, 4,118 s per hour of one connection.
+#[test]
+fn no_scan_takes_longer_than_it_ran_at_once() {
+    let mut recording = Recording::new();
+    recording.examined().operations = vec![by(&["customer"], true)];
+    let at_once = f64::from(recording.examined().operations[0].at_once.max(1));
+    recording.examined().collections = vec![CollectionFacts {
+        namespace: "shop.orders".into(),
+        reading_ns: Some(1_000_000_000_000),
+        ..CollectionFacts::default()
+    }];
+    let found = recording.findings(&DETECTOR).remove(0);
+    let sentence = found.evidence.last().unwrap();
+    let begin = format!("The scans took {} per hour", duration(at_once * 3600.0));
+    assert!(sentence.starts_with(&begin), "{sentence}");
+}
+
 #[test]
 fn capped_collections_are_followed() {
     let mut recording = Recording::new();
