@@ -157,9 +157,11 @@ impl PrefetchRecord {
     }
 
     /// Returns how many times as fast the scan was as it would have been alone, as predicted from the disk's costs, our
-    /// preparation included; `None` on a disk whose requests take less than 3 ms.
+    /// preparation included; `None` on a disk whose requests take less than 3 ms, and where the scan was not followed: what
+    /// else the user's command did would count as the scan's.
     pub fn predicted_gain(&self) -> Option<f64> {
-        let is_predictable = self.position > 0 && self.request_ns? >= PREDICTABLE_NS;
+        let was_followed = self.position > 0 && self.pace != PrefetchPace::Own;
+        let is_predictable = was_followed && self.request_ns? >= PREDICTABLE_NS;
         is_predictable
             .then(|| Some(self.alone_predicted_ns? as f64 / self.took_ns().max(1) as f64))?
     }
@@ -188,6 +190,7 @@ mod tests {
     #[test]
     fn a_gain_is_predicted_on_slow_disks() {
         let slow = PrefetchRecord {
+            pace: PrefetchPace::Traced,
             preparation_ns: 1_000,
             elapsed_ns: 9_000,
             request_ns: Some(6e6),
@@ -206,6 +209,11 @@ mod tests {
             ..slow.clone()
         };
         assert_eq!(unknown.predicted_gain(), None);
+        let not_followed = PrefetchRecord {
+            pace: PrefetchPace::Own,
+            ..slow.clone()
+        };
+        assert_eq!(not_followed.predicted_gain(), None);
         let nothing_scanned = PrefetchRecord {
             position: 0,
             ..slow
