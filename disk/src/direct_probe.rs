@@ -12,8 +12,6 @@ use crate::{DiskError, TestFile};
 
 /// Bytes that are read and then looked for in the page cache.
 const PROBE_BYTES: u64 = 64 << 10;
-/// Limits the attempts to evict them; a filesystem in memory never lets go.
-const EVICTIONS_MAX: usize = 20;
 
 /// Makes one direct read of the file and checks what it left in the page cache. If the pages of an
 /// existing file are already cached, nothing can be concluded, and direct I/O is assumed to work.
@@ -40,10 +38,11 @@ pub fn probe(file: &TestFile) -> Result<DirectFacts, DiskError> {
     }
     let failed = DiskError::on("probe direct I/O on", file.path());
     let resident = || page_cache::resident_bytes(file.as_fd(), 0, bytes);
+    if file.is_own() {
+        // The whole file: the kernel may keep the probed pages together with others (large folios).
+        file.evict_all(|| resident().ok())?;
+    }
     let read = || -> std::io::Result<(u64, u64)> {
-        if file.is_own() {
-            evict(file, resident)?;
-        }
         let before = resident()?;
         let mut buffer = AlignedBuffer::new(usize::try_from(bytes).unwrap_or(4096))
             .map_err(std::io::Error::other)?;
@@ -62,18 +61,6 @@ pub fn probe(file: &TestFile) -> Result<DirectFacts, DiskError> {
             pages(after)
         ),
     })
-}
-
-/// Evicts the whole file until nothing of its beginning is left: the kernel may keep the probed pages together with others
-/// (large folios), and lets go of some that were just touched at a later attempt only.
-fn evict(file: &TestFile, resident: impl Fn() -> std::io::Result<u64>) -> std::io::Result<()> {
-    for _ in 0..EVICTIONS_MAX {
-        page_cache::evict(file.as_fd(), 0, 0)?;
-        if resident()? == 0 {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the alignment that statx(2) states for direct I/O on the file; 0 if it states none (before

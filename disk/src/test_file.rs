@@ -25,6 +25,9 @@ pub use fill::{Contents, FillOptions};
 
 use crate::{DiskError, safety};
 
+/// Limits the attempts to evict a file.
+const EVICTIONS_MAX: usize = 20;
+
 /// The file that a measurement reads and writes.
 #[derive(Debug)]
 pub struct TestFile {
@@ -172,6 +175,18 @@ impl TestFile {
             fadvise(&self.file, 0, None, Advice::DontNeed).map_err(io::Error::from)
         };
         evicted.map_err(DiskError::on("evict the pages of", &self.path))
+    }
+
+    /// Evicts its pages until `resident` says that none of what it looks at is left, or nothing of them is known: the kernel
+    /// lets go of some that were just touched at a later attempt only. A filesystem in memory never does.
+    pub fn evict_all(&self, resident: impl Fn() -> Option<u64>) -> Result<(), DiskError> {
+        for _ in 0..EVICTIONS_MAX {
+            self.evict()?;
+            if resident().is_none_or(|bytes| bytes == 0) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the bytes that may be read.

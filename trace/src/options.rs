@@ -155,7 +155,7 @@ impl TraceOptions {
         }) = self.sampling
         {
             all.push(format!(
-                "one in {one_in} regions of {region_bytes} bytes of each file, and all syncs"
+                "one in {one_in} regions of {region_bytes} bytes of each file, and all calls without a place in one, such as syncs"
             ));
         }
         all

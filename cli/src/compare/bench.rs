@@ -208,7 +208,8 @@ fn notes(
 pub struct BenchesCompared<'a> {
     #[schemars(length(min = 2))]
     runs: Vec<BenchRun<'a>>,
-    /// Settings that differ between the runs: one value per run, null where the setting is not set.
+    /// Settings that differ between the runs, and `sent`, how operations were sent, if that does: one value per run, null
+    /// where the setting is not set.
     differing_settings: &'a BTreeMap<String, Vec<Option<String>>>,
     compared: &'a [Compared],
 }

@@ -18,8 +18,6 @@ use crate::exit::{Unreadable, Usage};
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Limits the attempts: evicting recently used pages may take more than one.
-const EVICTIONS_MAX: usize = 20;
 /// Alignment for direct I/O if the filesystem does not report one.
 const ALIGNMENT_BYTES: u64 = 4096;
 
@@ -258,12 +256,7 @@ fn cooled(file: &TestFile, warm: bool) -> Result<Option<u64>> {
         known.then(|| page_cache::resident_bytes(file, 0, file.bytes()).ok())?
     };
     if !warm {
-        for _ in 0..EVICTIONS_MAX {
-            file.evict()?;
-            if resident().is_none_or(|bytes| bytes == 0) {
-                break;
-            }
-        }
+        file.evict_all(resident)?;
     }
     Ok(resident())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
-use seekscope_settings::{Applier, KnobEntry, KnobFile, Originals, Route, needs_restart};
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Originals, Route};
 use seekscope_tune::space::Configuration;
 
 use super::definition::Definition;
@@ -171,7 +171,7 @@ async fn set(
 
 /// Says which settings need a restart of the server, and what allows that.
 fn restarts(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
-    let of_file = entries.iter().filter(|entry| needs_restart(entry));
+    let of_file = entries.iter().filter(|entry| entry.needs_restart());
     let names: Vec<&str> = of_file.map(|entry| entry.knob.name.as_str()).collect();
     match (names.is_empty(), &args.config_file) {
         (true, _) => String::new(),

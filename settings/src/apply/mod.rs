@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use seekscope_run::tune::KnobValue;
 use seekscope_server::{Server, redact_text};
-use seekscope_tune::space::{ChangeCost, Configuration};
+use seekscope_tune::space::Configuration;
 
 pub use error::ApplyError;
 pub use restore::Restored;
@@ -427,36 +427,21 @@ pub(crate) fn same(a: &KnobValue, b: &KnobValue) -> bool {
     }
 }
 
-/// Returns whether the knob is set in the server's configuration file, for which the server is restarted.
-pub fn needs_restart(entry: &KnobEntry) -> bool {
-    match &entry.set {
-        Route::Option { .. } => true,
-        Route::Parameter { .. } => entry.knob.change == ChangeCost::Restart,
-        _ => false,
-    }
-}
-
-/// Checks that there are means for the knob. Parameters that a server accepts only at its start go into its
-/// configuration file.
+/// Checks that there are means for the knob.
 fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
     let knob = &entry.knob;
-    let set = match &entry.set {
-        Route::Parameter { name } if knob.change == ChangeCost::Restart => Route::Option {
-            path: format!("setParameter.{name}"),
-            key: None,
-            suffix: String::new(),
-        },
+    let set = match entry.route() {
         Route::File { path } => {
             let host = means.host.as_ref();
             let host =
                 host.ok_or_else(|| no_means(&knob.name, "the host's files may not be set"))?;
-            let path = host.resolve(path).map_err(|source| ApplyError::HostFile {
+            let path = host.resolve(&path).map_err(|source| ApplyError::HostFile {
                 knob: knob.name.clone(),
                 source,
             })?;
             Route::File { path }
         }
-        other => other.clone(),
+        other => other,
     };
     match &set {
         Route::Engine { .. } | Route::Parameter { .. } if means.server.is_none() => {

@@ -18,7 +18,7 @@ mod tests;
 mod write;
 
 use seekscope_run::tune::{KnobValues, TunedKnob};
-use seekscope_tune::space::{Knob, Limit};
+use seekscope_tune::space::{ChangeCost, Knob, Limit};
 
 pub use error::KnobFileError;
 pub(crate) use route::ENGINE_CONFIG;
@@ -133,6 +133,23 @@ impl KnobEntry {
     /// Returns the values in words, e.g. "3 to 80, logarithmic".
     pub fn range_in_words(&self) -> String {
         write::range_in_words(self)
+    }
+
+    /// Returns how it is set: a parameter that a server accepts only at its start goes into its configuration file.
+    pub fn route(&self) -> Route {
+        match &self.set {
+            Route::Parameter { name } if self.knob.change == ChangeCost::Restart => Route::Option {
+                path: format!("setParameter.{name}"),
+                key: None,
+                suffix: String::new(),
+            },
+            other => other.clone(),
+        }
+    }
+
+    /// Returns whether it is set in the server's configuration file, for which the server is restarted.
+    pub fn needs_restart(&self) -> bool {
+        matches!(self.route(), Route::Option { .. })
     }
 
     /// Returns the knob as recorded in a run; the default is the baseline.
