@@ -96,7 +96,7 @@ test("without scripts the tables have every number, and no figure is empty", asy
 
 test("an interrupted session claims nothing", async () => {
   const { page } = await openReport(shared.browser.context, sampleReport(shared.folder, 5, "--tune", "--interrupted"));
-  assert.match(await page.locator("h1").textContent(), /^No duel was fought: the session has not come to one/);
+  assert.match(await page.locator("h1").textContent(), /^No duel was fought: the session did not get that far/);
   assert.equal(await page.locator("#tune-convergence canvas").count(), 1);
   assert.equal(await page.locator("#tune-duels").count(), 0);
 });

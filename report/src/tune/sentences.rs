@@ -12,8 +12,8 @@ use super::reading::{
 };
 use crate::numbers::{counted, format_number, format_rate, format_share};
 
-/// The gain below which a duel reports none.
-const GAIN_MIN: &str = "2 %";
+/// The gain below which a duel reports none (`seekscope_tune::duel::GAIN_MIN`).
+const GAIN_MIN: f64 = 0.02;
 /// Smallest detectable gain above which much remains unseen.
 const COARSE: f64 = 0.05;
 
@@ -43,9 +43,7 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
     };
     let mut said = match verdict(record) {
         Some(TuneVerdict::Better) => measured,
-        Some(TuneVerdict::NotBetter) => {
-            format!("no real gain: {measured}; {GAIN_MIN} or more is improbable")
-        }
+        Some(TuneVerdict::NotBetter) => without_gain(duel, &measured),
         _ => format!("unresolved: {measured}; it could be either, more pairs would tell"),
     };
     if ![BEST, MINIMAL].contains(&duel.candidate.as_str()) {
@@ -55,6 +53,18 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
         said.push_str("; still nothing is recommended");
     }
     said
+}
+
+/// Says that a duel showed no gain. A duel that had little prospect is given up after few pairs, whose interval still
+/// contains gains that matter.
+fn without_gain(duel: &TuneDuel, measured: &str) -> String {
+    let gain_min = format_share(GAIN_MIN);
+    match duel.high <= 1.0 + GAIN_MIN {
+        true => format!("no real gain: {measured}"),
+        false => format!(
+            "no gain was shown: {measured}; the duel was given up because {gain_min} or more had become unlikely"
+        ),
+    }
 }
 
 /// Returns text like "1.42 × the throughput (1.31 to 1.52, 6 pairs)".
@@ -98,7 +108,7 @@ fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
     } else if document.outcome == Outcome::Ok {
         "the search had no candidate that promised enough"
     } else {
-        "the session has not come to one"
+        "the session did not get that far"
     };
     match verdict(record) {
         Some(TuneVerdict::NotBetter) => format!("no real gain: no duel was fought, {why}"),

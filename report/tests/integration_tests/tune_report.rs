@@ -83,7 +83,20 @@ fn the_verdict_is_one_sentence_and_comes_first() {
         record.verdict = Some(TuneVerdict::NotBetter);
         record.recommended.clear();
     });
-    assert!(first_line(&none).starts_with("no real gain: 1.44 × the throughput"));
+    let given_up = first_line(&none);
+    assert!(given_up.starts_with("no gain was shown: 1.44 × the throughput"));
+    assert!(
+        given_up.contains("2.0 % or more had become unlikely"),
+        "{given_up}"
+    );
+    let worse = changed(|record| {
+        let duel = &mut record.duels[0];
+        (duel.ratio, duel.low, duel.high) = (0.9, 0.85, 0.97);
+        duel.verdict = TuneVerdict::NotBetter;
+        record.verdict = Some(TuneVerdict::NotBetter);
+        record.recommended.clear();
+    });
+    assert!(first_line(&worse).starts_with("no real gain: 0.90 × the throughput"));
     let open = changed(|record| record.verdict = Some(TuneVerdict::Unresolved));
     assert!(first_line(&open).starts_with("unresolved: 1.42 ×"));
     let failed = changed(|record| record.duels[1].failed = 2);
@@ -180,7 +193,7 @@ fn a_session_without_a_duel_says_why_and_claims_nothing() {
     for (document, why) in [
         (
             interrupted(5),
-            "no duel was fought: the session has not come to one",
+            "no duel was fought: the session did not get that far",
         ),
         (interrupted(0), "no duel was fought: nothing was run"),
         (
@@ -278,7 +291,7 @@ fn a_server_that_is_left_changed_is_told_of_first() {
     (killed.outcome, killed.ended_ns) = (Outcome::Partial, None);
     let text = terminal(&killed, 200);
     assert!(
-        text.starts_with("no duel was fought: the session ended"),
+        text.starts_with("no duel was fought: the session did not get that far"),
         "{text}"
     );
     assert!(
