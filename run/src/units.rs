@@ -12,6 +12,8 @@ pub struct UnitError {
 
 const SIZE_HINT: &str =
     "size; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
+const SIZE_ABOVE_0_HINT: &str =
+    "size above 0; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
 const DURATION_HINT: &str = "duration; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";
 const STRETCH_HINT: &str =
     "duration above 0; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";
@@ -49,6 +51,17 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
         reason = "checked against 2^62 above, never negative"
     )]
     Ok(bytes as u64)
+}
+
+/// Reads a size that something is to have, as [`parse_bytes`] does; 0 is refused.
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    match parse_bytes(text)? {
+        0 => Err(UnitError {
+            text: text.into(),
+            expected: SIZE_ABOVE_0_HINT,
+        }),
+        bytes => Ok(bytes),
+    }
 }
 
 /// Reads a duration: `250ms`, `30s`, `1.5m`, `2h`; a bare number is seconds.
@@ -197,6 +210,8 @@ mod tests {
         assert!(parse_duration("9999999h").is_err());
         assert!(parse_duration("soon").is_err());
         assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+        assert!(parse_size("0.1").is_err());
+        assert_eq!(parse_size("4k"), parse_bytes("4k"));
         assert!(parse_stretch("0s").is_err());
         assert_eq!(parse_stretch("30s"), parse_duration("30s"));
     }

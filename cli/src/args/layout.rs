@@ -102,7 +102,7 @@ pub struct DecayArgs {
     #[arg(long, conflicts_with = "measure_disk")]
     pub watch: bool,
     /// How often to look for a new checkpoint
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, requires = "watch")]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_stretch, requires = "watch")]
     pub every: Duration,
     /// How long to watch [default: until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch, requires = "watch")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use seekscope_run::units::{parse_bytes, parse_duration};
+use seekscope_run::units::{parse_size, parse_stretch};
 
 use super::OutputArgs;
 
@@ -49,7 +49,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub warm: bool,
     /// Stop after this time with what has been played [default: none]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_stretch)]
     pub time_limit: Option<Duration>,
     /// Run of `seekscope disk` on the target's disk: its device model predicts the same accesses
     #[arg(long, value_name = "DISK_RUN")]
@@ -83,7 +83,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "DIR")]
     pub create: Option<PathBuf>,
     /// Size of the file that is made; what lies beyond wraps around [default: as recorded]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires = "create", conflicts_with_all = ["copy_of", "file"])]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "create", conflicts_with_all = ["copy_of", "file"])]
     pub size: Option<u64>,
 }
 

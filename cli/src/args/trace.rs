@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use seekscope_run::units::{parse_bytes, parse_duration, parse_stretch};
+use seekscope_run::units::{parse_bytes, parse_duration, parse_size, parse_stretch};
 
 use super::{ExportArgs, ImportArgs, OutputArgs};
 
@@ -144,23 +144,23 @@ pub struct ModeArgs {
     #[arg(long, conflicts_with_all = ["ring", "live"])]
     pub aggregate: bool,
     /// How often --aggregate writes down its counts
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, requires = "aggregate")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_stretch, requires = "aggregate")]
     pub interval: Duration,
     /// Flight recorder: hold the last TIME in memory and write it down at SIGUSR1, at a call as slow
     /// as --dump-latency, and at the end
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_stretch)]
     pub ring: Option<Duration>,
     /// A call that takes as long makes --ring write down what it holds
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "ring")]
     pub dump_latency: Option<Duration>,
     /// Memory for --ring; at high rates it holds less than the time asked for
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_bytes, requires = "ring")]
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size, requires = "ring")]
     pub ring_memory: u64,
     /// Show files, rates, patterns and latencies while recording
     #[arg(long)]
     pub live: bool,
     /// Buffer between kernel and seekscope; 16M bridge a second of 300,000 calls per second
-    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     pub buffer: u64,
     /// Way into the kernel
     #[arg(long, value_name = "WAY", value_enum, default_value_t = BackendName::Auto)]

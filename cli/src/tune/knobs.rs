@@ -136,7 +136,7 @@ fn leave_out_unreached(found: &mut Discovered, whose: &Whose<'_>, load: &Load) {
             Route::Option { .. } | Route::File { .. } | Route::Command { .. },
             Whose::Ours { .. },
             _,
-        ) => Some("a private server is given start options alone"),
+        ) => Some("a private server can be given start options only"),
         _ => None,
     };
     let Discovered {

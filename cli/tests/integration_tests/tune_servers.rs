@@ -292,7 +292,7 @@ fn knobs_that_a_private_server_would_never_be_given_are_refused() {
         ("{ environment = \"X\" }", "variable for --command"),
         (
             "{ command = \"true {value}\", read = \"echo 3\" }",
-            "start options alone",
+            "start options only",
         ),
     ] {
         let knob = format!(
@@ -300,7 +300,7 @@ fn knobs_that_a_private_server_would_never_be_given_are_refused() {
         );
         std::fs::write(bench.path("knobs.toml"), knob).unwrap();
         let output = private(&bench, "run", "knobs.toml").output().unwrap();
-        assert_fails(&output, 2, &["knob `x`", why]);
+        assert_fails(&output, 2, &["no knob that may be tuned: x", why]);
         assert!(!bench.path("run").exists());
         assert_eq!(bench.leftovers(&["knobs.toml"]), Vec::<String>::new());
     }
