@@ -8,10 +8,50 @@ use seekscope_server::{Server, ServerError, first_batch};
 use crate::discovery::value_of;
 
 const WATCHED: Duration = Duration::from_secs(1);
-/// Commands of our own between two replies: the second `serverStatus` itself, and those of the driver's
-/// monitoring.
+/// Counters of operations that only an application causes.
+const COUNTERS: [&str; 4] = ["insert", "query", "update", "delete"];
+/// Calls of `getMore` in a second that the members of a replica set may need to follow an idle primary.
+const OF_MEMBERS_PER_S: f64 = 5.0;
+/// Commands that are counted by [`COUNTERS`] and as `getmore`.
+const COUNTED: [&str; 5] = ["insert", "find", "update", "delete", "getMore"];
+/// Commands that clients and members send although nobody works, and that monitoring sends.
+const UPKEEP: [&str; 32] = [
+    "_isSelf",
+    "authenticate",
+    "buildInfo",
+    "collStats",
+    "connPoolStats",
+    "connectionStatus",
+    "currentOp",
+    "dbStats",
+    "endSessions",
+    "features",
+    "getCmdLineOpts",
+    "getDiagnosticData",
+    "getLog",
+    "getParameter",
+    "hello",
+    "hostInfo",
+    "isMaster",
+    "killCursors",
+    "listCollections",
+    "listDatabases",
+    "listIndexes",
+    "logout",
+    "ping",
+    "refreshSessions",
+    "replSetGetConfig",
+    "replSetGetStatus",
+    "replSetHeartbeat",
+    "replSetUpdatePosition",
+    "saslContinue",
+    "saslStart",
+    "serverStatus",
+    "top",
+];
+/// Where a server does not count each command: ours between two replies, which are the second `serverStatus` and those of
+/// the driver's monitoring.
 const OUR_COMMANDS: f64 = 3.0;
-const COUNTERS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
 
 /// Work that is not ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,18 +96,39 @@ impl Traffic {
 }
 
 fn operations_per_s(before: &Document, after: &Document, seconds: f64) -> f64 {
+    let seconds = seconds.max(1e-3);
     let count = |status: &Document, name: &str| {
         let counters = status.get_document("opcounters").ok()?;
         value_of(counters.get(name)?)?.number()
     };
-    let mut operations = 0.0;
-    for name in COUNTERS {
-        if let (Some(before), Some(after)) = (count(before, name), count(after, name)) {
-            let ours = if name == "command" { OUR_COMMANDS } else { 0.0 };
-            operations += (after - before - ours).max(0.0);
-        }
-    }
-    operations / seconds.max(1e-3)
+    let more = |name: &str, expected: f64| match (count(before, name), count(after, name)) {
+        (Some(before), Some(after)) => (after - before - expected).max(0.0),
+        _ => 0.0,
+    };
+    let counted: f64 = COUNTERS.iter().map(|name| more(name, 0.0)).sum();
+    let cursors = more("getmore", OF_MEMBERS_PER_S * seconds);
+    let commands = other_commands(before, after).unwrap_or_else(|| more("command", OUR_COMMANDS));
+    (counted + cursors + commands) / seconds
+}
+
+/// Returns the number of commands that are neither counted otherwise nor upkeep; `None` if the server does not count each
+/// command.
+fn other_commands(before: &Document, after: &Document) -> Option<f64> {
+    let of = |status: &Document| {
+        let metrics = status.get_document("metrics").ok()?;
+        metrics.get_document("commands").ok().cloned()
+    };
+    let (before, after) = (of(before)?, of(after)?);
+    let total = |commands: &Document, name: &str| {
+        let command = commands.get_document(name).ok()?;
+        value_of(command.get("total")?)?.number()
+    };
+    let more = after.keys().filter_map(|name| {
+        let is_known = COUNTED.contains(&name.as_str()) || UPKEEP.contains(&name.as_str());
+        let more = total(&after, name)? - total(&before, name).unwrap_or(0.0);
+        (!is_known).then_some(more.max(0.0))
+    });
+    Some(more.sum())
 }
 
 /// Counts connections that do not identify themselves as seekscope's.
@@ -110,5 +171,25 @@ mod tests {
         assert_eq!(operations_per_s(&status(5, 10), &status(9, 33), 2.0), 12.0);
         assert_eq!(operations_per_s(&status(9, 9), &status(1, 1), 0.0), 0.0);
         assert_eq!(operations_per_s(&doc! {}, &doc! {}, 1.0), 0.0);
+    }
+
+    #[test]
+    fn clients_members_and_monitoring_are_no_work() {
+        let status = |upkeep: i64, getmore: i64, find: i64, aggregate: i64| {
+            let total = |total: i64| doc! { "failed": 0_i64, "total": total };
+            let commands = doc! {
+                "<UNKNOWN>": 0_i64, "hello": total(upkeep), "serverStatus": total(upkeep),
+                "getMore": total(getmore), "find": total(find), "aggregate": total(aggregate),
+            };
+            doc! {
+                "opcounters": { "query": find, "getmore": getmore, "command": 2 * upkeep + aggregate },
+                "metrics": { "commands": commands },
+            }
+        };
+        let per_s = |after: &Document| operations_per_s(&status(10, 10, 10, 10), after, 1.0);
+        assert_eq!(per_s(&status(90, 14, 10, 10)), 0.0);
+        assert_eq!(per_s(&status(90, 14, 11, 10)), 1.0);
+        assert_eq!(per_s(&status(90, 14, 10, 12)), 2.0);
+        assert_eq!(per_s(&status(90, 100, 10, 10)), 85.0);
     }
 }

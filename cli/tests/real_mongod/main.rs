@@ -56,6 +56,7 @@ mod exporter_process;
 mod file_names;
 mod findings;
 mod initial_sync;
+mod large_cluster;
 mod layout;
 mod members;
 mod mongod;

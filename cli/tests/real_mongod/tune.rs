@@ -2,14 +2,19 @@
 //! server.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
+use seekscope_server::Server;
+use seekscope_settings::Traffic;
 use serde_json::Value;
 
 use crate::running::{Running, own, programs, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, python_interpreter, stderr, until};
+use crate::support::{
+    Bench, assert_fails, json, machine, python_interpreter, runtime, stderr, until,
+};
 
 const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
 
@@ -86,15 +91,53 @@ fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
     );
 }
 
+/// Sends the command again and again, as a program of its own does.
+async fn ask(uri: String, command: mongodb::bson::Document) {
+    let server = Server::connect(&uri).await.unwrap();
+    loop {
+        server.command("admin", command.clone()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn neither_members_nor_monitoring_make_a_server_busy() {
+    let set = shared(Topology::ReplicaSet { members: 3 });
+    let runtime = runtime();
+    for member in ["member-0", "member-1", "member-2"] {
+        let uri = set.member(member).uri();
+        let is_busy = || {
+            runtime.block_on(async {
+                let server = Server::connect(&uri).await.unwrap();
+                Traffic::of(&server).await.unwrap().is_busy()
+            })
+        };
+        let monitoring = ["serverStatus", "isMaster", "replSetGetStatus"];
+        let monitoring = monitoring.map(|name| runtime.spawn(ask(uri.clone(), doc! { name: 1 })));
+        assert!(!is_busy(), "{member}");
+        let work =
+            doc! { "aggregate": 1, "pipeline": [{ "$listLocalSessions": {} }], "cursor": {} };
+        let work = runtime.spawn(ask(uri.clone(), work));
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(is_busy(), "{member}");
+        work.abort();
+        monitoring.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
 #[test]
 fn what_a_killed_index_benchmark_had_set_is_put_back() {
     const LIMIT: &str = "maxIndexBuildMemoryUsageMegabytes";
     let _machine = machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
+    // One connection for all questions: many keep the server busy, and the benchmark waits until it is quiet.
+    let runtime = runtime();
+    let connection = Server::connect(server.uri());
+    let connection = runtime.block_on(connection).unwrap();
     let limit = || {
-        let reply = server.command("admin", doc! { "getParameter": 1, LIMIT: 1 });
-        reply.get_i32(LIMIT).unwrap()
+        let reply = connection.command("admin", doc! { "getParameter": 1, LIMIT: 1 });
+        runtime.block_on(reply).unwrap().get_i32(LIMIT).unwrap()
     };
     let builds = |out: &str| {
         let mut command = bench.seekscope(&["bench", "index", server.uri(), "--memory-mb", "55"]);
