@@ -20,9 +20,6 @@ const PAIR_VALUES: usize = 5;
 const PAIR_BACKGROUNDS: usize = 8;
 /// Number of the most important knobs whose pairs are examined.
 const PAIRED: usize = 4;
-/// A share is distinguished from nothing if all but 2.5 % of the functions have more than this.
-const NOTHING: f64 = 0.01;
-
 /// Returns the share from one estimate per function; estimates without bias can be below zero.
 fn share_of(mut estimates: Vec<f64>) -> Share {
     estimates.sort_by(f64::total_cmp);
@@ -72,10 +69,19 @@ impl Analysis {
             alone.push(between / all);
             total.push((between + interaction) / all);
         }
-        let (alone, total) = (share_of(alone), share_of(total));
+        let (mut alone, mut total) = (share_of(alone), share_of(total));
+        let features = self.space.features();
+        let is_needed = self
+            .believed
+            .model
+            .needs(|feature| features[feature].1 == knob);
+        if !is_needed {
+            // Each function that is drawn varies with every knob, as what is not known of it is drawn too.
+            (alone.low, total.low) = (0.0, 0.0);
+        }
         KnobImportance {
             knob: self.space.knobs()[knob].name.clone(),
-            distinguishable: total.low > NOTHING,
+            distinguishable: is_needed,
             alone,
             total,
         }

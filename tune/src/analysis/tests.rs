@@ -145,3 +145,24 @@ fn where_no_knob_does_anything_none_is_important() {
     // Few settings say nothing, whatever they showed.
     assert_eq!(after(1, 3, 0.4, 1).importance(1), None);
 }
+
+#[test]
+fn of_several_knobs_those_that_do_nothing_are_not_important() {
+    for (knobs, runs, gain) in [(5, 25, 0.4), (12, 40, 0.4)] {
+        let (mut idle, mut told, mut missed) = (0, 0, 0);
+        for seed in (0..8).map(|seed| 7 * seed + 3) {
+            let importance = after(knobs, runs, gain, seed).importance(1).unwrap();
+            for knob in importance.knobs {
+                if knob.knob == "knob0" {
+                    missed += usize::from(!knob.distinguishable);
+                    continue;
+                }
+                idle += 1;
+                told += usize::from(knob.distinguishable);
+                assert!(knob.distinguishable || knob.total.low == 0.0);
+            }
+        }
+        assert!(20 * told <= idle, "{told} of {idle} of {knobs} knobs");
+        assert_eq!(missed, 0, "of {knobs} knobs");
+    }
+}

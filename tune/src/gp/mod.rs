@@ -29,6 +29,7 @@ pub(crate) struct Process {
     factor: Cholesky,
     alpha: Vec<f64>,
     outcomes: Vec<f64>,
+    noise_scale: Vec<f64>,
     prior_variance: f64,
 }
 
@@ -46,7 +47,25 @@ impl Process {
             factor,
             alpha,
             outcomes: data.outcomes.clone(),
+            noise_scale: data.noise_scale.clone(),
         })
+    }
+
+    /// Returns the process with the same parameters and data, but without what these features say.
+    pub(crate) fn without(&self, is_left_out: impl Fn(usize) -> bool) -> Option<Self> {
+        let value = |(f, column): (usize, &Vec<f64>), point: usize| match is_left_out(f) {
+            true => 0.0,
+            false => column[point],
+        };
+        let columns = || self.columns.iter().enumerate();
+        let point = |at: usize| columns().map(|column| value(column, at)).collect();
+        let data = Data {
+            kinds: self.kinds.clone(),
+            points: (0..self.outcomes.len()).map(point).collect(),
+            outcomes: self.outcomes.clone(),
+            noise_scale: self.noise_scale.clone(),
+        };
+        Self::new(&data, self.hyper.clone())
     }
 
     pub(crate) fn outcomes(&self) -> &[f64] {
