@@ -106,7 +106,11 @@ fn operations_per_s(before: &Document, after: &Document, seconds: f64) -> f64 {
         _ => 0.0,
     };
     let counted: f64 = COUNTERS.iter().map(|name| more(name, 0.0)).sum();
-    let cursors = more("getmore", OF_MEMBERS_PER_S * seconds);
+    let of_members_per_s = match after.contains_key("repl") {
+        true => OF_MEMBERS_PER_S,
+        false => 0.0,
+    };
+    let cursors = more("getmore", of_members_per_s * seconds);
     let commands = other_commands(before, after).unwrap_or_else(|| more("command", OUR_COMMANDS));
     (counted + cursors + commands) / seconds
 }
@@ -184,6 +188,7 @@ mod tests {
             doc! {
                 "opcounters": { "query": find, "getmore": getmore, "command": 2 * upkeep + aggregate },
                 "metrics": { "commands": commands },
+                "repl": { "ismaster": true },
             }
         };
         let per_s = |after: &Document| operations_per_s(&status(10, 10, 10, 10), after, 1.0);
@@ -191,5 +196,8 @@ mod tests {
         assert_eq!(per_s(&status(90, 14, 11, 10)), 1.0);
         assert_eq!(per_s(&status(90, 14, 10, 12)), 2.0);
         assert_eq!(per_s(&status(90, 100, 10, 10)), 85.0);
+        let mut alone = status(90, 14, 10, 10);
+        alone.remove("repl");
+        assert_eq!(per_s(&alone), 4.0);
     }
 }
