@@ -118,21 +118,22 @@ fn operations_per_s(before: &Document, after: &Document, seconds: f64) -> f64 {
 /// Returns the number of commands that are neither counted otherwise nor upkeep; `None` if the server does not count each
 /// command.
 fn other_commands(before: &Document, after: &Document) -> Option<f64> {
-    let of = |status: &Document| {
-        let metrics = status.get_document("metrics").ok()?;
-        metrics.get_document("commands").ok().cloned()
-    };
-    let (before, after) = (of(before)?, of(after)?);
+    let (before, after) = (commands(before)?, commands(after)?);
     let total = |commands: &Document, name: &str| {
         let command = commands.get_document(name).ok()?;
         value_of(command.get("total")?)?.number()
     };
     let more = after.keys().filter_map(|name| {
         let is_known = COUNTED.contains(&name.as_str()) || UPKEEP.contains(&name.as_str());
-        let more = total(&after, name)? - total(&before, name).unwrap_or(0.0);
+        let more = total(after, name)? - total(before, name).unwrap_or(0.0);
         (!is_known).then_some(more.max(0.0))
     });
     Some(more.sum())
+}
+
+fn commands(status: &Document) -> Option<&Document> {
+    let metrics = status.get_document("metrics").ok()?;
+    metrics.get_document("commands").ok()
 }
 
 /// Counts connections that do not identify themselves as seekscope's.

@@ -20,13 +20,13 @@ use tokio::net::TcpStream;
 
 use crate::running::shared;
 use crate::schemas::assert_valid;
-use crate::support::{Bench, machine, runtime};
+use crate::support::{Bench, machine, runtime, until};
 
 const SHARDS: usize = 50;
 const MEMBERS: usize = 3;
 const ROUTER_PORT: u16 = 27_017;
 const MEMBER_PORT: u16 = 27_100;
-/// Where the large cluster is, and where seekscope runs: two hosts that are network namespaces of this test.
+/// The addresses of two hosts, which are network namespaces of this test: that of the cluster, and that of seekscope.
 const SERVERS: &str = "10.77.0.1";
 const OPERATOR: &str = "10.77.0.2";
 
@@ -43,7 +43,7 @@ impl Host {
         let host = Self(holder.spawn().unwrap());
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         let theirs = format!("/proc/{}/ns/net", host.0.id());
-        crate::support::until(|| std::fs::read_link(&theirs).is_ok_and(|net| net != own));
+        until(|| std::fs::read_link(&theirs).is_ok_and(|net| net != own));
         host
     }
 
@@ -132,7 +132,7 @@ fn listed_shards() -> Vec<Bson> {
     (0..SHARDS).map(shard).collect()
 }
 
-/// What is called otherwise in the large cluster: whole texts.
+/// The names of the large cluster, by those that they replace.
 type Names = HashMap<String, String>;
 
 fn rename(value: &mut Bson, names: &Names) {

@@ -20,6 +20,7 @@ const PAIR_VALUES: usize = 5;
 const PAIR_BACKGROUNDS: usize = 8;
 /// Number of the most important knobs whose pairs are examined.
 const PAIRED: usize = 4;
+
 /// Returns the share from one estimate per function; estimates without bias can be below zero.
 fn share_of(mut estimates: Vec<f64>) -> Share {
     estimates.sort_by(f64::total_cmp);

@@ -10,7 +10,7 @@ const SETTINGS_MAX: usize = 300;
 /// Prior feasibility of an unknown configuration, which is expected to work: +1 works, -1 fails.
 const FEASIBLE_EXPECTED: f64 = 0.6;
 
-/// See [`Model::foretells`] and [`Model::needs`].
+/// See [`Model::foretells`] and [`Model::foretells_more_than`].
 const CHANCE: f64 = 2.0;
 
 /// Beliefs about score and feasibility.
@@ -122,19 +122,24 @@ impl Model {
         let n = self.score.outcomes().len() as f64;
         // Standardised: their mean is zero, and without one of them it is off by its share.
         let of_mean = square(self.score.outcomes()) * (n / (n - 1.0)).powi(2);
-        square(&self.score.left_out_residuals()) < (1.0 - CHANCE / n.sqrt()) * of_mean
+        self.foretells_more_than(of_mean)
     }
 
     /// Returns whether the model predicts each setting from the others better with these features than without them,
     /// by more than chance. In simulated searches 1 to 8 % of the knobs that do nothing passed, however many there were;
     /// one that made a difference of eight times the noise was never missed after 25 settings.
     pub(crate) fn needs(&self, is_meant: impl Fn(usize) -> bool) -> bool {
-        let n = self.score.outcomes().len() as f64;
         let without = self.score.without(is_meant);
-        without.is_some_and(|without| {
-            let left_out = square(&without.left_out_residuals());
-            square(&self.score.left_out_residuals()) < (1.0 - CHANCE / n.sqrt()) * left_out
-        })
+        without
+            .is_some_and(|without| self.foretells_more_than(square(&without.left_out_residuals())))
+    }
+
+    /// Returns whether the residuals of settings that are predicted from the others are smaller, by more than chance,
+    /// than those of another prediction, of which the sum of squares is given.
+    fn foretells_more_than(&self, other_square: f64) -> bool {
+        let residuals = self.score.left_out_residuals();
+        let n = residuals.len() as f64;
+        square(&residuals) < (1.0 - CHANCE / n.sqrt()) * other_square
     }
 
     /// Returns the process behind [`Model::at`], with the factor from its units to scores.
