@@ -102,7 +102,8 @@ async fn ask(uri: String, command: mongodb::bson::Document) {
 
 #[test]
 fn neither_members_nor_monitoring_make_a_server_busy() {
-    let set = shared(Topology::ReplicaSet { members: 3 });
+    // The shared set may be asked by another test meanwhile.
+    let set = own(Topology::ReplicaSet { members: 3 }, &[]);
     let runtime = runtime();
     for member in ["member-0", "member-1", "member-2"] {
         let uri = set.member(member).uri();
