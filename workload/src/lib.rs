@@ -6,6 +6,7 @@
 //!
 //! Read [`sdu`] first (the data), then [`mod@load`], [`mod@update`] and [`index_build`].
 
+mod collection_name;
 mod error;
 pub mod generators;
 pub mod index_build;

@@ -8,6 +8,9 @@ use seekscope_run::units::{parse_bytes, parse_stretch};
 
 use super::{OutputArgs, share};
 
+/// How long a server is watched unless the user says otherwise.
+const WATCHED_FOR: Duration = Duration::from_secs(60);
+
 /// Find out why a server is slow on disk, and write a report
 ///
 /// TARGET is a connection string as mongosh takes it: watches that server for a while and says what
@@ -116,9 +119,9 @@ pub struct BuildArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "With the connection string of a server")]
 pub struct ExamineArgs {
-    /// How long to watch the server at its own work
-    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_stretch, requires = "target")]
-    pub duration: Duration,
+    /// How long to watch the server at its own work [default: 60s]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch, requires = "target")]
+    pub duration: Option<Duration>,
     /// The collection in question; may be repeated. It is looked at whatever its size
     #[arg(long, value_name = "DB.COLL", requires = "target")]
     pub collection: Vec<String>,
@@ -141,6 +144,29 @@ pub struct ExamineArgs {
     /// A run of `seekscope disk` on the data's disk [default: the newest below ./seekscope-runs]
     #[arg(long, value_name = "RUN", requires = "target")]
     pub disk_run: Option<PathBuf>,
+}
+
+impl ExamineArgs {
+    /// Returns how long to watch.
+    pub fn duration(&self) -> Duration {
+        self.duration.unwrap_or(WATCHED_FOR)
+    }
+
+    /// Returns an option that was given; `None` if none was. None of them has a meaning for what was recorded.
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--for", self.duration.is_some()),
+            ("--collection", !self.collection.is_empty()),
+            ("--dbpath", self.dbpath.is_some()),
+            ("--pid", self.pid.is_some()),
+            ("--trace-primary", self.trace_primary),
+            ("--no-members", self.no_members),
+            ("--probe-disk", self.probe_disk),
+            ("--disk-run", self.disk_run.is_some()),
+        ];
+        let given = options.into_iter().find(|(_, is_given)| *is_given);
+        given.map(|(option, _)| option)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

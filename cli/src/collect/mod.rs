@@ -23,7 +23,7 @@ use seekscope_run::{MemberState, Outcome, RunDirectory, RunDocument, shell_quote
 use serde::Serialize;
 
 use crate::args::CollectArgs;
-use crate::doctor::{Asked, Conclusion, Target, Whom, examine};
+use crate::doctor::{Asked, Conclusion, Target, Whom, examine, only_recorded};
 use crate::environment::Environment;
 use crate::interruption::Interruption;
 use crate::output;
@@ -106,6 +106,7 @@ pub async fn run(
             collect(args, bundle, run, interruption, progress).await
         }
         Target::Recorded(path) => {
+            only_recorded(&args.examine, path)?;
             let (directory, document) = RunDirectory::open(path)?;
             let run = (Arc::new(directory), document);
             collect(args, bundle, run, Interruption::listen(), progress).await

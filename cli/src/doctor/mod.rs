@@ -20,7 +20,7 @@ pub use examine::{Asked, Whom, examine};
 pub use joined::Joined;
 pub use judgement::Earlier;
 pub use measurement::observed;
-pub use recorded::show;
+pub use recorded::{only_recorded, show};
 
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use seekscope_run::{Outcome, RunError, shell_quoted};
 use super::conclusion::Conclusion;
 use super::diagnostic_folder;
 use super::judgement::Judgement;
-use crate::args::{DoctorArgs, OutputArgs};
+use crate::args::{DoctorArgs, ExamineArgs, OutputArgs};
 use crate::collect;
 use crate::exit::Usage;
 use crate::progress::Progress;
@@ -16,6 +16,7 @@ use crate::session::{Session, measured_nothing};
 
 /// Runs the command.
 pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Result<()> {
+    only_recorded(&args.examine, path)?;
     let judgement = Judgement::new(&args.judge)?;
     let progress = Progress::new(args.output.quiet);
     let mut session = open(path, arguments, args.out.as_deref()).await?;
@@ -35,6 +36,17 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     conclusion.show(&session, &args.output, progress)?;
     judgement.judge(conclusion.diagnosis())
+}
+
+/// Refuses options that say how a server is watched.
+pub fn only_recorded(args: &ExamineArgs, path: &Path) -> Result<(), Usage> {
+    match args.given() {
+        None => Ok(()),
+        Some(option) => Err(Usage(format!(
+            "{option} is for a server that is watched, and {} is what was recorded",
+            path.display()
+        ))),
+    }
 }
 
 /// Opens a run or bundle, or makes a run from a folder of diagnostic files.

@@ -159,6 +159,14 @@ fn too_large(bench: &Bench) {
 fn refused(bench: &Bench) {
     let out = ["collect", "run", "--out", "plain.tar.gz"];
     assert_fails(&bench.seekscope(&out).output().unwrap(), 2, &["exists"]);
+    // Options of a watch, which there is none of.
+    for args in [
+        &["doctor", "run", "--for", "5s"][..],
+        &["collect", "run", "--out", "new.tar.gz", "--pid", "1"],
+    ] {
+        let output = bench.seekscope(args).output().unwrap();
+        assert_fails(&output, 2, &["is for a server that is watched"]);
+    }
     std::fs::write(bench.path("secret"), "x").unwrap();
     let tar = |name: &str, more: &[&str]| {
         let mut tar = Command::new("tar");

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::settings::{FieldOrder, RequestDistribution};
 use super::{Edition, Properties, YcsbError};
+use crate::collection_name;
 use crate::generators::{
     ByteOrder, Hotspot, LengthDistribution, length::LengthHistogram, zipfian_gray::YCSB_THETA,
 };
@@ -142,12 +143,9 @@ impl Reader<'_> {
 
     pub(super) fn table(&self) -> Result<String, YcsbError> {
         let table = self.text("table", "usertable");
-        if table.is_empty() || table.contains(['\0', '$']) || table.len() > 200 {
-            return Err(YcsbError::value(
-                "table",
-                table,
-                "this cannot name a collection",
-            ));
+        if !collection_name::can_be_written(table) {
+            let why = "this is no name of a collection that can be written to";
+            return Err(YcsbError::value("table", table, why));
         }
         Ok(table.to_owned())
     }

@@ -369,6 +369,7 @@ mod tests {
             ("minscanlength=5\nmaxscanlength=4", "minscanlength"),
             ("keyhash=c", "keyhash"),
             ("table=a$b", "table"),
+            ("table=system.views", "table"),
             (
                 "hdrhistogram.percentiles=50,,99",
                 "hdrhistogram.percentiles",

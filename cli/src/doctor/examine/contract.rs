@@ -43,7 +43,7 @@ pub fn contract(session: &Session, asked: &Asked, subject: &Subject) -> String {
     };
     let time = match &asked.build {
         Some(_) => "until the index is built".into(),
-        None => seconds(asked.args.duration),
+        None => seconds(asked.args.duration()),
     };
     let pages = scan_disk(session).map_or(0, |disk| gentle::reads_per_s(&disk.model));
     let probing = match asked.args.probe_disk {

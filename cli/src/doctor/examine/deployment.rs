@@ -204,7 +204,7 @@ pub async fn examine(
             let worked = join_all(members).await;
             if worked.is_empty() {
                 let over = async {
-                    tokio::time::sleep(asked.args.duration).await;
+                    tokio::time::sleep(asked.args.duration()).await;
                     Ok(())
                 };
                 interruption.or(over).await?;

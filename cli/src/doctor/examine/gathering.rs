@@ -250,7 +250,7 @@ impl Watched<'_> {
         let begun = Instant::now();
         {
             let _step = progress.step("watching the server before anything is traced");
-            let baseline = BASELINE.min(asked.args.duration / 4);
+            let baseline = BASELINE.min(asked.args.duration() / 4);
             self.guard.baseline(&subject.server, baseline).await;
             self.moments.calm.notify_one();
         }
@@ -273,13 +273,13 @@ impl Watched<'_> {
         let step = builds.is_none().then(|| {
             progress.counted(
                 "watching what the server does by itself, seconds",
-                asked.args.duration.as_secs(),
+                asked.args.duration().as_secs(),
             )
         });
         let moments = self.moments;
         let over = async {
             let Some(builds) = builds else {
-                tokio::time::sleep_until(started + asked.args.duration).await;
+                tokio::time::sleep_until(started + asked.args.duration()).await;
                 return Ok(());
             };
             moments.told.notified().await;

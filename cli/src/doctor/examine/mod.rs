@@ -79,12 +79,12 @@ impl Asked {
 
     /// Returns how long to watch, ns.
     fn asked_ns(&self) -> u64 {
-        nanoseconds(self.args.duration)
+        nanoseconds(self.args.duration())
     }
 
     /// Returns the phase in which servers are watched at their own work.
     fn own_work(&self) -> Phase {
-        let seconds = self.args.duration.as_secs_f64();
+        let seconds = self.args.duration().as_secs_f64();
         let activity = format!("its own work for {seconds} s");
         observed(activity, self.namespaces.first(), Disk::Plain)
     }

@@ -13,6 +13,7 @@ use super::indexes::create_command;
 use super::records::{Records, Slice};
 use super::role::{RolePlan, actions};
 use super::step::{Steps, collection_of};
+use crate::collection_name;
 use crate::own::error::{Fault, OwnError};
 use crate::own::language::{self, Action, Arrivals, RateShare, Source, When, WorkloadFile};
 use crate::own::values::{Context, Shape};
@@ -167,7 +168,7 @@ fn check_names(file: &WorkloadFile) -> Result<(), Fault> {
     }
     for (name, collection) in file.collections.iter() {
         let path = format!("collections.{name}");
-        if name.is_empty() || name.contains(['$', '\0']) || name.starts_with("system.") {
+        if !collection_name::can_be_written(name) {
             return Err(Fault::new(
                 path,
                 "is no name of a collection that can be written to",
