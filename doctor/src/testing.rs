@@ -182,6 +182,12 @@ impl Recording {
         self.events.push(event);
     }
 
+    /// Adds a read past the page cache.
+    pub(crate) fn direct_read(&mut self, call: Call) {
+        let flags = IoFlags::WAITED | IoFlags::DIRECT;
+        self.events.push(call.event(IoOp::Pread, flags, call.bytes));
+    }
+
     /// Adds a read that the page cache served.
     pub(crate) fn hit(&mut self, call: Call) {
         self.events.push(call.event(IoOp::Pread, 0, 0));

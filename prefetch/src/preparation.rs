@@ -13,7 +13,9 @@ use seekscope_layout::DataDirectory;
 use seekscope_layout::order::{WINDOW_BYTES, scan_order};
 use seekscope_layout::scan_prediction::engine_ns_per_byte;
 use seekscope_run::page_cache::resident_pages;
-use seekscope_run::{DeviceModel, Limitation, PrefetchRecord, monotonic_ns};
+use seekscope_run::{
+    DeviceModel, Limitation, PrefetchRecord, ScanOrder, has_open_directly, monotonic_ns,
+};
 use seekscope_wiredtiger::Leaf;
 
 use crate::PrefetchError;
@@ -34,15 +36,6 @@ const MEMORY_BYTES: u64 = 256 << 20;
 const TRIAL_LEAVES: usize = 512;
 /// Share of the file in memory from which on there is nothing to read ahead.
 const CACHED_SHARE: f64 = 0.9;
-/// Share of sequential steps from leaf to leaf beyond which the kernel's read-ahead does what we
-/// could do.
-const ORDERED_SHARE: f64 = 0.9;
-/// O_DIRECT in the flags of /proc/PID/fdinfo, on x86 and ARM.
-const DIRECT_FLAGS: u64 = if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
-    0o200_000
-} else {
-    0o40_000
-};
 
 /// What to read ahead, and how.
 #[derive(Debug, Clone)]
@@ -217,12 +210,11 @@ impl Prefetch {
             }
         }
         let order = scan_order(&self.alone.leaves, WINDOW_BYTES);
-        let share = order.map_or(0.0, |order| order.sequential_share);
-        if share > ORDERED_SHARE {
+        if let Some(order) = order.filter(ScanOrder::is_in_order) {
             self.record.cannot_help.push(format!(
                 "the leaves lie in the order of the scan ({:.0} % of the steps), so the kernel's own read-ahead \
                  brings them",
-                share * 100.0
+                order.sequential_share * 100.0
             ));
         }
         if self.record.leaf_pages == 0 {
@@ -232,7 +224,7 @@ impl Prefetch {
         if self
             .request
             .pid
-            .is_some_and(|pid| opened_direct(pid, &self.path))
+            .is_some_and(|pid| has_open_directly(pid, &self.path))
         {
             let why =
                 "the server has the file open with O_DIRECT, so it does not ask the page cache";
@@ -370,23 +362,4 @@ fn cached_bytes(file: &File, leaves: &[Leaf]) -> io::Result<u64> {
         }
     }
     Ok(cached)
-}
-
-/// Returns whether the process has the file open with O_DIRECT, past the page cache.
-fn opened_direct(pid: u32, path: &Path) -> bool {
-    let folder = PathBuf::from(format!("/proc/{pid}"));
-    let path = path.canonicalize().unwrap_or_else(|_| path.into());
-    let Ok(entries) = std::fs::read_dir(folder.join("fd")) else {
-        return false;
-    };
-    let ours = entries.flatten().filter(|entry| {
-        let link = std::fs::read_link(entry.path());
-        link.is_ok_and(|link| link == path)
-    });
-    let flags = ours.filter_map(|entry| {
-        let text = std::fs::read_to_string(folder.join("fdinfo").join(entry.file_name())).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-        u64::from_str_radix(line.trim(), 8).ok()
-    });
-    flags.into_iter().any(|flags| flags & DIRECT_FLAGS != 0)
 }

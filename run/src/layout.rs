@@ -219,6 +219,17 @@ pub struct ScanOrder {
     pub gaps: Vec<(u64, u64, u64)>,
 }
 
+impl ScanOrder {
+    /// Share of sequential steps from which on the kernel's own read-ahead brings what a scan comes to next.
+    const IN_ORDER_SHARE: f64 = 0.9;
+
+    /// Returns whether the leaves lie in the order of a scan, so that nothing is gained by rewriting them or by reading
+    /// them ahead.
+    pub fn is_in_order(&self) -> bool {
+        self.sequential_share > Self::IN_ORDER_SHARE
+    }
+}
+
 /// What a cold scan in key order would take, seconds, by one reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]

@@ -17,8 +17,9 @@ mod counted_requests;
 pub mod counter_sample;
 pub mod device;
 pub mod device_model;
+pub mod direct_files;
 pub mod directory;
-pub mod disk_measurement;
+mod disk_measurement;
 pub mod document;
 pub mod error;
 pub mod error_kind;
@@ -68,6 +69,7 @@ pub use counted_requests::{CountedRequests, RequestCause};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
+pub use direct_files::has_open_directly;
 pub use directory::{
     CounterWriter, IntervalWriter, IoWriter, LeafWriter, RunDirectory, TrialJournal,
 };

@@ -17,6 +17,9 @@ use crate::file_names::FileNames;
 use crate::local_members::{LocalMembers, limitation_of};
 use crate::progress::Progress;
 
+/// A file that every server keeps open.
+pub const OPEN_WHILE_RUNNING: &str = "WiredTiger.wt";
+
 /// A path, and what a server said of it if one was asked.
 #[derive(Default)]
 pub struct DataLocation {

@@ -16,7 +16,7 @@ mod summary;
 mod watch;
 
 pub use collection::CollectionLayout;
-pub use data_location::{DataLocation, find_file, seen_from_here};
+pub use data_location::{DataLocation, OPEN_WHILE_RUNNING, find_file, seen_from_here};
 pub use measurement::{file_record, named_file, write_leaves};
 pub use record::Recorder;
 pub use scan_disk::{ScanDisk, ScanDisks};

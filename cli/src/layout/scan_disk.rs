@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use seekscope_layout::typical_disks;
-use seekscope_run::{DeviceFacts, DeviceModel};
+use seekscope_run::{DeviceFacts, DeviceModel, has_open_directly};
+use seekscope_server::ProcFs;
 
-use super::data_location::OpenedData;
+use super::data_location::{OPEN_WHILE_RUNNING, OpenedData};
 use crate::args::ScanDiskArgs;
 use crate::disk::load_model;
 use crate::exit::Usage;
@@ -34,6 +35,17 @@ impl ScanDisk {
         typical: Option<&str>,
         path: &Path,
     ) -> Result<Self> {
+        let mut disk = Self::buffered(disk_run, typical, path)?;
+        if is_read_directly(path) {
+            // The kernel reads nothing ahead of reads with O_DIRECT.
+            disk.model.read_ahead_bytes = 0;
+            disk.model.disk.push_str(", read past the page cache");
+        }
+        Ok(disk)
+    }
+
+    /// Returns the disk as a server sees it that reads through the page cache.
+    fn buffered(disk_run: Option<&Path>, typical: Option<&str>, path: &Path) -> Result<Self> {
         let device = DeviceFacts::of_path(Path::new("/"), path).ok();
         if let Some(run) = disk_run {
             let (model, ..) = load_model(run)?;
@@ -58,6 +70,15 @@ impl ScanDisk {
             measured: false,
         })
     }
+}
+
+/// Does the server that has this data directory open read it past the page cache (`direct_io=[data]`)? False where that
+/// may not be seen.
+fn is_read_directly(directory: &Path) -> bool {
+    let holders = ProcFs::host().holders(&directory.join(OPEN_WHILE_RUNNING));
+    holders
+        .into_iter()
+        .any(|pid| has_open_directly(pid, directory))
 }
 
 /// The disks that scans of the files of one run are predicted for: that of the server, or each member's own.

@@ -10,11 +10,8 @@ use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::PrefetchArgs;
 use crate::exit::Usage;
-use crate::layout::{DataLocation, find_file};
+use crate::layout::{DataLocation, OPEN_WHILE_RUNNING, find_file};
 use crate::progress::Progress;
-
-/// A file that every server keeps open.
-const OPEN_WHILE_RUNNING: &str = "WiredTiger.wt";
 
 /// The data of the server whose scans are to be read ahead of.
 pub struct Target {

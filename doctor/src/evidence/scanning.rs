@@ -18,6 +18,10 @@ const MORE_THAN_A_LEAF: f64 = 1.5;
 const ALONE_SHARE: f64 = 0.8;
 /// Share of the time for which reads must have been counted for that to tell anything.
 const COUNTED_SHARE: f64 = 0.05;
+/// Smallest share of steps to the neighbour in a scan that tells it from random reads.
+const TELLING_SHARE: f64 = 0.1;
+/// Keys examined for each leaf of an index that was read: with fewer, they were sought one by one.
+const FEW_KEYS: f64 = 4.0;
 /// Share of the leaves that one thread read, hardly any of them twice.
 const COVERED_SHARE: f64 = 0.3;
 const REREAD_SHARE_MAX: f64 = 0.05;
@@ -140,7 +144,8 @@ fn by_steps(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
     let expected = file.order.as_ref()?.sequential_share;
     let shape = traced.reads.shape.as_ref()?;
     let found = shape.thread_sequential_share;
-    let telling = (0.1..=0.9).contains(&expected) && (found - expected).abs() < expected / 3.0;
+    let telling = (TELLING_SHARE..=1.0 - TELLING_SHARE).contains(&expected)
+        && (found - expected).abs() < expected / 3.0;
     telling.then(|| {
         format!(
             "its threads step to the neighbour in {} of cases, as a scan in key order does ({})",
@@ -204,13 +209,45 @@ fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -
     let by_application = users.iter().any(|user| {
         user.file_id == traced.file.file_id && !user.writes && user.role == ThreadRole::Application
     });
-    let scanned = covered >= COVERED_SHARE && pattern.reread_share <= REREAD_SHARE_MAX;
+    // The server's cache keeps random reads of single documents from being read twice, too.
+    let scanned = covered >= COVERED_SHARE
+        && pattern.reread_share <= REREAD_SHARE_MAX
+        && !steps_otherwise(traced, file)
+        && !seeks_single_entries(evidence, traced, file);
     (scanned && one_thread && by_application).then(|| {
         format!(
             "one thread read {} of its leaves, hardly any twice",
             percent(covered.min(1.0))
         )
     })
+}
+
+/// Do its threads step to the neighbour much more rarely than a scan in key order would?
+fn steps_otherwise(traced: &FileTrace, file: &LayoutFile) -> bool {
+    let shares = file.order.as_ref().zip(traced.reads.shape.as_ref());
+    shares.is_some_and(|(order, shape)| {
+        order.sequential_share >= TELLING_SHARE
+            && shape.thread_sequential_share < order.sequential_share / 2.0
+    })
+}
+
+/// Did the server examine so few documents, or keys of an index, for each page that was read that they were sought one by
+/// one? It counts those of all collections together; index builds and other jobs are not among them.
+fn seeks_single_entries(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -> bool {
+    let examined = |name| {
+        let per_s = evidence.status_rate(&[name])?;
+        let seconds = evidence.traced_s()?;
+        Some(per_s * seconds / traced.reads.transfers.calls.max(1) as f64)
+    };
+    let (per_read, few) = match (&file.index, file.documents) {
+        (Some(_), _) => (examined("metrics.queryExecutor.scanned"), FEW_KEYS),
+        (None, Some(documents)) => (
+            examined("metrics.queryExecutor.scannedObjects"),
+            NEIGHBOURS_SHARE * documents as f64 / file.leaf_pages.max(1) as f64,
+        ),
+        (None, None) => (None, 0.0),
+    };
+    per_read.is_some_and(|per_read| per_read < few)
 }
 
 /// Recognises scans that were repeated: what was read is read again when most of the file was read in between.

@@ -28,7 +28,8 @@ pub(crate) struct SyncWaiting {
 /// Counters of the time that threads waited for pages to be read, µs, and of pages.
 pub(crate) const READ_TIME: &str =
     "wiredTiger.cache.application threads page read from disk to cache time (usecs)";
-const READ_COUNT: &str = "wiredTiger.cache.application threads page read from disk to cache count";
+pub(crate) const READ_COUNT: &str =
+    "wiredTiger.cache.application threads page read from disk to cache count";
 
 /// µs that application threads spent evicting; before and since WiredTiger 11.3.
 pub(crate) const EVICTING_US: [&str; 2] = [
@@ -44,6 +45,11 @@ pub(crate) const CACHE_ROOM_US: [&str; 2] = [
 /// Counters of journal syncs, and of the time that they took, µs.
 pub(crate) const SYNCS: &str = "wiredTiger.log.log sync operations";
 pub(crate) const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)";
+
+/// Syncs per second from which on writes ask for them: the journal's own thread makes ten (`commitIntervalMs`).
+const ASKED_FOR_PER_S: f64 = 15.0;
+/// A write that comes while the journal is synced waits for the next sync, too.
+const SYNCS_WAITED_FOR: f64 = 2.0;
 
 /// Returns the reads of this file that waited for the device: how many, and their total time, ns.
 pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
@@ -103,16 +109,43 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Returns the time that journal syncs took, s per hour, as far as anybody can have waited for them: the
-    /// journal's own thread syncs whether or not a write asks for it. From the trace, else from the server.
-    pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
-        let traced = self.traced_syncs().map(|syncs| syncs.s_per_s);
-        let s_per_s = traced.or_else(|| Some(self.status_rate(&[SYNC_US])? / 1e6))?;
-        let took = s_per_s * 3600.0;
-        Some(match self.writing_s_per_hour() {
-            Some(most) => took.min(most),
-            None => took,
+    /// Returns the journal syncs that the server counted; `None` where it does not tell their time.
+    fn counted_syncs(&self) -> Option<SyncWaiting> {
+        let syncs = self.status(&[SYNCS]);
+        Some(SyncWaiting {
+            count: syncs.and_then(Series::increase).unwrap_or(0.0),
+            s_per_s: self.status_rate(&[SYNC_US])? / 1e6,
         })
+    }
+
+    /// Returns the time for which writes waited for journal syncs, s per hour. From the trace, else from the server.
+    ///
+    /// The journal's own thread syncs ten times a second whether or not a write asks for it, so the syncs' own time is
+    /// taken, and no more than all writes took. Where there are more syncs than that, writes do ask (`j: true`, majority),
+    /// and one sync serves all that wait: each of them for the rest of the current one and for the next, as far as reads
+    /// and room in the cache leave time for that.
+    pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
+        let syncs = self.traced_syncs().or_else(|| self.counted_syncs())?;
+        let took = syncs.s_per_s * 3600.0;
+        let Some(most) = self.writing_s_per_hour() else {
+            return Some(took);
+        };
+        let together = self.waiting_together_s_per_hour(&syncs, most);
+        Some(most.min(together.map_or(took, |together| took.max(together))))
+    }
+
+    /// Returns how long writes waited for syncs that they asked for, each by itself, s per hour; `writing` is what all
+    /// of them took. `None` where the journal's own thread may be all that syncs.
+    fn waiting_together_s_per_hour(&self, syncs: &SyncWaiting, writing: f64) -> Option<f64> {
+        let syncs_per_s = syncs.count / self.observed_s()?;
+        if syncs_per_s < ASKED_FOR_PER_S {
+            return None;
+        }
+        let writes_per_s = self.status_rate(&["opLatencies.writes.ops"])?;
+        let each_s = SYNCS_WAITED_FOR * syncs.s_per_s / syncs_per_s;
+        let reads = self.read_waiting().map_or(0.0, |w| w.s_per_s * 3600.0);
+        let room = self.status_rate(&CACHE_ROOM_US).unwrap_or(0.0) / 1e6 * 3600.0;
+        Some((writes_per_s * each_s * 3600.0).min(writing - reads - room))
     }
 
     /// Returns the time that all writes took, s per hour: those that wait for the journal are among them.

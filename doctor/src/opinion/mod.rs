@@ -12,12 +12,15 @@
 mod limits;
 mod seen;
 
-use seekscope_run::{DeviceModel, DiskAbility};
+use seekscope_run::{DeviceModel, DiskAbility, FileRole};
 
 use crate::Evidence;
 use crate::wording::duration;
 use limits::Limits;
 use seen::Seen;
+
+/// Fewest direct reads from which anything is concluded.
+const DIRECT_READS_MIN: u64 = 100;
 
 /// Returns what the disk can do, and how that is known; `None` if nothing is known of the disk.
 pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
@@ -45,6 +48,11 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
         opinion.seen = true;
         words = format!("{words}, limited to {limited}");
     }
+    if reads_directly(evidence) {
+        // The kernel reads nothing ahead of reads with O_DIRECT.
+        opinion.model.read_ahead_bytes = 0;
+        words = format!("{words}, read past the page cache");
+    }
     if opinion.seen {
         opinion.source = match known.measured {
             true => format!("{}; {words}", known.source),
@@ -53,6 +61,22 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
     }
     opinion.model.disk = words;
     Some(opinion)
+}
+
+/// Does the server read its collections and indexes past the page cache (`direct_io=[data]`)?
+fn reads_directly(evidence: &Evidence<'_>) -> bool {
+    let files = evidence.trace.map_or(&[][..], |trace| &trace.files).iter();
+    let data =
+        files.filter(|file| matches!(file.file.role, FileRole::Collection | FileRole::Index));
+    let (direct, all) = data.fold((0, 0), |(direct, all), file| {
+        let by = &file.latency_by_outcome;
+        let buffered = by.hit_ns.count + by.miss_ns.count + by.waited_ns.count;
+        (
+            direct + by.direct_ns.count,
+            all + by.direct_ns.count + buffered,
+        )
+    });
+    direct >= DIRECT_READS_MIN && direct * 2 > all
 }
 
 /// Returns the rates that a typical disk grants, where nothing that was seen speaks against them.

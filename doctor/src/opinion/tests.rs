@@ -49,6 +49,32 @@ fn opinion(recording: &Recording) -> DiskAbility {
 }
 
 #[test]
+fn nothing_is_read_ahead_of_direct_reads() {
+    let mut recording = Recording::new();
+    typical(&mut recording);
+    let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
+    let tid = recording.thread("conn1");
+    let call = |i: u32| Call {
+        tid,
+        file_id,
+        at_s: f64::from(i) / 10.0,
+        offset: u64::from(i) << 20,
+        bytes: 32_768,
+        latency_s: 0.001,
+    };
+    (0..300).for_each(|i| recording.miss(call(i)));
+    assert_ne!(opinion(&recording).model.read_ahead_bytes, 0);
+    (300..900).for_each(|i| recording.direct_read(call(i)));
+    let found = opinion(&recording).model;
+    assert_eq!(found.read_ahead_bytes, 0);
+    assert!(
+        found.disk.ends_with("read past the page cache"),
+        "{}",
+        found.disk
+    );
+}
+
+#[test]
 fn a_disk_that_nobody_saw_is_a_typical_one() {
     let mut recording = Recording::new();
     typical(&mut recording);

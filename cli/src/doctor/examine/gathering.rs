@@ -72,6 +72,8 @@ impl Gathering {
         builds: Option<&mut Builds>,
         progress: Progress,
     ) -> Result<()> {
+        // A server that is lost meanwhile can be asked for none of them.
+        note_host_settings(session, subject);
         let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
         let device = session.document.device.as_ref();
         let device = device.map(|device| device.counted_device().to_string());
@@ -133,7 +135,9 @@ impl Gathering {
         if let Some(walk) = self.walk.take() {
             leaf_order::keep(session, walk.finish());
         }
-        note_host_settings(session, subject);
+        if self.complete {
+            note_host_settings(session, subject);
+        }
         if let (true, Some(data)) = (self.complete, &subject.data) {
             history::read(session, data).await?;
         }

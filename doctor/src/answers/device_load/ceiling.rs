@@ -4,6 +4,7 @@
 //! waited for it (token buckets; Documentation/admin-guide/cgroup-v2.rst, `io.max`).
 
 use seekscope_run::IoLimit;
+use seekscope_run::units::{format_bytes, whole};
 
 use super::SOURCE;
 use crate::Evidence;
@@ -14,8 +15,11 @@ use crate::evidence::Series;
 const NEAR: f64 = 0.85;
 /// A second above this share proves that the limit is not in force for this load.
 const BEYOND: f64 = 1.3;
-/// Share of what a group has queued that may be left at the end.
+/// Share of what a group has queued, or was granted before it was counted, that may be left over.
 const LEFT_MAX: f64 = 0.25;
+/// The most bytes beyond the limit that a second may count because the requests are large: a few of the largest that the
+/// kernel reads ahead.
+const LARGE_REQUESTS_BYTES: f64 = (64 << 20) as f64;
 /// Fewest seconds at the limit; also required is a share of the seconds with any such I/O.
 const SECONDS_MIN: usize = 5;
 const SECONDS_SHARE_MIN: f64 = 0.2;
@@ -27,11 +31,15 @@ pub(crate) struct Ceiling {
     pub(crate) name: String,
     /// True if it bounds writes, false for reads.
     pub(crate) of_writes: bool,
+    /// Whether it bounds bytes and not requests.
+    pub(crate) in_bytes: bool,
     pub(crate) limit_per_s: f64,
     /// Mean use per second.
     pub(crate) used_per_s: f64,
-    /// Share (0..=1) of the seconds with such I/O that were at the limit.
+    /// Share (0..=1) of all seconds that were at the limit.
     pub(crate) share: f64,
+    /// Share (0..=1) of the seconds with such I/O that were at the limit.
+    pub(crate) busy_share: f64,
     /// True if it applies before the disk's queue, so that the disk's own latency does not include it.
     pub(crate) before_disk: bool,
     /// The control group, for a limit of one.
@@ -62,11 +70,25 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     let limit_per_s = limit.per_s as f64;
     let rates = group_rates(evidence, names);
     let mut ceiling = judge(&rates, limit_per_s).or_else(|| {
-        let queued = own_rates(evidence, names).filter(|_| of_writes)?;
-        judge(&served(&queued, limit_per_s)?, limit_per_s)
+        let counted = own_rates(evidence, names)?;
+        let evened = match (of_writes, in_bytes) {
+            (true, _) => served(&counted, limit_per_s),
+            (false, true) => granted(&counted, limit_per_s),
+            (false, false) => None,
+        };
+        judge(&evened?, limit_per_s)
     })?;
-    ceiling.name = format!("cgroup {} {} {}/s", limit.cgroup, limit.what, limit.per_s);
+    let direction = if of_writes { "write" } else { "read" };
+    ceiling.name = match in_bytes {
+        true => format!(
+            "cgroup {} {direction} bandwidth {}/s",
+            limit.cgroup,
+            format_bytes(limit.per_s)
+        ),
+        false => format!("cgroup {} {} {}/s", limit.cgroup, limit.what, limit.per_s),
+    };
     ceiling.of_writes = of_writes;
+    ceiling.in_bytes = in_bytes;
     ceiling.before_disk = true;
     ceiling.cgroup = Some(limit.cgroup.clone());
     Some(ceiling)
@@ -78,16 +100,20 @@ fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
     let model = &volume.model;
     let requests = model
         .iops_bucket
-        .map(|b| (b.per_s, "requests/s", ["reads", "writes"]));
+        .map(|b| (b.per_s, false, ["reads", "writes"]));
     let bytes = model
         .bytes_bucket
-        .map(|b| (b.per_s, "bytes/s", ["read_bytes", "write_bytes"]));
+        .map(|b| (b.per_s, true, ["read_bytes", "write_bytes"]));
     let judged = [requests, bytes]
         .into_iter()
         .flatten()
-        .filter_map(|(per_s, unit, names)| {
+        .filter_map(|(per_s, in_bytes, names)| {
             let mut ceiling = judge(&rates_of(evidence, SOURCE, &names)?, per_s)?;
-            ceiling.name = format!("the volume's {per_s:.0} {unit}");
+            ceiling.name = match in_bytes {
+                true => format!("the volume's {}/s", format_bytes(whole(per_s))),
+                false => format!("the volume's {per_s:.0} requests/s"),
+            };
+            ceiling.in_bytes = in_bytes;
             Some(ceiling)
         });
     judged.max_by(|a, b| a.share.total_cmp(&b.share))
@@ -133,22 +159,38 @@ fn served(queued: &[f64], limit_per_s: f64) -> Option<Vec<f64>> {
     (waiting <= LEFT_MAX * queued.iter().sum::<f64>()).then_some(rates)
 }
 
+/// Returns the rates at which a group was granted the bytes that it read. A request is counted once the group has been
+/// granted all of it: one of 16 MiB after a second and a half at 10 MiB/s. That is what is queued, with time reversed.
+/// `None` if that does not add up, because the limit was not in force.
+fn granted(counted: &[f64], limit_per_s: f64) -> Option<Vec<f64>> {
+    let most = counted.iter().copied().fold(0.0, f64::max);
+    if most > limit_per_s + LARGE_REQUESTS_BYTES {
+        return None;
+    }
+    let backwards: Vec<f64> = counted.iter().rev().copied().collect();
+    let mut rates = served(&backwards, limit_per_s)?;
+    rates.reverse();
+    Some(rates)
+}
+
 fn judge(rates: &[f64], limit_per_s: f64) -> Option<Ceiling> {
     let limit = limit_per_s.max(1.0);
     let near = |rate: &&f64| (NEAR..=BEYOND).contains(&(**rate / limit));
     let beyond = rates.iter().filter(|rate| **rate > BEYOND * limit).count();
     let at_limit = rates.iter().filter(near).count();
     let busy = rates.iter().filter(|rate| **rate > 0.0).count().max(1);
-    let share = at_limit as f64 / busy as f64;
-    if at_limit < SECONDS_MIN || share < SECONDS_SHARE_MIN || beyond * 4 > at_limit {
+    let busy_share = at_limit as f64 / busy as f64;
+    if at_limit < SECONDS_MIN || busy_share < SECONDS_SHARE_MIN || beyond * 4 > at_limit {
         return None;
     }
     Some(Ceiling {
         name: String::new(),
         of_writes: false,
+        in_bytes: false,
         limit_per_s,
         used_per_s: rates.iter().sum::<f64>() / rates.len() as f64,
-        share,
+        share: at_limit as f64 / rates.len() as f64,
+        busy_share,
         before_disk: false,
         cgroup: None,
     })
@@ -206,6 +248,47 @@ mod tests {
         assert!(ceiling.of_writes && ceiling.share > 0.4, "{ceiling:?}");
         assert_eq!(written(20e6), None, "written in two seconds");
         assert_eq!(written(900e6), None, "the limit is not in force");
+    }
+
+    /// A regression: read-ahead of 16 MiB at 20 MB/s shows 16 or 32 MiB in a second, and never 20 MB.
+    #[test]
+    fn reads_that_are_counted_once_all_of_them_is_granted() {
+        let read = |request_bytes: f64, per_s: f64| {
+            let mut recording = Recording::new();
+            recording.host().surroundings.io_limits.push(IoLimit {
+                cgroup: "/db".into(),
+                device: "254:0".into(),
+                what: "read bytes/s".into(),
+                per_s: 20 << 20,
+            });
+            let counted = move |s: f64| (s * per_s / request_bytes).floor() * request_bytes;
+            recording.values("cgroup", "read_bytes", counted);
+            found(&recording)
+        };
+        const MIB: f64 = 1_048_576.0;
+        for request_bytes in [16.0 * MIB, 48.0 * MIB] {
+            let ceiling = read(request_bytes, 20.0 * MIB).unwrap();
+            assert!(!ceiling.of_writes && ceiling.share > 0.9, "{ceiling:?}");
+        }
+        assert_eq!(read(16.0 * MIB, 2.0 * MIB), None, "far below it");
+        assert_eq!(read(16.0 * MIB, 50.0 * MIB), None, "it is not in force");
+        assert_eq!(
+            read(200.0 * MIB, 20.0 * MIB),
+            None,
+            "no request is so large"
+        );
+    }
+
+    #[test]
+    fn seconds_without_such_reads_are_seconds() {
+        let mut recording = limited(0.0, "diskstats");
+        recording.values("cgroup", "reads", |s| {
+            let (rounds, rest) = ((s / 10.0).floor(), s % 10.0);
+            150.0 * (rounds * 5.0 + rest.min(5.0))
+        });
+        let ceiling = found(&recording).unwrap();
+        assert!((0.45..0.55).contains(&ceiling.share), "{ceiling:?}");
+        assert_eq!(ceiling.busy_share, 1.0);
     }
 
     #[test]

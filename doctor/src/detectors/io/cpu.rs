@@ -102,9 +102,14 @@ fn wants(found: &Use) -> bool {
 fn title(cause: &Cause, found: &Use) -> String {
     let own = percent(found.share());
     match cause {
-        Cause::Server => {
+        Cause::Server if found.share() >= BUSY => {
             format!("The CPUs are the limit: the server takes {own} of what it is allowed")
         }
+        Cause::Server => format!(
+            "The CPUs are the limit: {} of them are in use, {} by the server",
+            percent(found.share_taken().unwrap_or(1.0)),
+            percent(found.used / found.host)
+        ),
         Cause::Others(share) => format!(
             "Other processes take the CPUs: they use {} of the host's, and the server gets {own} of what it \
              is allowed",

@@ -5,6 +5,7 @@
 //! for their requests while CPUs are free: then something between the two holds them back.
 
 use seekscope_run::Finding;
+use seekscope_run::units::{format_bytes, whole};
 
 use super::disk_saturated::{BY_OTHERS, OWN_SHARE, WHO_ELSE};
 use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
@@ -20,6 +21,9 @@ pub(super) const DETECTOR: Detector = Detector {
     ids: &["disk.limited"],
     detect,
 };
+
+/// Share of the waiting from which on the file is named.
+const MOST: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(load) = answers.device_load.as_ref() else {
@@ -51,23 +55,38 @@ struct Waiting {
 }
 
 /// Returns the waiting of calls that take much longer than they would without the limit.
-fn of_calls(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> Option<Waiting> {
-    let (what, waiting) = match ceiling.of_writes {
-        true => ("syncs", sync_waiting(evidence)?),
-        false => ("reads", evidence.read_waiting()?),
+fn of_calls(
+    evidence: &Evidence<'_>,
+    answers: &Answers,
+    load: &DeviceLoad,
+    ceiling: &Ceiling,
+) -> Option<Waiting> {
+    let waiting = match ceiling.of_writes {
+        true => sync_waiting(evidence)?,
+        false => evidence.read_waiting()?,
+    };
+    let most_s_per_hour = match ceiling.of_writes {
+        true => evidence.sync_waiting_s_per_hour()?,
+        false => waiting.s_per_s * 3600.0,
     };
     let free_ns = free_ns(evidence, load, ceiling, &waiting)?;
     let share = (1.0 - free_ns / waiting.mean_ns.max(1.0)).max(0.0);
-    let most_s_per_hour = waiting.s_per_s * 3600.0;
+    let (mean, source) = (duration(waiting.mean_ns / 1e9), waiting.source);
+    let waited = format!("{:.2} s per second together", most_s_per_hour / 3600.0);
+    let seen = match ceiling.of_writes {
+        true => format!(
+            "Syncs of the journal took {mean} on average ({source}), and writes waited {waited} for them"
+        ),
+        false => format!(
+            "Reads waited {mean} on average, {waited} ({source}){}",
+            mostly_of(answers, &waiting).unwrap_or_default()
+        ),
+    };
     (waiting.mean_ns >= 2.0 * free_ns).then(|| Waiting {
         most_s_per_hour,
         saved_s_per_hour: most_s_per_hour * share,
         sentence: format!(
-            "{what} waited {} on average, {:.2} s per second together ({}); without the limit the disk \
-             takes about {} ({}).",
-            duration(waiting.mean_ns / 1e9),
-            waiting.s_per_s,
-            waiting.source,
+            "{seen}; without the limit the disk takes about {} ({}).",
             duration(free_ns / 1e9),
             if ceiling.before_disk {
                 "diskstats, device model"
@@ -76,6 +95,15 @@ fn of_calls(evidence: &Evidence<'_>, load: &DeviceLoad, ceiling: &Ceiling) -> Op
             },
         ),
     })
+}
+
+/// Names the file that most of the waiting for reads is about, as the end of a sentence.
+fn mostly_of(answers: &Answers, waiting: &ReadWaiting) -> Option<String> {
+    let mut users = answers.device_users.iter();
+    let first = users.find(|user| !user.writes)?;
+    let share = first.waiting_s_per_s / waiting.s_per_s.max(1e-9);
+    let name = first.namespace.as_deref()?;
+    (share >= MOST).then(|| format!(", {} of that for {name}", percent(share.min(1.0))))
 }
 
 /// Returns the waiting for room in the cache, which is there when changed pages are written.
@@ -87,7 +115,7 @@ fn of_room(evidence: &Evidence<'_>, answers: &Answers, ceiling: &Ceiling) -> Opt
     let is_it = ceiling.of_writes && s_per_hour >= NOTICEABLE_S_PER_HOUR;
     is_it.then(|| Waiting {
         most_s_per_hour: s_per_hour,
-        saved_s_per_hour: s_per_hour * ceiling.share,
+        saved_s_per_hour: s_per_hour * ceiling.busy_share,
         sentence: format!(
             "Operations waited {} per hour for room in the cache, or made it themselves: changed pages have to be \
              written for it (serverStatus).",
@@ -103,7 +131,7 @@ fn at_ceiling(
     ceiling: &Ceiling,
 ) -> Option<Finding> {
     let waiting = [
-        of_calls(evidence, load, ceiling),
+        of_calls(evidence, answers, load, ceiling),
         of_room(evidence, answers, ceiling),
     ];
     let mut waiting: Vec<Waiting> = waiting.into_iter().flatten().collect();
@@ -113,9 +141,13 @@ fn at_ceiling(
     if saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
+    let rates = [ceiling.used_per_s, ceiling.limit_per_s].map(|per_s| match ceiling.in_bytes {
+        true => format_bytes(whole(per_s)),
+        false => format!("{per_s:.0}"),
+    });
+    let [used, granted] = rates;
     let mut sentences = vec![format!(
-        "{:.0} per second were used on average of the {:.0} that it grants.",
-        ceiling.used_per_s, ceiling.limit_per_s
+        "{used} per second were used on average of the {granted} that it grants."
     )];
     sentences.extend(waiting.into_iter().map(|waiting| waiting.sentence));
     let others_share = others_share(evidence, ceiling);
@@ -232,7 +264,8 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
         id: "disk.limited".into(),
         subject: evidence.device().and_then(|d| d.disk.clone()).unwrap_or_default(),
         title: format!(
-            "Something holds requests back before they reach the disk: reads wait {}, the disk takes {}",
+            "Something holds requests back before they reach the disk: a read from the disk takes {}, of which the disk \
+             itself takes {}",
             duration(waiting.mean_ns / 1e9),
             duration(disk_ns / 1e9)
         ),
@@ -257,7 +290,7 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
         saves_s_per_hour: Some(saved),
         confidence: "medium".into(),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
-        command: "grep -s . /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device || true".into(),
+        command: limits_of_process(evidence),
 ..Finding::default()
 })
 }
@@ -277,6 +310,17 @@ fn share_beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> f64 {
     } else {
         1.0
     }
+}
+
+/// Returns a command that shows the limits of the control groups that the server is in, whichever these are: none of
+/// them was seen to be reached.
+fn limits_of_process(evidence: &Evidence<'_>) -> String {
+    let pid = evidence.examined().and_then(|member| member.target.pid);
+    let process = pid.map_or("self".into(), |pid| pid.to_string());
+    format!(
+        "for group in $(cut -d: -f3 /proc/{process}/cgroup | sort -u); do grep -s . /sys/fs/cgroup$group/io.max \
+         /sys/fs/cgroup/blkio$group/blkio.throttle.*_device; done; true"
+    )
 }
 
 fn command(evidence: &Evidence<'_>, ceiling: &Ceiling) -> String {

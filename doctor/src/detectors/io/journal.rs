@@ -6,7 +6,7 @@
 use seekscope_pattern::DeviceUse;
 use seekscope_run::Finding;
 
-use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
+use super::{Detector, EVENTS_MIN, checkpoint, confidence, disk_limited, saved_per_hour};
 use crate::answers::sides_of_checkpoints;
 use crate::evidence::Series;
 use crate::evidence::waiting::{SYNC_US, SYNCS};
@@ -34,7 +34,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         Some(found) => traced(evidence, answers, found),
         None => counted(evidence, answers),
     };
-    seen.and_then(|seen| judge(evidence, &seen))
+    seen.and_then(|seen| judge(evidence, answers, &seen))
         .into_iter()
         .collect()
 }
@@ -90,12 +90,21 @@ fn counted(evidence: &Evidence<'_>, answers: &Answers) -> Option<Seen> {
     })
 }
 
-fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
-    let (expected_ns, basis) = expected(evidence);
+fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Finding> {
+    let measured = measured(evidence);
+    if measured.is_none() && disk_limited::limits_writes(evidence, answers) {
+        // The limit says what a sync takes without it.
+        return None;
+    }
+    let (expected_ns, basis) = measured.unwrap_or((
+        SLOWEST_NS,
+        "the slowest kind of disk; this one's syncs were not measured".into(),
+    ));
     if seen.count < EVENTS_MIN || seen.mean_ns < MEAN_MIN_NS || seen.mean_ns < SLOW * expected_ns {
         return None;
     }
-    let longer = seen.count * (seen.mean_ns - expected_ns) / 1e9 / seen.seconds * 3600.0;
+    let waiters = waiters(evidence);
+    let longer = waiters * seen.count * (seen.mean_ns - expected_ns) / 1e9 / seen.seconds * 3600.0;
     let writing = evidence.writing_s_per_hour();
     let saved = writing.map_or(longer, |most| longer.min(most));
     if saved < NOTICEABLE_S_PER_HOUR {
@@ -108,6 +117,9 @@ fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
         Some(most) => format!(
             "All writes together took {} per hour, and no more than that is waiting (serverStatus).",
             duration(most)
+        ),
+        None if waiters > 1.0 => format!(
+            "Writes ask for them, and {waiters:.1} wait for each sync on average (serverStatus)."
         ),
         None => "Writes that ask for the journal or a majority wait for them.".into(),
     };
@@ -140,21 +152,26 @@ fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
     })
 }
 
-/// Returns what one writer's sync takes on this disk, ns, and the source of that figure. Excludes the limits
-/// of the server's control group, because a longer sync is due to these.
-fn expected(evidence: &Evidence<'_>) -> (f64, String) {
-    let disk = evidence.expected();
-    let point = disk.and_then(|disk| disk.model.sync.iter().find(|p| p.writers == 1));
-    match (point, disk) {
-        (Some(point), Some(disk)) if disk.measured => {
-            (point.latency.mean_ns, "device model, measured".into())
-        }
-        (Some(point), Some(disk)) => (point.latency.mean_ns, disk.source.clone()),
-        _ => (
-            SLOWEST_NS,
-            "the slowest kind of disk; this one's syncs were not measured".into(),
-        ),
-    }
+/// Returns how many writes wait for a sync on average; at least one is assumed.
+fn waiters(evidence: &Evidence<'_>) -> f64 {
+    let waiting = evidence.sync_waiting_s_per_hour().unwrap_or(0.0);
+    let syncs = evidence.traced_syncs().map(|syncs| syncs.s_per_s);
+    let syncs = syncs.or_else(|| Some(evidence.status_rate(&[SYNC_US])? / 1e6));
+    syncs
+        .map_or(1.0, |s_per_s| waiting / (s_per_s * 3600.0).max(1e-9))
+        .max(1.0)
+}
+
+/// Returns what one writer's sync takes on this disk, ns, and the source of that figure; `None` if it was not measured.
+/// Excludes the limits of the server's control group, because a longer sync is due to these.
+fn measured(evidence: &Evidence<'_>) -> Option<(f64, String)> {
+    let disk = evidence.expected()?;
+    let point = disk.model.sync.iter().find(|p| p.writers == 1)?;
+    let source = match disk.measured {
+        true => "device model, measured".into(),
+        false => disk.source.clone(),
+    };
+    Some((point.latency.mean_ns, source))
 }
 
 #[cfg(test)]
@@ -162,6 +179,7 @@ mod tests {
     use seekscope_run::{FileRole, MemberState};
 
     use super::*;
+    use crate::evidence::waiting::{READ_COUNT, READ_TIME};
     use crate::testing::{Call, Recording, flash};
 
     fn syncing(latency_s: f64) -> Recording {
@@ -252,6 +270,27 @@ mod tests {
         traced.rising(SYNCS, 10.0);
         traced.rising(SYNC_US, 10.0 * 50_000.0);
         assert_eq!(traced.findings(&DETECTOR), []);
+    }
+
+    /// A regression: four clients insert with `j: true`, and one sync serves those that wait together.
+    #[test]
+    fn one_sync_is_waited_for_by_several_writes() {
+        let mut recording = Recording::new();
+        // 30 syncs of 30 ms a second, and 60 writes of 60 ms.
+        recording.rising(SYNCS, 30.0);
+        recording.rising(SYNC_US, 900_000.0);
+        recording.rising("opLatencies.writes.ops", 60.0);
+        recording.rising("opLatencies.writes.latency", 60.0 * 60_000.0);
+        recording.ability(flash(5e-4));
+        let found = recording.findings(&DETECTOR).remove(0);
+        let saved = found.saves_s_per_hour.unwrap();
+        assert!((12_000.0..13_000.0).contains(&saved), "{found:?}");
+        assert!(found.evidence[2].contains("4.0 wait for each"), "{found:?}");
+        // What they wait for reads is none of it.
+        recording.rising(READ_TIME, 2e6);
+        recording.rising(READ_COUNT, 60.0);
+        let saved = recording.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
+        assert!((5_000.0..6_000.0).contains(&saved), "{saved}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! layout is all that is known ([`of_layout`]).
 
 use seekscope_run::units::format_bytes;
-use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan, RunDocument};
+use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan, RunDocument, ScanOrder};
 
 use super::{Detector, confidence, saved_per_hour};
 use crate::answers::{IndexBuildAnswer, name_of};
@@ -53,7 +53,8 @@ pub fn is_worth_ordering(file: &LayoutFile) -> bool {
 }
 
 fn is_out_of_order(file: &LayoutFile, scan: &PredictedScan) -> bool {
-    file.leaf_pages >= LEAVES_MIN && share_saved(scan) >= SHARE_SAVED_MIN
+    let in_order = file.order.as_ref().is_some_and(ScanOrder::is_in_order);
+    file.leaf_pages >= LEAVES_MIN && !in_order && share_saved(scan) >= SHARE_SAVED_MIN
 }
 
 fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Option<Finding> {
@@ -180,7 +181,7 @@ fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{FileRole, LayoutMeasurement, OperationSeen, ScanOrder};
+    use seekscope_run::{FileRole, LayoutMeasurement, OperationSeen};
 
     use super::*;
     use crate::testing::{Call, Recording, shuffled};
@@ -232,6 +233,17 @@ mod tests {
             found[0].command,
             "seekscope reorder mongodb://db1:27017/ shop.orders"
         );
+    }
+
+    /// Scans that need more requests than one in order would still have lost no order.
+    #[test]
+    fn what_lies_in_order_is_not_ill() {
+        let mut recording = Recording::new();
+        scanned(&mut recording, 1);
+        let mut in_order = walked(16.0, 4.0);
+        in_order.order.as_mut().unwrap().sequential_share = 0.97;
+        recording.layout(in_order);
+        assert!(recording.findings(&DETECTOR).is_empty());
     }
 
     #[test]

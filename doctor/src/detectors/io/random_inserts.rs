@@ -11,7 +11,7 @@ use seekscope_run::{FileRole, Finding};
 use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
 use crate::answers::DeviceUser;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent};
+use crate::wording::{advise, duration, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -61,6 +61,11 @@ fn judge(evidence: &Evidence<'_>, user: &DeviceUser, inserts: &Inserts) -> Optio
         return None;
     }
     let name = user.namespace.clone().unwrap_or_else(|| user.path.clone());
+    // That of an index is "database.collection/index".
+    let collection = user
+        .namespace
+        .as_ref()
+        .and_then(|name| name.split_once('/'));
     Some(Finding {
         id: "index.random-inserts".into(),
         subject: name.clone(),
@@ -87,9 +92,11 @@ fn judge(evidence: &Evidence<'_>, user: &DeviceUser, inserts: &Inserts) -> Optio
         risk: "Keys that rise put all inserts into one leaf; with very many writers, and as a shard key, \
                that is a hot spot."
             .into(),
-        command: "seekscope bench schema".into(),
-..Finding::default()
-})
+        command: collection.map_or_else(String::new, |(collection, _)| {
+            advise(evidence.uri(), collection)
+        }),
+        ..Finding::default()
+    })
 }
 
 #[cfg(test)]
@@ -120,6 +127,10 @@ mod tests {
     fn ill() {
         let found = inserting(shuffled(2500), 200.0, 10.0).findings(&DETECTOR);
         assert_eq!(found[0].subject, "shop.orders/uuid_1");
+        assert_eq!(
+            found[0].command,
+            "seekscope advise mongodb://db1:27017/ shop.orders"
+        );
         let saved = found[0].saves_s_per_hour.unwrap();
         assert!((saved - 0.9 * 2500.0 * 0.005 * 60.0).abs() < 1.0, "{saved}");
     }
