@@ -6,7 +6,7 @@
 use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding};
 
-use super::{Detector, confidence, engine_option, saved_per_hour};
+use super::{Detector, confidence, engine_option, history_store, saved_per_hour};
 use crate::answers::{
     MemoryAnswer, counts_decompression, group_memory, memory_for_cache, room_for_cache,
 };
@@ -30,10 +30,15 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     if !is_full(evidence) {
         return Vec::new();
     }
-    let found = match &answers.memory {
+    let mut found = match &answers.memory {
         Some(memory) => by_curve(evidence, memory),
         None => by_volume(evidence),
     };
+    if let Some(finding) = &mut found {
+        finding
+            .evidence
+            .extend(history_store::much_of_reads(answers));
+    }
     found.into_iter().collect()
 }
 

@@ -14,6 +14,7 @@ mod dirty_limit;
 mod disk_limited;
 mod disk_saturated;
 mod disk_slow;
+mod history_store;
 mod journal;
 pub mod key_order;
 mod not_the_problem;
@@ -44,6 +45,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     read_ahead::DETECTOR,
     random_inserts::DETECTOR,
     scattered_series::DETECTOR,
+    history_store::DETECTOR,
     cpu::DETECTOR,
     not_the_problem::DETECTOR,
 ];

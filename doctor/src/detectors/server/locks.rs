@@ -27,7 +27,7 @@ const WAITING: &str = "db.currentOp({waitingForLock: true})";
 /// Mean number of operations that wait; fewer are everyday.
 const QUEUED_MIN: f64 = 1.0;
 /// Mean number of transactions whose clients do nothing: one, nearly all the time.
-const IDLE_MIN: f64 = 0.9;
+pub(in crate::detectors) const IDLE_MIN: f64 = 0.9;
 /// Write conflicts per second, of operations that try again and again.
 const CONFLICTS_PER_S_MIN: f64 = 1.0;
 
