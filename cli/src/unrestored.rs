@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use seekscope_run::Limitation;
+use seekscope_server::Server;
 use seekscope_settings::{Originals, TunerLock};
 
 use crate::exit::Elsewhere;
@@ -55,7 +57,24 @@ pub fn remedy(folder: &Path) -> String {
 /// Returns what killed commands left changed, as far as their folders still say it.
 pub fn all(leases: &Path) -> Vec<Unrestored> {
     let folders = TunerLock::last_runs(&folder_of_locks(leases)).into_iter();
-    folders.filter_map(|folder| read(&folder)).collect()
+    folders.filter_map(|folder| of_run(&folder)).collect()
+}
+
+/// Says that a killed command left this server changed, which is measured as it is.
+pub fn limitation(leases: &Path, server: &Server) -> Option<Limitation> {
+    let is_of_it = |left: &Unrestored| {
+        let mut originals = left.originals.iter();
+        originals.any(|one| !one.outstanding().is_empty() && one.are_of(server.addresses()))
+    };
+    let left = all(leases).into_iter().find(is_of_it)?;
+    Some(Limitation {
+        what: format!(
+            "the server is not set as its owner set it: {}",
+            left.in_words()
+        ),
+        why: "a killed run has changed that and not put it back".into(),
+        remedy: remedy(&left.folder),
+    })
 }
 
 /// Refuses a server with unrestored settings of a killed command, which would be taken for the server's own. The command
@@ -67,7 +86,7 @@ pub fn refuse(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
     if resumed.and_then(|run| run.canonicalize().ok()).as_deref() == Some(folder) {
         return Ok(());
     }
-    let Some(left) = read(folder) else {
+    let Some(left) = of_run(folder) else {
         return Ok(());
     };
     Err(Elsewhere(format!(
@@ -112,12 +131,12 @@ pub fn originals_of(run: &Path) -> Vec<Originals> {
     read.collect()
 }
 
-/// A folder that is gone or unreadable says nothing.
-fn read(folder: &Path) -> Option<Unrestored> {
-    let originals = originals_of(folder);
+/// Returns what this run left changed. A folder that is gone or unreadable says nothing.
+pub fn of_run(run: &Path) -> Option<Unrestored> {
+    let originals = originals_of(run);
     let is_left = originals.iter().any(|one| !one.outstanding().is_empty());
     is_left.then(|| Unrestored {
-        folder: folder.to_path_buf(),
+        folder: run.to_path_buf(),
         originals,
     })
 }

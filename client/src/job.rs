@@ -63,7 +63,7 @@ pub struct Ended {
     pub transactions: u64,
     /// Failures and bad outcomes by operation and name.
     pub failures: Vec<FailureCount>,
-    /// Writes that were sent and never answered: they may or may not have been done.
+    /// Writes that failed in a way that leaves unknown if they were done ([`crate::Failure::leaves_doubt`]).
     pub in_doubt: u64,
     /// Requests sent again.
     pub retried: u64,

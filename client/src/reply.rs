@@ -48,7 +48,7 @@ pub enum FailureKind {
     NotPrimary,
     /// A conflict that the server says may be temporary (label `TransientTransactionError`, write conflicts).
     Transient,
-    /// The write was done but its write concern was not met.
+    /// The write was done but its write concern was not met, so that it may be taken back.
     WriteConcern,
     /// Wrong password, or not permitted to do this.
     Unauthorised,
@@ -65,6 +65,17 @@ pub enum FailureKind {
 }
 
 impl Failure {
+    /// Returns whether it leaves unknown if the server did, and keeps, what it was asked.
+    pub fn leaves_doubt(&self) -> bool {
+        matches!(
+            self.kind,
+            FailureKind::Connection
+                | FailureKind::Timeout
+                | FailureKind::Malformed
+                | FailureKind::WriteConcern
+        )
+    }
+
     /// Returns a failure without a server's code.
     pub fn of(kind: FailureKind, name: &str, message: impl Into<String>) -> Self {
         Self {

@@ -220,7 +220,8 @@ pub struct Verification {
     pub missing: u64,
     /// Number of the sampled documents that differed from what had been written.
     pub different: u64,
-    /// Number of writes without an answer (connection lost, timed out): they may or may not be there.
+    /// Number of writes whose outcome is not known (connection lost, timed out, write concern not met): they may or may
+    /// not be there.
     pub in_doubt: u64,
 }
 
@@ -273,6 +274,17 @@ impl Verification {
     pub fn verdict(&self) -> Option<bool> {
         let looked = self.counted.is_some() || self.sampled > 0;
         looked.then(|| self.holds())
+    }
+
+    /// Says what is wrong, as the beginning of a sentence; `None` if nothing is.
+    pub fn fault(&self) -> Option<&'static str> {
+        let counts = self.expected.zip(self.counted);
+        let is_more = counts.is_some_and(|(expected, counted)| counted > expected);
+        match is_more && self.missing == 0 && self.different == 0 {
+            _ if self.holds() => None,
+            true => Some("there are more documents than were acknowledged"),
+            false => Some("acknowledged writes are not there"),
+        }
     }
 
     /// Returns whether everything agrees, as far as that can be known.
@@ -385,7 +397,7 @@ pub struct SchemaShape {
 pub struct SchemaExperiment {
     /// e.g. "one document per month".
     pub name: String,
-    /// What is compared, e.g. "time to read a year, one document per sample / per month".
+    /// What is compared, e.g. "time to read a series, one document per sample / per month".
     pub compared: String,
     /// The disk that the figures are for.
     pub disk: String,

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::knob_file::Route;
+use crate::lock::members;
 
 const FILE: &str = "originals.json";
 const CONFIG_COPY: &str = "originals.mongod.conf";
@@ -148,6 +149,11 @@ impl Originals {
             .filter(|target| names.contains(&target.name.as_str()))
             .map(|target| target.in_words())
             .collect()
+    }
+
+    /// Returns whether they are of the server with these addresses, whatever it was called.
+    pub fn are_of(&self, addresses: &[(String, u16)]) -> bool {
+        self.members == members(addresses)
     }
 
     /// Saves the record; it is on the disk when this returns.

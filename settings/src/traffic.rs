@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use seekscope_server::{Server, ServerError, first_batch};
+use seekscope_server::{Server, ServerError};
 
 use crate::discovery::value_of;
 
@@ -57,8 +57,6 @@ const OUR_COMMANDS: f64 = 3.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Traffic {
     pub operations_per_s: f64,
-    /// Open connections of other programs; `None` if the server does not report their owners.
-    pub connections: Option<u64>,
 }
 
 impl Traffic {
@@ -82,10 +80,8 @@ impl Traffic {
         tokio::time::sleep(WATCHED).await;
         let after = status().await?;
         let seconds = began.elapsed().as_secs_f64();
-        let connections = connections(server).await;
         Ok(Self {
             operations_per_s: operations_per_s(&before, &after, seconds),
-            connections,
         })
     }
 
@@ -134,33 +130,6 @@ fn other_commands(before: &Document, after: &Document) -> Option<f64> {
 fn commands(status: &Document) -> Option<&Document> {
     let metrics = status.get_document("metrics").ok()?;
     metrics.get_document("commands").ok()
-}
-
-/// Counts connections that do not identify themselves as seekscope's.
-async fn connections(server: &Server) -> Option<u64> {
-    let command = doc! {
-        "aggregate": 1,
-        "pipeline": [
-            { "$currentOp": { "allUsers": true, "idleConnections": true } },
-            { "$match": { "client": { "$exists": true }, "appName": { "$ne": "seekscope" } } },
-            { "$group": { "_id": "$connectionId" } },
-            { "$count": "connections" },
-        ],
-        "cursor": {},
-    };
-    let reply = server.command("admin", command).await.ok()?;
-    // A reply without a cursor has counted nothing.
-    reply.get_document("cursor").ok()?;
-    let Some(counted) = first_batch(&reply).next() else {
-        return Some(0);
-    };
-    let number = value_of(counted.get("connections")?)?.number()?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count"
-    )]
-    Some(number as u64)
 }
 
 #[cfg(test)]

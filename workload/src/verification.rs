@@ -43,7 +43,7 @@ pub struct VerificationOptions {
     pub samples: u64,
     /// Seed of the draws.
     pub seed: u64,
-    /// Writes whose answer never came.
+    /// Writes that failed in a way that leaves unknown if they were done.
     pub in_doubt: u64,
 }
 

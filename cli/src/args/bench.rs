@@ -14,7 +14,7 @@ use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
 ///
-/// Writes to a database of its own and refuses one that holds anybody else's documents. A run that the client
+/// Writes to a database of its own and refuses one that holds anybody else's collections. A run that the client
 /// could not keep up with, or in which operations failed, says so in its first line and in its exit
 /// code.
 #[derive(Debug, Args)]

@@ -20,8 +20,9 @@ pub struct BenchTargetArgs {
     /// Connection string; without it, a private local server is started and removed at the end
     #[arg(value_name = "URI")]
     pub uri: Option<String>,
-    /// Database that is written to; one that holds documents that seekscope did not put there is
-    /// refused. An empty collection, such as one that was sharded beforehand, is taken as it is
+    /// Database that is written to; one with a collection that seekscope did not fill is refused. What others
+    /// add to its collections goes with them. An empty collection, such as one that was sharded beforehand, is
+    /// taken as it is
     #[arg(long, value_name = "NAME", value_parser = parse_database, default_value = "seekscope_bench")]
     pub database: String,
     /// Drop the data at the end, also after Ctrl-C, and the database if nothing else is left in it; what was
@@ -78,7 +79,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "CLIENT", value_enum, default_value_t = ClientName::Auto)]
     pub client: ClientName,
     /// An operation without an answer for so long has failed
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_stretch, default_value = "30s")]
     pub timeout: Duration,
     /// What of the beginning is left out of the figures: auto, none, or a time
     #[arg(long, value_name = "WHAT", value_parser = parse_warm_up, default_value = "auto")]

@@ -126,8 +126,8 @@ pub struct TuneMeasuredArgs {
     /// Load the data anew before each run; a local server gets a copy of loaded data each time without this
     #[arg(long)]
     pub fresh_data: bool,
-    /// Database that the workload is loaded into; one that holds anything that seekscope did not put there
-    /// is refused
+    /// Database that the workload is loaded into; one with a collection that seekscope did not fill is
+    /// refused
     #[arg(long, value_name = "NAME", value_parser = parse_database, default_value = "seekscope_tune")]
     pub database: String,
 }

@@ -75,14 +75,15 @@ fn invalid(steps: &[BenchStep]) -> Option<String> {
 }
 
 fn unverified(step: &BenchStep) -> Option<String> {
-    let found = step.verification.as_ref().filter(|v| !v.holds())?;
+    let found = step.verification.as_ref()?;
+    let fault = found.fault()?;
     let counts = found.expected.zip(found.counted);
     let counts = counts.map_or_else(String::new, |(expected, counted)| {
         let (expected, counted) = (format_count(expected), format_count(counted));
         format!("{expected} documents expected, {counted} counted; ")
     });
     Some(format!(
-        "{}: acknowledged writes are not there: {counts}of {} read back {} missing, {} different",
+        "{}: {fault}: {counts}of {} read back {} missing, {} different",
         step.name,
         format_count(found.sampled),
         format_count(found.missing),

@@ -16,6 +16,7 @@ use super::target::{Target, is_cassandra};
 use crate::args::{BenchTargetArgs, VersusArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
+use crate::unrestored;
 
 /// Opens the servers that the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`]. With
 /// `sharding`, servers of which none is a router are refused.
@@ -42,6 +43,12 @@ pub async fn open(
     let targets = interruption.or(opening).await?;
     for target in &targets {
         stage.note_target(target)?;
+        let left = target.server().ok();
+        let left =
+            left.and_then(|server| unrestored::limitation(&environment.lease_folder, server));
+        if let Some(limitation) = left {
+            stage.session.limit(limitation);
+        }
     }
     Ok(targets)
 }

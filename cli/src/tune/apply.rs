@@ -14,7 +14,7 @@ use super::server_arena::{self, means, put_back, restart, telling};
 use crate::args::TuneApplyArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
-use crate::exit::{Inconsistent, Usage};
+use crate::exit::{Inconsistent, NotRestored, Usage};
 use crate::output;
 use crate::progress::Progress;
 use crate::unrestored;
@@ -25,6 +25,9 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
     let Some(record) = document.tune else {
         return Err(Usage(format!("{} is no tuning session", args.run.display())).into());
     };
+    if let Some(left) = unrestored::of_run(&args.run) {
+        return Err(NotRestored(left.to_string()).into());
+    }
     if record.recommended.is_empty() {
         let why = "recommends no change: no gain was proven";
         return Err(Usage(format!("{} {why}", args.run.display())).into());

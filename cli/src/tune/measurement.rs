@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::BenchStep;
+use seekscope_run::{BenchStep, Verification};
 use seekscope_server::ProcFs;
 use seekscope_tune::early_stop::{CHECKPOINTS, EarlyStop};
 use seekscope_tune::optimiser::Outcome;
@@ -262,8 +262,8 @@ fn refusal(steps: &[&BenchStep]) -> Option<String> {
         if let Some(why) = step.invalid.first() {
             return Some(format!("the run is invalid: {why}"));
         }
-        if step.verification.as_ref().is_some_and(|v| !v.holds()) {
-            return Some("acknowledged writes are not there".into());
+        if let Some(fault) = step.verification.as_ref().and_then(Verification::fault) {
+            return Some(fault.into());
         }
         let count = |f: fn(&seekscope_run::OperationResult) -> u64| -> u64 {
             step.operations.iter().map(f).sum()

@@ -32,6 +32,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use mongodb::bson::doc;
 use seekscope_run::RunDirectory;
 use seekscope_run::tune::{TuneRecord, TuneTrial};
 use seekscope_settings::exports;
@@ -48,7 +49,7 @@ use self::progress_lines::ProgressLines;
 use self::server_arena::ServerArena;
 use self::tuner::Tuner;
 use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
-use crate::bench::Stage;
+use crate::bench::{Stage, Target};
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::Usage;
@@ -202,9 +203,13 @@ async fn whole(
     stage.session.save()?;
     let resumed = args.resume.as_deref();
     let readying = Instant::now();
-    place
+    let ready = place
         .make_ready(stage, &asked.load, &entries, &definition, resumed)
-        .await?;
+        .await;
+    if ready.is_err() && !may_be_loaded(&place, &definition.measured.database).await {
+        record.left_database = None;
+    }
+    ready?;
     let mut tuner = Tuner {
         session,
         progress_lines: ProgressLines {
@@ -233,6 +238,17 @@ async fn whole(
         taken => taken,
     };
     finish(tuner, stage, &definition, record, worked).await
+}
+
+/// May the server have this database? True where it does not say.
+async fn may_be_loaded(place: &Place<'_>, database: &str) -> bool {
+    let Some(Ok(server)) = place.target().map(Target::server) else {
+        return true;
+    };
+    let question = doc! { "listDatabases": 1, "nameOnly": true, "filter": { "name": database } };
+    let reply = server.command("admin", question).await;
+    let listed = reply.as_ref().map(|reply| reply.get_array("databases"));
+    !matches!(listed, Ok(Ok(databases)) if databases.is_empty())
 }
 
 /// Returns the place of the trials: that of the earlier session, if there is one.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use seekscope_run::RunDirectory;
 use seekscope_server::Server;
 use seekscope_settings::apply::Means;
 use seekscope_settings::{Applier, HostFiles, Originals, Restart};
@@ -112,9 +113,24 @@ async fn restore(
     }
     match put_back(progress, &mut applier, None).await {
         None => output::print("Nothing to put back: the session had not changed anything.\n"),
-        Some(true) => output::print("Every setting is as the session found it.\n"),
+        Some(true) => {
+            note_restored(run)?;
+            output::print("Every setting is as the session found it.\n")
+        }
         Some(false) => Err(not_restored(run)),
     }
+}
+
+/// Records in the session's run, if it is one, that every setting was put back.
+fn note_restored(run: &Path) -> Result<()> {
+    let Ok((directory, mut document)) = RunDirectory::open(run) else {
+        return Ok(());
+    };
+    if let Some(record) = &mut document.tune {
+        record.restored = Some(true);
+        directory.save(&document)?;
+    }
+    Ok(())
 }
 
 /// Returns the target whose settings are restored, and how it is restarted. A benchmark has no definition of a session:

@@ -8,10 +8,11 @@ use seekscope_run::tune::{TuneExports, TuneRecord};
 use seekscope_run::{RunDirectory, RunDocument, RunError};
 
 use crate::args::{OutputArgs, TuneForm, TuneShowArgs};
-use crate::exit::Usage;
+use crate::exit::{NotRestored, Usage};
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::unrestored;
 
 /// Fills in the summary, writes `report.html`, and prints text or JSON on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
@@ -42,6 +43,11 @@ pub fn show_run(args: &TuneShowArgs) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     if let Some(form) = args.form {
         let text = in_form(&record.exports, form);
+        if let Some(left) = unrestored::of_run(&args.run)
+            && (text.is_empty() || form == TuneForm::Undo)
+        {
+            return Err(NotRestored(left.to_string()).into());
+        }
         if text.is_empty() {
             // Not on stdout, which may become somebody's configuration file.
             progress.say(why_nothing(record));

@@ -306,11 +306,8 @@ fn refuse_if_busy(traffic: &Traffic) -> Result<()> {
     if !traffic.is_busy() {
         return Ok(());
     }
-    let connections = traffic
-        .connections
-        .map_or_else(String::new, |n| format!(", {n} connections"));
     Err(Elsewhere(format!(
-        "the server takes other traffic ({:.0} operations per second{connections}): its clients would feel every \
+        "the server takes other traffic ({:.0} operations per second): its clients would feel every \
          setting, and every figure would be of both. Tune a copy of it, or allow it with --busy",
         traffic.operations_per_s
     ))

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
+use mongodb::bson::oid::ObjectId;
 use seekscope_run::TrialJournal;
 use seekscope_run::tune::{TrialStatus, TuneLedger, TuneTrial};
 use seekscope_server::{ProcFs, redact_text};
@@ -13,7 +14,7 @@ use super::measurement::{Asked, Ended, Load};
 use super::memory_watch::MemoryWatch;
 use super::metric::{Constraint, Metric};
 use super::progress_lines::ProgressLines;
-use crate::bench::Stage;
+use crate::bench::{Stage, Target};
 use crate::exit::Usage;
 
 /// A run that did not settle says less: its variance is multiplied by this factor.
@@ -134,7 +135,16 @@ impl Tuner<'_> {
                 .chain(self.constraints.iter().map(|c| c.figure.as_str()))
                 .collect(),
         };
-        self.load.run(stage, self.arena.target(), asked).await
+        let target = self.arena.target();
+        let process = process_of(target).await;
+        let ended = self.load.run(stage, target, asked).await?;
+        let counts = matches!(ended, Ended::Measured { .. } | Ended::Early { .. });
+        if counts && process.is_some() && process_of(target).await != process {
+            return Ok(Ended::Failed {
+                reason: "the server ended, or was restarted, while this ran".into(),
+            });
+        }
+        Ok(ended)
     }
 
     /// Translates a run's end to the trial's result.
@@ -179,6 +189,12 @@ impl Tuner<'_> {
             }
         }
     }
+}
+
+/// Returns what the server's process calls itself, anew with each start; `None` where it does not answer or say so.
+async fn process_of(target: Option<&Target>) -> Option<ObjectId> {
+    let server = target?.server().ok()?;
+    server.hello().await.ok()?.process_id
 }
 
 fn unix_ms() -> u64 {

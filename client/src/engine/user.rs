@@ -187,7 +187,7 @@ impl VirtualUser {
             lock(desk.recorder).answered(now_ns);
         }
         if let Err(failure) = outcome {
-            asked.is_lost |= asked.is_in_flight && leaves_doubt(failure);
+            asked.is_lost |= asked.is_in_flight && failure.leaves_doubt();
             if may_retry(desk.shared, &asked, &self.request, failure) {
                 lock(desk.recorder).retried();
                 asked.retries += 1;
@@ -296,14 +296,6 @@ impl VirtualUser {
             outcome,
         });
     }
-}
-
-/// Returns whether the failure leaves it unknown if the server did what it was asked.
-fn leaves_doubt(failure: &Failure) -> bool {
-    matches!(
-        failure.kind,
-        FailureKind::Connection | FailureKind::Timeout | FailureKind::Malformed
-    )
 }
 
 fn may_retry(shared: &Shared, asked: &Asked, request: &Request, failure: &Failure) -> bool {

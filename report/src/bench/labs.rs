@@ -32,10 +32,10 @@ pub(super) fn shapes(input: &BenchReportInput<'_>) -> Option<Table> {
         .target
         .as_ref()
         .is_some_and(|target| target.local);
-    let year = if is_private { "cold year" } else { "year" };
+    let series = if is_private { "cold series" } else { "series" };
     let mut table = Table::new(
         1,
-        &["shape", "insert/s", year, "reads/query", "bytes/query"],
+        &["shape", "insert/s", series, "reads/query", "bytes/query"],
     );
     for shape in &input.measurement()?.shapes {
         let year: Vec<f64> = shape.year_read_ns.iter().map(|&ns| ns as f64).collect();

@@ -207,7 +207,7 @@ pub(crate) fn verification(v: &Verification) -> String {
     }
     if v.in_doubt > 0 {
         parts.push(format!(
-            "{} without an answer may be there or not",
+            "{} that failed may be there or not (no answer came, or the write concern was not met)",
             counted(v.in_doubt, "write")
         ));
     }

@@ -71,11 +71,7 @@ impl Analysis {
             total.push((between + interaction) / all);
         }
         let (mut alone, mut total) = (share_of(alone), share_of(total));
-        let features = self.space.features();
-        let is_needed = self
-            .believed
-            .model
-            .needs(|feature| features[feature].1 == knob);
+        let is_needed = self.needs(knob);
         if !is_needed {
             // Each function that is drawn varies with every knob, as what is not known of it is drawn too.
             (alone.low, total.low) = (0.0, 0.0);
@@ -86,6 +82,13 @@ impl Analysis {
             alone,
             total,
         }
+    }
+
+    /// Returns whether the knob is told from one that does nothing.
+    pub(super) fn needs(&self, knob: usize) -> bool {
+        let features = self.space.features();
+        let model = &self.believed.model;
+        model.needs(|feature| features[feature].1 == knob)
     }
 
     fn of_pair(&self, a: &str, b: &str, rng: &mut SplitMix64) -> Option<PairImportance> {

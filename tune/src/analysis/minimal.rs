@@ -1,4 +1,4 @@
-//! Finds the smallest change: every knob that hardly helps goes back to its default.
+//! Finds the smallest change: every knob that hardly helps, or may not help at all, goes back to its default.
 
 use seekscope_run::tune::MinimalChange;
 
@@ -9,12 +9,15 @@ const LOSS_MAX: f64 = 0.01;
 
 impl Analysis {
     /// Sets knobs back one after another, always the one that costs least, as long as each step costs less
-    /// than 1 % and the setting is likely to work.
+    /// than 1 % and the setting is likely to work. Where some knobs are told from nothing, those that are not go back
+    /// whatever the model says they cost: a duel against the best setting finds out if they did help.
     pub fn minimal_change(&self) -> MinimalChange {
         let model = &self.believed.model;
         let mean = |levels: &[f64]| model.mean(&self.features(levels));
         let defaults = self.space.defaults();
         let works_at_best = model.feasible(&self.features(&self.best));
+        let needed: Vec<bool> = (0..defaults.len()).map(|knob| self.needs(knob)).collect();
+        let some_are_needed = needed.iter().any(|needed| *needed);
         let (mut levels, mut reset) = (self.best.clone(), Vec::new());
         loop {
             let here = mean(&levels);
@@ -24,7 +27,8 @@ impl Analysis {
                 let works = model.feasible(&self.features(&candidate));
                 let loss = here - mean(&candidate);
                 // Failing is a cost too: a safe setting is not given up to have fewer changes.
-                let fine = loss < LOSS_MAX && works >= works_at_best.min(0.9) - 0.05;
+                let costs_nothing = loss < LOSS_MAX || (some_are_needed && !needed[knob]);
+                let fine = costs_nothing && works >= works_at_best.min(0.9) - 0.05;
                 fine.then_some((loss, knob, candidate))
             });
             let Some((_, knob, candidate)) = candidates.min_by(|a, b| a.0.total_cmp(&b.0)) else {

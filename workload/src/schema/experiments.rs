@@ -39,7 +39,7 @@ pub fn experiments(shapes: &[SchemaShape]) -> Vec<SchemaExperiment> {
         let rows = [
             (
                 "one document per month",
-                "time to read a year: document per sample / per month",
+                "time to read a series: document per sample / per month",
                 "ns",
                 pair(read(&sample), read(&month)),
                 MONTHS_PUBLISHED,
@@ -60,14 +60,14 @@ pub fn experiments(shapes: &[SchemaShape]) -> Vec<SchemaExperiment> {
             ),
             (
                 "reading by $in of dates",
-                "time to read a year: index by date / by series",
+                "time to read a series: index by date / by series",
                 "ns",
                 pair(read(&date_first), read(&sample)),
                 DATE_FIRST_PUBLISHED,
             ),
             (
                 "pre-allocated months",
-                "time to read a year: not pre-allocated / pre-allocated",
+                "time to read a series: not pre-allocated / pre-allocated",
                 "ns",
                 pair(read(&month), read(&filled_month)),
                 PREALLOCATION_PUBLISHED,
@@ -163,7 +163,7 @@ fn advice(measured: &[Figures<'_>]) -> Option<String> {
             false => "beyond doubt",
         };
         format!(
-            "keep {}: no other way reads a year faster {doubt} (the best, {}, {reads_faster:.1} times in the median).",
+            "keep {}: no other way reads a series faster {doubt} (the best, {}, {reads_faster:.1} times in the median).",
             base.title(),
             reader.title()
         )
@@ -204,7 +204,7 @@ fn reading_reason(base: &Figures<'_>, reader: &Figures<'_>) -> String {
         format_ns(ns as u64)
     };
     format!(
-        "It reads a year of one series in {} instead of {} ({faster:.1} times faster{reads}) than one document per sample does; \
+        "It reads one series in {} instead of {} ({faster:.1} times faster{reads}) than one document per sample does; \
          it takes inserts at {}/s instead of {}/s{space}.",
         time(reader.year_ns),
         time(base.year_ns),
@@ -245,7 +245,7 @@ fn find<'a>(shapes: &'a [SchemaShape], variant: &Variant, disk: &str) -> Option<
         .find(|shape| shape.disk == disk && same(shape, variant))
 }
 
-/// Returns the median time to read a year, ns.
+/// Returns the median time to read a series, ns.
 fn year_ns(shape: &SchemaShape) -> Option<f64> {
     let times: Vec<f64> = shape.year_read_ns.iter().map(|&ns| ns as f64).collect();
     seekscope_stats::median(&times)

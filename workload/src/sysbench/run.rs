@@ -153,18 +153,12 @@ impl Actor for Writer {
 
     fn reply(&mut self, outcome: Result<&Reply<'_>, &Failure>) -> Verdict {
         let changes = &self.shared.changes;
-        let in_doubt = |failure: &&Failure| {
-            matches!(
-                failure.kind,
-                FailureKind::Connection | FailureKind::Timeout | FailureKind::Malformed
-            )
-        };
         let is_atomic = self.shared.settings.is_transaction;
         match (self.latest, outcome) {
             // The outcome of a transaction is known when it is committed.
             (Step::Delete | Step::Insert, Ok(_)) if is_atomic => (),
             (Step::Delete, Ok(reply)) => changes.deleted(self.collection, reply.matched),
-            (Step::Delete, Err(failure)) if in_doubt(&failure) && !is_atomic => {
+            (Step::Delete, Err(failure)) if failure.leaves_doubt() && !is_atomic => {
                 // If it was not done, there is one document more, as with every doubtful write.
                 changes.deleted(self.collection, 1);
                 changes.doubtful(self.collection, self.id);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
-use seekscope_server::Namespace;
+use seekscope_server::{Namespace, ServerError};
 use seekscope_settings::TunerLock;
 use seekscope_trace::TraceError;
 use seekscope_workload::index_lab::{
@@ -199,7 +199,7 @@ impl Bench<'_> {
             let folder = format!("{ORIGINALS_OF}{}", sides.len() + 1);
             let folder = stage.session.directory.path().join(folder);
             let lock = locks.next().flatten();
-            let limit = self.limit_memory(stage, target, lock, &folder).await;
+            let limit = self.limit_memory(stage, target, lock, &folder).await?;
             limits.extend(limit.map(|limit| (limit, folder)));
             sides.push(Side {
                 target,
@@ -279,16 +279,22 @@ impl Bench<'_> {
         target: &Target,
         lock: Option<TunerLock>,
         folder: &Path,
-    ) -> Option<MemoryLimit> {
-        match MemoryLimit::set(target, lock, self.args.memory_mb?, folder).await {
-            Ok(limit) => Some(limit),
+    ) -> Result<Option<MemoryLimit>> {
+        let Some(megabytes) = self.args.memory_mb else {
+            return Ok(None);
+        };
+        match MemoryLimit::set(target, lock, megabytes, folder).await {
+            Ok(limit) => Ok(Some(limit)),
+            Err(error) if may_not(&error) => {
+                Err(error.context("the memory for index builds is not limited as --memory-mb asks"))
+            }
             Err(error) => {
                 stage.limit(Limitation {
                     what: "the memory for index builds was not limited".into(),
                     why: message_of(&error),
                     remedy: "leave --memory-mb out, or use a server that has maxIndexBuildMemoryUsageMegabytes".into(),
                 });
-                None
+                Ok(None)
             }
         }
     }
@@ -416,4 +422,12 @@ fn tell(step: &Step, progress: BuildProgress) {
             format_count(total)
         ),
     });
+}
+
+/// Does the user lack a right for it?
+fn may_not(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(ServerError::NotAuthorised { .. })
+    )
 }
