@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use seekscope_run::tune::{TrialPurpose, TrialStatus};
 
-use crate::support::{Bench, assert_fails, json, send, server_binary, stderr, wait};
+use crate::support::{Bench, assert_fails, json, send, server_binary, stderr, stdout, wait};
 use crate::tune::{count, trials, wait_for_trials};
 
 /// With a comment and an order of its own, which stay.
@@ -197,12 +197,30 @@ fn interrupted_or_killed_it_leaves_the_server_with_its_own_file() {
     // And the server is gone.
     let pid = std::fs::read_to_string(slow.bench.path("pid")).unwrap();
     let _ = Command::new("kill").args(["-9", pid.trim()]).status();
+    let shown = |args: &[&str]| {
+        let mut show = slow
+            .bench
+            .seekscope(&[&["tune", "show", "killed"], args].concat());
+        let output = show.output().unwrap();
+        (output.status.code(), stdout(&output) + &stderr(&output))
+    };
+    // What it left changed is the first to be taken back.
+    let (code, said) = shown(&["--as", "undo"]);
+    assert_ne!(code, Some(0), "{said}");
+    assert!(
+        said.contains("tune --restore") && !said.contains("nothing to take back"),
+        "{said}"
+    );
+    assert!(shown(&[]).1.contains("settings may differ"));
     let restore = ["tune", "--restore", "killed"];
     for _ in 0..2 {
         let output = slow.bench.seekscope(&restore).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         slow.assert_as_it_was();
     }
+    let (code, said) = shown(&["--as", "undo"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!shown(&[]).1.contains("settings may differ"));
 }
 
 #[test]

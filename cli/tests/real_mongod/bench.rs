@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, stderr, until};
+use crate::support::{Bench, assert_fails, json, machine, stderr, stdout, until};
 
 const RECORDS: i64 = 4_000;
 
@@ -165,6 +165,27 @@ fn what_no_checkpoint_has_settled_is_not_known() {
     assert!(summary["steps"][0]["server_write_bytes_per_op"].is_null());
     let limitations = limitations(&document).join(" ");
     assert!(limitations.contains("hostManager"), "{limitations}");
+}
+
+/// A regression: writes that the server did and could not confirm as asked were said to be lost.
+#[test]
+fn a_write_concern_that_is_not_met_loses_nothing() {
+    let bench = Bench::new();
+    let set = shared(Topology::ReplicaSet { members: 1 });
+    let uri = format!("{}&w=3", set.uri());
+    let mut command = bench.seekscope(&["bench", "ycsb", &uri, "--database", "bench_concern"]);
+    command.args(["--records", "50", "--operations", "50", "--in-flight", "3"]);
+    let output = command
+        .args(["--timeout", "3s", "--out", "run"])
+        .output()
+        .unwrap();
+    assert_fails(&output, 1, &["UnsatisfiableWriteConcern"]);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(
+        !said.contains("acknowledged writes are not there"),
+        "{said}"
+    );
+    assert!(said.contains("may be there or not"), "{said}");
 }
 
 /// The good seconds before an outage were taken for a warm-up, and nothing was left.

@@ -1,6 +1,7 @@
 //! `tune` on MongoDB's own mongod: which knobs it searches with runs of which length, and how it leaves the
 //! server.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -159,6 +160,24 @@ fn what_a_killed_index_benchmark_had_set_is_put_back() {
     let next = builds("next").output().unwrap();
     assert_fails(&next, 3, &[original.as_str(), "tune --restore"]);
     assert_eq!(limit(), 55);
+    // Whoever measures the server as it is gets to know it.
+    let measure = [
+        "bench",
+        "ycsb",
+        server.uri(),
+        "--records",
+        "50",
+        "--operations",
+        "50",
+        "--out",
+        "ycsb",
+    ];
+    let measured = json(&mut bench.seekscope(&measure));
+    let what = measured["limitations"][0]["what"].as_str().unwrap();
+    assert!(
+        what.contains("not set as its owner set it") && what.contains(&original),
+        "{what}"
+    );
     let restore = ["tune", "--restore", "run"];
     let restored = bench.seekscope(&restore).output().unwrap();
     assert!(restored.status.success(), "{}", stderr(&restored));
@@ -305,82 +324,134 @@ fn a_user_who_may_set_nothing_is_told_and_changes_nothing() {
     ));
 }
 
+/// A mongod with a configuration file, which commands start and stop.
+struct Configured<'a> {
+    bench: &'a Bench,
+    uri: String,
+    config: String,
+    file: PathBuf,
+    log: PathBuf,
+    /// A file with its process id.
+    lock: PathBuf,
+    /// Commands for the shell.
+    start: String,
+    stop: String,
+}
+
+impl<'a> Configured<'a> {
+    fn start(bench: &'a Bench) -> Self {
+        let (data, log) = (bench.path("data"), bench.path("mongod.log"));
+        std::fs::create_dir(&data).unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let config = format!(
+            "net: {{port: {port}, bindIp: 127.0.0.1}}\nstorage:\n  dbPath: {}\n  wiredTiger:\n    engineConfig: \
+             {{cacheSizeGB: 0.25}}\nsystemLog: {{destination: file, path: {}, logAppend: true}}\n\
+             processManagement: {{fork: true}}\n",
+            data.display(),
+            log.display()
+        );
+        let (file, lock) = (bench.path("mongod.conf"), data.join("mongod.lock"));
+        std::fs::write(&file, &config).unwrap();
+        let mongod = programs().mongod.path.display().to_string();
+        let server = Self {
+            bench,
+            uri: format!("mongodb://127.0.0.1:{port}/"),
+            config,
+            start: format!("{mongod} -f {} > /dev/null", file.display()),
+            stop: format!(
+                "kill $(cat {0}); while kill -0 $(cat {0}); do sleep 0.1; done",
+                lock.display()
+            ),
+            file,
+            log,
+            lock,
+        };
+        assert!(shell(&server.start));
+        server
+    }
+
+    /// Returns a session that runs this script for each trial.
+    fn session(&self, out: &str, script: &str, more: &[&str]) -> std::process::Command {
+        let work = format!("{out}.sh");
+        std::fs::write(self.bench.path(&work), script).unwrap();
+        let command = format!("sh {work}");
+        let mut session = self.bench.seekscope(&["tune", &self.uri, "--out", out]);
+        session.args(["--command", &command, "--maximize", "--trials", "4"]);
+        session
+            .args(["--baseline-pairs", "1", "--pairs", "4"])
+            .args(more);
+        session
+    }
+}
+
+impl Drop for Configured<'_> {
+    fn drop(&mut self) {
+        shell(&format!("({}) 2> /dev/null", self.stop));
+    }
+}
+
+fn shell(text: &str) -> bool {
+    let status = std::process::Command::new("sh").args(["-c", text]).status();
+    status.unwrap().success()
+}
+
+/// A regression: the figure of a run whose server was killed and started again was taken for that of its setting.
+#[test]
+fn a_run_in_which_the_server_was_restarted_has_no_figure() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = Configured::start(&bench);
+    let restarted_in_the_third = format!(
+        "echo >> runs; if [ $(wc -l < runs) = 3 ]; then ({}) 2> /dev/null; {}; fi; echo 7",
+        server.stop, server.start
+    );
+    let mut session = server.session("run", &restarted_in_the_third, &["--knobs", "read_tickets"]);
+    let said = stderr(&session.output().unwrap());
+    let failed = said.matches("failed: the server ended, or was restarted");
+    assert_eq!(failed.count(), 1, "{said}");
+}
+
 /// A journal can be read only with the compressor that wrote it: the configuration that the session found would not
 /// start a server that died in a trial of another.
 #[test]
 fn a_server_that_dies_in_a_trial_comes_back_with_its_own_journal() {
     let _machine = machine();
     let bench = Bench::new();
-    let (data, log) = (bench.path("data"), bench.path("mongod.log"));
-    std::fs::create_dir(&data).unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let config = format!(
-        "net: {{port: {port}, bindIp: 127.0.0.1}}\nstorage:\n  dbPath: {}\n  wiredTiger:\n    engineConfig: \
-         {{cacheSizeGB: 0.25}}\nsystemLog: {{destination: file, path: {}, logAppend: true}}\n\
-         processManagement: {{fork: true}}\n",
-        data.display(),
-        log.display()
-    );
-    let (file, lock) = (bench.path("mongod.conf"), data.join("mongod.lock"));
-    std::fs::write(&file, &config).unwrap();
-    let start = format!(
-        "{} -f {} > /dev/null",
-        programs().mongod.path.display(),
-        file.display()
-    );
-    let stopped = format!(
-        "kill $(cat {0}); while kill -0 $(cat {0}); do sleep 0.1; done",
-        lock.display()
-    );
+    let server = Configured::start(&bench);
     // In the first trial of another compressor: writes that only the journal has, and then it is gone.
     let die = format!(
         "grep -q journalCompressor {} && [ ! -e died ] && {} -c 'import pymongo, random; \
-         pymongo.MongoClient(\"mongodb://127.0.0.1:{port}/?w=1&journal=true\").a.b.insert_many([{{\"n\": \"x\" * 2000}} for _ in range(200)])' \
+         pymongo.MongoClient(\"{}?w=1&journal=true\").a.b.insert_many([{{\"n\": \"x\" * 2000}} for _ in range(200)])' \
          && touch died && kill -9 $(cat {}) && exit 1; echo 7",
-        file.display(),
+        server.file.display(),
         python_interpreter().display(),
-        lock.display()
+        server.uri,
+        server.lock.display()
     );
-    std::fs::write(
-        bench.path("restart.sh"),
-        format!("({stopped}) 2> /dev/null; {start}"),
-    )
-    .unwrap();
-    std::fs::write(bench.path("work.sh"), die).unwrap();
-    let shell = |text: &str| std::process::Command::new("sh").args(["-c", text]).status();
-    assert!(shell(&start).unwrap().success());
-    let uri = format!("mongodb://127.0.0.1:{port}/");
-    let mut command = bench.seekscope(&["tune", &uri, "--out", "run", "--command", "sh work.sh"]);
-    command.args([
-        "--maximize",
-        "--trials",
-        "4",
-        "--baseline-pairs",
-        "1",
-        "--pairs",
-        "4",
-    ]);
-    command.args([
-        "--knobs",
-        "journal_compressor",
+    let restart = format!("({}) 2> /dev/null; {}", server.stop, server.start);
+    std::fs::write(bench.path("restart.sh"), restart).unwrap();
+    let knobs = ["--knobs", "journal_compressor"];
+    let restarts = [
         "--config-file",
         "mongod.conf",
-    ]);
-    let output = command
-        .args(["--restart-command", "sh restart.sh"])
-        .output()
-        .unwrap();
-    let _ = shell(&stopped);
+        "--restart-command",
+        "sh restart.sh",
+    ];
+    let mut session = server.session("run", &die, &[&knobs[..], &restarts].concat());
+    let output = session.output().unwrap();
     assert!(bench.path("died").exists(), "{}", stderr(&output));
     assert!(
         !stderr(&output).contains("did not come back"),
         "{}",
         stderr(&output)
     );
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), config);
-    let log = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&server.file).unwrap(),
+        server.config
+    );
+    let log = std::fs::read_to_string(&server.log).unwrap();
     assert!(!log.contains("SNAPPY_INVALID_INPUT"));
 }
 

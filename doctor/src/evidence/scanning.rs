@@ -20,8 +20,15 @@ const ALONE_SHARE: f64 = 0.8;
 const COUNTED_SHARE: f64 = 0.05;
 /// Smallest share of steps to the neighbour in a scan that tells it from random reads.
 const TELLING_SHARE: f64 = 0.1;
-/// Keys examined for each leaf of an index that was read: with fewer, they were sought one by one.
-const FEW_KEYS: f64 = 4.0;
+/// Operations that may each read pages of their own.
+const SEEKING: [&str; 4] = [
+    "opcounters.insert",
+    "opcounters.query",
+    "opcounters.update",
+    "opcounters.delete",
+];
+/// Operations for each page that was read, from which on they may have read it one by one.
+const OPERATIONS_PER_READ: f64 = 0.5;
 /// Share of the leaves that one thread read, hardly any of them twice.
 const COVERED_SHARE: f64 = 0.3;
 const REREAD_SHARE_MAX: f64 = 0.05;
@@ -213,7 +220,7 @@ fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -
     let scanned = covered >= COVERED_SHARE
         && pattern.reread_share <= REREAD_SHARE_MAX
         && !steps_otherwise(traced, file)
-        && !seeks_single_entries(evidence, traced, file);
+        && !may_seek_single_documents(evidence, traced);
     (scanned && one_thread && by_application).then(|| {
         format!(
             "one thread read {} of its leaves, hardly any twice",
@@ -231,23 +238,13 @@ fn steps_otherwise(traced: &FileTrace, file: &LayoutFile) -> bool {
     })
 }
 
-/// Did the server examine so few documents, or keys of an index, for each page that was read that they were sought one by
-/// one? It counts those of all collections together; index builds and other jobs are not among them.
-fn seeks_single_entries(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -> bool {
-    let examined = |name| {
-        let per_s = evidence.status_rate(&[name])?;
-        let seconds = evidence.traced_s()?;
-        Some(per_s * seconds / traced.reads.transfers.calls.max(1) as f64)
-    };
-    let (per_read, few) = match (&file.index, file.documents) {
-        (Some(_), _) => (examined("metrics.queryExecutor.scanned"), FEW_KEYS),
-        (None, Some(documents)) => (
-            examined("metrics.queryExecutor.scannedObjects"),
-            NEIGHBOURS_SHARE * documents as f64 / file.leaf_pages.max(1) as f64,
-        ),
-        (None, None) => (None, 0.0),
-    };
-    per_read.is_some_and(|per_read| per_read < few)
+/// Did the server begin so many operations for each page that was read that each may have sought a single document?
+fn may_seek_single_documents(evidence: &Evidence<'_>, traced: &FileTrace) -> bool {
+    let per_s = SEEKING
+        .iter()
+        .filter_map(|name| evidence.status_rate(&[name]));
+    let operations = per_s.sum::<f64>() * evidence.traced_s().unwrap_or(0.0);
+    operations >= OPERATIONS_PER_READ * traced.reads.transfers.calls as f64
 }
 
 /// Recognises scans that were repeated: what was read is read again when most of the file was read in between.
@@ -276,7 +273,7 @@ fn by_rounds(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{CollectionFacts, FileRole};
+    use seekscope_run::{CollectionFacts, FileRole, ScanOrder};
 
     use super::*;
     use crate::testing::{Call, OBSERVED_S, Recording, shuffled};
@@ -337,6 +334,49 @@ mod tests {
             collection("shop.others", of_others),
         ];
         recording.examine(|evidence, _| evidence.scanning(&orders))
+    }
+
+    /// One thread reads half of the leaves in random order, each once, as the cache keeps what it has read.
+    #[test]
+    fn operations_that_each_read_a_page_are_no_scan() {
+        let mut recording = Recording::new();
+        let mut file = LayoutFile {
+            file: "collection-7.wt".into(),
+            leaf_pages: 1000,
+            leaf_bytes: 1000 * u64::from(PAGE),
+            ..LayoutFile::default()
+        };
+        let file_id = recording.file(&file.file, FileRole::Collection, None);
+        let tid = recording.thread("conn1");
+        for (i, leaf) in shuffled(1000).into_iter().take(500).enumerate() {
+            recording.miss(Call {
+                tid,
+                file_id,
+                at_s: i as f64 / 10.0,
+                offset: u64::from(leaf) * u64::from(PAGE),
+                bytes: PAGE,
+                latency_s: 0.005,
+            });
+        }
+        let scans = |recording: &Recording, file: &LayoutFile| {
+            recording
+                .examine(|evidence, _| evidence.scanning(file))
+                .is_some()
+        };
+        assert!(scans(&recording, &file), "nothing else is known");
+        file.order = Some(ScanOrder {
+            sequential_share: 0.9,
+            ..ScanOrder::default()
+        });
+        assert!(
+            !scans(&recording, &file),
+            "a scan would go from neighbour to neighbour"
+        );
+        file.order = None;
+        recording.rising("opcounters.query", 0.2);
+        assert!(scans(&recording, &file), "few queries");
+        recording.rising("opcounters.insert", 100.0);
+        assert!(!scans(&recording, &file), "each insert may have read one");
     }
 
     #[test]
