@@ -1,8 +1,8 @@
 //! Predicts what a cold scan in key order takes on a disk, by simulating the leaves' reads with the
 //! kernel's read-ahead and page cache.
 //!
-//! There is one reader that makes one buffered pread of exactly the size of each page, the next
-//! when the last is done. This is what WiredTiger's cursors do, and index builds with them.
+//! There is one reader that makes one pread of exactly the size of each page, buffered unless told
+//! otherwise, the next when the last is done. This is what WiredTiger's cursors do, and index builds with them.
 //! Internal pages are read when a scan comes to them. Overflow pages are left out: they are read in
 //! addition, one seek each.
 
@@ -43,6 +43,8 @@ pub struct ScanOptions<'a> {
     pub extents: &'a [DeviceExtent],
     /// The host pages out idle memory ([`seekscope_run::HostFacts::pages_out_idle_memory`]).
     pub idle_is_paged_out: bool,
+    /// The reader opens the file with O_DIRECT: each page is a request, and nothing is read ahead.
+    pub direct: bool,
 }
 
 impl ScanOptions<'_> {
@@ -57,6 +59,7 @@ impl ScanOptions<'_> {
             internal: &[],
             extents: &[],
             idle_is_paged_out: false,
+            direct: false,
         }
     }
 }
@@ -211,7 +214,7 @@ fn simulate(
             offset: file.offsets[place],
             length: read.length,
             operation: Operation::Read,
-            direct: false,
+            direct: options.direct,
             think_ns: match read.is_leaf {
                 true => think_ns(read.length, options.reader_ns_per_byte),
                 false => 0,

@@ -417,6 +417,9 @@ pub struct DiskAbility {
     pub measured: bool,
     /// Whether limits or latencies seen while the server was watched were taken into account.
     pub seen: bool,
+    /// Whether the server reads its data past the page cache (O_DIRECT), so that the kernel reads nothing ahead of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub read_directly: bool,
     /// Where the model comes from: "probed during this run for 4 s", "seekscope-runs/disk-… of 3 days ago",
     /// "typical SSD".
     pub source: String,

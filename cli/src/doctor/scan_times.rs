@@ -10,8 +10,8 @@ use anyhow::Result;
 use seekscope_doctor::{Evidence, Scanning};
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_run::{
-    CollectionFacts, DeviceModel, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord,
-    PredictedScan, RunDirectory, RunDocument, TokenBucket,
+    CollectionFacts, DeviceModel, DiskAbility, HostFacts, LayoutFile, LayoutMeasurement,
+    LeafRecord, PredictedScan, RunDirectory, RunDocument, TokenBucket,
 };
 use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
 
@@ -47,7 +47,7 @@ pub fn predict(
     let mut files = Files {
         layout,
         collections: examined.map_or(&[], |member| &member.collections),
-        model: &disk.model,
+        disk,
         host: &host,
         seen,
         current: None,
@@ -64,7 +64,7 @@ pub fn predict(
 struct Files<'a> {
     layout: &'a mut LayoutMeasurement,
     collections: &'a [CollectionFacts],
-    model: &'a DeviceModel,
+    disk: &'a DiskAbility,
     host: &'a HostFacts,
     seen: &'a SeenScans,
     current: Option<(u32, Vec<Leaf>)>,
@@ -101,18 +101,15 @@ impl Files<'_> {
                 file.leaf_bytes,
             ),
             idle_is_paged_out: self.host.idle_is_paged_out,
+            direct: self.disk.read_directly,
             ..ScanOptions::with_memory(self.host.memory_bytes)
         };
-        let mut predicted = predict_scan(self.model, &leaves, file.file_bytes, &options);
+        let model = &self.disk.model;
+        let mut predicted = predict_scan(model, &leaves, file.file_bytes, &options);
         if let Some(seen) = self.seen.get(&file_id) {
             let engine_s = options.reader_ns_per_byte * file.leaf_bytes as f64 / 1e9;
-            believe(
-                &mut predicted,
-                seen,
-                leaves.len() as f64,
-                engine_s,
-                self.model,
-            );
+            let count = leaves.len() as f64;
+            believe(&mut predicted, seen, count, engine_s, model);
         }
         file.predicted_scan = Some(predicted);
     }
@@ -210,7 +207,7 @@ fn sort(files: &mut [LayoutFile]) {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{DiskAbility, ExaminationRecord, HostFacts, PredictedScan, TokenBucket};
+    use seekscope_run::{ExaminationRecord, HostFacts, PredictedScan, TokenBucket};
 
     use super::*;
 

@@ -175,6 +175,7 @@ impl Findings {
             model: seen.model.clone(),
             device: DeviceFacts::of_path(Path::new("/"), data).ok(),
             measured: seen.measured,
+            read_directly: seen.read_directly,
         })
     }
 

@@ -34,6 +34,7 @@ impl Recorder {
             return;
         }
         let map = DeviceMap::read(path).ok();
+        let disk = self.disks.of(file.member.as_deref());
         let mut options = ScanOptions {
             reader_ns_per_byte: engine_ns_per_byte(
                 walked.compressor,
@@ -42,6 +43,7 @@ impl Recorder {
             ),
             internal: &walked.tree.internal,
             idle_is_paged_out: HostFacts::pages_out_idle_memory(Path::new("/")),
+            direct: disk.read_directly,
             ..ScanOptions::with_memory(self.memory_bytes)
         };
         // A file that was just written may have no position on the device yet.
@@ -53,7 +55,6 @@ impl Recorder {
             }
             file.extents = Some(extents);
         }
-        let disk = self.disks.of(file.member.as_deref());
         let predicted = predict_scan(&disk.model, leaves, file.file_bytes, &options);
         file.predicted_scan = Some(predicted);
         file.decay = self.decay(file, leaves);

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use seekscope_doctor::DIRECTLY;
 use seekscope_layout::typical_disks;
 use seekscope_run::{DeviceFacts, DeviceModel, has_open_directly};
 use seekscope_server::ProcFs;
@@ -19,6 +20,8 @@ pub struct ScanDisk {
     /// The device under the data, if it could be determined.
     pub device: Option<DeviceFacts>,
     pub measured: bool,
+    /// Whether the server reads past the page cache.
+    pub read_directly: bool,
 }
 
 impl ScanDisk {
@@ -35,24 +38,15 @@ impl ScanDisk {
         typical: Option<&str>,
         path: &Path,
     ) -> Result<Self> {
-        let mut disk = Self::buffered(disk_run, typical, path)?;
-        if is_read_directly(path) {
-            // The kernel reads nothing ahead of reads with O_DIRECT.
-            disk.model.read_ahead_bytes = 0;
-            disk.model.disk.push_str(", read past the page cache");
-        }
-        Ok(disk)
-    }
-
-    /// Returns the disk as a server sees it that reads through the page cache.
-    fn buffered(disk_run: Option<&Path>, typical: Option<&str>, path: &Path) -> Result<Self> {
         let device = DeviceFacts::of_path(Path::new("/"), path).ok();
+        let read_directly = is_read_directly(path);
         if let Some(run) = disk_run {
             let (model, ..) = load_model(run)?;
             return Ok(Self {
                 model,
                 device,
                 measured: true,
+                read_directly,
             });
         }
         let name = typical.unwrap_or_else(|| looks_like(device.as_ref()));
@@ -68,6 +62,7 @@ impl ScanDisk {
             model,
             device,
             measured: false,
+            read_directly,
         })
     }
 }
@@ -124,10 +119,15 @@ impl ScanDisks {
 
     /// Returns the names of the disks, each once.
     pub fn in_words(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         for disk in self.all() {
-            if !names.contains(&disk.model.disk.as_str()) {
-                names.push(&disk.model.disk);
+            let how = match disk.read_directly {
+                true => DIRECTLY,
+                false => "",
+            };
+            let name = format!("{}{how}", disk.model.disk);
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
         names.join(" and ")
@@ -197,6 +197,7 @@ mod tests {
                 ..DeviceFacts::default()
             }),
             measured: name == "hdd",
+            read_directly: false,
         };
         let mut disks = ScanDisks::one(disk("ssd", "8:0"));
         disks.of_members = vec![("s0".into(), disk("ssd", "8:0"))];

@@ -63,10 +63,10 @@ fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Sessi
     if !missing.is_empty() {
         let numbers: Vec<String> = missing.iter().map(u32::to_string).collect();
         let limitation = Limitation {
-            what: format!(
-                "the runs of clients {} are not among them",
-                numbers.join(", ")
-            ),
+            what: match &numbers[..] {
+                [one] => format!("the run of client {one} is missing"),
+                several => format!("the runs of clients {} are missing", several.join(", ")),
+            },
             why: "they were not named".into(),
             remedy: "name the runs of all clients".into(),
         };

@@ -19,6 +19,8 @@ use crate::wording::duration;
 use limits::Limits;
 use seen::Seen;
 
+/// What is added to the name of a disk whose server reads past the page cache.
+pub const DIRECTLY: &str = ", read past the page cache";
 /// Fewest direct reads from which anything is concluded.
 const DIRECT_READS_MIN: u64 = 100;
 
@@ -48,10 +50,9 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
         opinion.seen = true;
         words = format!("{words}, limited to {limited}");
     }
-    if reads_directly(evidence) {
-        // The kernel reads nothing ahead of reads with O_DIRECT.
-        opinion.model.read_ahead_bytes = 0;
-        words = format!("{words}, read past the page cache");
+    opinion.read_directly |= reads_directly(evidence);
+    if opinion.read_directly {
+        words.push_str(DIRECTLY);
     }
     if opinion.seen {
         opinion.source = match known.measured {

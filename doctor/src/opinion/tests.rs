@@ -1,5 +1,6 @@
 use seekscope_run::{DiskAbility, FileRole, IoLimit, LayoutFile, TokenBucket};
 
+use super::DIRECTLY;
 use crate::testing::{Call, Recording, flash, shuffled};
 
 fn limit(recording: &mut Recording, what: &str, per_s: u64) {
@@ -63,15 +64,11 @@ fn nothing_is_read_ahead_of_direct_reads() {
         latency_s: 0.001,
     };
     (0..300).for_each(|i| recording.miss(call(i)));
-    assert_ne!(opinion(&recording).model.read_ahead_bytes, 0);
+    assert!(!opinion(&recording).read_directly);
     (300..900).for_each(|i| recording.direct_read(call(i)));
-    let found = opinion(&recording).model;
-    assert_eq!(found.read_ahead_bytes, 0);
-    assert!(
-        found.disk.ends_with("read past the page cache"),
-        "{}",
-        found.disk
-    );
+    let found = opinion(&recording);
+    assert!(found.read_directly);
+    assert!(found.model.disk.ends_with(DIRECTLY), "{found:?}");
 }
 
 #[test]

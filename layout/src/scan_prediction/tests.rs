@@ -53,6 +53,28 @@ fn in_order_it_streams_and_shuffled_it_seeks() {
     assert!((3900..4100).contains(&shuffled.device_requests));
 }
 
+/// Where nothing is read ahead, order saves nothing but the disk's own seeks.
+#[test]
+fn past_the_page_cache_each_page_is_a_request() {
+    let shuffled = leaves(distinct(1 << 20, 4000, 1));
+    let model = typical_disks::sata_ssd().model;
+    let scan = |direct: bool| {
+        let options = ScanOptions {
+            direct,
+            ..ScanOptions::with_memory(8 << 30)
+        };
+        predict_scan(&model, &shuffled, file_bytes(&shuffled), &options)
+    };
+    let (buffered, direct) = (scan(false), scan(true));
+    assert_eq!(direct.device_requests, 4000);
+    assert!(direct.ordered_s > 0.9 * direct.now_s, "{direct:?}");
+    assert!(
+        direct.now_s < 1.5 * buffered.now_s,
+        "{direct:?} {buffered:?}"
+    );
+    assert!(buffered.ordered_s < 0.5 * buffered.now_s, "{buffered:?}");
+}
+
 /// Every second leaf of a file twice as large: each is a jump until compact closes the holes.
 #[test]
 fn compact_closes_the_holes() {

@@ -59,9 +59,10 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
 /// contains gains that matter.
 fn without_gain(duel: &TuneDuel, measured: &str) -> String {
     let gain_min = format_share(GAIN_MIN);
-    match duel.high <= 1.0 + GAIN_MIN {
-        true => format!("no real gain: {measured}"),
-        false => format!(
+    match duel.high {
+        high if high < 1.0 => format!("no real gain but a loss: {measured}"),
+        high if high <= 1.0 + GAIN_MIN => format!("no real gain: {measured}"),
+        _ => format!(
             "no gain was shown: {measured}; the duel was given up because {gain_min} or more had become unlikely"
         ),
     }

@@ -96,7 +96,7 @@ fn the_verdict_is_one_sentence_and_comes_first() {
         record.verdict = Some(TuneVerdict::NotBetter);
         record.recommended.clear();
     });
-    assert!(first_line(&worse).starts_with("no real gain: 0.90 × the throughput"));
+    assert!(first_line(&worse).starts_with("no real gain but a loss: 0.90 × the throughput"));
     let open = changed(|record| record.verdict = Some(TuneVerdict::Unresolved));
     assert!(first_line(&open).starts_with("unresolved: 1.42 ×"));
     let failed = changed(|record| record.duels[1].failed = 2);

@@ -70,7 +70,7 @@ impl Server {
         let what = "the configured data directory";
         let options = doc! { "getCmdLineOpts": 1 };
         let options = self.ask(options, what, &mut missing).await;
-        let what = "cache size and process number";
+        let what = "the server's own status (cache size, process number)";
         let status = self.ask(server_status::command(), what, &mut missing).await;
         let target = self.target_facts(&build, &options, &status);
         let pid = self.told_pid(&status).await;

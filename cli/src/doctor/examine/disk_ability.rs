@@ -110,6 +110,7 @@ pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Res
     session.document.examination.get_or_insert_default().disk = Some(DiskAbility {
         model: chosen.model,
         measured: chosen.measured,
+        read_directly: chosen.read_directly,
         source,
         ..DiskAbility::default()
     });
@@ -128,6 +129,7 @@ pub fn scan_disk(session: &Session) -> Option<ScanDisk> {
         model: disk.model.clone(),
         device: session.document.device.clone(),
         measured: disk.measured,
+        read_directly: disk.read_directly,
     })
 }
 

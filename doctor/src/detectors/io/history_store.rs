@@ -95,7 +95,8 @@ fn judge(evidence: &Evidence<'_>, users: &[DeviceUser]) -> Option<Finding> {
     Some(Finding {
         id: "history-store.busy".into(),
         title: format!(
-            "Old versions of documents take {} of the bytes: the history store is read with {}/s and written with {}/s",
+            "Old versions of documents are {} of what the server reads and writes: {}/s are read from the history store, and \
+             {}/s written to it",
             percent(share),
             format_bytes(whole(read)),
             format_bytes(whole(written))
@@ -144,8 +145,7 @@ mod tests {
         let mut recording = reading(2_000, 8_000);
         recording.rising(VERSIONS, 5_000.0);
         let found = recording.findings(&DETECTOR).remove(0);
-        let title =
-            "Old versions of documents take 80 % of the bytes: the history store is read with 4.";
+        let title = "Old versions of documents are 80 % of what the server reads and writes: 4.";
         assert!(found.title.starts_with(title), "{found:?}");
         assert!(
             found.command.contains("minSnapshotHistoryWindow"),
