@@ -159,6 +159,12 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(error.chain().find_map(code_of_cause).unwrap_or(1))
 }
 
+/// Returns whether the user lacked a right.
+pub fn lacks_permission(error: &anyhow::Error) -> bool {
+    let kind = error.chain().find_map(kind_of);
+    matches!(kind, Some(ErrorKind::NotPermitted))
+}
+
 fn code_of_cause(cause: &(dyn Error + 'static)) -> Option<u8> {
     Some(match kind_of(cause)? {
         ErrorKind::Failed => 1,

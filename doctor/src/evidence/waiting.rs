@@ -109,6 +109,11 @@ impl<'a> Evidence<'a> {
         })
     }
 
+    /// Returns the journal syncs from the trace, else from the server's counters; `None` without either.
+    pub(crate) fn syncs(&self) -> Option<SyncWaiting> {
+        self.traced_syncs().or_else(|| self.counted_syncs())
+    }
+
     /// Returns the journal syncs that the server counted; `None` where it does not tell their time.
     fn counted_syncs(&self) -> Option<SyncWaiting> {
         let syncs = self.status(&[SYNCS]);
@@ -125,7 +130,7 @@ impl<'a> Evidence<'a> {
     /// and one sync serves all that wait: each of them for the rest of the current one and for the next, as far as reads
     /// and room in the cache leave time for that.
     pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
-        let syncs = self.traced_syncs().or_else(|| self.counted_syncs())?;
+        let syncs = self.syncs()?;
         let took = syncs.s_per_s * 3600.0;
         let Some(most) = self.writing_s_per_hour() else {
             return Some(took);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
-use seekscope_server::{Namespace, ServerError};
+use seekscope_server::Namespace;
 use seekscope_settings::TunerLock;
 use seekscope_trace::TraceError;
 use seekscope_workload::index_lab::{
@@ -30,7 +30,7 @@ use crate::bench::stage::Stage;
 use crate::bench::target::Target;
 use crate::bench::{data, sharding, variants};
 use crate::environment::Environment;
-use crate::exit::{Usage, message_of};
+use crate::exit::{Usage, lacks_permission, message_of};
 use crate::progress::Step;
 use crate::unrestored::{self, ORIGINALS_OF};
 
@@ -285,7 +285,7 @@ impl Bench<'_> {
         };
         match MemoryLimit::set(target, lock, megabytes, folder).await {
             Ok(limit) => Ok(Some(limit)),
-            Err(error) if may_not(&error) => {
+            Err(error) if lacks_permission(&error) => {
                 Err(error.context("the memory for index builds is not limited as --memory-mb asks"))
             }
             Err(error) => {
@@ -422,12 +422,4 @@ fn tell(step: &Step, progress: BuildProgress) {
             format_count(total)
         ),
     });
-}
-
-/// Does the user lack a right for it?
-fn may_not(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(ServerError::NotAuthorised { .. })
-    )
 }

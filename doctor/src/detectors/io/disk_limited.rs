@@ -61,13 +61,12 @@ fn of_calls(
     load: &DeviceLoad,
     ceiling: &Ceiling,
 ) -> Option<Waiting> {
-    let waiting = match ceiling.of_writes {
-        true => sync_waiting(evidence)?,
-        false => evidence.read_waiting()?,
-    };
-    let most_s_per_hour = match ceiling.of_writes {
-        true => evidence.sync_waiting_s_per_hour()?,
-        false => waiting.s_per_s * 3600.0,
+    let (waiting, most_s_per_hour) = match ceiling.of_writes {
+        true => (sync_waiting(evidence)?, evidence.sync_waiting_s_per_hour()?),
+        false => {
+            let waiting = evidence.read_waiting()?;
+            (waiting, waiting.s_per_s * 3600.0)
+        }
     };
     let free_ns = free_ns(evidence, load, ceiling, &waiting)?;
     let share = (1.0 - free_ns / waiting.mean_ns.max(1.0)).max(0.0);

@@ -155,11 +155,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Find
 /// Returns how many writes wait for a sync on average; at least one is assumed.
 fn waiters(evidence: &Evidence<'_>) -> f64 {
     let waiting = evidence.sync_waiting_s_per_hour().unwrap_or(0.0);
-    let syncs = evidence.traced_syncs().map(|syncs| syncs.s_per_s);
-    let syncs = syncs.or_else(|| Some(evidence.status_rate(&[SYNC_US])? / 1e6));
-    syncs
-        .map_or(1.0, |s_per_s| waiting / (s_per_s * 3600.0).max(1e-9))
-        .max(1.0)
+    let took = evidence.syncs().map(|syncs| syncs.s_per_s * 3600.0);
+    took.map_or(1.0, |took| waiting / took.max(1e-9)).max(1.0)
 }
 
 /// Returns what one writer's sync takes on this disk, ns, and the source of that figure; `None` if it was not measured.
