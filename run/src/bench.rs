@@ -164,7 +164,8 @@ pub struct BenchStep {
 /// Whether a stretch of time was steady.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
-    pub steady: bool,
+    /// `None` where the stretch is too short or too noisy to tell.
+    pub steady: Option<bool>,
     /// How that was judged, for people, e.g. "throughput fell 3.1 % per minute (MSER-5, block bootstrap)".
     pub how: String,
 }

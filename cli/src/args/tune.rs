@@ -282,7 +282,7 @@ pub struct TuneApplyArgs {
     /// Connection string of the server
     #[arg(value_name = "URI")]
     pub uri: String,
-    /// Take the change back: everything as the session found it
+    /// Take the change back, except for what somebody else has set since
     #[arg(long)]
     pub undo: bool,
     /// Do it

@@ -159,7 +159,12 @@ fn steady(series: &[f64], what: &str, never_settled: bool) -> Option<Steady> {
         Verdict::Steady | Verdict::Drifting => change,
     };
     Some(Steady {
-        steady: found.verdict == Verdict::Steady && !never_settled,
+        steady: match found.verdict {
+            _ if never_settled => Some(false),
+            Verdict::Steady => Some(true),
+            Verdict::Drifting => Some(false),
+            Verdict::CannotTell => None,
+        },
         how: format!("{verdict}{change}"),
     })
 }
@@ -287,7 +292,7 @@ mod tests {
             (auto.first, auto.warm_up_ended_ns),
             (5, Some(5_000_000_005))
         );
-        assert!(auto.steady.is_some_and(|s| s.steady));
+        assert!(auto.steady.is_some_and(|s| s.steady == Some(true)));
         let kinds = [Operation {
             name: "READ".into(),
             is_transaction: false,

@@ -144,12 +144,14 @@ fn steady(parts: &[(&Client, &BenchStep)]) -> Option<Steady> {
         .map(|(client, step)| Some((client.number, step.steady.as_ref()?)))
         .collect();
     let each = each?;
-    let shown = each
-        .iter()
-        .find(|(_, steady)| !steady.steady)
-        .or(each.first())?;
+    // The one of which the least good is known stands for all.
+    let shown = each.iter().min_by_key(|(_, one)| match one.steady {
+        Some(false) => 0,
+        None => 1,
+        Some(true) => 2,
+    })?;
     Some(Steady {
-        steady: each.iter().all(|(_, steady)| steady.steady),
+        steady: shown.1.steady,
         how: format!("client {}: {}", shown.0, shown.1.how),
     })
 }

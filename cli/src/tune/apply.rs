@@ -1,10 +1,11 @@
 //! `tune apply`: makes the recommended change on a server permanently, or undoes it.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Result;
-use seekscope_run::{KnobValue, KnobValues, RunDirectory};
-use seekscope_settings::{Applier, KnobEntry, KnobFile, Originals, Route};
+use seekscope_run::{KnobValues, RunDirectory};
+use seekscope_settings::apply::Means;
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, SetByOthers, TunerLock};
 use seekscope_tune::space::Configuration;
 
 use super::definition::Definition;
@@ -41,16 +42,24 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
                    be set on a server; `tune show` has them";
         return Err(Usage(format!("{} {why}", args.run.display())).into());
     }
-    // Originals of this change are kept apart from those of the session.
-    let folder = directory.path().join("applied");
-    let applied = unrestored::originals_of(&folder);
-    let is_applied = applied.iter().any(|one| !one.outstanding().is_empty());
-    let value = |entry: &KnobEntry| -> KnobValue {
-        let recommended = record.recommended.get(&entry.knob.name);
-        recommended.unwrap_or(&entry.knob.default).clone()
+    let recommended = |entry: &KnobEntry| {
+        let value = record.recommended.get(&entry.knob.name);
+        value.unwrap_or(&entry.knob.default).clone()
     };
-    let lines: Vec<String> = match (args.undo, is_applied) {
-        (true, true) => in_words(&applied),
+    let wanted = entries
+        .iter()
+        .map(|entry| (entry.knob.name.clone(), recommended(entry)));
+    let change = Change {
+        args,
+        // Originals of this change are kept apart from those of the session.
+        folder: directory.path().join("applied"),
+        wanted: Configuration(wanted.collect()),
+        entries,
+    };
+    let applied = unrestored::originals_of(&change.folder);
+    let is_applied = applied.iter().any(|one| !one.outstanding().is_empty());
+    match (args.undo, is_applied) {
+        (true, true) => return change.undo(environment).await,
         (true, false) => {
             let why = "was not applied by this command, which undoes only what it did; `tune show --as undo` \
                        has the commands";
@@ -60,54 +69,29 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
             let why = "was applied already; take that back first, with --undo --yes";
             return Err(Usage(format!("{} {why}", args.run.display())).into());
         }
-        (false, false) => {
-            let line = |entry: &KnobEntry, how: &str| {
-                let (name, words) = (&entry.knob.name, entry.set.in_words());
-                format!("{name} = {}{how} ({words})", value(entry))
-            };
-            let here = entries.iter().map(|entry| line(entry, ""));
-            let not_here = " is not for this command to set";
-            here.chain(elsewhere.iter().map(|entry| line(entry, not_here)))
-                .collect()
-        }
-    };
-    let text = lines.join("\n") + "\n";
-    let uri = seekscope_server::redact_uri(&args.uri);
-    if !args.yes {
-        return output::print(&format!(
-            "{text}This would be set on {uri}. {}Nothing was changed: --yes does it.\n",
-            restarts(args, &entries)
-        ));
+        (false, false) => {}
     }
-    let wanted = entries
-        .iter()
-        .map(|entry| (entry.knob.name.clone(), value(entry)));
-    set(
-        args,
-        environment,
-        &folder,
-        entries.clone(),
-        wanted.collect(),
-    )
-    .await?;
-    output::print(&format!(
-        "{text}Set on {uri} and read back.\n{}",
-        lasting(args, &entries)
-    ))
+    let line = |entry: &KnobEntry, how: &str| {
+        let (name, words) = (&entry.knob.name, entry.set.in_words());
+        format!("{name} = {}{how} ({words})\n", recommended(entry))
+    };
+    let here = change.entries.iter().map(|entry| line(entry, ""));
+    let not_here = " is not for this command to set";
+    let text: String = here
+        .chain(elsewhere.iter().map(|entry| line(entry, not_here)))
+        .collect();
+    if args.yes {
+        change.set(environment).await?;
+    }
+    change.say(&text)
 }
 
-/// Returns what was changed on each server, with its original value.
-fn in_words(applied: &[Originals]) -> Vec<String> {
-    let of_several = applied.len() > 1;
-    let lines = applied.iter().flat_map(|one| {
-        let on = match of_several {
-            true => format!(" on {}", one.server),
-            false => String::new(),
-        };
-        let settings = one.outstanding_in_words().into_iter();
-        settings.map(move |setting| format!("{setting}{on}"))
-    });
-    lines.collect()
+/// A change of a server, or of the members of a set, to be made or undone.
+struct Change<'a> {
+    args: &'a TuneApplyArgs,
+    folder: PathBuf,
+    entries: Vec<KnobEntry>,
+    wanted: Configuration,
 }
 
 /// Returns the knobs that the change affects.
@@ -124,86 +108,161 @@ fn is_of_a_server(entry: &KnobEntry) -> bool {
     !matches!(entry.set, Route::Local { .. } | Route::Environment { .. })
 }
 
-async fn set(
-    args: &TuneApplyArgs,
-    environment: &Environment,
-    folder: &Path,
-    entries: Vec<KnobEntry>,
-    wanted: KnobValues,
-) -> Result<()> {
-    let progress = Progress::new(args.output.quiet);
-    let _step = progress.step("setting");
-    let target = Target::connect(&args.uri, "", None).await?;
-    server_arena::refuse_router(&target)?;
-    let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
-    let server = target.server()?;
-    let rolling = Rolling::find(server, restart.clone(), args.allow_stepdown).await?;
-    let locks = unrestored::lock_folder(&environment.lease_folder)?;
-    let members = rolling.as_ref().map_or(&[][..], Rolling::members);
-    let _locks = rolling::lock(&locks, server, members)?;
-    std::fs::create_dir_all(folder)?;
-    let means = means(&target, restart)?;
-    if args.undo {
-        let Some(mut applier) = rolling::resume(folder, means)? else {
+impl Change<'_> {
+    /// Shows the lines of the change, and that they were set or would be.
+    fn say(&self, lines: &str) -> Result<()> {
+        let uri = seekscope_server::redact_uri(&self.args.uri);
+        let said = match self.args.yes {
+            true => format!("Set on {uri} and read back.\n{}", self.lasting()),
+            false => format!(
+                "This would be set on {uri}. {}Nothing was changed: --yes does it.\n",
+                self.restarts()
+            ),
+        };
+        output::print(&(lines.to_owned() + &said))
+    }
+
+    async fn connect(&self) -> Result<(Target, Option<Rolling>, Means)> {
+        let args = self.args;
+        let target = Target::connect(&args.uri, "", None).await?;
+        server_arena::refuse_router(&target)?;
+        let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
+        let rolling = Rolling::find(target.server()?, restart.clone(), args.allow_stepdown).await?;
+        let means = means(&target, restart)?;
+        Ok((target, rolling, means))
+    }
+
+    async fn set(&self, environment: &Environment) -> Result<()> {
+        let progress = Progress::new(self.args.output.quiet);
+        let _step = progress.step("setting");
+        let (target, rolling, means) = self.connect().await?;
+        let _locks = locks(environment, &target, rolling.as_ref())?;
+        std::fs::create_dir_all(&self.folder)?;
+        // What is taken back is what this server had, which need not be the one that was tuned.
+        let mut applier = match &rolling {
+            Some(rolling) => rolling.begin(&target, &self.entries, &self.folder).await?,
+            None => {
+                let entries = knobs::as_set_on(&target, self.entries.clone()).await?;
+                Applier::begin(&entries, means, &self.folder)?.into()
+            }
+        };
+        let waiting = applier.waiting();
+        match telling(progress, &waiting, applier.apply(&self.wanted)).await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                // Half of a change was never measured.
+                put_back(progress, &mut applier, None).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Puts back what was applied, except for what somebody else has set since.
+    async fn undo(&self, environment: &Environment) -> Result<()> {
+        let progress = Progress::new(self.args.output.quiet);
+        let (target, rolling, means) = {
+            let _step = progress.step("connecting");
+            self.connect().await?
+        };
+        let _locks = match self.args.yes {
+            true => locks(environment, &target, rolling.as_ref())?,
+            false => Vec::new(),
+        };
+        let Some(mut applier) = rolling::resume(&self.folder, means)? else {
             return Ok(());
         };
-        return match put_back(progress, &mut applier, None).await {
-            Some(false) => Err(Inconsistent("not every setting could be put back".into()).into()),
-            _ => Ok(()),
+        let others = applier.set_by_others(&self.wanted).await;
+        applier.leave(&others).await;
+        let back = applier.outstanding_in_words();
+        let is_all_left = back.is_empty();
+        let lines = back.into_iter().chain(others.iter().map(left));
+        let lines: String = lines.map(|line| line + "\n").collect();
+        if self.args.yes {
+            match put_back(progress, &mut applier, None).await {
+                Some(false) => {
+                    let why = "not every setting could be put back";
+                    return Err(Inconsistent(why.into()).into());
+                }
+                Some(true) => {}
+                // Everything is left to others, which is recorded as the change being undone.
+                None => drop(applier.restore().await),
+            }
+        }
+        match (is_all_left, self.args.yes) {
+            (false, _) => self.say(&lines),
+            (true, true) => output::print(&(lines + "Nothing was put back.\n")),
+            (true, false) => output::print(
+                &(lines + "Nothing would be put back; --yes records the change as undone.\n"),
+            ),
+        }
+    }
+
+    /// Says which settings need a restart of the server, and what allows that.
+    fn restarts(&self) -> String {
+        let of_file = self.entries.iter().filter(|entry| entry.needs_restart());
+        let names: Vec<&str> = of_file.map(|entry| entry.knob.name.as_str()).collect();
+        match (names.is_empty(), &self.args.config_file) {
+            (true, _) => String::new(),
+            (false, Some(_)) => format!("The server is restarted for {}. ", names.join(", ")),
+            (false, None) => format!(
+                "A restart of the server is needed for {}: --yes refuses without --config-file and --restart-command. ",
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// Explains which part of the change does not survive a restart of the server.
+    fn lasting(&self) -> String {
+        let at_run_time = |entry: &&KnobEntry| {
+            matches!(
+                entry.set,
+                Route::Engine { .. } | Route::Parameter { .. } | Route::File { .. }
+            )
         };
-    }
-    // What is taken back is what this server had, which need not be the one that was tuned.
-    let mut applier = match &rolling {
-        Some(rolling) => rolling.begin(&target, &entries, folder).await?,
-        None => {
-            let entries = knobs::as_set_on(&target, entries).await?;
-            Applier::begin(&entries, means, folder)?.into()
-        }
-    };
-    let waiting = applier.waiting();
-    let wanted = Configuration(wanted);
-    match telling(progress, &waiting, applier.apply(&wanted)).await {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            // Half of a change was never measured.
-            put_back(progress, &mut applier, None).await;
-            Err(error.into())
-        }
-    }
-}
-
-/// Says which settings need a restart of the server, and what allows that.
-fn restarts(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
-    let of_file = entries.iter().filter(|entry| entry.needs_restart());
-    let names: Vec<&str> = of_file.map(|entry| entry.knob.name.as_str()).collect();
-    match (names.is_empty(), &args.config_file) {
-        (true, _) => String::new(),
-        (false, Some(_)) => format!("The server is restarted for {}. ", names.join(", ")),
-        (false, None) => format!(
-            "A restart of the server is needed for {}: --yes refuses without --config-file and --restart-command. ",
-            names.join(", ")
-        ),
-    }
-}
-
-/// Explains which part of the change does not survive a restart of the server.
-fn lasting(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
-    let at_run_time = |entry: &&KnobEntry| {
-        matches!(
-            entry.set,
-            Route::Engine { .. } | Route::Parameter { .. } | Route::File { .. }
-        )
-    };
-    match entries.iter().filter(at_run_time).count() {
-        0 => String::new(),
-        _ if args.undo => format!(
-            "What was put back at run time lasts until the next start; what the configuration file says holds then. As a \
+        match self.entries.iter().filter(at_run_time).count() {
+            0 => String::new(),
+            _ if self.args.undo => format!(
+                "What was put back at run time lasts until the next start; what the configuration file says holds then. As a \
              text: seekscope tune show {} --as undo\n",
-            args.run.display()
+                self.args.run.display()
+            ),
+            _ => format!(
+                "What was set at run time lasts until the next start. For good: seekscope tune show {} --as mongod-conf\n",
+                self.args.run.display()
+            ),
+        }
+    }
+}
+
+fn locks(
+    environment: &Environment,
+    target: &Target,
+    rolling: Option<&Rolling>,
+) -> Result<Vec<TunerLock>> {
+    let folder = unrestored::lock_folder(&environment.lease_folder)?;
+    let members = rolling.map_or(&[][..], Rolling::members);
+    Ok(rolling::lock(&folder, target.server()?, members)?)
+}
+
+/// Says what is left as somebody else has set it.
+fn left(other: &SetByOthers) -> String {
+    let SetByOthers {
+        knob,
+        member,
+        found,
+        applied,
+    } = other;
+    let on = match member.as_str() {
+        "" => String::new(),
+        member => format!(" on {member}"),
+    };
+    match found {
+        Some(found) => format!(
+            "{knob} stays {found}{on}: somebody else has set it since this command set {applied}"
         ),
-        _ => format!(
-            "What was set at run time lasts until the next start. For good: seekscope tune show {} --as mongod-conf\n",
-            args.run.display()
+        None => format!(
+            "{knob} stays as it is{on}: the configuration file was edited since this command set {applied}, and its \
+             original text would undo that too"
         ),
     }
 }

@@ -158,6 +158,12 @@ impl Constraint {
         };
         let (figure, unit, _) = figure_of(name.trim())?;
         let limit = limit.trim();
+        if matches!(unit, "ms" | "s" | "us") && limit.parse::<f64>().is_ok() {
+            return Err(Usage(format!(
+                "--constraint {text}: {limit} of what? A time needs its unit, such as {limit}ms"
+            ))
+            .into());
+        }
         let limit = match unit {
             "ms" => parse_duration(limit).ok().map(|d| d.as_secs_f64() * 1e3),
             "s" => parse_duration(limit).ok().map(|d| d.as_secs_f64()),
@@ -286,6 +292,7 @@ mod tests {
         for text in [
             "p99",
             "p99 <= much",
+            "p99 <= 5",
             "p99 < 3ms",
             "x <= 3",
             "p99 <= 1ms >= 2ms",

@@ -164,7 +164,7 @@ impl Maker {
             ended_ns: started_ns + wanted.seconds * SECOND_NS,
             warm_up_ended_ns,
             steady: Some(Steady {
-                steady: true,
+                steady: Some(true),
                 how: "throughput changed by +0.3 % from first to last".into(),
             }),
             requests,

@@ -76,7 +76,7 @@ fn doubts(bench: &BenchMeasurement) -> Option<String> {
         .fold(0, |sum, (_, _, count, _)| sum.saturating_add(*count));
     let unsteady: Vec<&str> = steps
         .iter()
-        .filter(|step| step.steady.as_ref().is_some_and(|s| !s.steady))
+        .filter(|step| is_unsteady(step))
         .map(|step| step.name.as_str())
         .collect();
     let lost = steps
@@ -134,10 +134,15 @@ pub(crate) fn client(kind: ClientKind) -> &'static str {
     }
 }
 
+fn is_unsteady(step: &BenchStep) -> bool {
+    let steady = step.steady.as_ref().and_then(|one| one.steady);
+    steady == Some(false)
+}
+
 /// Does the step have a problem that must not be overlooked?
 pub(crate) fn is_doubtful(step: &BenchStep) -> bool {
     !step.invalid.is_empty()
-        || step.steady.as_ref().is_some_and(|s| !s.steady)
+        || is_unsteady(step)
         || step.verification.as_ref().is_some_and(|v| !v.holds())
 }
 
@@ -157,10 +162,10 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
         said.push(format!("Warm-up of {} left out.", format_ns(warm_up_ns)));
     }
     if let Some(steady) = &step.steady {
-        let word = if steady.steady {
-            "Steady"
-        } else {
-            "Not steady"
+        let word = match steady.steady {
+            Some(true) => "Steady",
+            Some(false) => "Not steady",
+            None => "Steadiness unknown",
         };
         said.push(format!("{word}: {}.", steady.how));
     }

@@ -100,7 +100,8 @@ pub(super) fn conditions<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> 
         let steady = step
             .steady
             .as_ref()
-            .map(|s| if s.steady { "yes" } else { "NO" }.to_string());
+            .and_then(|one| one.steady)
+            .map(|is_steady| if is_steady { "yes" } else { "NO" }.to_string());
         let verified = step
             .verification
             .as_ref()

@@ -146,7 +146,7 @@ pub(super) fn is_engine(target: &Target) -> bool {
 }
 
 /// Returns the runtime configuration's text.
-async fn engine_text(server: &Server) -> Result<String, ServerError> {
+pub(super) async fn engine_text(server: &Server) -> Result<String, ServerError> {
     let command = doc! { "getParameter": 1, RUNTIME_CONFIG: 1 };
     let reply = server.command("admin", command).await?;
     Ok(reply.get_str(RUNTIME_CONFIG).unwrap_or_default().to_owned())

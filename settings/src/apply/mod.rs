@@ -6,6 +6,7 @@
 
 mod engine;
 mod error;
+mod others;
 mod parameter;
 mod restart;
 mod restore;
@@ -21,6 +22,7 @@ use seekscope_server::{Server, redact_text};
 use seekscope_tune::space::Configuration;
 
 pub use error::ApplyError;
+pub use others::SetByOthers;
 pub use restore::Restored;
 pub use rolling::Appliers;
 pub use waiting::Waiting;

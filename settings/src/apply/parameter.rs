@@ -34,7 +34,7 @@ pub(super) async fn set(
     Err(ApplyError::NotApplied {
         knob: knob.into(),
         wanted: value.to_string(),
-        found: value_of(&found).map_or_else(|| found.to_string(), |found| found.to_string()),
+        found: in_words(&found),
     })
 }
 
@@ -65,7 +65,7 @@ pub(super) fn refused(knobs: &str, source: ServerError) -> ApplyError {
     }
 }
 
-async fn get(server: &Server, knob: &str, name: &str) -> Result<Bson, ApplyError> {
+pub(super) async fn get(server: &Server, knob: &str, name: &str) -> Result<Bson, ApplyError> {
     let reply = server
         .command("admin", doc! { "getParameter": 1, name: 1 })
         .await
@@ -76,13 +76,17 @@ async fn get(server: &Server, knob: &str, name: &str) -> Result<Bson, ApplyError
     })
 }
 
-fn is(found: &Bson, wanted: &KnobValue) -> bool {
+pub(super) fn is(found: &Bson, wanted: &KnobValue) -> bool {
     match (value_of(found), wanted) {
         (Some(KnobValue::Integer(found)), KnobValue::Bool(wanted)) => found == i64::from(*wanted),
         (Some(KnobValue::Text(found)), wanted) => found == wanted.to_string(),
         (Some(found), wanted) => same(&found, wanted),
         (None, _) => false,
     }
+}
+
+pub(super) fn in_words(found: &Bson) -> String {
+    value_of(found).map_or_else(|| found.to_string(), |found| found.to_string())
 }
 
 /// Returns the value in the type that the server uses for this parameter.

@@ -114,11 +114,7 @@ impl Applier {
                        again with --restart-command";
             return Err(no_means("the configuration file", why));
         };
-        let settings: Vec<Setting> = wanted
-            .iter()
-            .filter(|(target, value)| !same(value, &target.baseline))
-            .filter_map(|(target, value)| setting(target, value))
-            .collect();
+        let settings = settings(wanted);
         let text = if settings.is_empty() {
             original.clone()
         } else {
@@ -223,6 +219,16 @@ impl Applier {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+/// Returns what the configuration file has to say of values that are not the original ones.
+pub(super) fn settings(wanted: &[(Target, KnobValue)]) -> Vec<Setting> {
+    let changed = wanted
+        .iter()
+        .filter(|(target, value)| !same(value, &target.baseline));
+    changed
+        .filter_map(|(target, value)| setting(target, value))
+        .collect()
 }
 
 fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {

@@ -84,7 +84,7 @@ impl Applier {
     }
 
     /// Returns the knobs that were changed, with their originals.
-    fn touched(&self) -> Vec<(Target, KnobValue)> {
+    pub(super) fn touched(&self) -> Vec<(Target, KnobValue)> {
         let knobs = self.originals.knobs.iter();
         knobs
             .filter(|target| self.originals.touched.contains(&target.name))

@@ -23,15 +23,15 @@ const CATCH_UP_S: i32 = 30;
 /// Sets configurations on the servers of one session.
 #[derive(Debug)]
 pub struct Appliers {
-    members: Vec<Member>,
+    pub(super) members: Vec<Member>,
     waiting: Waiting,
 }
 
 #[derive(Debug)]
-struct Member {
+pub(super) struct Member {
     /// Its name in the set, `host:port`; empty for a server that is set alone.
-    name: String,
-    applier: Applier,
+    pub(super) name: String,
+    pub(super) applier: Applier,
 }
 
 impl Member {
@@ -47,7 +47,7 @@ impl Member {
     }
 
     /// Returns the part of the configuration that is set on it: what the host has once is set once.
-    fn part_of(&self, values: &Configuration) -> Configuration {
+    pub(super) fn part_of(&self, values: &Configuration) -> Configuration {
         let own = values.0.iter().filter(|(knob, _)| self.applier.has(knob));
         Configuration(own.map(|(k, v)| (k.clone(), v.clone())).collect())
     }

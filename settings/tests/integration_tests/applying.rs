@@ -3,8 +3,8 @@
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_settings::originals::Originals;
 use seekscope_settings::{
-    Applier, ApplyError, Catalogue, KnobEntry, Means, OriginalsError, ServerProgram, ServerReplies,
-    Surroundings, Traffic, Unlocked, discover,
+    Applier, Appliers, ApplyError, Catalogue, KnobEntry, Means, OriginalsError, ServerProgram,
+    ServerReplies, Surroundings, Traffic, Unlocked, discover,
 };
 
 use crate::mongod::Mongod;
@@ -117,6 +117,75 @@ async fn the_engines_configuration_reads_as_it_did() {
     let back = [set(RUNTIME, "eviction_dirty_trigger=20"), set(RUNTIME, "")];
     assert!(sent.ends_with(&back), "the keys first: {sent:?}");
     assert_eq!(mongod.parameter(RUNTIME), Bson::from(""));
+}
+
+#[tokio::test]
+async fn what_others_have_set_since_is_left_to_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    mongod.keep_engine_text();
+    let names = [
+        "eviction_dirty_trigger",
+        "eviction_threads_max",
+        "eviction_threads_min",
+        "read_tickets",
+        "checkpoint_seconds",
+    ];
+    let (entries, means) = entries(&mongod, &names).await;
+    let changed = configuration(&[
+        ("eviction_dirty_trigger", 60),
+        ("eviction_threads_max", 8),
+        ("read_tickets", 64),
+        ("checkpoint_seconds", 120),
+    ]);
+    let mut applier: Appliers = Applier::begin(&entries, means.clone(), folder.path())
+        .unwrap()
+        .into();
+    applier.apply(&changed).await.unwrap();
+    assert_eq!(applier.set_by_others(&changed).await, []);
+
+    let server = mongod.connect().await;
+    let theirs = "eviction=(threads_max=6),eviction_target=70";
+    for command in [
+        set("wiredTigerConcurrentReadTransactions", 32),
+        set(RUNTIME, theirs),
+    ] {
+        server.command("admin", command).await.unwrap();
+    }
+    let mut applier: Appliers = Applier::resume(folder.path(), means)
+        .unwrap()
+        .unwrap()
+        .into();
+    let others = applier.set_by_others(&changed).await;
+    let said: Vec<_> = others
+        .iter()
+        .map(|other| (other.knob.as_str(), other.found.as_deref()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("eviction_threads_max", Some("6")),
+            ("read_tickets", Some("32"))
+        ]
+    );
+    applier.leave(&others).await;
+    assert_eq!(applier.outstanding_in_words().len(), 2);
+    assert!(applier.restore().await.is_complete());
+    assert_eq!(
+        mongod.parameter("wiredTigerConcurrentReadTransactions"),
+        Bson::Int32(32)
+    );
+    assert_eq!(mongod.parameter("syncdelay"), Bson::Double(60.0));
+    let sent = mongod.set();
+    let back = [
+        set(RUNTIME, "eviction_dirty_trigger=20"),
+        set(RUNTIME, theirs),
+    ];
+    assert!(
+        sent.ends_with(&back) || sent[..sent.len() - 1].ends_with(&back),
+        "{sent:?}"
+    );
+    assert!(Originals::load(folder.path()).unwrap().unwrap().restored);
 }
 
 /// Nothing was set, so nothing is to be put back, by whomever.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use seekscope_server::Server;
 use seekscope_settings::originals::Originals;
-use seekscope_settings::{Applier, ApplyError, KnobEntry, Means, Restart};
+use seekscope_settings::{Applier, Appliers, ApplyError, KnobEntry, Means, Restart};
 
 use crate::secantusd::RestartedServer;
 use crate::support::{configuration, knob};
@@ -97,6 +97,39 @@ async fn edited_and_put_back_byte_for_byte() {
     let mut again = Applier::resume(&folder, Means::default()).unwrap().unwrap();
     assert!(again.restore().await.is_complete());
     assert_eq!(restarts(), 4);
+}
+
+#[tokio::test]
+async fn a_file_that_others_have_edited_is_left_to_them() {
+    let (root, conf, folder) = files(CONF);
+    let started = root.path().join("started");
+    let restart = Restart {
+        config_file: conf.clone(),
+        command: format!("echo x >> {}", started.display()),
+        limit: Duration::from_secs(20),
+    };
+    let means = Means {
+        restart: Some(restart),
+        ..Means::default()
+    };
+    let changed = configuration(&[("log", 32)]);
+    let mut applier: Appliers = Applier::begin(&entries(), means.clone(), &folder)
+        .unwrap()
+        .into();
+    applier.apply(&changed).await.unwrap();
+    assert_eq!(applier.set_by_others(&changed).await, []);
+    let edited = fs::read_to_string(&conf).unwrap() + "replication: {replSetName: a}\n";
+    fs::write(&conf, &edited).unwrap();
+    fs::remove_file(&started).unwrap();
+    let resumed = Applier::resume(&folder, Means::default()).unwrap();
+    let mut later: Appliers = resumed.unwrap().into();
+    let others = later.set_by_others(&changed).await;
+    assert_eq!((others.len(), &others[0].found), (1, &None), "{others:?}");
+    later.leave(&others).await;
+    assert!(later.restore().await.is_complete());
+    assert_eq!(fs::read_to_string(&conf).unwrap(), edited);
+    assert!(!started.exists(), "it was restarted");
+    assert!(!folder.join("originals.mongod.conf").exists());
 }
 
 #[tokio::test]
