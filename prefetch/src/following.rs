@@ -18,6 +18,7 @@ use crate::gain::{Pauses, Progress};
 use crate::guard::Guard;
 use crate::memory::Budget;
 use crate::pace::{Pace, ScanAt, Seen};
+use crate::position::STEP_MAX;
 use crate::reading::{ReadCounts, Shared, lock};
 use crate::run::{Control, Finished, Status};
 use crate::stretch_reader::StretchReader;
@@ -32,6 +33,9 @@ const JUDGE: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_millis(100);
 /// Total length of the pauses made to learn how long other reads take undisturbed.
 const PEACE_MAX: Duration = Duration::from_secs(2);
+/// A scan that has come to the last leaves, all of which are read ahead, and rests for longer than this is taken to
+/// have ended.
+const REST_MAX: Duration = Duration::from_secs(2);
 /// Rounds over the file before a scan is compared with what it would take alone.
 const ROUNDS_JUDGED: u64 = 2;
 /// Calls needed for a mean time that is worth using.
@@ -104,7 +108,7 @@ impl Follower<'_> {
             let out_of_time = control
                 .duration
                 .is_some_and(|time| started.elapsed() > time);
-            let at_end = control.idle.is_some() && self.is_at_end();
+            let at_end = control.idle.is_some() && self.is_at_end(active.elapsed());
             if !self.helps
                 || (control.has_ended)()
                 || control.stop.load(Ordering::Relaxed)
@@ -124,10 +128,11 @@ impl Follower<'_> {
     }
 
     /// Returns whether the scan has read the last leaf, or all leaves are read and nobody can be
-    /// watched.
-    fn is_at_end(&self) -> bool {
+    /// watched. The last few may be in the server's own memory, and then nobody sees them read.
+    fn is_at_end(&self, quiet: Duration) -> bool {
         let sweep = self.shared.sweep();
-        sweep.position() >= sweep.leaves().len()
+        let left = sweep.leaves().len().saturating_sub(sweep.position());
+        left == 0 || (left <= STEP_MAX && sweep.is_read() && quiet > REST_MAX)
     }
 
     /// Looks where the scan is, and acts on it.

@@ -8,7 +8,7 @@
 
 /// The most leaves that a scan leaves out at once. Reads of random leaves this close ahead of it
 /// are taken for its own; ten of them for each of its own move it by less than a leaf.
-const STEP_MAX: usize = 32;
+pub(crate) const STEP_MAX: usize = 32;
 /// The same limit for a reader that is not yet a scan.
 const FIRST_STEP_MAX: usize = 16;
 /// Forward steps after which a reader is a scan. Each step is given so little time that a reader of
