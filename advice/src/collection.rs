@@ -2,9 +2,11 @@
 //! serves them, and which indexes nobody uses.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bson::{Bson, DateTime, Document, doc};
-use seekscope_run::QueryShape;
+use seekscope_run::{IndexUseCounted, QueryShape};
+use seekscope_server::examination::members_with_data;
 use seekscope_server::{Namespace, Server, ServerError, float, number};
 
 /// The setting that names the compressor of a table's blocks; its value is empty where they are not compressed.
@@ -17,6 +19,8 @@ const TABLE_SETTINGS: [&str; 4] = [
     "leaf_value_max",
 ];
 const SHARDS_MAX: usize = 1_000;
+/// Time limit for connecting to a member of the set.
+const MEMBER_PATIENCE: Duration = Duration::from_secs(5);
 /// Fewer pages, unless the whole collection was read, say nothing of the others: how much is on a page differs by a half
 /// and more from one stretch of a file to the next.
 const PAGES_READ_MIN: u64 = 1_000;
@@ -263,24 +267,41 @@ pub struct UnusedIndexes {
     pub keys: Vec<String>,
     /// For how long operations have been counted, s.
     pub for_s: Option<f64>,
+    /// Who counted them.
+    pub counted_by: IndexUseCounted,
 }
 
-/// Returns the indexes that no operation has used since the server began to count, and that none of the queries would
-/// use. The one on `_id` and unique ones have other uses.
+/// Returns the indexes that no operation has used since the servers began to count, and that none of the queries would
+/// use. The one on `_id` and unique ones have other uses. Each member of a replica set counts what it was asked itself.
 ///
 /// # Errors
-/// Fails if the server refuses.
+/// Fails if a server refuses, or a member of the set does not answer.
 pub async fn unused_indexes(
     server: &Server,
     namespace: &Namespace,
     indexes: &[Document],
     queries: &[QueryShape],
 ) -> Result<UnusedIndexes, ServerError> {
-    let pipeline = vec![doc! { "$indexStats": {} }];
-    let command = doc! { "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": {} };
-    let used = server
-        .documents_in_time(namespace.database(), command, SHARDS_MAX)
-        .await?;
+    let hello = server.hello().await?;
+    let members = match hello.set.is_some() {
+        // Hidden ones among them, if the login may see those.
+        true => members_with_data(server)
+            .await
+            .unwrap_or(hello.data_members.clone()),
+        false => Vec::new(),
+    };
+    let mut used = Vec::new();
+    for member in &members {
+        used.extend(index_use(&server.member(member, MEMBER_PATIENCE)?, namespace).await?);
+    }
+    if members.is_empty() {
+        used = index_use(server, namespace).await?;
+    }
+    let counted_by = match members.len() {
+        _ if hello.is_router() => IndexUseCounted::PrimariesOfShards,
+        0 | 1 => IndexUseCounted::Server,
+        _ => IndexUseCounted::AllMembers,
+    };
     let is_used = |name: &str| {
         let mut of_index = used
             .iter()
@@ -307,7 +328,7 @@ pub async fn unused_indexes(
         name != "_id_" && !has_other_use && !is_used(name) && !serves(index)
     });
     let keys = unused.filter_map(|index| index.get_document("key").ok());
-    // Of several shards, the one that began to count last: before, its operations left no trace.
+    // Of several servers, the one that began to count last: before, its operations left no trace.
     let since = used.iter().filter_map(|entry| {
         let since = entry.get_document("accesses").ok()?.get_datetime("since");
         since.ok().copied()
@@ -318,7 +339,16 @@ pub async fn unused_indexes(
     Ok(UnusedIndexes {
         keys: keys.map(ToString::to_string).collect(),
         for_s: ago.map(|ago| ago.as_secs_f64()),
+        counted_by,
     })
+}
+
+/// Returns what one server, or each shard behind a router, says of the use of each index.
+async fn index_use(server: &Server, namespace: &Namespace) -> Result<Vec<Document>, ServerError> {
+    let pipeline = vec![doc! { "$indexStats": {} }];
+    let command = doc! { "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": {} };
+    let used = server.documents_in_time(namespace.database(), command, SHARDS_MAX);
+    used.await
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ pub enum AdviceError {
     NoCounters,
     /// The trial made other documents of the sample, or asks for others.
     #[error(
-        "its queries returned {returned:.1} documents on average, and those of the present way {expected:.1}: they are \
-         not the same"
+        "its queries returned {returned:.0} documents, and the same queries of the present way {expected:.0}"
     )]
     OtherAnswers { returned: f64, expected: f64 },
 }

@@ -48,6 +48,9 @@ pub struct Present<'a> {
     pub indexes: &'a [Document],
     /// Whether the server keeps the documents in an order of its own.
     pub has_fixed_order: bool,
+    /// Whether the documents lie in the order in which a secondary applied them, several at a time: it does not tell
+    /// that of their inserts.
+    pub is_of_secondary: bool,
     /// The compressor of its blocks; empty if they are not compressed, `None` if it is not known.
     pub compressor: Option<&'a str>,
 }
@@ -74,7 +77,7 @@ pub fn proposals(
     });
     let of_all = [
         compressor(shapes, present, facts),
-        growing_id(shapes, facts),
+        growing_id(shapes, facts).filter(|_| !present.is_of_secondary),
     ];
     for proposal in of_shapes.chain(of_all).flatten() {
         let is_possible = proposal.way.keeps_file() || !present.has_fixed_order;
@@ -393,6 +396,7 @@ mod tests {
         Present {
             indexes,
             has_fixed_order: false,
+            is_of_secondary: false,
             compressor: None,
         }
     }
@@ -643,6 +647,12 @@ mod tests {
         };
         let shapes = [told(r#"{"device": "?"}"#).unwrap()];
         let found = proposals(&shapes, clustered, &with_id(false));
+        assert!(found.iter().all(|proposal| proposal.way != Way::GrowingId));
+        let of_secondary = Present {
+            is_of_secondary: true,
+            ..present(&[])
+        };
+        let found = proposals(&shapes, of_secondary, &with_id(false));
         assert!(found.iter().all(|proposal| proposal.way != Way::GrowingId));
     }
 

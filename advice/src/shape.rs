@@ -82,6 +82,8 @@ pub enum NoShape {
     Condition(String),
     #[error("the query is not shown as a whole")]
     NotShown,
+    #[error("its texts are compared by a collation of its own, which an index for it needs, too")]
+    Collation,
 }
 
 /// Returns the shape of a command as the server shows it in its profile and among running operations.
@@ -92,6 +94,13 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
         Some(_) => Err(NoShape::NotShown),
     };
     let name = command.keys().next().ok_or(NoShape::NotShown)?;
+    let collation = inner("collation")?;
+    if collation
+        .get_str("locale")
+        .is_ok_and(|locale| locale != "simple")
+    {
+        return Err(NoShape::Collation);
+    }
     match name.as_str() {
         "find" => {
             let mut shape = of_filter(&inner("filter")?)?;
@@ -344,6 +353,16 @@ mod tests {
         // A collection may have a field of that name, which is compared with no document.
         let field = told(r#"{"filter": "?", "x": 1}"#).unwrap();
         assert_eq!(field.equality, names(&["filter", "x"]));
+    }
+
+    #[test]
+    fn a_query_with_a_collation_has_an_index_of_its_own() {
+        let find = |collation: Document| {
+            let command = doc! { "find": "c", "filter": { "a": 1 }, "collation": collation };
+            of_command(&command)
+        };
+        assert_eq!(find(doc! { "locale": "en" }), Err(NoShape::Collation));
+        assert!(find(doc! { "locale": "simple" }).is_ok() && find(doc! {}).is_ok());
     }
 
     #[test]

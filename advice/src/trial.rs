@@ -72,6 +72,15 @@ pub struct Questions {
     rows: Vec<Vec<Query>>,
 }
 
+/// What a way costs for the queries of a shape, and what they found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    pub cost: ShapeCost,
+    /// Documents in the answer to each query that was asked, row by row. A way that examines much is asked fewer of each
+    /// row.
+    pub returned: Vec<Vec<u64>>,
+}
+
 /// The server of the trial.
 #[derive(Debug)]
 pub struct Trial {
@@ -271,7 +280,7 @@ impl Trial {
         way: &Way,
         stored: &Stored,
         questions: &Questions,
-    ) -> Result<Option<ShapeCost>, AdviceError> {
+    ) -> Result<Option<Answered>, AdviceError> {
         if !way.answers(&questions.shape) {
             return Ok(None);
         }
@@ -283,14 +292,14 @@ impl Trial {
             asked.open(&self.server).await?;
             self.evict()?;
             let before = counters::read(&self.server, DATABASE, &collection).await?;
-            let (mut returned, mut cold_ns, mut warm_ns) = (0, Vec::new(), Vec::new());
+            let (mut returned, mut cold_ns, mut warm_ns) = (Vec::new(), Vec::new(), Vec::new());
             let (mut first, mut most) = (None, row.len());
             for query in row {
                 if cold_ns.len() >= most {
                     break;
                 }
                 let (found, ns) = asked.ask(&self.server, query).await?;
-                returned += found;
+                returned.push(found);
                 cold_ns.push(ns as f64);
                 if first.is_none() {
                     let after = counters::read(&self.server, DATABASE, &collection).await?;
@@ -311,7 +320,7 @@ impl Trial {
             }
             let nothing_ns = asked.ask_nothing(&self.server).await? as f64;
             rounds.push(Round {
-                returned: returned as f64,
+                returned,
                 collection_blocks: after.collection.saturating_sub(before.collection) as f64,
                 collection_bytes: after
                     .collection_bytes
@@ -339,7 +348,10 @@ impl Trial {
                 .filter(|_| way.keeps_file())
                 .and_then(|name| self.options.index_page_bytes.get(name).copied()),
         };
-        Ok(Some(cost(&rounds, stored, &asked, questions, whole)))
+        Ok(Some(Answered {
+            cost: cost(&rounds, stored, &asked, questions, whole),
+            returned: rounds.into_iter().map(|round| round.returned).collect(),
+        }))
     }
 
     fn collection(&self, name: &str) -> mongodb::Collection<RawDocumentBuf> {
@@ -370,8 +382,8 @@ fn collection_of(number: usize) -> String {
 /// What one cold start showed.
 #[derive(Debug)]
 struct Round {
-    /// Documents of the sample that all its queries returned together.
-    returned: f64,
+    /// Documents of the sample that each of its queries returned.
+    returned: Vec<u64>,
     collection_blocks: f64,
     collection_bytes: f64,
     /// Of its first query alone: the indexes of a sample are so small that the next ones find leaves in the cache.
@@ -400,7 +412,7 @@ fn cost(
 ) -> ShapeCost {
     let queries: f64 = rounds.iter().map(Round::queries).sum();
     let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
-    let returned = per_query(|round| round.returned);
+    let returned = per_query(|round| round.returned.iter().sum::<u64>() as f64);
     let shape = &questions.shape;
     let more = match asked.sorts && shape.range.is_empty() && !shape.equality.is_empty() {
         true => more_sorted(asked.examined, whole.documents),

@@ -3,6 +3,7 @@
 use seekscope_run::{AdviceVerdict, QueryShape, ShapeCost, StoringWay, WayKind};
 
 use crate::AdviceError;
+use crate::trial::Answered;
 
 /// A way must save this share of the time to be worth a change.
 const SAVED_MIN: f64 = 0.3;
@@ -10,7 +11,7 @@ const SAVED_MIN: f64 = 0.3;
 const SAVED_NS_MIN: f64 = 1e6;
 /// A way that takes more effort must save this share of the present time beyond what a simpler one saves.
 const MORE_SAVED_MIN: f64 = 0.15;
-/// All ways store the same documents and are asked the same queries, so their answers differ by nothing but chance.
+/// Answers that differ by more than this share are those of other documents.
 const OTHER_ANSWER_MIN: f64 = 0.01;
 
 /// Fills in what each way costs over all shapes, and returns the advice. `decays` says of each way whether its order is
@@ -62,18 +63,23 @@ pub fn verdict(
     })
 }
 
-/// Checks that a way answers the queries with as many documents as the present one does: otherwise what it costs is the
-/// cost of other queries.
+/// Checks that a way answers the queries that both were asked with as many documents as the present one does: otherwise
+/// it stores other documents, and what it costs says nothing.
 ///
 /// # Errors
 /// Fails if it does not.
 pub fn check_answers(
-    present: &[Option<ShapeCost>],
-    other: &[Option<ShapeCost>],
+    present: &[Option<Answered>],
+    other: &[Option<Answered>],
 ) -> Result<(), AdviceError> {
     let both = present.iter().zip(other);
     for (present, other) in both.filter_map(|(a, b)| a.as_ref().zip(b.as_ref())) {
-        let (returned, expected) = (other.returned, present.returned);
+        let rows = present.returned.iter().zip(&other.returned);
+        let both = rows.flat_map(|(present, other)| present.iter().zip(other));
+        let (expected, returned) = both.fold((0, 0), |sums, (present, other)| {
+            (sums.0 + present, sums.1 + other)
+        });
+        let (expected, returned) = (expected as f64, returned as f64);
         if (returned - expected).abs() > OTHER_ANSWER_MIN * expected.max(returned) {
             return Err(AdviceError::OtherAnswers { returned, expected });
         }
@@ -204,18 +210,21 @@ mod tests {
 
     #[test]
     fn other_answers_are_those_of_other_queries() {
-        let of = |returned: f64| {
-            let cost = ShapeCost {
-                returned,
-                ..ShapeCost::default()
+        let of = |returned: &[&[u64]]| {
+            let answered = Answered {
+                cost: ShapeCost::default(),
+                returned: returned.iter().map(|row| row.to_vec()).collect(),
             };
-            [None, Some(cost)]
+            [None, Some(answered)]
         };
-        assert!(check_answers(&of(100.0), &of(100.5)).is_ok());
-        assert!(check_answers(&of(0.0), &of(0.0)).is_ok());
-        let lost = check_answers(&of(100.0), &of(60.0)).unwrap_err();
-        assert!(lost.to_string().contains("60.0 documents"), "{lost}");
-        assert!(check_answers(&of(100.0), &[None, None]).is_ok());
+        assert!(check_answers(&of(&[&[200]]), &of(&[&[201]])).is_ok());
+        assert!(check_answers(&of(&[&[0]]), &of(&[&[0]])).is_ok());
+        let lost = check_answers(&of(&[&[40], &[60]]), &of(&[&[40], &[20]])).unwrap_err();
+        assert!(lost.to_string().contains("returned 60 documents"), "{lost}");
+        assert!(check_answers(&of(&[&[40]]), &[None, None]).is_ok());
+        // The slow way was asked the first of each row alone, and later ones find more.
+        let slow = of(&[&[2], &[3]]);
+        assert!(check_answers(&slow, &of(&[&[2, 90, 40], &[3, 70]])).is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use seekscope_run::units::nanoseconds;
-use seekscope_run::{Limitation, PrefetchRecord, monotonic_ns};
+use seekscope_run::{Limitation, PassedScan, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
 use crate::alone::is_no_faster;
@@ -428,6 +428,10 @@ impl Follower<'_> {
             record.others_wait = guard.others_wait();
         }
         let progress = self.followed.progress(&sweep);
+        record.passed = (progress.elapsed_ns > 0).then_some(PassedScan {
+            bytes: progress.passed_bytes,
+            elapsed_ns: progress.elapsed_ns,
+        });
         record.gain = self
             .pauses
             .as_ref()

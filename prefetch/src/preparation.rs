@@ -3,7 +3,7 @@
 //! disk is tried, and need not be ready. Where reading ahead cannot help, neither is done, because
 //! both would hold up the scan.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use seekscope_layout::scan_prediction::engine_ns_per_byte;
 use seekscope_run::page_cache::resident_pages;
 use seekscope_run::{
     DeviceModel, Limitation, PrefetchRecord, ScanOrder, has_open_directly, monotonic_ns,
+    proc_io_counter,
 };
 use seekscope_wiredtiger::Leaf;
 
@@ -34,6 +35,8 @@ use crate::tree_watch::walk_options;
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Leaves used to try the disk.
 const TRIAL_LEAVES: usize = 512;
+/// Reads of the server of more than this share of ours, while the disk is tried, make each take longer than alone.
+const BESIDE_SHARE: f64 = 0.1;
 /// Share of the file in memory from which on there is nothing to read ahead.
 const CACHED_SHARE: f64 = 0.9;
 
@@ -240,7 +243,15 @@ impl Prefetch {
                 true => Source::Measured,
                 false => Source::Typical,
             }),
-            None => self.try_disk().map_err(|e| self.failed(e))?,
+            None => {
+                let before = self.server_read_bytes();
+                let costs = self.try_disk().map_err(|e| self.failed(e))?;
+                let others = self.server_read_bytes().zip(before);
+                let others = others.map_or(0, |(after, before)| after.saturating_sub(before));
+                self.record.tried_beside_reads =
+                    others as f64 > BESIDE_SHARE * self.sweep.held_bytes() as f64;
+                costs
+            }
         };
         if let Some(depth) = self.request.depth {
             self.costs.depth = depth.max(1);
@@ -251,6 +262,12 @@ impl Prefetch {
             false => self.record.depth = self.costs.depth,
         }
         Ok(())
+    }
+
+    /// Returns what the server's process has read from disks, bytes; `None` if nobody tells.
+    fn server_read_bytes(&self) -> Option<u64> {
+        let counters = format!("/proc/{}/io", self.request.pid?);
+        proc_io_counter(&fs::read_to_string(counters).ok()?, "read_bytes")
     }
 
     /// Tries the disk by reading what the scan will need.

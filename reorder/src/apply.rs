@@ -149,7 +149,7 @@ pub(crate) async fn drive(
         Err(first) if !matches!(first, ReorderError::WrittenDuringSwap { .. }) => {
             job.progress.step(Step::RollingBack);
             match undo::undo(&site, &mut job.record).await {
-                Ok(RolledBack::Original) => Err(first),
+                Ok(RolledBack::Original) => Err(undone(first, &site)),
                 Ok(RolledBack::AlreadySwapped) => Ok(()),
                 Err(_) if job.record.phase == Phase::Swapping => {
                     return Err(ReorderError::SwapUnknown {
@@ -181,6 +181,22 @@ pub(crate) async fn drive(
         (Err(error), Ok(_)) => Err(error),
         (Ok(()), Err(error)) => Err(or_gone(&site, error)),
         (Err(first), Err(second)) => Err(not_rolled_back(&site, first, second)),
+    }
+}
+
+/// Says of a server that went away at the swap what became of the collection.
+fn undone(first: ReorderError, site: &Site) -> ReorderError {
+    match or_gone(site, first) {
+        ReorderError::ServerGone {
+            namespace,
+            uri,
+            why,
+        } => ReorderError::GoneBeforeSwap {
+            namespace,
+            uri,
+            why,
+        },
+        other => other,
     }
 }
 

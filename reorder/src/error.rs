@@ -65,6 +65,16 @@ pub enum ReorderError {
         uri: String,
         why: String,
     },
+    /// The server went away at the swap, and answered again in time for what was begun to be undone.
+    #[error(
+        "{uri} went away before {namespace} was swapped ({why}); the original is in its place, what was begun is \
+         undone, and nothing is pending"
+    )]
+    GoneBeforeSwap {
+        namespace: String,
+        uri: String,
+        why: String,
+    },
     /// Something failed, and rolling back failed too.
     #[error("{first}; rolling back failed too: {second}; use --rollback once the server is well")]
     NotRolledBack {
@@ -98,7 +108,8 @@ impl Kinded for ReorderError {
             | Self::Unfinished { .. }
             | Self::NothingPending { .. }
             | Self::NoBetter { .. }
-            | Self::ServerGone { .. } => Some(ErrorKind::Target),
+            | Self::ServerGone { .. }
+            | Self::GoneBeforeSwap { .. } => Some(ErrorKind::Target),
             // Differing sums, unexpected writes, a collection that others dropped.
             Self::Aborted { .. } | Self::WrittenDuringSwap { .. } => Some(ErrorKind::Inconsistent),
             Self::Stopped => Some(ErrorKind::Interrupted),

@@ -3,7 +3,7 @@
 use seekscope_run::units::{format_count, format_ns, whole};
 
 /// Formats a share as a percentage that never rounds to "none" or "all" unless it is.
-pub(crate) fn format_share(share: f64) -> String {
+pub fn format_share(share: f64) -> String {
     match share {
         s if !s.is_finite() => "unknown".into(),
         s if s > 0.0 && s < 0.001 => "< 0.1 %".into(),

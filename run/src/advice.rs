@@ -29,6 +29,8 @@ pub struct AdviceRecord {
     /// For how long the server had counted then, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_for_s: Option<f64>,
+    /// Whose counts these are.
+    pub unused_counted_by: IndexUseCounted,
     /// What a trace saw of the collection's files, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traced: Option<TracedReads>,
@@ -147,6 +149,19 @@ pub struct AdviceSince {
     pub measured_saved: Option<f64>,
     /// Why it cannot be told.
     pub cannot_tell: Option<String>,
+}
+
+/// Whose counts of the use of indexes were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexUseCounted {
+    /// Those of the one server that there is.
+    #[default]
+    Server,
+    /// Those of each member of the replica set that keeps data.
+    AllMembers,
+    /// Those of the primary of each shard, whom a mongos asks.
+    PrimariesOfShards,
 }
 
 /// Where a shape is known from.

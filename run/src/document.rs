@@ -505,7 +505,7 @@ impl RunDocument {
             command: command.into(),
             arguments,
             outcome: Outcome::Partial,
-            outcome_reason: Some("the run has not ended".into()),
+            outcome_reason: Some("it has not ended, or was killed".into()),
             started: ClockOffset::now(),
             ended_ns: None,
             seed: None,

@@ -1,5 +1,7 @@
 //! The file that an event was on.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
@@ -106,6 +108,12 @@ impl FileRecord {
     pub fn is_temporary(&self) -> bool {
         let mut folders = self.path.rsplit('/').skip(1);
         folders.next() == Some(TEMPORARY_FOLDER)
+    }
+
+    /// Returns whether the file is at a path, which may be relative to the current directory.
+    pub fn is_at(&self, path: &str) -> bool {
+        let absolute = || std::path::absolute(path).ok();
+        self.path == path || absolute().as_deref() == Some(Path::new(&self.path))
     }
 
     /// Returns the last part of the path, for narrow tables.

@@ -53,7 +53,8 @@ pub mod units;
 
 pub use advice::{
     AdviceRecord, AdviceSample, AdviceSince, AdviceTrial, AdviceVerdict, AdvisedCollection,
-    CollectionUse, QueryShape, ShapeCost, ShapeSource, SortField, StoringWay, TracedReads, WayKind,
+    CollectionUse, IndexUseCounted, QueryShape, ShapeCost, ShapeSource, SortField, StoringWay,
+    TracedReads, WayKind,
 };
 pub use bench::{
     Arrivals, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint, OperationResult,
@@ -107,7 +108,9 @@ pub use layout::{
     LeafRecord, NameSource, OrderDecay, PredictedScan, ScanOrder,
 };
 pub use parquet_file::JoinedParquetWriter;
-pub use prefetch::{PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary};
+pub use prefetch::{
+    PassedScan, PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary,
+};
 pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use reorder::{

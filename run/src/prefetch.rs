@@ -35,6 +35,23 @@ pub struct PrefetchGain {
     pub ratio_high: Option<f64>,
 }
 
+impl PrefetchGain {
+    /// Returns whether the scan was faster or slower for it, beyond chance.
+    pub fn tells_apart(&self) -> bool {
+        let bounds = self.ratio_low.zip(self.ratio_high);
+        bounds.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
+    }
+}
+
+/// How far the scan came while it was followed, and in what time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PassedScan {
+    /// Bytes of the leaves that it passed.
+    pub bytes: u64,
+    /// From when the user began to wait to when the scan was last seen to move, ns.
+    pub elapsed_ns: u64,
+}
+
 /// What one run read ahead, and the result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -78,6 +95,12 @@ pub struct PrefetchRecord {
     pub elapsed_ns: u64,
     /// Ordinal of the leaf that the scan had reached, out of `leaf_pages`.
     pub position: u64,
+    /// What was seen of the scan, of several the last; `None` from earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed: Option<PassedScan>,
+    /// Whether the server read much from the disk while that was tried, so that what a request costs alone is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tried_beside_reads: bool,
     /// Number of reads; each covers one or several leaf pages and the gaps between them.
     pub stretches: u64,
     pub leaves_read: u64,
@@ -156,20 +179,52 @@ impl PrefetchRecord {
         self.preparation_ns.saturating_add(self.elapsed_ns)
     }
 
-    /// Returns how many times as fast the scan was as it would have been alone, as predicted from the disk's costs, our
-    /// preparation included; `None` on a disk whose requests take less than 3 ms, and where the scan was not followed: what
-    /// else the user's command did would count as the scan's.
-    pub fn predicted_gain(&self) -> Option<f64> {
+    /// Returns how much of all leaves the scan passed while it was followed.
+    pub fn passed_share(&self) -> f64 {
+        let (passed, all) = match self.passed {
+            Some(passed) => (passed.bytes, self.leaf_bytes),
+            None => (self.position, self.leaf_pages),
+        };
+        (passed as f64 / all.max(1) as f64).min(1.0)
+    }
+
+    /// Returns the time of the scan for what it passed, with all that the user waited for, ns.
+    pub fn passing_ns(&self) -> u64 {
+        self.passed
+            .map_or_else(|| self.took_ns(), |passed| passed.elapsed_ns)
+    }
+
+    /// Returns the time that the scan would have taken alone for what it passed, predicted from the disk's costs, ns;
+    /// `None` where nothing is predicted: on a disk whose requests take less than 3 ms, where what they take alone is not
+    /// known, and where the scan was not followed, for what else the user's command did would count as the scan's.
+    pub fn predicted_alone_ns(&self) -> Option<f64> {
         let was_followed = self.position > 0 && self.pace != PrefetchPace::Own;
-        let is_predictable = was_followed && self.request_ns? >= PREDICTABLE_NS;
-        is_predictable
-            .then(|| Some(self.alone_predicted_ns? as f64 / self.took_ns().max(1) as f64))?
+        let is_predictable = was_followed && self.is_slow() && !self.tried_beside_reads;
+        is_predictable.then(|| Some(self.alone_predicted_ns? as f64 * self.passed_share()))?
+    }
+
+    /// Returns how many times as fast what was passed of the scan was as it would have been alone, as predicted.
+    pub fn predicted_gain(&self) -> Option<f64> {
+        Some(self.predicted_alone_ns()? / self.passing_ns().max(1) as f64)
+    }
+
+    /// Returns what was measured in pauses, where that can be believed: on a slow disk requests for the pages of a pause
+    /// wait behind ours, and there are more of them than alone.
+    pub fn measured_gain(&self) -> Option<&PrefetchGain> {
+        self.gain.as_ref().filter(|_| !self.is_slow())
     }
 
     /// Returns how many times as fast the scan is said to have been: as predicted where that can be, otherwise as
     /// measured in pauses.
     pub fn stated_gain(&self) -> Option<f64> {
-        self.predicted_gain().or_else(|| self.gain.as_ref()?.ratio)
+        self.predicted_gain()
+            .or_else(|| self.measured_gain()?.ratio)
+    }
+
+    fn is_slow(&self) -> bool {
+        let in_pauses = self.gain.map(|gain| gain.ns_per_leaf_left_out);
+        let costs = [self.request_ns, in_pauses];
+        costs.into_iter().flatten().any(|ns| ns >= PREDICTABLE_NS)
     }
 }
 
@@ -196,9 +251,24 @@ mod tests {
             request_ns: Some(6e6),
             alone_predicted_ns: Some(80_000),
             position: 10,
+            leaf_pages: 10,
             ..PrefetchRecord::default()
         };
         assert_eq!(slow.predicted_gain(), Some(8.0));
+        let in_part = PrefetchRecord {
+            leaf_bytes: 1_000,
+            passed: Some(PassedScan {
+                bytes: 250,
+                elapsed_ns: 16_000,
+            }),
+            ..slow.clone()
+        };
+        assert_eq!(in_part.predicted_gain(), Some(1.25));
+        let contended = PrefetchRecord {
+            tried_beside_reads: true,
+            ..slow.clone()
+        };
+        assert_eq!(contended.predicted_gain(), None);
         let quick = PrefetchRecord {
             request_ns: Some(6e5),
             ..slow.clone()

@@ -107,7 +107,7 @@ struct Advise<'a> {
 impl Advise<'_> {
     async fn work(&self, session: &mut Session) -> Result<()> {
         let facts = self.server.facts(&ProcFs::host()).await;
-        let place = self.trial_place(session, facts.target.pid)?;
+        let place = self.trial_place(session, facts.target.pid).await?;
         let file = self.begin(session, facts).await?;
         if let Some(traced) = &self.traced {
             if let Some(caution) = traced.caution(&session.document) {
@@ -227,13 +227,16 @@ impl Advise<'_> {
                 let advice = record(document);
                 advice.unused_indexes = unused.keys;
                 advice.unused_for_s = unused.for_s;
+                advice.unused_counted_by = unused.counted_by;
             }
             Err(error) => limit(
                 document,
                 Limitation {
                     what: "whether there are indexes that nobody uses is not known".into(),
                     why: error.to_string(),
-                    remedy: "the privilege indexStats on the collection".into(),
+                    remedy:
+                        "the privilege indexStats on the collection, and every member of its set up"
+                            .into(),
                 },
             ),
         }

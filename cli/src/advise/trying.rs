@@ -7,14 +7,14 @@ use anyhow::{Context, Result};
 use rustix::fs::statvfs;
 use seekscope_advice::collection::FileFacts;
 use seekscope_advice::sample::Wanted;
-use seekscope_advice::trial::{InsertCost, Questions, Stored};
+use seekscope_advice::trial::{Answered, InsertCost, Questions, Stored};
 use seekscope_advice::{
     AdviceError, Present, Proposal, SampleFacts, Trial, TrialOptions, Usage, Way, check_answers,
     proposals, verdict,
 };
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
-    AdviceSample, DeviceModel, Limitation, QueryShape, ShapeCost, StoringWay, WayKind,
+    AdviceSample, DeviceModel, Limitation, MemberState, QueryShape, ShapeCost, StoringWay, WayKind,
 };
 use seekscope_server::{
     LocalServerOptions, PrivateServer, ProcFs, ServerBinary, ServerKind, Workspace,
@@ -23,7 +23,8 @@ use tokio::time::timeout;
 
 use super::seconds::fill_in_block;
 use super::{Advise, record};
-use crate::exit::{Elsewhere, message_of};
+use crate::exit::{self, Elsewhere, message_of};
+use crate::local_members::LocalMembers;
 use crate::session::Session;
 
 /// Cold starts for each shape of each way.
@@ -44,7 +45,11 @@ pub(super) struct TrialPlace {
 impl Advise<'_> {
     /// Finds the private server's binary and a folder with enough room for its data. `pid` is the server's process, if it
     /// runs on this host.
-    pub(super) fn trial_place(&self, session: &Session, pid: Option<u32>) -> Result<TrialPlace> {
+    pub(super) async fn trial_place(
+        &self,
+        session: &Session,
+        pid: Option<u32>,
+    ) -> Result<TrialPlace> {
         let parent = session.data_folder(self.args.data_dir.as_deref())?;
         let space =
             statvfs(&parent).with_context(|| format!("cannot look at {}", parent.display()))?;
@@ -60,9 +65,11 @@ impl Advise<'_> {
         }
         let named = self.args.server_binary.as_deref();
         // The server's own program is of its release.
-        let own = pid.filter(|_| named.is_none());
-        let own = own.and_then(|pid| ServerBinary::of_process(&ProcFs::host(), pid));
-        let binary = match own.filter(|own| own.kind == ServerKind::Mongod) {
+        let own = match named {
+            Some(_) => None,
+            None => self.own_program(pid).await,
+        };
+        let binary = match own {
             Some(own) => own,
             None => ServerBinary::find(
                 named,
@@ -72,8 +79,27 @@ impl Advise<'_> {
         };
         match binary.kind {
             ServerKind::Mongod => Ok(TrialPlace { parent, binary }),
-            _ => Err(AdviceError::NoCounters.into()),
+            _ => Err(exit::Usage(format!(
+                "a trial needs a mongod, which counts the blocks that it reads of each file, and {} is none: name one \
+                 with --server-binary",
+                binary.path.display()
+            ))
+            .into()),
         }
+    }
+
+    /// Returns the program of the server, or of one that keeps data behind a router, if that runs on this host.
+    async fn own_program(&self, pid: Option<u32>) -> Option<ServerBinary> {
+        let proc_fs = ProcFs::host();
+        let mongod = |pid| {
+            let program = ServerBinary::of_process(&proc_fs, pid);
+            program.filter(|own| own.kind == ServerKind::Mongod)
+        };
+        if let Some(own) = pid.and_then(mongod) {
+            return Some(own);
+        }
+        let here = LocalMembers::find(&self.args.uri, &proc_fs).await.ok()??;
+        here.members.iter().find_map(|member| mongod(member.pid))
     }
 
     /// Tries the ways that fit the shapes, and records what each costs and which is advised.
@@ -98,9 +124,11 @@ impl Advise<'_> {
             bytes: sample.bytes,
         });
         advice.trial = Some(trial.facts());
+        let hello = self.server.hello().await;
         let present = Present {
             indexes: &self.indexes,
             has_fixed_order: self.has_fixed_order(),
+            is_of_secondary: hello.is_ok_and(|hello| hello.state == MemberState::Secondary),
             compressor: compressor.as_deref(),
         };
         let proposals = proposals(shapes, present, &sample);
@@ -263,8 +291,8 @@ struct Tried<'a> {
     sample: &'a SampleFacts,
     /// Drawn once the present way is stored, and the same for all ways.
     questions: Vec<Questions>,
-    /// What the present way costs.
-    present: Vec<Option<ShapeCost>>,
+    /// What the present way answers.
+    present: Vec<Option<Answered>>,
     /// Whether the ways may differ in what inserts read of the index on `_id`.
     counts_ids: bool,
 }
@@ -295,13 +323,13 @@ impl Tried<'_> {
                 self.questions.push(drawn);
             }
         }
-        let mut costs = Vec::new();
+        let mut answered = Vec::new();
         for questions in &self.questions {
-            costs.push(self.trial.measure(number, way, &stored, questions).await?);
+            answered.push(self.trial.measure(number, way, &stored, questions).await?);
         }
         match number {
-            0 => self.present.clone_from(&costs),
-            _ => check_answers(&self.present, &costs)?,
+            0 => self.present.clone_from(&answered),
+            _ => check_answers(&self.present, &answered)?,
         }
         let inserts = self
             .trial
@@ -309,7 +337,7 @@ impl Tried<'_> {
         Ok(Measured {
             inserts: inserts.await?,
             stored,
-            costs,
+            costs: answered.into_iter().map(|of| Some(of?.cost)).collect(),
         })
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::{CompareOutput, CompareSummary, Run, path_of};
 use crate::args::CompareArgs;
+use crate::exit::Usage;
 use crate::layout::{FileSummary, layout_of, leaves_by_file};
 use crate::output;
 use crate::progress::Progress;
@@ -21,6 +22,11 @@ type Leaves = HashMap<u32, Vec<Leaf>>;
 /// Prints both side by side, or as JSON.
 pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     let pairs = pairs(first, second, args)?;
+    if pairs.is_empty() {
+        let why = "no file is in both: each was told which files to read, and they are others";
+        let (first, second) = (args.first.display(), args.second.display());
+        return Err(Usage(format!("{first} and {second} cannot be compared: {why}")).into());
+    }
     if args.output.json {
         let summary = CompareSummary::Layout(LayoutsCompared::of(first, second, &pairs));
         let findings = &second.1.findings;

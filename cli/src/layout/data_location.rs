@@ -154,7 +154,10 @@ impl DataLocations {
 fn data_path(target: &TargetFacts, missing: &[Limitation], shown: &str) -> Result<PathBuf> {
     let why = |about: &str| {
         let matching = missing.iter().find(|m| m.what.contains(about));
-        matching.map_or_else(String::new, |m| format!(": {}; {}", m.why, m.remedy))
+        matching.map_or_else(String::new, |m| match m.why.contains(&m.remedy) {
+            true => format!(": {}", m.why),
+            false => format!(": {}; {}", m.why, m.remedy),
+        })
     };
     let Some(pid) = target.pid else {
         let why = why("process");

@@ -1,12 +1,15 @@
 //! Describes a prefetch in words.
 
-use seekscope_report::numbers::counted;
+use seekscope_report::numbers::{counted, format_share};
 use seekscope_report::page::{Block, OutcomeLine, Page, Section, disk_and_server, terminal};
 use seekscope_report::table::Table;
 use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{
     PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary, RunDocument,
 };
+
+/// From this share of its pages on, a scan is called whole: the server may have had the last ones in memory.
+const WHOLE_MIN: f64 = 0.98;
 
 /// What is not known yet when the prefetch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,31 +86,41 @@ pub fn followed(pace: PrefetchPace) -> String {
 /// Returns the results as text, `width` characters wide.
 pub fn text(document: &RunDocument, summary: &PrefetchSummary, width: u16) -> String {
     let (headline, told) = match summary {
+        _ if document.ended_ns.is_none() => (unended(summary), Vec::new()),
         PrefetchSummary::File(record) => (headline(record), told(record)),
         PrefetchSummary::Sync(sync) => (headline_of_sync(sync), told_of_sync(sync)),
     };
-    let blocks = std::iter::once(Block::Sentence(headline)).chain(told);
-    terminal::text(document, &blocks.collect::<Vec<_>>(), width)
+    terminal::text_of_blocks(document, Some(headline), told, width)
+}
+
+/// What is known of a run before its end: its figures are recorded then.
+fn unended(summary: &PrefetchSummary) -> String {
+    let of = match summary {
+        PrefetchSummary::File(record) => format!("scans of {} ({})", record.named, record.file),
+        PrefetchSummary::Sync(sync) => format!("the initial sync of {}", sync.member),
+    };
+    format!("Reading ahead of {of} was begun; what came of it is recorded at its end.")
 }
 
 /// Returns the results as a report.
 pub fn page(document: &RunDocument, summary: &PrefetchSummary) -> Page {
-    let (headline, told, about, mut key_figures, gain) = match summary {
+    let (headline, told, mut key_figures, gain) = match summary {
+        _ if document.ended_ns.is_none() => (unended(summary), Vec::new(), Vec::new(), None),
         PrefetchSummary::File(record) => (
             headline(record),
             told(record),
-            record.file.clone(),
             vec![
                 ("leaf pages", format_count(record.leaf_pages)),
                 ("read ahead", format_bytes(record.bytes_read)),
                 ("window", format_bytes(record.window_bytes)),
             ],
-            record.stated_gain(),
+            // What may as well have been none is not shown in large letters.
+            (record.stated_gain())
+                .filter(|_| record.measured_gain().is_none_or(PrefetchGain::tells_apart)),
         ),
         PrefetchSummary::Sync(sync) => (
             headline_of_sync(sync),
             told_of_sync(sync),
-            sync.member.clone(),
             vec![("read ahead", format_bytes(bytes_read(sync)))],
             sync.stated_gain(),
         ),
@@ -121,7 +134,10 @@ pub fn page(document: &RunDocument, summary: &PrefetchSummary) -> Page {
         outcome: OutcomeLine::of(document),
         headline,
         next: None,
-        about: vec![about],
+        about: vec![match summary {
+            PrefetchSummary::File(record) => record.file.clone(),
+            PrefetchSummary::Sync(sync) => sync.member.clone(),
+        }],
         key_figures,
         blocks: vec![Block::Section(Section::new(
             "prefetch",
@@ -242,13 +258,17 @@ fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
     let mut told: Vec<String> = cannot
         .map(|why| format!("It cannot help: {why}."))
         .collect();
-    match (&record.gain, record.predicted_gain()) {
+    match (record.measured_gain(), record.predicted_gain()) {
         (_, Some(ratio)) if told.is_empty() => told.push(predicted(record, ratio)),
-        (Some(measured), _) => told.push(gain(measured)),
+        (Some(measured), _) => told.push(gain(record, measured)),
         (None, _) if !told.is_empty() => {}
         (None, _) if record.position == 0 => {
             told.push("Gain: not measured; no scan was seen.".into());
         }
+        (None, _) if record.tried_beside_reads => told.push(
+            "Gain: not told; the server read from this disk while it was tried, so what a request takes alone is not known."
+                .into(),
+        ),
         (None, _) => told.push(
             "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given back."
                 .into(),
@@ -321,19 +341,35 @@ fn facts(record: &PrefetchRecord) -> Table {
     table
 }
 
+/// Names what the gain is of.
+fn gained_by(record: &PrefetchRecord) -> String {
+    match record.passed_share() {
+        share if share >= WHOLE_MIN => "the whole scan".into(),
+        share => format!(
+            "what was seen of the scan, {} of its pages,",
+            format_share(share)
+        ),
+    }
+}
+
 fn predicted(record: &PrefetchRecord, ratio: f64) -> String {
     format!(
-        "Gain: the whole scan was about {ratio:.1} times as fast as without, which would take {} by what requests \
-         to this disk took beforehand; all of this took {}.",
-        format_ns(record.alone_predicted_ns.unwrap_or(0)),
-        format_ns(record.took_ns())
+        "Gain: {} was about {ratio:.1} times as fast as without, which would take {} by what requests to this disk took \
+         beforehand; all of this took {}.",
+        gained_by(record),
+        format_ns(whole(record.predicted_alone_ns().unwrap_or(0.0))),
+        format_ns(record.passing_ns())
     )
 }
 
-fn gain(gain: &PrefetchGain) -> String {
+fn gain(record: &PrefetchRecord, gain: &PrefetchGain) -> String {
+    let what = gained_by(record);
     let ratio = match (gain.ratio, gain.ratio_low, gain.ratio_high) {
-        (Some(ratio), Some(low), Some(high)) => format!(
-            "the whole scan was {ratio:.1} times as fast as without, 95 % interval {low:.1} to {high:.1}"
+        (Some(ratio), Some(low), Some(high)) if gain.tells_apart() => format!(
+            "{what} was {ratio:.1} times as fast as without, 95 % interval {low:.1} to {high:.1}"
+        ),
+        (Some(_), Some(low), Some(high)) => format!(
+            "whether {what} was faster is not told: {low:.1} to {high:.1} times as fast as without, with 95 % confidence"
         ),
         _ => "too few pages were left to the scan alone to tell".into(),
     };

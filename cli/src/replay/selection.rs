@@ -209,7 +209,7 @@ fn find_file(name: &str, ids: &[u32], records: &[FileRecord]) -> Result<Vec<u32>
     let same = |matches: &dyn Fn(&FileRecord) -> bool| -> Vec<&FileRecord> {
         with_events().filter(|record| matches(record)).collect()
     };
-    let mut found = same(&|record| record.path == name);
+    let mut found = same(&|record| record.is_at(name));
     if found.is_empty() {
         found = same(&|record| record.name() == name);
     }
@@ -248,7 +248,8 @@ fn not_found(name: &str, ids: &[u32], records: &[FileRecord]) -> anyhow::Error {
         .collect();
     Usage(format!(
         "--of {name}: no reads or writes of such a file were recorded; most were of {}",
-        known.join(", ")
+        // Names may hold line breaks.
+        known.join(", ").replace('\n', "\\n")
     ))
     .into()
 }

@@ -123,7 +123,7 @@ fn wanted_files(names: &[String], files: &[FileRecord]) -> Result<Option<HashSet
     let mut wanted = HashSet::new();
     for name in names {
         let is_meant = |file: &&FileRecord| {
-            file.path == *name || file.name() == name || name.parse() == Ok(file.file_id)
+            file.is_at(name) || file.name() == name || name.parse() == Ok(file.file_id)
         };
         let before = wanted.len();
         wanted.extend(files.iter().filter(is_meant).map(|file| file.file_id));

@@ -1,7 +1,7 @@
 //! What is advised, in sentences.
 
 use seekscope_run::units::{format_bytes, format_count, whole};
-use seekscope_run::{AdviceRecord, QueryShape, ShapeSource, StoringWay, WayKind};
+use seekscope_run::{AdviceRecord, IndexUseCounted, QueryShape, ShapeSource, StoringWay, WayKind};
 
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mean_ns, format_number, format_share};
@@ -312,12 +312,14 @@ pub(super) fn unused_indexes(advice: &AdviceRecord) -> Option<String> {
         return None;
     }
     let named = advice.unused_indexes.join(" or the index ");
+    let (by, who) = match advice.unused_counted_by {
+        IndexUseCounted::Server => ("", "the server"),
+        IndexUseCounted::AllMembers => (" on any member of the set", "all of them"),
+        IndexUseCounted::PrimariesOfShards => (" on the primaries of the shards", "all of them"),
+    };
     let since = match advice.unused_for_s {
-        Some(seconds) => format!(
-            "in the {} since the server began to count",
-            roughly(seconds)
-        ),
-        None => "since the server began to count".into(),
+        Some(seconds) => format!("in the {} since {who} began to count", roughly(seconds)),
+        None => format!("since {who} began to count"),
     };
     let counted = advice.unused_for_s.is_some_and(|s| s >= LONG_ENOUGH_S);
     let cost = match counted {
@@ -326,8 +328,14 @@ pub(super) fn unused_indexes(advice: &AdviceRecord) -> Option<String> {
             "Each insert pays for it; whether something that runs seldom needs it takes longer to tell."
         }
     };
+    let unasked = match advice.unused_counted_by {
+        IndexUseCounted::PrimariesOfShards => {
+            " Their secondaries count by themselves and were not asked."
+        }
+        _ => "",
+    };
     Some(format!(
-        "No operation has used the index {named} {since}. {cost}"
+        "No operation{by} has used the index {named} {since}. {cost}{unasked}"
     ))
 }
 
@@ -503,6 +511,12 @@ mod tests {
         let said = unused_indexes(&advice).unwrap();
         assert!(said.contains("in the 30 days since"), "{said}");
         assert!(said.ends_with("Each insert pays for it."), "{said}");
+        advice.unused_counted_by = IndexUseCounted::AllMembers;
+        let said = unused_indexes(&advice).unwrap();
+        assert!(
+            said.starts_with("No operation on any member of the set has used"),
+            "{said}"
+        );
         assert_eq!(unused_indexes(&AdviceRecord::default()), None);
     }
 

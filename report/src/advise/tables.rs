@@ -17,7 +17,7 @@ pub(super) fn ways(advice: &AdviceRecord) -> Option<Table> {
         "WAY OF STORING",
         "BLOCKS PER QUERY",
         "COLD QUERY",
-        "TIME SAVED",
+        "COLD QUERY SAVED",
         "TIME PER HOUR",
         "BYTES PER DOCUMENT",
         "INSERT",

@@ -10,7 +10,7 @@ use seekscope_run::{
 
 use super::{file_name, free_share};
 use crate::escape::visible;
-use crate::numbers::{format_mean_ns, format_number, format_share, format_times};
+use crate::numbers::{counted, format_mean_ns, format_number, format_share, format_times};
 
 /// Smallest free share that is mentioned.
 const FREE_SHARE_MIN: f64 = 0.01;
@@ -101,11 +101,11 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
     said.extend(file.predicted_scan.as_ref().map(scan_sentence));
     if free_share(file) >= FREE_SHARE_MIN {
         said.push(format!(
-            "{} of the file ({}) are free for reuse, in {} holes, the largest {}: its next changed \
+            "{} of the file ({}) are free for reuse, in {}, the largest {}: its next changed \
              leaves go there.",
             format_bytes(file.free_bytes),
             format_share(free_share(file)),
-            format_count(file.holes),
+            counted(file.holes, "hole"),
             format_bytes(file.largest_hole_bytes)
         ));
     }

@@ -7,7 +7,7 @@ use super::sentences::{format_mean_bytes, format_s, hours_text};
 use super::{LayoutReportInput, file_name, free_share};
 use crate::escape::{shortened, visible};
 use crate::facts::{Fact, date};
-use crate::numbers::{format_number, format_share};
+use crate::numbers::{counted, format_number, format_share};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
@@ -150,10 +150,10 @@ fn space_facts(file: &LayoutFile) -> Vec<Fact> {
         Some(match file.holes {
             0 => "nothing".into(),
             holes => format!(
-                "{} ({}) in {} holes, the largest {}",
+                "{} ({}) in {}, the largest {}",
                 format_bytes(file.free_bytes),
                 format_share(free_share(file)),
-                format_count(holes),
+                counted(holes, "hole"),
                 format_bytes(file.largest_hole_bytes)
             ),
         }),

@@ -26,7 +26,7 @@ pub fn text(document: &RunDocument, blocks: &[Block], width: u16) -> String {
 }
 
 /// Renders a run that consists of a headline and blocks; how it ended comes first, unless all went well.
-pub(crate) fn text_of_blocks(
+pub fn text_of_blocks(
     document: &RunDocument,
     headline: Option<String>,
     blocks: Vec<Block>,

@@ -103,11 +103,11 @@ fn rights_found(asked: &Asked, subject: &Subject) -> String {
         None => "no data directory to be read".into(),
     };
     let trace = match may_trace(asked, subject) {
-        Ok(()) => "tracing is tried",
-        Err(_) => "no tracing",
+        Ok(()) => "tracing is tried".into(),
+        Err((why, remedy)) => format!("no tracing, for {why}: {remedy}"),
     };
     format!(
-        "{user}; {process}; {data}; {trace} (`seekscope doctor --print-role` lists what is needed)"
+        "{user}; {process}; {data}; {trace}; `seekscope doctor --print-role` lists what a login needs"
     )
 }
 

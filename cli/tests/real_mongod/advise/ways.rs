@@ -216,6 +216,31 @@ fn an_index_that_begins_with_the_date_is_to_be_turned_round_and_the_prediction_c
     assert_reduction(&summary, "index", (present, after));
 }
 
+/// A scan is asked fewer queries than an index, which then find other documents.
+#[test]
+fn the_index_of_values_that_are_not_equally_frequent_is_advised() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    // Customer 0 has 200 orders, customer 1 has 199, and so on.
+    let customer = |n: i64| {
+        let random = SplitMix64::new(n.unsigned_abs()).next_u64() % 20_100;
+        let below = |count: &i64| count * (401 - count) / 2 <= i64::try_from(random).unwrap();
+        (0..200).take_while(below).last().unwrap_or(0)
+    };
+    let document = |n: i64| doc! { "customer": customer(n), "text": text(n, 500) };
+    insert(&running, "orders", 20_000, document);
+    let summary = advice(&bench, &running, "orders", r#"{"customer": "?"}"#, &[]);
+    let index = way(&summary, "index");
+    assert_eq!(
+        index["not_measured"],
+        serde_json::Value::Null,
+        "{summary:#}"
+    );
+    let advised = advised(&summary);
+    assert_eq!(advised["keys"], r#"{ "customer": 1 }"#, "{summary:#}");
+}
+
 #[test]
 fn ranges_of_a_scattered_field_want_their_order_and_the_prediction_comes_true() {
     let _machine = machine();

@@ -17,6 +17,9 @@ pub(super) const DETECTOR: Detector = Detector {
 const TIMES_MIN: f64 = 1.5;
 /// What it keeps beyond an equal share, in chunks: with less the balancer does not begin to move any.
 const CHUNKS_MIN: u64 = 3;
+/// Before MongoDB 6.0 the balancer goes by the number of chunks, however small they are. Less than this beyond an equal
+/// share is too little to matter, bytes.
+const COUNTED_BYTES_MIN: u64 = 16 << 20;
 /// The size of a chunk where nothing else was set, bytes: before MongoDB 6.0, and since.
 const CHUNK_BYTES_BEFORE_6: u64 = 64 << 20;
 const CHUNK_BYTES_SINCE_6: u64 = 128 << 20;
@@ -42,14 +45,16 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(cluster) = evidence.examination().and_then(|e| e.cluster.as_ref()) else {
         return Vec::new();
     };
-    let default = match mongod_version(evidence) {
-        Some(..6) => CHUNK_BYTES_BEFORE_6,
-        _ => CHUNK_BYTES_SINCE_6,
+    let goes_by_number = matches!(mongod_version(evidence), Some(..6));
+    let default = match goes_by_number {
+        true => CHUNK_BYTES_BEFORE_6,
+        false => CHUNK_BYTES_SINCE_6,
     };
     let spread = Spread {
         cluster,
         answers,
         uri: evidence.uri(),
+        goes_by_number,
         excess_bytes_min: CHUNKS_MIN.saturating_mul(cluster.chunk_bytes.unwrap_or(default)),
     };
     let collections = cluster.collections.iter();
@@ -63,6 +68,8 @@ struct Spread<'a> {
     cluster: &'a ClusterRecord,
     answers: &'a Answers,
     uri: &'a str,
+    /// Whether the balancer goes by the number of chunks, not by their bytes.
+    goes_by_number: bool,
     /// With less beyond an equal share a shard does not keep too much.
     excess_bytes_min: u64,
 }
@@ -73,13 +80,10 @@ impl<'a> Spread<'a> {
     fn overfull(
         &self,
         parts: impl Iterator<Item = (&'a str, Option<u64>)>,
+        excess_bytes_min: u64,
     ) -> Option<Overfull<'a>> {
-        let stays = |shard: &str| {
-            let mut shards = self.cluster.shards.iter();
-            !shards.any(|known| known.shard == shard && known.draining)
-        };
         let parts: Option<Vec<(&str, u64)>> = parts
-            .filter(|(shard, _)| stays(shard))
+            .filter(|(shard, _)| self.stays(shard))
             .map(|(shard, bytes)| Some((shard, bytes?)))
             .collect();
         let parts = parts?;
@@ -88,7 +92,7 @@ impl<'a> Spread<'a> {
         let (shard, bytes) = *parts.iter().max_by_key(|(_, bytes)| *bytes)?;
         let excess_bytes = bytes.saturating_sub(equal);
         let is_too_much =
-            excess_bytes >= self.excess_bytes_min.max(1) && bytes as f64 > TIMES_MIN * equal as f64;
+            excess_bytes >= excess_bytes_min.max(1) && bytes as f64 > TIMES_MIN * equal as f64;
         is_too_much.then_some(Overfull {
             shard,
             share: bytes as f64 / total as f64,
@@ -97,12 +101,34 @@ impl<'a> Spread<'a> {
         })
     }
 
+    fn stays(&self, shard: &str) -> bool {
+        let mut shards = self.cluster.shards.iter();
+        !shards.any(|known| known.shard == shard && known.draining)
+    }
+
+    /// Returns how much beyond an equal share a shard has to keep of a collection, bytes.
+    fn excess_bytes_min_of(&self, collection: &SpreadCollection) -> u64 {
+        let shards = collection.shards.iter();
+        let chunks: Vec<u64> = shards
+            .filter(|share| self.stays(&share.shard))
+            .map(|share| share.chunks.unwrap_or(0))
+            .collect();
+        let equal = chunks.iter().sum::<u64>() / chunks.len().max(1) as u64;
+        let most = chunks.iter().max().copied().unwrap_or(0);
+        match self.goes_by_number && most.saturating_sub(equal) >= CHUNKS_MIN {
+            true => self.excess_bytes_min.min(COUNTED_BYTES_MIN),
+            false => self.excess_bytes_min,
+        }
+    }
+
     /// Finds a shard that keeps too much of a sharded collection.
     fn of_sharded(&self, collection: &'a SpreadCollection) -> Option<Finding> {
         let shares = || collection.shards.iter();
-        self.overfull(shares().map(|share| (share.shard.as_str(), own_bytes(collection, share))))?;
-        let overfull =
-            self.overfull(shares().map(|share| (share.shard.as_str(), share.data_bytes)))?;
+        let own = shares().map(|share| (share.shard.as_str(), own_bytes(collection, share)));
+        let all = shares().map(|share| (share.shard.as_str(), share.data_bytes));
+        let excess_bytes_min = self.excess_bytes_min_of(collection);
+        self.overfull(own, excess_bytes_min)?;
+        let overfull = self.overfull(all, excess_bytes_min)?;
         let reason = Reason::of(self.cluster, collection, overfull.shard);
         let parts = collection.shards.iter().take(SHARDS_TOLD).map(|share| {
             let bytes = share.data_bytes.map_or(UNKNOWN.into(), format_bytes);
@@ -151,11 +177,11 @@ impl<'a> Spread<'a> {
         }
         let shards = &self.cluster.shards;
         let on_disk = shards.iter().map(|s| (s.shard.as_str(), s.disk_bytes));
-        let overfull = self.overfull(on_disk)?;
+        let overfull = self.overfull(on_disk, self.excess_bytes_min)?;
         let not_sharded = shards
             .iter()
             .map(|shard| (shard.shard.as_str(), self.not_sharded_bytes(shard)));
-        let of_others = self.overfull(not_sharded)?;
+        let of_others = self.overfull(not_sharded, self.excess_bytes_min)?;
         let is_cause = of_others.excess_bytes >= overfull.excess_bytes / 2;
         if of_others.shard != overfull.shard || !is_cause {
             return None;
@@ -485,6 +511,14 @@ mod tests {
         assert_eq!(older.findings(&DETECTOR), []);
         older.examined().target.version = "4.4.6".into();
         assert_eq!(older.findings(&DETECTOR).len(), 1);
+        // And they are small where nothing has grown: what counts is their number.
+        let mut small = cluster([52, 0], [13, 0]);
+        assert_eq!(small.findings(&DETECTOR), []);
+        small.examined().target.version = "4.4.6".into();
+        assert_eq!(small.findings(&DETECTOR).len(), 1);
+        let mut tiny = cluster([20, 0], [13, 0]);
+        tiny.examined().target.version = "4.4.6".into();
+        assert_eq!(tiny.findings(&DETECTOR), []);
         let mut unknown = cluster([900, 100], [30, 4]);
         record(&mut unknown).collections[0].shards[1].data_bytes = None;
         record(&mut unknown).shards[1].disk_bytes = None;
