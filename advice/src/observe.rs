@@ -48,6 +48,8 @@ pub struct Observed {
     pub saw_profile: bool,
     /// Whether a router was asked, which has no profile.
     pub is_router: bool,
+    /// Whether other members of its set may answer queries, too.
+    pub has_fellows: bool,
 }
 
 impl Observed {
@@ -92,9 +94,15 @@ impl Observed {
                  profiler on while they are watched, with db.setProfilingLevel(2), or {TELL}"
             );
         }
+        let of_others = match self.has_fellows {
+            true => {
+                ". What other members of the set are asked is not seen: name one with directConnection=true"
+            }
+            false => "",
+        };
         format!(
             "no query on {namespace} that can be tried was seen in {watched_s:.0} s; {TELL}, or watch it for longer with \
-             --for"
+             --for{of_others}"
         )
     }
 }
@@ -114,7 +122,9 @@ impl<'a> Observer<'a> {
         let mut observed = Observed::default();
         let before = Usage::read(self.server, self.namespace).await;
         let hello = self.hello().await;
-        observed.is_router = Hello::read(&hello).is_router();
+        let greeting = Hello::read(&hello);
+        observed.is_router = greeting.is_router();
+        observed.has_fellows = greeting.data_members.len() > 1;
         let since_ms = hello.get("localTime").and_then(date_ms);
         observed.saw_running = true;
         while begun.elapsed() < time {

@@ -142,7 +142,7 @@ impl Reorder {
                 remedy: "look again in a minute with seekscope layout".into(),
             }),
         }
-        files.ask_again(&self.server, namespace).await;
+        files.ask_again(namespace).await;
         let layout = files.layout(
             namespace,
             &self.args.disk,

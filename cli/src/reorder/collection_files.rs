@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use mongodb::bson::doc;
 use seekscope_layout::LayoutError;
 use seekscope_run::{HostFacts, Limitation, MemberState, RunDocument, TargetFacts, shell_quoted};
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
@@ -15,6 +17,8 @@ use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
 
+/// Time limit for connecting to the member of a shard.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What helps where the files are those of the last checkpoint.
 const LATER: &str = "look again after the next checkpoint, in a minute";
 
@@ -23,6 +27,8 @@ const LATER: &str = "look again after the next checkpoint, in a minute";
 pub struct CollectionFiles {
     pub path: Option<PathBuf>,
     names: FileMap,
+    /// Who keeps the collection, and knows which file is whose.
+    keeper: Server,
 }
 
 impl CollectionFiles {
@@ -34,7 +40,8 @@ impl CollectionFiles {
         args: &ReorderArgs,
         document: &mut RunDocument,
     ) -> Self {
-        let found = match of_primary_or_other(server, args.pid).await {
+        let keeper = keeper(server, namespace).await;
+        let found = match of_primary_or_other(&keeper, args.pid).await {
             Ok(location) => location,
             Err(error) => {
                 if args.dbpath.is_none() {
@@ -56,7 +63,7 @@ impl CollectionFiles {
                 }
                 let data = args.dbpath.as_deref();
                 let named = std::slice::from_ref(namespace);
-                let names = FileNames::find(Some(server), data, named).await;
+                let names = FileNames::find(Some(&keeper), data, named).await;
                 DataLocation {
                     target: Some(server.facts(&ProcFs::host()).await.target),
                     names: names.map,
@@ -76,13 +83,14 @@ impl CollectionFiles {
         Self {
             path: (!path.as_os_str().is_empty()).then_some(path),
             names: found.names,
+            keeper,
         }
     }
 
     /// Asks again which file holds what, as the swap changed it.
-    pub async fn ask_again(&mut self, server: &Server, namespace: &Namespace) {
+    pub async fn ask_again(&mut self, namespace: &Namespace) {
         let (data, named) = (self.path.as_deref(), std::slice::from_ref(namespace));
-        let names = FileNames::find(Some(server), data, named).await;
+        let names = FileNames::find(Some(&self.keeper), data, named).await;
         if !names.map.is_empty() {
             self.names = names.map;
         }
@@ -130,6 +138,23 @@ impl CollectionFiles {
             }
         }
     }
+}
+
+/// Returns who keeps the collection: behind a router the member of the one shard that does, otherwise the server itself.
+async fn keeper(server: &Server, namespace: &Namespace) -> Server {
+    let of_shard = async {
+        let is_router = server.hello().await.ok()?.is_router();
+        let pipeline = vec![doc! { "$collStats": {} }];
+        let command =
+            doc! { "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": {} };
+        let database = namespace.database();
+        let shards = server.documents_in_time(database, command, 2);
+        match (is_router, shards.await.ok()?.as_slice()) {
+            (true, [only]) => server.member(only.get_str("host").ok()?, PATIENCE).ok(),
+            _ => None,
+        }
+    };
+    of_shard.await.unwrap_or_else(|| server.clone())
 }
 
 /// Finds the data of the primary, at which the copy is made; if they are not on this host, those of a member that the

@@ -41,7 +41,7 @@ impl Reorder {
 impl OrderJudge {
     /// Returns the share of a scan's steps that are sequential; `None` if the files cannot be read.
     async fn sequential_share(&mut self, namespace: &Namespace) -> Option<f64> {
-        self.files.ask_again(&self.server, namespace).await;
+        self.files.ask_again(namespace).await;
         // Its limitations are noted with the other layouts of the run.
         let mut unused = RunDocument::begin("reorder", Vec::new());
         let layout = self

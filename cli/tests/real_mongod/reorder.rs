@@ -435,6 +435,7 @@ fn writers_behind_a_router_are_not_stopped_for_long() {
     let _machine = machine();
     let cluster = shared(Topology::Sharded { shards: 2 });
     cluster.load("reorder.routed", 2_000);
+    cluster.command("admin", doc! { "fsync": 1 });
     let bench = Bench::new();
     let mut command = bench.seekscope(&["reorder", cluster.uri(), "reorder.routed"]);
     command.args(["--watch", "0s", "--apply", "--force"]);
@@ -442,6 +443,15 @@ fn writers_behind_a_router_are_not_stopped_for_long() {
     let document = json(&mut command);
     let done = &document["summary"]["done"];
     assert_eq!(done["documents"], 2_000, "{document:#}");
+    // The shard that keeps it is on this host.
+    assert!(
+        document["summary"]["plan"]["predicted_scan_s"].is_object(),
+        "{document:#}"
+    );
+    assert!(
+        document["summary"]["plan"]["cached_share"].is_number(),
+        "{document:#}"
+    );
     let stopped_s = done["blocked_s"].as_f64().unwrap();
     assert!(stopped_s < 9.0, "{stopped_s} s");
 }
