@@ -1,7 +1,7 @@
 //! A configuration file is edited, a server is restarted with it, and the file is put back byte for byte.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use seekscope_server::Server;
@@ -21,6 +21,21 @@ fn files(text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     (root, conf, folder)
 }
 
+/// Returns a file to which each restart adds a line, and the means of restarting.
+fn counting_restarts(root: &tempfile::TempDir, conf: &Path) -> (PathBuf, Means) {
+    let started = root.path().join("started");
+    let restart = Restart {
+        config_file: conf.into(),
+        command: format!("echo x >> {}", started.display()),
+        limit: Duration::from_secs(20),
+    };
+    let means = Means {
+        restart: Some(restart),
+        ..Means::default()
+    };
+    (started, means)
+}
+
 fn entries() -> Vec<KnobEntry> {
     vec![
         knob("period", "{ option = \"storage.syncPeriodSecs\" }"),
@@ -34,16 +49,7 @@ fn entries() -> Vec<KnobEntry> {
 #[tokio::test]
 async fn edited_and_put_back_byte_for_byte() {
     let (root, conf, folder) = files(CONF);
-    let started = root.path().join("started");
-    let restart = Restart {
-        config_file: conf.clone(),
-        command: format!("echo x >> {}", started.display()),
-        limit: Duration::from_secs(20),
-    };
-    let means = Means {
-        restart: Some(restart),
-        ..Means::default()
-    };
+    let (started, means) = counting_restarts(&root, &conf);
     let restarts = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
     let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
     // The baseline is the file as it is: nothing to write, nothing to restart.
@@ -102,16 +108,7 @@ async fn edited_and_put_back_byte_for_byte() {
 #[tokio::test]
 async fn a_file_that_others_have_edited_is_left_to_them() {
     let (root, conf, folder) = files(CONF);
-    let started = root.path().join("started");
-    let restart = Restart {
-        config_file: conf.clone(),
-        command: format!("echo x >> {}", started.display()),
-        limit: Duration::from_secs(20),
-    };
-    let means = Means {
-        restart: Some(restart),
-        ..Means::default()
-    };
+    let (started, means) = counting_restarts(&root, &conf);
     let changed = configuration(&[("log", 32)]);
     let mut applier: Appliers = Applier::begin(&entries(), means.clone(), &folder)
         .unwrap()
