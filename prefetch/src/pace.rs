@@ -2,7 +2,7 @@
 //! read, otherwise at the pace at which an engine consumes what is in memory.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use seekscope_run::clock::monotonic_ns;
@@ -13,6 +13,9 @@ use seekscope_trace::TraceError;
 use crate::position::ScanPosition;
 use crate::server_reads::{ServerRead, ServerReads};
 use crate::sweep::Sweep;
+
+/// Counts the bytes that read calls have returned to a process.
+const READ_CALLS_BYTES: &str = "rchar";
 
 /// How a scan is followed.
 pub enum Pace {
@@ -104,7 +107,7 @@ impl Pace {
     /// Follows the scan by a process's counters; `None` if they may not be read.
     pub fn counted(pid: u32) -> Option<Self> {
         let counters = PathBuf::from(format!("/proc/{pid}/io"));
-        let zero = bytes_read(&counters)?;
+        let zero = io_counter(&counters, READ_CALLS_BYTES)?;
         Some(Self::Counted { counters, zero })
     }
 
@@ -130,7 +133,9 @@ impl Pace {
     pub fn scan_begins(&mut self) {
         match self {
             Self::Traced { .. } => {}
-            Self::Counted { counters, zero } => *zero = bytes_read(counters).unwrap_or(*zero),
+            Self::Counted { counters, zero } => {
+                *zero = io_counter(counters, READ_CALLS_BYTES).unwrap_or(*zero);
+            }
             Self::Own { started, .. } => *started = Instant::now(),
         }
     }
@@ -146,7 +151,8 @@ impl Pace {
                 Ok(Seen::of_reads(reads, position, sweep))
             }
             Self::Counted { counters, zero } => {
-                let bytes = bytes_read(counters).map(|bytes| bytes.saturating_sub(*zero));
+                let bytes = io_counter(counters, READ_CALLS_BYTES);
+                let bytes = bytes.map(|bytes| bytes.saturating_sub(*zero));
                 let next = bytes.map(|bytes| sweep.ordinal_after(bytes));
                 // The server's other reads count as the scan's, so the scan is never further on
                 // than this.
@@ -172,9 +178,9 @@ impl Pace {
     }
 }
 
-/// Returns the bytes that read calls have returned to a process (`rchar`).
-fn bytes_read(counters: &PathBuf) -> Option<u64> {
-    proc_io_counter(&fs::read_to_string(counters).ok()?, "rchar")
+/// Returns a counter of a process, from its `/proc/PID/io`; `None` if it may not be read.
+pub(crate) fn io_counter(counters: &Path, name: &str) -> Option<u64> {
+    proc_io_counter(&fs::read_to_string(counters).ok()?, name)
 }
 
 #[cfg(test)]

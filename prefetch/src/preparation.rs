@@ -3,7 +3,7 @@
 //! disk is tried, and need not be ready. Where reading ahead cannot help, neither is done, because
 //! both would hold up the scan.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use seekscope_layout::scan_prediction::engine_ns_per_byte;
 use seekscope_run::page_cache::resident_pages;
 use seekscope_run::{
     DeviceModel, Limitation, PrefetchRecord, ScanOrder, has_open_directly, monotonic_ns,
-    proc_io_counter,
 };
 use seekscope_wiredtiger::Leaf;
 
@@ -24,7 +23,7 @@ use crate::alone::ScanAlone;
 use crate::attaching::{Attaching, not_followed};
 use crate::costs::{DiskCosts, Source, measure_stream};
 use crate::memory::spare_memory_bytes;
-use crate::pace::Pace;
+use crate::pace::{Pace, io_counter};
 use crate::reading::ReadCounts;
 use crate::request_size::request_bytes;
 use crate::stretch_reader::StretchReader;
@@ -267,7 +266,7 @@ impl Prefetch {
     /// Returns what the server's process has read from disks, bytes; `None` if nobody tells.
     fn server_read_bytes(&self) -> Option<u64> {
         let counters = format!("/proc/{}/io", self.request.pid?);
-        proc_io_counter(&fs::read_to_string(counters).ok()?, "read_bytes")
+        io_counter(Path::new(&counters), "read_bytes")
     }
 
     /// Tries the disk by reading what the scan will need.

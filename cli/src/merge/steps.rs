@@ -144,7 +144,7 @@ fn steady(parts: &[(&Client, &BenchStep)]) -> Option<Steady> {
         .map(|(client, step)| Some((client.number, step.steady.as_ref()?)))
         .collect();
     let each = each?;
-    // The one of which the least good is known stands for all.
+    // The least steady client stands for all.
     let shown = each.iter().min_by_key(|(_, one)| match one.steady {
         Some(false) => 0,
         None => 1,

@@ -143,14 +143,16 @@ impl CollectionFiles {
 /// Returns who keeps the collection: behind a router the member of the one shard that does, otherwise the server itself.
 async fn keeper(server: &Server, namespace: &Namespace) -> Server {
     let of_shard = async {
-        let is_router = server.hello().await.ok()?.is_router();
+        if !server.hello().await.ok()?.is_router() {
+            return None;
+        }
         let pipeline = vec![doc! { "$collStats": {} }];
         let command =
             doc! { "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": {} };
         let database = namespace.database();
         let shards = server.documents_in_time(database, command, 2);
-        match (is_router, shards.await.ok()?.as_slice()) {
-            (true, [only]) => server.member(only.get_str("host").ok()?, PATIENCE).ok(),
+        match shards.await.ok()?.as_slice() {
+            [only] => server.member(only.get_str("host").ok()?, PATIENCE).ok(),
             _ => None,
         }
     };

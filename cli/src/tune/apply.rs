@@ -223,7 +223,7 @@ impl Change<'_> {
             0 => String::new(),
             _ if self.args.undo => format!(
                 "What was put back at run time lasts until the next start; what the configuration file says holds then. As a \
-             text: seekscope tune show {} --as undo\n",
+                 text: seekscope tune show {} --as undo\n",
                 self.args.run.display()
             ),
             _ => format!(

@@ -28,6 +28,7 @@ pub use rolling::Appliers;
 pub use waiting::Waiting;
 
 use crate::discovery::RUNTIME_CONFIG;
+use crate::engine_string;
 use crate::host_files::{self, HostFiles};
 use crate::knob_file::{KnobEntry, Route};
 use crate::lock::members;
@@ -390,7 +391,7 @@ impl Applier {
         };
         let printed = script::run(read, None, limit).await.map_err(failed)?;
         let found = printed.trim();
-        if found == wanted || same(&crate::engine_string::typed(found), value) {
+        if reads_as(found, value) {
             return Ok(());
         }
         Err(ApplyError::NotApplied {
@@ -427,6 +428,11 @@ pub(crate) fn same(a: &KnobValue, b: &KnobValue) -> bool {
         (Some(a), Some(b)) => a == b || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
         _ => a == b,
     }
+}
+
+/// Returns whether a text that was read stands for the value.
+fn reads_as(found: &str, value: &KnobValue) -> bool {
+    found == value.to_string() || same(&engine_string::typed(found), value)
 }
 
 /// Checks that there are means for the knob.

@@ -4,8 +4,8 @@ use seekscope_run::tune::KnobValue;
 use seekscope_tune::space::Configuration;
 
 use super::engine::engine_text;
-use super::{Applier, Appliers, parameter, same};
-use crate::engine_string::{self, typed, value_text};
+use super::{Applier, Appliers, parameter, reads_as};
+use crate::engine_string::{self, value_text};
 use crate::knob_file::Route;
 use crate::originals::Target;
 use crate::{host_files, mongod_conf, script};
@@ -65,6 +65,7 @@ impl Applier {
     async fn set_by_others(&self, applied: &Configuration) -> Vec<SetByOthers> {
         let mut others = Vec::new();
         let is_edited = self.is_config_edited(applied);
+        let engine_text = self.engine_text().await;
         for (target, original) in self.touched() {
             let Some(applied) = applied.0.get(&target.name) else {
                 continue;
@@ -72,6 +73,17 @@ impl Applier {
             let ours = [applied, &original];
             let found = match &target.set {
                 Route::Option { .. } => is_edited.then_some(None),
+                Route::Engine { key, suffix } => {
+                    let is_ours = |found: &String| {
+                        let text_of = |value: &KnobValue| value_text(value, suffix);
+                        ours.iter()
+                            .any(|value| text_of(value).as_ref() == Ok(found))
+                    };
+                    // A text that does not name the key has not set it.
+                    let found = engine_text.as_deref();
+                    let found = found.and_then(|text| engine_string::lookup(text, key));
+                    found.filter(|found| !is_ours(found)).map(Some)
+                }
                 _ => self.other_value(&target, ours).await.map(Some),
             };
             others.extend(found.map(|found| SetByOthers {
@@ -102,7 +114,7 @@ impl Applier {
     /// others have set it.
     async fn engine_text_of_others(&self) -> Option<String> {
         let original = self.originals.engine_text.as_ref()?;
-        let now = engine_text(self.means.server.as_ref()?).await.ok()?;
+        let now = self.engine_text().await?;
         let (mut found, mut back) = (Vec::new(), Vec::new());
         for (target, value) in self.touched() {
             if let Route::Engine { key, suffix } = target.set
@@ -118,6 +130,12 @@ impl Applier {
         (!is_ours).then(|| engine_string::set_all(&now, &back).ok())?
     }
 
+    /// Returns the text of WiredTiger's runtime configuration, if a key of it was set and the server tells it.
+    async fn engine_text(&self) -> Option<String> {
+        self.originals.engine_text.as_ref()?;
+        engine_text(self.means.server.as_ref()?).await.ok()
+    }
+
     /// Returns whether the configuration file is neither the one that was applied nor the original.
     fn is_config_edited(&self, applied: &Configuration) -> bool {
         let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
@@ -131,26 +149,15 @@ impl Applier {
         found.is_ok_and(|found| found != *original && applied.is_ok_and(|ours| found != ours))
     }
 
-    /// Returns the setting's value unless it is one of ours.
+    /// Returns the value of a setting that has a place of its own, unless it is one of ours.
     async fn other_value(&self, target: &Target, ours: [&KnobValue; 2]) -> Option<String> {
-        let is_text_of_ours = |found: &str| {
-            let is = |value: &&KnobValue| found == value.to_string() || same(&typed(found), value);
-            ours.iter().any(is)
-        };
-        let server = self.means.server.as_ref();
+        let is_text_of_ours = |found: &str| ours.iter().any(|value| reads_as(found, value));
         match &target.set {
             Route::Parameter { name } => {
-                let found = parameter::get(server?, &target.name, name).await.ok()?;
+                let server = self.means.server.as_ref()?;
+                let found = parameter::get(server, &target.name, name).await.ok()?;
                 let is_ours = ours.iter().any(|value| parameter::is(&found, value));
                 (!is_ours).then(|| parameter::in_words(&found))
-            }
-            Route::Engine { key, suffix } => {
-                let text = engine_text(server?).await.ok()?;
-                // A text that does not name the key has not set it.
-                let found = engine_string::lookup(&text, key)?;
-                let is_found =
-                    |value: &&KnobValue| value_text(value, suffix).as_ref() == Ok(&found);
-                (!ours.iter().any(is_found)).then_some(found)
             }
             Route::File { path } => {
                 let text = self.means.host.as_ref()?.read(path).ok()?;
