@@ -1,5 +1,6 @@
 //! `seekscope bench` on real servers: what it measures, and what it leaves behind.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -206,31 +207,64 @@ fn secrets_in_properties_are_not_shown() {
 
 #[test]
 fn sysbench_counts_transactions_and_their_steps() {
-    let bench = Bench::new();
-    let mut command = bench.seekscope(&["bench", "sysbench", "--out", "run", "--cache", "64M"]);
-    command.arg("--server-binary").arg(server_binary());
-    command.args([
-        "--documents",
-        "1500",
-        "--collections",
-        "2",
-        "--transactions",
-        "60",
-    ]);
-    let document = json(&mut command);
-    assert_valid("bench", &document);
-    let run = operations(&document, "run");
-    let of = |name: &str| run.iter().find(|o| o["name"] == name).unwrap();
-    assert_eq!(of("transaction")["count"], 60);
+    // A single user is never in another's way, so that everything is known beforehand.
+    let alone = sysbench(&["--in-flight", "1"]);
+    let run = operations(&alone, "run");
+    let counts: BTreeMap<&str, u64> = run
+        .iter()
+        .map(|o| (o["name"].as_str().unwrap(), o["count"].as_u64().unwrap()))
+        .collect();
+    let expected = [
+        ("delete", 60),
+        ("distinct range", 60),
+        ("index update", 60),
+        ("insert", 60),
+        ("non-index update", 60),
+        ("order range", 60),
+        ("point select", 600),
+        ("simple range", 60),
+        ("sum range", 60),
+        ("transaction", 60),
+    ];
+    assert_eq!(counts, BTreeMap::from(expected));
     assert_eq!(
         run.iter().filter(|o| o["is_transaction"] == true).count(),
         1
     );
-    let requests: u64 = document["summary"]["steps"][2]["requests"]
-        .as_u64()
-        .unwrap();
-    assert_eq!(requests, 60 * 18);
-    assert_eq!(total(&operations(&document, "load"), "documents"), 3000);
+    assert_eq!(alone["summary"]["steps"][2]["requests"], 60 * 18);
+    assert_eq!(total(&operations(&alone, "load"), "documents"), 3000);
+
+    // Of several users, two may replace the same document: the insert of the second is refused, and its
+    // transaction, whose last command that is, counts as failed.
+    let together = sysbench(&[]);
+    let step = &together["summary"]["steps"][2];
+    assert_eq!(step["requests"], 60 * 18);
+    let failures = step["failures"].as_array().unwrap();
+    assert!(
+        failures.iter().all(|f| f["name"] == "DuplicateKey"),
+        "{failures:?}"
+    );
+    for operation in operations(&together, "run") {
+        let failed = failures
+            .iter()
+            .find(|f| f["operation"] == operation["name"])
+            .map_or(0, |f| f["count"].as_u64().unwrap());
+        assert_eq!(operation["errors"], failed, "{operation}");
+        let expected = counts[operation["name"].as_str().unwrap()];
+        assert_eq!(operation["count"], expected - failed, "{operation}");
+    }
+    assert_eq!(step["verified"], true, "{step}");
+}
+
+/// Loads two collections of 1,500 documents into a local server and runs 60 transactions.
+fn sysbench(more: &[&str]) -> Value {
+    let bench = Bench::new();
+    let mut command = bench.seekscope(&["bench", "sysbench", "--out", "run", "--cache", "64M"]);
+    command.arg("--server-binary").arg(server_binary());
+    command.args(["--documents", "1500", "--collections", "2"]);
+    let document = json(command.args(["--transactions", "60"]).args(more));
+    assert_valid("bench", &document);
+    document
 }
 
 #[test]
