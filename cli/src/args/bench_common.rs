@@ -57,7 +57,8 @@ pub struct BenchTargetArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sending")]
 pub struct SendArgs {
-    /// Operations that can be in flight at once; each has a connection of its own [default: 8]
+    /// Operations that can be in flight at once; each has a connection of its own [default: 8; for
+    /// sysbench-mongodb what its era uses, 10 to 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub in_flight: Option<u32>,
     /// Threads that send [default: half of the processors]
