@@ -189,9 +189,17 @@ pub struct TuneNoise {
     /// Change of the metric per hour of wall-clock time, as a share; `None` if the runs span too little time to
     /// tell it from noise.
     pub drift_per_hour: Option<f64>,
-    /// The smallest gain that 24 pairs are likely (80 %) to show, as a share.
+    /// The most pairs of runs of a duel (`--pairs`).
+    #[serde(default = "duel_pairs_default")]
+    pub duel_pairs: u64,
+    /// The smallest gain that so many pairs are likely (80 %) to show, as a share.
     #[schemars(with = "Option<f64>")]
     pub detectable_gain: f64,
+}
+
+/// What older runs, which do not keep it, assumed.
+fn duel_pairs_default() -> u64 {
+    24
 }
 
 /// The verdict of a duel or of the session.

@@ -209,11 +209,15 @@ pub(super) fn noise(noise: &TuneNoise) -> String {
         }
     );
     if noise.runs / 2 < PAIRS_MIN {
-        said.push_str(" How small a gain 24 pairs show cannot be told from so few.");
+        said.push_str(&format!(
+            " How small a gain {} pairs show cannot be told from so few.",
+            noise.duel_pairs
+        ));
         return said;
     }
     said.push_str(&format!(
-        " 24 pairs are likely to show a gain of {} or more",
+        " {} pairs are likely to show a gain of {} or more",
+        noise.duel_pairs,
         format_share(noise.detectable_gain)
     ));
     said.push_str(match noise.detectable_gain > COARSE {

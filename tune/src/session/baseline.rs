@@ -91,7 +91,8 @@ impl Session {
             coefficient_of_variation: runs.standard_error * n.sqrt() / runs.value,
             pair_deviation,
             drift_per_hour: self.drift_per_hour(),
-            detectable_gain: detectable_gain(pair_deviation),
+            duel_pairs: self.plan.duel_pairs as u64,
+            detectable_gain: detectable_gain(pair_deviation, self.plan.duel_pairs)?,
         })
     }
 
@@ -115,15 +116,15 @@ impl Session {
     }
 }
 
-/// Returns the gain that the last look of a duel detects in four cases of five. Earlier looks detect more and
-/// stop some: both are rare.
-fn detectable_gain(pair_deviation: f64) -> f64 {
-    let look = LOOKS[LOOKS.len() - 1];
+/// Returns the gain that the last look of a duel of so many pairs detects in four cases of five. Earlier looks
+/// detect more and stop some: both are rare.
+fn detectable_gain(pair_deviation: f64, duel_pairs: usize) -> Option<f64> {
+    let look = LOOKS.iter().find(|look| look.pairs == duel_pairs)?;
     let pairs = look.pairs as f64;
     let mean = Estimate {
         value: 0.0,
         standard_error: pair_deviation / pairs.sqrt(),
         degrees_of_freedom: pairs - 1.0,
     };
-    mean.detectable(2.0 * look.alpha).exp_m1()
+    Some(mean.detectable(2.0 * look.alpha).exp_m1())
 }

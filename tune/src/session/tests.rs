@@ -239,6 +239,15 @@ fn noise_is_what_the_pairs_say() {
             .is_some_and(|drift| drift > 0.01 && drift < 0.03),
         "{noise:?}"
     );
+    // A duel of 4 pairs shows (9.1 + 1.0) standard errors of 4 pairs, if its risk is the same.
+    session.plan.duel_pairs = 4;
+    let few = session.noise().unwrap();
+    let expected = ((9.1 + 0.98) * 1.1f64.ln() / 4f64.sqrt()).exp_m1();
+    assert_eq!(few.duel_pairs, 4);
+    assert!(
+        (few.detectable_gain / expected - 1.0).abs() < 0.03,
+        "{few:?} {expected}"
+    );
 }
 
 #[test]
