@@ -163,6 +163,7 @@ impl<'a> Observer<'a> {
                 let entries = profile.entries.iter();
                 entries.for_each(|entry| seen.add_ended(entry, ShapeSource::Profile));
                 observed.limitations.extend(profile.shortened(watched_s));
+                observed.limitations.extend(profile.without_lookups());
                 profiled_s = profile.covered_s;
             }
             Ok(None) => observed.limitations.push(observed.without_profile()),
@@ -238,8 +239,15 @@ impl<'a> Observer<'a> {
         let ask = |find, most| self.server.documents_in_time(database, find, most);
         let entries = ask(find, PROFILE_MAX).await?;
         let oldest = ask(oldest, 1).await?;
+        let looked_up = doc! { "find": "system.profile", "projection": { "_id": 1 },
+        "filter": { "command.pipeline.$lookup.from": self.namespace.collection(),
+            "ts": { "$gte": at(since_ms) }, "appName": { "$ne": "seekscope" } } };
+        let looked_up = ask(looked_up, PROFILE_MAX).await?.len();
         let profile = Profile::of(entries, oldest.first(), since_ms, watched_s);
-        Ok(Some(profile))
+        Ok(Some(Profile {
+            looked_up,
+            ..profile
+        }))
     }
 
     /// Returns the operations that the log calls slow. A router's log has those that went through it.
@@ -293,6 +301,8 @@ struct Profile {
     entries: Vec<Document>,
     /// The time that they are of, s.
     covered_s: f64,
+    /// Pipelines on other collections of the database that read this one with `$lookup`.
+    looked_up: usize,
 }
 
 impl Profile {
@@ -313,7 +323,26 @@ impl Profile {
         Self {
             entries,
             covered_s: (end_s - lost_s).clamp(1e-3, watched_s.max(1e-3)),
+            looked_up: 0,
         }
+    }
+
+    /// Says that what `$lookup` reads for pipelines on other collections is not among the queries: the profile shows the
+    /// pipeline alone.
+    fn without_lookups(&self) -> Option<Limitation> {
+        let what = match self.looked_up {
+            0 => return None,
+            1 => "what $lookup read of it for a pipeline on another collection was left out".into(),
+            many => format!(
+                "what $lookup read of it for {many} pipelines on other collections was left out"
+            ),
+        };
+        Some(Limitation {
+            what,
+            why: "the server's profile shows the pipeline, and not what it asks of this collection"
+                .into(),
+            remedy: "tell it with --query, as a filter on the foreignField with its rate".into(),
+        })
     }
 
     fn shortened(&self, watched_s: f64) -> Option<Limitation> {

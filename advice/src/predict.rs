@@ -24,6 +24,8 @@ const BY_CHANCE: f64 = 0.05;
 /// Documents of which this share lie on leaves of their own lie so far apart that it does not matter how much is on a
 /// leaf.
 const ALONE: f64 = 0.9;
+/// A scan that reads this share of the documents reads all.
+const ALL: f64 = 0.99;
 /// A query that examines less than this share of the keys on the leaves that it reads leaps through them.
 const LEAPT: f64 = 0.5;
 
@@ -87,8 +89,10 @@ pub struct Measured {
     pub more_returned: f64,
     /// Whether what a query returns lies within a stretch of the file, because it is of a stretch of time.
     pub local: bool,
-    /// Whether all documents are read for want of an index.
+    /// Whether documents are read in their order on disk for want of an index.
     pub collection_scan: bool,
+    /// Share of the documents of the trial that such a scan reads: all, unless the query ends as soon as it has enough.
+    pub scanned_share: f64,
     /// Whether no document is read, because the index has all that is asked for.
     pub covered: bool,
 }
@@ -101,7 +105,7 @@ impl Measured {
         }
         let whole_leaves = self.leaves * self.whole.documents * self.fuller();
         if self.collection_scan {
-            return whole_leaves;
+            return whole_leaves * self.scanned_share_of_whole();
         }
         let hit = self.collection_blocks;
         // Documents that lie further apart than by chance share no leaf in the whole either.
@@ -122,6 +126,17 @@ impl Measured {
         collection
             .min(whole_leaves.max(hit / self.queries))
             .max(least)
+    }
+
+    /// Returns the share of the whole that a scan reads. Where it ended early in the trial, as many documents follow one
+    /// another in the whole before it has enough, and more if it needs more.
+    fn scanned_share_of_whole(&self) -> f64 {
+        match self.scanned_share < ALL {
+            true => (self.scanned_share * self.more_returned.max(1.0)
+                / self.whole.documents.max(1.0))
+            .min(1.0),
+            false => 1.0,
+        }
     }
 
     /// Returns how many blocks are hit by as many more documents or keys as a query of the whole returns, where so many
@@ -209,7 +224,8 @@ impl Measured {
     /// reads, it examines.
     pub fn more_work(&self) -> f64 {
         if self.collection_scan {
-            return self.whole.documents;
+            let in_trial = self.scanned_share.max(f64::MIN_POSITIVE);
+            return self.whole.documents * self.scanned_share_of_whole() / in_trial;
         }
         let beside = self.beside();
         let examined = self.keys.max(self.documents);
@@ -253,6 +269,7 @@ mod tests {
         more_returned: 1.0,
         local: false,
         collection_scan: false,
+        scanned_share: 1.0,
         covered: false,
     };
 
@@ -504,7 +521,25 @@ mod tests {
             whole: whole(20.0),
             ..PLAIN
         };
-        assert_eq!(scan.blocks(), 10_000.0);
+        assert_eq!((scan.blocks(), scan.more_work()), (10_000.0, 20.0));
+        // Whoever stops at the tenth match reads as far in the whole as in the sample, and for twice as many twice as far.
+        let ended = Measured {
+            scanned_share: 0.04,
+            ..scan
+        };
+        assert!((ended.blocks() - 20.0).abs() < 1e-9);
+        assert!((ended.more_work() - 1.0).abs() < 1e-9);
+        let longer = Measured {
+            more_returned: 2.0,
+            ..ended
+        };
+        assert!((longer.blocks() - 40.0).abs() < 1e-9);
+        assert!((longer.more_work() - 2.0).abs() < 1e-9);
+        let to_the_end = Measured {
+            more_returned: 1e6,
+            ..ended
+        };
+        assert_eq!(to_the_end.blocks(), 10_000.0);
         let more = Measured {
             more_returned: 3.0,
             ..PLAIN

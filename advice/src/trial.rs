@@ -435,6 +435,7 @@ fn cost(
             more_returned: more,
             local: questions.is_local,
             collection_scan: asked.is_collection_scan,
+            scanned_share: asked.examined / stored.documents.max(1) as f64,
             covered: asked.examined <= 0.0 && asked.keys > 0.0,
         })
         .collect();

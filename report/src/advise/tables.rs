@@ -65,7 +65,7 @@ pub(super) fn queries(advice: &AdviceRecord) -> Option<Table> {
             };
             let cost = cost.as_ref();
             let name = match cost.is_some_and(|cost| cost.collection_scan) {
-                true => format!("  {} (reads everything)", way.name),
+                true => format!("  {} (no index)", way.name),
                 false => format!("  {}", way.name),
             };
             let between = |cost: &ShapeCost| {

@@ -101,8 +101,28 @@ fn queries_are_seen_in_the_profile_with_their_rates() {
     insert_of_customers(&running, "seen");
     // All of it is in the cache, though each page that was asked for so far had to be read.
     read_anew(&mut running, "seen");
+    insert(&running, "people", 1, |n| doc! { "_id": n });
     running.command(DATABASE, doc! { "profile": 2 });
-    let document = advice_beside_finds(&bench, &running, "seen", &["--for", "5s"]);
+    let join = doc! { "$lookup": { "from": "seen", "localField": "_id", "foreignField": "_id", "as": "orders" } };
+    let join = doc! { "aggregate": "people", "pipeline": [join], "cursor": {} };
+    let ended = AtomicBool::new(false);
+    let document = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            runtime().block_on(async {
+                let client = mongodb::Client::with_uri_str(&running.uri()).await.unwrap();
+                while !ended.load(Ordering::Relaxed) {
+                    let database = client.database(DATABASE);
+                    database.run_command(join.clone()).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+            });
+        });
+        let document = advice_beside_finds(&bench, &running, "seen", &["--for", "5s"]);
+        ended.store(true, Ordering::Relaxed);
+        document
+    });
+    let said = document.to_string();
+    assert!(said.contains("what $lookup read of it for"), "{document:#}");
     let summary = &document["summary"];
     let shape = &summary["shapes"][0];
     assert_eq!(shape["source"], "profile", "{document:#}");

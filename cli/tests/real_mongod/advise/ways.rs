@@ -241,6 +241,48 @@ fn the_index_of_values_that_are_not_equally_frequent_is_advised() {
     assert_eq!(advised["keys"], r#"{ "customer": 1 }"#, "{summary:#}");
 }
 
+/// A query that stops at the tenth match reads little without an index, and one that returns all that matches reads all.
+#[test]
+fn a_query_that_has_enough_early_is_not_what_an_index_is_advised_for() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    let count = 60_000;
+    let document = |n: i64| {
+        let random = |of: i64| {
+            let below = SplitMix64::new((2 * n + of).unsigned_abs()).next_u64() % 600;
+            i64::try_from(below).unwrap()
+        };
+        doc! { "tag": random(0) % 20, "customer": random(1), "text": text(n, 300) }
+    };
+    insert(&running, "orders", count, document);
+    let tags = r#"{"filter": {"tag": "?"}, "returns": 10, "per_s": 5}"#;
+    let customers = r#"{"filter": {"customer": "?"}, "per_s": 5}"#;
+    let more = ["--query", customers, "--sample", "20000"];
+    let summary = advice(&bench, &running, "orders", tags, &more);
+    assert_eq!(
+        advised(&summary)["keys"],
+        r#"{ "customer": 1 }"#,
+        "{summary:#}"
+    );
+    let shapes = summary["shapes"].as_array().unwrap();
+    let blocks = |field: &str| {
+        let asks = |shape: &Value| shape["equality"][0] == field;
+        let shape = shapes.iter().position(asks).unwrap();
+        let cost = &way(&summary, "present")["costs"][shape];
+        cost["blocks"].as_f64().unwrap()
+    };
+    let explain = doc! { "find": "orders", "filter": { "tag": 7 }, "limit": 10 };
+    let explain = doc! { "explain": explain, "verbosity": "executionStats" };
+    let reply = running.command(DATABASE, explain);
+    let stats = reply.get_document("executionStats").unwrap();
+    let examined = stats.get_i32("totalDocsExamined").unwrap();
+    assert!(examined < 1_000, "{reply}");
+    // About 200 documents of 60,000.
+    let (tag, customer) = (blocks("tag"), blocks("customer"));
+    assert!(tag < 0.02 * customer, "{tag} {customer} {examined}");
+}
+
 #[test]
 fn ranges_of_a_scattered_field_want_their_order_and_the_prediction_comes_true() {
     let _machine = machine();
