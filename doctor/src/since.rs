@@ -18,16 +18,21 @@ use crate::answers::name_of;
 use crate::ranking::PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
 use measured::{Measured, Quantity, explain_the_same, measured};
+use other_server::are_names_different;
 pub use other_server::other_server;
 
 /// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
-/// More steps from leaf to leaf in order, as a share of all, that no writes bring about.
+/// A change of the steps from leaf to leaf that are in order, as a share of all, that tells.
 const IN_ORDER_MIN: f64 = 0.1;
 /// What is printed with three digits is not told apart beyond them.
 const ROUNDING: f64 = 0.005;
 /// A single predicted value is right within this factor of what came.
 const ABOUT: f64 = 0.25;
+
+const HASHED_OTHERWISE: &str = "the names of one of the runs are hashed, or hashed with another salt, so what is named \
+                                in one is not found in the other; compare runs that were collected with the same \
+                                --salt-file, or without --hash-names";
 
 /// A run and its present diagnosis.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +60,7 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
         .iter()
         .filter(|finding| !before.iter().any(|other| is_same(finding, other)));
     known
-        .chain(new.map(|finding| new_one(finding, now)))
+        .chain(new.map(|finding| new_one(finding, earlier, now)))
         .collect()
 }
 
@@ -80,7 +85,16 @@ fn is_same(a: &Finding, b: &Finding) -> bool {
     (&a.id, &a.subject) == (&b.id, &b.subject)
 }
 
-fn new_one(finding: &Finding, now: Examined<'_>) -> FindingChange {
+fn new_one(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> FindingChange {
+    if are_names_different(earlier.document, now.document) && !finding.subject.is_empty() {
+        return FindingChange {
+            id: finding.id.clone(),
+            subject: finding.subject.clone(),
+            change: "unknown".into(),
+            verdict: format!("cannot be told: {HASHED_OTHERWISE}"),
+            ..FindingChange::default()
+        };
+    }
     FindingChange {
         id: finding.id.clone(),
         subject: finding.subject.clone(),
@@ -112,7 +126,7 @@ fn change_of(
     }
     let unseen = match again {
         Some(_) => None,
-        None => why_unseen(finding, now),
+        None => why_unseen(finding, earlier, now),
     };
     let is_less = again.is_none() || direction(found.before, found.after) == "better";
     // That the loads differ says more.
@@ -127,9 +141,11 @@ fn change_of(
     let is_told = found.untold.is_none()
         || (looked_at && is_fact(&finding.id))
         || (again.is_some() && is_true_at_any_load(finding, &found))
-        || was_put_in_order(finding, earlier, now);
+        || order_change(finding, earlier, now) == Some("better");
+    let order = order_change(finding, earlier, now);
     let change = match again {
         _ if !is_told => "unknown",
+        Some(_) if after.is_none() && order.is_some() => order.unwrap_or_default(),
         // What it is about may have grown while other findings explain it now.
         None => match direction(before, after) {
             "worse" => "worse",
@@ -155,7 +171,10 @@ fn is_true_at_any_load(finding: &Finding, found: &Measured) -> bool {
 }
 
 /// Returns why nothing says that a finding is gone which was not made again.
-fn why_unseen(finding: &Finding, now: Examined<'_>) -> Option<&'static str> {
+fn why_unseen(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Option<&'static str> {
+    if are_names_different(earlier.document, now.document) && !finding.subject.is_empty() {
+        return Some(HASHED_OTHERWISE);
+    }
     if !was_looked_at(now, &finding.id) {
         return Some("what it needs was not measured this time");
     }
@@ -207,16 +226,24 @@ fn why_not_acted_on(
     }
 }
 
-/// Does the file lie in another order now, whatever its scans take on which disk?
-fn was_put_in_order(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> bool {
+/// Returns how the order of the file changed, whatever its scans take on which disk; `None` if it hardly did.
+fn order_change(
+    finding: &Finding,
+    earlier: Examined<'_>,
+    now: Examined<'_>,
+) -> Option<&'static str> {
     let share = |run: Examined<'_>| {
         let mut files = run.document.layout.as_ref()?.files.iter();
         let file = files.find(|file| name_of(file) == finding.subject)?;
         Some(file.order.as_ref()?.sequential_share)
     };
     let both = share(earlier).zip(share(now));
-    finding.id == "layout.key-order-lost"
-        && both.is_some_and(|(before, after)| after > before + IN_ORDER_MIN)
+    let (before, after) = both.filter(|_| finding.id == "layout.key-order-lost")?;
+    match after - before {
+        more if more > IN_ORDER_MIN => Some("better"),
+        more if more < -IN_ORDER_MIN => Some("worse"),
+        _ => None,
+    }
 }
 
 /// Is it true or false whatever the server is doing?
@@ -254,6 +281,10 @@ fn was_traced(run: Examined<'_>) -> bool {
 fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
     let family = id.split('.').next().unwrap_or_default();
     let document = run.document;
+    // From diagnostic files nothing is known but the server's counters: what is not found there need not be gone.
+    if is_of_files_alone(document) {
+        return family == "checkpoint";
+    }
     let host = || {
         document
             .examination
@@ -264,10 +295,16 @@ fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
         ("layout", _) => document.layout.is_some(),
         (_, "space.reusable") => !run.diagnosis.answers.space.is_empty(),
         (_, "space.nearly-full") => document.device.is_some(),
-        (_, "index.random-inserts") | ("schema" | "read-ahead" | "journal", _) => was_traced(run),
+        (_, "index.random-inserts" | "cache.too-small")
+        | ("schema" | "read-ahead" | "journal", _) => was_traced(run),
         ("filesystem" | "scheduler" | "huge-pages" | "numa" | "memory" | "host", _) => host(),
         _ => document.examination.is_some() && !document.phases.is_empty(),
     }
+}
+
+fn is_of_files_alone(document: &RunDocument) -> bool {
+    let examination = document.examination.as_ref();
+    examination.is_some_and(|of| of.ftdc.is_some() && of.members.is_empty())
 }
 
 fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {

@@ -73,6 +73,15 @@ pub struct LayoutMeasurement {
     pub history: Vec<LayoutMoment>,
 }
 
+impl LayoutMeasurement {
+    /// Were scans predicted for a disk of a common kind, that is, for none that was measured or seen at work, nor for
+    /// one with limits that were found?
+    pub fn is_for_typical_disk(&self) -> bool {
+        let is_limited = self.predicted_for.contains(" limited to ");
+        !self.disk_measured && self.predicted_for.starts_with("typical ") && !is_limited
+    }
+}
+
 /// A member whose data was read, where there may be several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]

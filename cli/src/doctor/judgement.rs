@@ -85,6 +85,11 @@ impl Judgement {
         self.since.as_ref()
     }
 
+    /// Was any limit set?
+    pub fn has_limits(&self) -> bool {
+        !self.limits.is_empty()
+    }
+
     /// Returns an error with its own exit code if a limit was breached.
     pub fn judge(&self, diagnosis: &Diagnosis) -> Result<()> {
         let breaches = breached(&self.limits, diagnosis);

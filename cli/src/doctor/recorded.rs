@@ -10,7 +10,7 @@ use super::diagnostic_folder;
 use super::judgement::Judgement;
 use crate::args::{DoctorArgs, ExamineArgs, OutputArgs};
 use crate::collect;
-use crate::exit::Usage;
+use crate::exit::{BrokenOff, Usage};
 use crate::progress::Progress;
 use crate::session::{Session, measured_nothing};
 
@@ -35,6 +35,10 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     }
     let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     conclusion.show(&session, &args.output, progress)?;
+    if conclusion.is_blind && judgement.has_limits() {
+        let why = "nothing of the server is in what was given, so that --fail-on cannot be judged";
+        return Err(BrokenOff(why.into()).into());
+    }
     judgement.judge(conclusion.diagnosis())
 }
 

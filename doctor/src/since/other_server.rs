@@ -1,6 +1,8 @@
 //! Says where two runs are of different servers, so that what differs need not have changed.
 
-use seekscope_run::RunDocument;
+use std::collections::BTreeSet;
+
+use seekscope_run::{ExaminationRecord, RunDocument};
 
 /// A server as a run names it.
 struct Named<'a> {
@@ -61,6 +63,27 @@ pub fn other_server(earlier: &RunDocument, now: &RunDocument) -> Option<String> 
         .then(|| format!("{} then, {} now", then.text(), now.text()))
 }
 
+/// Are names hashed in one of the runs alone, or, as far as is known, with different salts? What is named in one cannot
+/// be found in the other then.
+pub(super) fn are_names_different(earlier: &RunDocument, now: &RunDocument) -> bool {
+    let (Some(earlier), Some(now)) = (&earlier.examination, &now.examination) else {
+        return false;
+    };
+    let members = |of: &ExaminationRecord| -> BTreeSet<String> {
+        of.members
+            .iter()
+            .map(|member| member.name.clone())
+            .collect()
+    };
+    let (then, again) = (members(earlier), members(now));
+    let is_known = !then.is_empty() && !again.is_empty();
+    match (earlier.redacted, now.redacted) {
+        (true, true) => is_known && then.is_disjoint(&again),
+        (false, false) => false,
+        _ => true,
+    }
+}
+
 /// Returns whether two addresses may be of one server. This host has many names.
 fn is_same_address(a: &str, b: &str) -> bool {
     let split = |address: &str| match address.rsplit_once(':') {
@@ -79,7 +102,7 @@ fn is_same_address(a: &str, b: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{ExaminationRecord, MemberRecord, MemberRun};
+    use seekscope_run::{MemberRecord, MemberRun};
 
     use super::*;
 

@@ -586,3 +586,99 @@ fn a_limit_that_still_stands_was_no_remedy() {
     assert!(verdict(50).contains("the limits are what they were"));
     assert!(!verdict(5_000).contains("the limits are what they were"));
 }
+
+/// A run in which so many of the steps within shop.orders are in order.
+fn in_order(share: f64, run: Run) -> Run {
+    let (mut document, diagnosis) = run;
+    let file = &mut document.layout.as_mut().unwrap().files[0];
+    file.order = Some(seekscope_run::ScanOrder {
+        sequential_share: share,
+        ..seekscope_run::ScanOrder::default()
+    });
+    (document, diagnosis)
+}
+
+#[test]
+fn an_order_that_became_worse_is_not_called_the_same_under_another_load() {
+    let waited = |share: f64, operations_per_s: f64| {
+        let finding = Finding {
+            gain: Some(Gain {
+                unit: "s of waiting per hour".into(),
+                ..key_order("shop.orders").gain.unwrap()
+            }),
+            ..key_order("shop.orders")
+        };
+        let of_disk = |(mut document, diagnosis): Run| {
+            document.layout.as_mut().unwrap().predicted_for = format!("disk of {share}");
+            (document, diagnosis)
+        };
+        let run = of_disk(in_order(share, run(Some(31.0), vec![finding])));
+        at_load(
+            with_waited(run, operations_per_s / 10.0),
+            operations_per_s,
+            operations_per_s,
+        )
+    };
+    for (then, now, change) in [
+        (0.72, 0.30, "worse"),
+        (0.30, 0.72, "better"),
+        (0.72, 0.70, "same"),
+    ] {
+        let found = changes(&waited(then, 1_000.0), &waited(now, 10.0));
+        assert_eq!(found[0].change, change, "{found:?}");
+        assert!(found[0].verdict.starts_with("cannot be told"), "{found:?}");
+    }
+}
+
+#[test]
+fn diagnostic_files_do_not_show_that_anything_is_gone() {
+    let before = vec![
+        waiting("cache.too-small", 4_000.0),
+        waiting("server.old-settings", 0.0),
+        waiting("cpu.saturated", 10.0),
+    ];
+    let before = at_load(with_waited(run(None, before), 5_000.0), 500.0, 500.0);
+    let (mut document, diagnosis) = at_load(run(None, Vec::new()), 500.0, 500.0);
+    document.examination = Some(ExaminationRecord {
+        ftdc: Some(seekscope_run::FtdcFacts::default()),
+        ..ExaminationRecord::default()
+    });
+    for change in changes(&before, &(document, diagnosis)) {
+        assert_eq!(
+            (change.change.as_str(), change.after),
+            ("unknown", None),
+            "{change:?}"
+        );
+    }
+}
+
+#[test]
+fn hashed_names_are_not_found_among_others() {
+    let named = |subject: &str, member: &str, redacted: bool| {
+        let (mut document, diagnosis) =
+            at_load(run(Some(31.0), vec![key_order(subject)]), 100.0, 100.0);
+        let examination = document.examination.as_mut().unwrap();
+        examination.redacted = redacted;
+        examination.members.push(seekscope_run::MemberRecord {
+            name: member.into(),
+            ..seekscope_run::MemberRecord::default()
+        });
+        (document, diagnosis)
+    };
+    let plain = named("shop.orders", "db:1", false);
+    let (one_salt, other_salt) = (named("xa.xb", "xc:1", true), named("xd.xe", "xf:1", true));
+    for (before, after) in [
+        (&plain, &one_salt),
+        (&one_salt, &plain),
+        (&one_salt, &other_salt),
+    ] {
+        let found = changes(before, after);
+        assert_eq!(found.len(), 2);
+        for change in found {
+            assert_eq!(change.change, "unknown", "{change:?}");
+            assert!(change.verdict.contains("--salt-file"), "{change:?}");
+        }
+    }
+    let found = changes(&one_salt, &one_salt);
+    assert_eq!((found.len(), found[0].change.as_str()), (1, "same"));
+}

@@ -35,10 +35,10 @@ pub(crate) fn build(
             collector.count(leaf);
         }
     })?;
-    let disk_measured = input.measurement().is_some_and(|m| m.disk_measured);
+    let is_for_typical_disk = input.measurement().is_some_and(|m| m.is_for_typical_disk());
     let files = shown.iter().zip(collectors).map(|(file, collector)| {
         let label = shortened(&file_name(file), MENU_NAME_CHARS);
-        collector.figures(label, caption(file, disk_measured, stride), blobs)
+        collector.figures(label, caption(file, is_for_typical_disk, stride), blobs)
     });
     Ok(PhaseFigures {
         // The position in key order takes the place of time.
@@ -63,8 +63,8 @@ fn shown<'a>(input: &LayoutReportInput<'a>, files_max: usize) -> Vec<&'a LayoutF
     files
 }
 
-fn caption(file: &LayoutFile, disk_measured: bool, stride: usize) -> String {
-    let mut text = sentences::file_headline(file, disk_measured).unwrap_or_default();
+fn caption(file: &LayoutFile, is_for_typical_disk: bool, stride: usize) -> String {
+    let mut text = sentences::file_headline(file, is_for_typical_disk).unwrap_or_default();
     text.push_str(
         " A rising line is a file in order, noise a shuffled one, several lines are ranges that were \
          loaded side by side.",

@@ -45,18 +45,14 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
     };
     let worst = measured().max_by(|a, b| a.scan_saved_s().total_cmp(&b.scan_saved_s()))?;
     if is_worth_ordering(worst) || measured().count() == 1 {
-        return file_headline(worst, measurement.disk_measured);
+        return file_headline(worst, measurement.is_for_typical_disk());
     }
     let count = measured().count();
     let most = worst.scan_saved_s();
     let gain = if most >= 0.001 {
         format!(
             "the most that order could save a cold scan{} is {} ({})",
-            if measurement.disk_measured {
-                ""
-            } else {
-                " on a typical disk"
-            },
+            on_disk(measurement.is_for_typical_disk()),
             format_s(most),
             file_name(worst)
         )
@@ -70,8 +66,8 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
 }
 
 /// Returns a sentence like "shop.orders is stored in random order: a cold scan takes 31 s, in order it would
-/// take 2 s." If the disk was not measured, it says that the seconds are those of a typical one.
-pub fn file_headline(file: &LayoutFile, disk_measured: bool) -> Option<String> {
+/// take 2 s." It says if the seconds are those of a typical disk.
+pub fn file_headline(file: &LayoutFile, is_for_typical_disk: bool) -> Option<String> {
     let name = file_name(file);
     let Some(order) = &file.order else {
         return (file.leaf_pages > 0)
@@ -81,15 +77,18 @@ pub fn file_headline(file: &LayoutFile, disk_measured: bool) -> Option<String> {
     let Some(scan) = &file.predicted_scan else {
         return Some(format!("{name} is stored {word}."));
     };
-    let on_disk = if disk_measured {
-        ""
-    } else {
-        " on a typical disk"
-    };
+    let on_disk = on_disk(is_for_typical_disk);
     let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
     Some(format!(
         "{name} is stored {word}: a cold scan takes about {now}{on_disk}, in order it would take {ordered}."
     ))
+}
+
+fn on_disk(is_for_typical_disk: bool) -> &'static str {
+    match is_for_typical_disk {
+        true => " on a typical disk",
+        false => "",
+    }
 }
 
 /// Returns further facts about a file, a sentence each.
@@ -376,7 +375,7 @@ mod tests {
     /// Times for a disk that was never seen are marked as such beside the figure.
     #[test]
     fn a_typical_disk_is_named_beside_its_seconds() {
-        let on_typical = file_headline(&file(31.0, 2.0, 0.001), false).unwrap();
+        let on_typical = file_headline(&file(31.0, 2.0, 0.001), true).unwrap();
         assert_eq!(
             on_typical,
             "shop.orders is stored in random order: a cold scan takes about 31.0 s on a typical disk, in \

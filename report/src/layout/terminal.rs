@@ -51,8 +51,8 @@ fn measured(input: &LayoutReportInput<'_>, measurement: &LayoutMeasurement) -> V
 }
 
 fn detail(input: &LayoutReportInput<'_>, file: &LayoutFile) -> Block {
-    let disk_measured = input.measurement().is_some_and(|m| m.disk_measured);
-    let headline = sentences::file_headline(file, disk_measured);
+    let is_for_typical_disk = input.measurement().is_some_and(|m| m.is_for_typical_disk());
+    let headline = sentences::file_headline(file, is_for_typical_disk);
     let mut blocks = Block::sentences(headline.into_iter().chain(sentences::about_file(file)));
     let strip = input
         .strips

@@ -16,7 +16,7 @@ const SEQUENTIAL_AIM: f64 = 0.95;
 /// Says how the collection is laid out and what that costs.
 pub fn headline(record: &ReorderMeasurement) -> Option<String> {
     let before = record.before.as_ref()?;
-    file_headline(before.files.first()?, before.disk_measured)
+    file_headline(before.files.first()?, before.is_for_typical_disk())
 }
 
 /// Is it worth it?

@@ -388,14 +388,23 @@ impl Reading {
 
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
     let scans = "metrics.queryExecutor.collectionScans.nonTailable";
+    let was_asked = evidence.examined().is_some();
     let why = match evidence.status_rate(&[scans]) {
         Some(0.0) => "The server counted no collection scan (serverStatus), so indexes that leave many documents to \
                       examine do it, or aggregations that make one document of many."
             .into(),
+        Some(per_s) if !was_asked => format!(
+            "The server counted {per_s:.1} collection scans per second (serverStatus). Which collections they were of \
+             its diagnostic files do not tell; running operations, the profiler and the log do."
+        ),
         Some(per_s) => format!(
             "The server counted {per_s:.1} collection scans per second (serverStatus), each over too soon to be \
              caught at it (currentOp). The profiler shows them, and so does the log where slowms is small."
         ),
+        None if !was_asked => "Neither scans nor running operations are in the server's diagnostic files: collection \
+                               scans, indexes that leave many documents to examine, or aggregations that make one \
+                               document of many do it."
+            .into(),
         None => "No collection scan was caught at it (currentOp): short ones, indexes that leave many documents \
                  to examine or aggregations that make one document of many do it."
             .into(),
