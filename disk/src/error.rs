@@ -26,7 +26,7 @@ pub enum DiskError {
     #[error("cannot {action} {}: permission denied; run as its owner, or name another", path.display())]
     NotPermitted { action: &'static str, path: PathBuf },
     #[error(
-        "not enough space in {}: the files for it take {} and {} must stay free, but only {} are; name a smaller --size or another directory",
+        "not enough space in {}: the files for it take {} and {} must stay free, but only {} are; free some, name another directory, or a smaller --size if it is that file which takes most",
         path.display(), format_bytes(*file_bytes), format_bytes(*reserve_bytes), format_bytes(*free_bytes)
     )]
     NoSpace {

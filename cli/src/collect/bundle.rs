@@ -368,12 +368,18 @@ fn shorten(document: &mut RunDocument, last_ns: u64, kept: u64, of: u64) {
             .min(last_ns.saturating_add(1))
             .max(phase.started_ns);
     }
+    let what = format!(
+        "the bundle holds the first {} of {} I/O events, and the observed time ends with them",
+        format_count(kept),
+        format_count(of)
+    );
+    let examination = document.examination.as_mut();
+    if let Some(cost) = examination.and_then(|examination| examination.cost.as_mut()) {
+        // Rates of a moment differ from those of the whole time, which whoever opens the bundle has to know first.
+        cost.ended_early.get_or_insert_with(|| what.clone());
+    }
     let limitation = Limitation {
-        what: format!(
-            "the bundle holds the first {} of {} I/O events, and the observed time ends with them",
-            format_count(kept),
-            format_count(of)
-        ),
+        what,
         why: "all of them were larger than --max-size".into(),
         remedy: "collect again with a larger --max-size".into(),
     };

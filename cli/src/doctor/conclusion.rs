@@ -115,7 +115,11 @@ impl Conclusion {
         let trace = trace.filter(|_| is_traced);
         let device_use = trace.as_ref().map(|trace| device_use(directory, trace));
         let device_use = device_use.transpose()?;
-        let counters = Counters::new(directory.counters()?);
+        let counters = directory.counters()?;
+        if counters.is_empty() && was_watched(document) {
+            limit(document, without_counters());
+        }
+        let counters = Counters::new(counters);
         let watched = Evidence {
             document,
             trace: trace.as_ref(),
@@ -254,6 +258,20 @@ pub fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session>
         return Err(Usage("it is the run of a deployment itself".into()).into());
     }
     Ok(Session::reopen(directory, document))
+}
+
+/// Was the run watched to its end? Something is counted in any that was, if not by the server, of its process or host.
+fn was_watched(document: &RunDocument) -> bool {
+    let examination = document.examination.as_ref();
+    examination.is_some_and(|examination| examination.cost.is_some())
+}
+
+fn without_counters() -> Limitation {
+    Limitation {
+        what: "nothing that was counted is known, so that findings are missing, and gains of others differ".into(),
+        why: "server.parquet is not in the run's directory".into(),
+        remedy: "copy the run again with all its files".into(),
+    }
 }
 
 fn of_these_calls_alone(filters: &str) -> Limitation {

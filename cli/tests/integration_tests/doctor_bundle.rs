@@ -141,6 +141,10 @@ fn too_large(bench: &Bench) {
             limitations.contains("the bundle holds the first"),
             "{limitations}"
         );
+        let findings = opened["findings"].as_array().unwrap();
+        let first = findings.iter().find(|f| f["id"] == "evidence.incomplete");
+        let title = first.unwrap()["title"].as_str().unwrap();
+        assert!(title.contains("the bundle holds the first"), "{title}");
     }
     let tiny = [
         "collect",

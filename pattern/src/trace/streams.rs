@@ -11,6 +11,10 @@ const STREAMS_MAX: usize = 64;
 /// one of many single places.
 const ESTABLISHED_ACCESSES: u32 = 3;
 
+/// Gaps after the heads of all streams cover at most one byte in so many of what was touched. In a small file, random
+/// accesses land close to one of many heads just as easily, and would pass for scans that take turns.
+const COVERED_ONE_IN: u64 = 8;
+
 /// Number of accesses over which streams that take turns are counted.
 const TURN_WINDOW_ACCESSES: u32 = 256;
 
@@ -30,6 +34,8 @@ pub(crate) struct Streams {
     ends: [u64; STREAMS_MAX],
     /// Number of accesses of each stream so far; 0 if there is no stream.
     accesses: [u32; STREAMS_MAX],
+    /// First byte that was touched, and the end of the last.
+    touched: (u64, u64),
     used: u64,
     hand: usize,
     /// The stream of the last access.
@@ -51,6 +57,7 @@ impl Default for Streams {
             starts: [0; STREAMS_MAX],
             ends: [0; STREAMS_MAX],
             accesses: [0; STREAMS_MAX],
+            touched: (u64::MAX, 0),
             used: 0,
             hand: 0,
             newest: 0,
@@ -67,6 +74,7 @@ impl Streams {
     /// Assigns the access to the stream that it continues, or to a new one.
     pub(crate) fn next(&mut self, access: Access) -> Continues {
         let end = access.end();
+        self.touched = (self.touched.0.min(access.offset), self.touched.1.max(end));
         let (found, stream) = match self.find(access.offset, end) {
             Some((found, stream)) => {
                 self.note_turn(stream);
@@ -105,6 +113,8 @@ impl Streams {
     }
 
     fn best(&self, mut candidates: u64, gap: impl Fn(usize) -> Option<u64>) -> Option<usize> {
+        let (first, last) = self.touched;
+        let gap_max = last.saturating_sub(first) / (STREAMS_MAX as u64 * COVERED_ONE_IN);
         let mut best: Option<(u64, usize)> = None;
         while candidates != 0 {
             let i = candidates.trailing_zeros() as usize;
@@ -112,7 +122,8 @@ impl Streams {
             let Some(gap) = gap(i).filter(|_| self.accesses[i] > 0) else {
                 continue;
             };
-            let trusted = gap == 0 || i == self.newest || self.accesses[i] >= ESTABLISHED_ACCESSES;
+            let is_established = self.accesses[i] >= ESTABLISHED_ACCESSES && gap <= gap_max;
+            let trusted = gap == 0 || i == self.newest || is_established;
             if trusted && best.is_none_or(|(least, _)| gap < least) {
                 best = Some((gap, i));
             }
@@ -208,6 +219,18 @@ mod tests {
             let (found, interleaved) = run(turns);
             assert_eq!(interleaved, streams);
             assert_eq!(count(&found, Continues::Nothing) as u64, streams);
+        }
+    }
+
+    #[test]
+    fn random_accesses_of_a_small_file_are_not_scans_that_take_turns() {
+        for file_blocks in [500, 2_000, 20_000] {
+            let mut random = seekscope_stats::SplitMix64::new(7);
+            let offsets = (0..20_000).map(|_| random.next_u64() % file_blocks * BLOCK);
+            let (found, interleaved) = run(offsets.collect::<Vec<_>>());
+            let forward = count(&found, Continues::Forward);
+            assert!(forward < found.len() * 3 / 10, "{file_blocks}: {forward}");
+            assert!(interleaved < 10, "{file_blocks}: {interleaved}");
         }
     }
 

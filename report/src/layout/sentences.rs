@@ -383,6 +383,7 @@ mod tests {
         );
         let none = headline(&LayoutMeasurement {
             files: vec![file(2.0, 1.9, 0.97), file(1.0, 1.0, 1.0)],
+            predicted_for: "typical SSD".into(),
             ..LayoutMeasurement::default()
         });
         assert!(none.unwrap().contains("on a typical disk is 100 ms"));
