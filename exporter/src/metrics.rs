@@ -63,7 +63,7 @@ metrics! {
         "Reads of a file that had to read from the device.";
 
     UP: Gauge "seekscope_up"
-        "1 if the server answers or, where it may not be asked, its process runs.";
+        "1 if the server answered within the last 30 s or, where it may not be asked, its process runs.";
     OPERATIONS: Counter "seekscope_mongodb_operations_total"
         "Operations that the server received, by their type.";
     TIMED_OPERATIONS: Counter "seekscope_mongodb_timed_operations_total"

@@ -64,8 +64,7 @@ pub fn fit(
             .filter(|job| at_once(job) == 1)
             .map(JobOutcome::bytes_per_s),
     );
-    let cached_ns_per_byte =
-        median(jobs(steps, StepGroup::Cached).map(|job| 1e9 / job.bytes_per_s()));
+    let cached_ns_per_byte = median(jobs(steps, StepGroup::Cached).map(cached_ns_per_byte));
     let smallest: Vec<DepthPoint> = smallest_blocks(&depths);
     Ok(DeviceModel {
         disk: disk_name(device),
@@ -95,6 +94,16 @@ pub fn fit(
         sizes,
         depths,
     })
+}
+
+/// Returns what a byte in the page cache takes to read. That is work of the CPU: where some of the file was not in the
+/// cache yet, which a throttle makes last, the rest of the time was waiting for the disk.
+fn cached_ns_per_byte(job: &JobOutcome) -> f64 {
+    let ns = match job.cpu_ns {
+        0 => job.elapsed_ns,
+        cpu_ns => cpu_ns.min(job.elapsed_ns),
+    };
+    ns as f64 / job.reads.bytes.max(1) as f64
 }
 
 /// Returns the job that the step is about, unless it was held to a rate.
@@ -382,6 +391,24 @@ mod tests {
         assert_eq!(order, [(4096, 1), (4096, 2), (4096, 8), (32_768, 1)]);
         assert_eq!(model.parallelism, 8);
         assert!(model.sizes.is_empty());
+    }
+
+    /// In a control group with 20 MB/s, beside other load, a step of 100 ms still read much of the file from the disk.
+    #[test]
+    fn reads_from_the_page_cache_cost_no_waiting() {
+        let mut steps = sizes(|_| 1e6);
+        let mut cached = step(
+            StepGroup::Cached,
+            AccessKind::Read,
+            32 * KIB,
+            1,
+            2_083_333.0,
+        );
+        let job = &mut cached.jobs[0];
+        job.cpu_ns = job.reads.bytes / 10;
+        steps.push(cached);
+        let model = fit(&steps, &disk(), None, true).unwrap();
+        assert!(close(model.cached_ns_per_byte, 0.1), "{model:?}");
     }
 
     #[test]

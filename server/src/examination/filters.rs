@@ -3,13 +3,15 @@
 use mongodb::bson::{Bson, Document};
 use seekscope_run::{FilterSeen, JoinSeen, KeySeen};
 
-use crate::replies::at;
+use crate::replies::{at, number};
 
 /// Bounds what a hostile reply can make us keep. A longer name is counted, but not kept.
 const FIELDS_MAX: usize = 20;
 const NAME_MAX_CHARS: usize = 100;
 const DEPTH_MAX: usize = 5;
 const STAGES_MAX: usize = 100;
+/// Documents of an answer that is short beside what a sort reads.
+const SHORT_MAX: u64 = 10_000;
 
 /// Stages that turn the matches into other or fewer documents.
 const REDUCING: [&str; 9] = [
@@ -47,7 +49,8 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
     match command.keys().next()?.as_str() {
         "find" => {
             let is_cut_off = has(command, "sort") && has(command, "limit");
-            let sort = command.get_document("sort").ok().filter(|_| is_cut_off);
+            let is_short = is_cut_off && command.get("limit").is_some_and(is_short);
+            let sort = command.get_document("sort").ok().filter(|_| is_short);
             Some(FilterSeen {
                 keys: sort.and_then(keys).unwrap_or_default(),
                 ..of("filter", is_cut_off)?
@@ -65,6 +68,12 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
         "q" => of("q", false),
         _ => None,
     }
+}
+
+/// Is a limit so small that an index spares most of the reading? A document that is found by an index is read on its
+/// own, so a long answer takes as long with one as without, and longer.
+fn is_short(limit: &Bson) -> bool {
+    number(limit).is_some_and(|limit| limit <= SHORT_MAX)
 }
 
 /// Returns the keys of a sort; `None` of one that no index has, such as a score.
@@ -128,10 +137,8 @@ fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
     let sort = rest
         .next()
         .and_then(|stage| stage.get_document("$sort").ok());
-    let is_cut_off = rest
-        .next()
-        .is_some_and(|stage| stage.contains_key("$limit"));
-    let sort = sort.filter(|_| is_cut_off);
+    let limit = rest.next().and_then(|stage| stage.get("$limit"));
+    let sort = sort.filter(|_| limit.is_some_and(is_short));
     Some(FilterSeen {
         fields: found,
         reduced,
@@ -238,6 +245,8 @@ mod tests {
             "k -d"
         );
         assert_eq!(keys(doc! { "find": "a", "sort": sort.clone() }), "");
+        let long = doc! { "find": "a", "sort": sort.clone(), "limit": 500_000 };
+        assert_eq!(keys(long), "");
         let score = doc! { "s": { "$meta": "textScore" } };
         assert_eq!(keys(doc! { "find": "a", "sort": score, "limit": 5 }), "");
         let sorted = |stages: Vec<Document>| keys(doc! { "aggregate": "a", "pipeline": stages });
@@ -247,6 +256,10 @@ mod tests {
         assert_eq!(sorted(vec![matched, sort.clone(), limit.clone()]), "k -d");
         let group = doc! { "$group": { "_id": "$x" } };
         assert_eq!(sorted(vec![group, sort.clone(), limit]), "");
+        assert_eq!(
+            sorted(vec![sort.clone(), doc! { "$limit": 500_000_i64 }]),
+            ""
+        );
         assert_eq!(sorted(vec![sort]), "");
         assert_eq!(keys(doc! { "distinct": "a", "key": "status" }), "status");
     }
