@@ -241,7 +241,8 @@ impl<'a> Observer<'a> {
         let oldest = ask(oldest, 1).await?;
         let looked_up = doc! { "find": "system.profile", "projection": { "_id": 1 },
         "filter": { "command.pipeline.$lookup.from": self.namespace.collection(),
-            "ts": { "$gte": at(since_ms) }, "appName": { "$ne": "seekscope" } } };
+            "ns": { "$ne": self.namespace.to_string() }, "ts": { "$gte": at(since_ms) },
+            "appName": { "$ne": "seekscope" } } };
         let looked_up = ask(looked_up, PROFILE_MAX).await?.len();
         let profile = Profile::of(entries, oldest.first(), since_ms, watched_s);
         Ok(Some(Profile {

@@ -30,8 +30,8 @@ const ROUNDING: f64 = 0.005;
 /// A single predicted value is right within this factor of what came.
 const ABOUT: f64 = 0.25;
 
-const HASHED_OTHERWISE: &str = "the names of one of the runs are hashed, or hashed with another salt, so what is named \
-                                in one is not found in the other; compare runs that were collected with the same \
+const HASHED_OTHERWISE: &str = "the names of one of the runs are hashed, or hashed with another salt, or of another \
+                                server, so what is named in one is not found in the other; compare runs that were collected with the same \
                                 --salt-file, or without --hash-names";
 
 /// A run and its present diagnosis.

@@ -91,7 +91,7 @@ const UNCOMPRESSED_NS_PER_BYTE: f64 = 0.5;
 /// | zstd | 1.9 / 4.7 / 14 / 28 | 0.5 / 0.3 to 1.2 / 3 to 7 / 1 to 4 |
 /// | zlib | 1.7 to 2.1 / 4.0 to 4.7 / 9 to 14 / 28 | 4 to 9 / 6 to 11 / 16 to 30 / 18 to 65 |
 ///
-/// The cursor's steps come to that: 0.2 us a row. lz4 was not measured and is taken to be like snappy.
+/// A cursor's steps take 0.2 µs per row on top of that. lz4 was not measured and is taken to be like snappy.
 pub fn engine_ns_per_byte(
     compressor: Compressor,
     document_bytes: Option<u64>,

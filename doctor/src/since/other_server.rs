@@ -63,22 +63,26 @@ pub fn other_server(earlier: &RunDocument, now: &RunDocument) -> Option<String> 
         .then(|| format!("{} then, {} now", then.text(), now.text()))
 }
 
-/// Are names hashed in one of the runs alone, or, as far as is known, with different salts? What is named in one cannot
-/// be found in the other then.
+/// Are names hashed in one of the runs alone, or in both, and those of the server differ: with another salt, or because
+/// it is another one? What is named in one run cannot be found in the other then.
 pub(super) fn are_names_different(earlier: &RunDocument, now: &RunDocument) -> bool {
     let (Some(earlier), Some(now)) = (&earlier.examination, &now.examination) else {
         return false;
     };
-    let members = |of: &ExaminationRecord| -> BTreeSet<String> {
-        of.members
-            .iter()
-            .map(|member| member.name.clone())
-            .collect()
+    // Names of this host, such as 127.0.0.1, are not hashed; folders are.
+    let server = |of: &ExaminationRecord| {
+        let members = of.members.iter().map(|member| member.name.clone());
+        let folder = of.examined()?.target.dbpath.clone();
+        Some((members.collect::<BTreeSet<String>>(), folder))
     };
-    let (then, again) = (members(earlier), members(now));
-    let is_known = !then.is_empty() && !again.is_empty();
     match (earlier.redacted, now.redacted) {
-        (true, true) => is_known && then.is_disjoint(&again),
+        (true, true) => {
+            let both = server(earlier).zip(server(now));
+            both.is_some_and(|((members, folder), (others, other_folder))| {
+                let have_moved = folder.zip(other_folder).is_some_and(|(a, b)| a != b);
+                have_moved || members.is_disjoint(&others)
+            })
+        }
         (false, false) => false,
         _ => true,
     }

@@ -679,6 +679,18 @@ fn hashed_names_are_not_found_among_others() {
             assert!(change.verdict.contains("--salt-file"), "{change:?}");
         }
     }
+    // The name of this host is not hashed, and the folder of the data is.
+    let in_folder = |subject: &str, folder: &str| {
+        let (mut document, diagnosis) = named(subject, "127.0.0.1:27017", true);
+        let member = &mut document.examination.as_mut().unwrap().members[0];
+        member.target.dbpath = Some(folder.into());
+        (document, diagnosis)
+    };
+    let found = changes(&in_folder("xa.xb", "/xg"), &in_folder("xd.xe", "/xh"));
+    assert!(
+        found.iter().all(|change| change.change == "unknown"),
+        "{found:?}"
+    );
     let found = changes(&one_salt, &one_salt);
     assert_eq!((found.len(), found[0].change.as_str()), (1, "same"));
 }
