@@ -138,20 +138,22 @@ fn change_of(
         found.after = None;
     }
     let (before, after) = (found.before, found.after);
+    let order = order_change(finding, earlier, now);
     let is_told = found.untold.is_none()
         || (looked_at && is_fact(&finding.id))
         || (again.is_some() && is_true_at_any_load(finding, &found))
-        || order_change(finding, earlier, now) == Some("better");
-    let order = order_change(finding, earlier, now);
+        || order == Some("better");
     let change = match again {
         _ if !is_told => "unknown",
-        Some(_) if after.is_none() && order.is_some() => order.unwrap_or_default(),
         // What it is about may have grown while other findings explain it now.
         None => match direction(before, after) {
             "worse" => "worse",
             _ => "gone",
         },
-        Some(_) => direction(before, after),
+        Some(_) => match after {
+            None => order.unwrap_or("same"),
+            Some(_) => direction(before, after),
+        },
     };
     FindingChange {
         id: finding.id.clone(),
