@@ -405,8 +405,10 @@ impl Sweep {
 
     fn begin_round(&mut self) -> bool {
         let window = self.bytes_before[self.end] - self.bytes_before[self.position];
-        let is_last = self.end == self.leaves.len();
-        if self.unread_bytes == 0 || !is_last && self.unread_bytes < window / 10 * ROUND_TENTHS {
+        // No scan empties the window before the first round, whatever the trial of the disk has left there.
+        let begins_at_any = self.rounds == 0 || self.end == self.leaves.len();
+        let is_enough = begins_at_any || self.unread_bytes >= window / 10 * ROUND_TENTHS;
+        if self.unread_bytes == 0 || !is_enough {
             return false;
         }
         self.rounds += 1;

@@ -255,6 +255,29 @@ fn with_less_memory_the_farthest_leaves_are_given_back() {
     assert!(matches!(sweep.next(JOINING), Next::Read(_)));
 }
 
+/// The trial of the disk leaves some leaves in memory before the scan begins, and a command waits
+/// until the others are there.
+#[test]
+fn the_first_round_begins_also_where_much_is_held_already() {
+    let leaves = shuffled(100, 3);
+    let mut sweep = Sweep::new(&leaves, 20 * u64::from(LEAF)).unwrap();
+    let tried = sweep.leaves()[..9].to_vec();
+    sweep.hold(&tried);
+    assert!(!sweep.is_read());
+    while let Next::Read(stretch) = sweep.next(JOINING) {
+        let mut ours = stretch.leaves.clone();
+        ours.sort_unstable();
+        sweep.done(&stretch, &ours);
+    }
+    assert!(sweep.is_read());
+    assert_eq!(sweep.held_bytes(), 20 * u64::from(LEAF));
+    assert_eq!(
+        sweep.next(JOINING),
+        Next::Nothing,
+        "until the scan has moved"
+    );
+}
+
 #[test]
 fn what_comes_too_late_is_given_back() {
     let leaves = shuffled(10, 3);
