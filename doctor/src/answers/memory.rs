@@ -142,7 +142,8 @@ impl Reads {
             reads.read_ahead_hits += read_ahead(file, count as f64).min(hit.count as f64);
         }
         // Counts application threads alone, while the calls are those of all threads: at worst too little.
-        let counted_s = evidence.status_rate(&[READ_TIME]).unwrap_or(0.0) / 1e6 * seconds;
+        let counted_us_per_s = evidence.status_rate_while_traced(&[READ_TIME]);
+        let counted_s = counted_us_per_s.unwrap_or(0.0) / 1e6 * seconds;
         reads.beside_s = (counted_s - reads.hits_s - reads.waited_s).max(0.0);
         reads
     }
@@ -442,6 +443,30 @@ mod tests {
         let beyond = of_disk(hits + 110.0);
         assert!((beyond / 100.0 - 1.0).abs() < 0.05, "{beyond}");
         assert_eq!(Recording::new().examine(|e, _| saved_of_disk(e, 7.0)), 7.0);
+    }
+
+    #[test]
+    fn what_the_server_counts_after_the_trace_is_not_of_the_calls_traced() {
+        let mut recording = Recording::new();
+        let file_id = recording.file("a.wt", FileRole::Collection, None);
+        let tid = recording.thread("conn1");
+        for page in 0..2000_u32 {
+            recording.miss(Call {
+                tid,
+                file_id,
+                at_s: f64::from(page) * 0.01,
+                offset: u64::from(page) * 32_768,
+                bytes: 32_768,
+                latency_s: 0.005,
+            });
+        }
+        recording.document.phases[0].ended_ns = crate::testing::START_NS + 20_000_000_000;
+        // 0.6 s per second for reads of 0.5 s, and four times as much once nobody traces.
+        recording.values("serverStatus", READ_TIME, |s| {
+            (s.min(20.0) * 0.6 + (s - 20.0).max(0.0) * 2.4) * 1e6
+        });
+        let beside = recording.examine(|evidence, _| waiting_beside_disk_s_per_hour(evidence));
+        assert!((beside / 360.0 - 1.0).abs() < 0.05, "{beside}");
     }
 
     #[test]

@@ -154,6 +154,15 @@ impl Series {
         Some(self.increase()? / span_s)
     }
 
+    /// Returns [`Self::increase`] per second between two times, ns; `None` with fewer than two values there.
+    pub(crate) fn rate_per_s_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let first = self.points.partition_point(|(t_ns, _)| *t_ns < from_ns);
+        let points = self.points[first..].iter();
+        let points = points.take_while(|(t_ns, _)| *t_ns <= to_ns);
+        let points = points.copied().collect();
+        Self { points }.rate_per_s()
+    }
+
     /// Returns (middle of the step, ns; rise per second) for each step of a counter.
     pub fn rates(&self) -> Vec<(u64, f64)> {
         let steps = self.points.windows(2).filter(|pair| pair[1].0 > pair[0].0);

@@ -77,6 +77,15 @@ impl<'a> Evidence<'a> {
         self.status(names)?.rate_per_s()
     }
 
+    /// Returns how fast one of the server's counters rose while its calls were traced, per second: counters go
+    /// on where tracing ends early, and the two can only be compared over the same time.
+    pub(crate) fn status_rate_while_traced(&self, names: &[&str]) -> Option<f64> {
+        let series = self.status(names)?;
+        let traced = self.document.phases.first();
+        let then = traced.and_then(|p| series.rate_per_s_between(p.started_ns, p.ended_ns));
+        then.or_else(|| series.rate_per_s())
+    }
+
     /// Returns how fast a counter of another source rose, per second.
     pub(crate) fn rate(&self, source: &str, name: &str) -> Option<f64> {
         self.counters.get(source, name)?.rate_per_s()
