@@ -29,7 +29,7 @@ pub use answers::Answers;
 pub use detectors::key_order;
 pub use evidence::{Counters, Evidence, Scanning};
 pub use namespaces::is_internal;
-pub use opinion::{DIRECTLY, disk_opinion};
+pub use opinion::{DIRECTLY, disk_opinion, limit_by_control_groups};
 pub use ranking::rank;
 
 /// Everything concluded from a run.

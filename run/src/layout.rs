@@ -77,8 +77,12 @@ impl LayoutMeasurement {
     /// Were scans predicted for a disk of a common kind, that is, for none that was measured or seen at work, nor for
     /// one with limits that were found?
     pub fn is_for_typical_disk(&self) -> bool {
-        let is_limited = self.predicted_for.contains(" limited to ");
-        !self.disk_measured && self.predicted_for.starts_with("typical ") && !is_limited
+        !self.disk_measured && self.predicted_for.starts_with("typical ") && !self.is_limited()
+    }
+
+    /// Were limits on the server's I/O found that scans were predicted with?
+    pub fn is_limited(&self) -> bool {
+        self.predicted_for.contains(", limited to ")
     }
 }
 

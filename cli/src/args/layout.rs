@@ -65,7 +65,8 @@ pub struct ScanDiskArgs {
     /// How long that may take
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = parse_duration, requires = "measure_disk")]
     pub measure_for: Duration,
-    /// A typical disk [default: what the data's disk looks most like]
+    /// A typical disk, without the limits of the server's control group [default: what the data's disk looks most
+    /// like, within these limits]
     #[arg(long, value_name = "DISK", value_enum)]
     pub typical: Option<TypicalDiskName>,
 }

@@ -1,12 +1,12 @@
 //! Chooses the disk that scans are predicted for: one that was measured, or the typical one that the data's
-//! disk resembles most.
+//! disk resembles most; either within the limits on the I/O of the server that has the data open.
 
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_doctor::DIRECTLY;
+use seekscope_doctor::{DIRECTLY, limit_by_control_groups};
 use seekscope_layout::typical_disks;
-use seekscope_run::{DeviceFacts, DeviceModel, has_open_directly};
+use seekscope_run::{DeviceFacts, DeviceModel, HostFacts, Surroundings, has_open_directly};
 use seekscope_server::ProcFs;
 
 use super::data_location::{OPEN_WHILE_RUNNING, OpenedData};
@@ -25,10 +25,26 @@ pub struct ScanDisk {
 }
 
 impl ScanDisk {
-    /// Chooses a disk for data below `path`.
+    /// Chooses a disk for data below `path`. Scans of the server that has it open meet the limits on its I/O, except
+    /// on another disk, which the user has named.
     pub fn choose(args: &ScanDiskArgs, path: &Path) -> Result<Self> {
         let typical = args.typical.map(|name| name.name());
-        Self::measured_or_typical(args.disk_run.as_deref(), typical, path)
+        let mut disk = Self::measured_or_typical(args.disk_run.as_deref(), typical, path)?;
+        if typical.is_none() {
+            disk.limit(Path::new("/"), &servers_of(path), path);
+        }
+        Ok(disk)
+    }
+
+    /// Applies the limits of the control groups of these processes.
+    fn limit(&mut self, root: &Path, pids: &[u32], path: &Path) {
+        let Some(device) = &self.device else {
+            return;
+        };
+        let host = HostFacts::default();
+        let of = |pid: &u32| Surroundings::of_process(root, Some(*pid), path, device, &host);
+        let limits: Vec<_> = pids.iter().flat_map(|pid| of(pid).io_limits).collect();
+        limit_by_control_groups(&mut self.model, self.measured, Some(device), &limits);
     }
 
     /// Returns the disk that a run measured, else the typical one of this name, else the one that the disk below `path`
@@ -67,11 +83,15 @@ impl ScanDisk {
     }
 }
 
+/// Returns the processes that have this data directory open, as far as that may be seen.
+fn servers_of(directory: &Path) -> Vec<u32> {
+    ProcFs::host().holders(&directory.join(OPEN_WHILE_RUNNING))
+}
+
 /// Does the server that has this data directory open read it past the page cache (`direct_io=[data]`)? False where that
 /// may not be seen.
 fn is_read_directly(directory: &Path) -> bool {
-    let holders = ProcFs::host().holders(&directory.join(OPEN_WHILE_RUNNING));
-    holders
+    servers_of(directory)
         .into_iter()
         .any(|pid| has_open_directly(pid, directory))
 }
@@ -168,6 +188,8 @@ fn looks_like(device: Option<&DeviceFacts>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::BlockLayer;
+
     use super::*;
 
     #[test]
@@ -186,6 +208,47 @@ mod tests {
         assert_eq!(disk("nvme1n1", "Amazon Elastic Block Store", None), "cloud");
         assert_eq!(disk("vda", "", Some(true)), "cloud");
         assert_eq!(looks_like(None), "ssd");
+    }
+
+    #[test]
+    fn a_server_meets_the_limits_of_its_control_group() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/7/cgroup", "0::/server\n");
+        write("proc/8/cgroup", "0::/others\n");
+        let mounts = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        write("proc/self/mountinfo", mounts);
+        write("sys/fs/cgroup/server/io.max", "8:0 riops=150 rbps=max\n");
+        let disk = |pids: &[u32]| {
+            let mut disk = ScanDisk {
+                model: typical_disks::by_name("cloud").unwrap().model,
+                device: Some(DeviceFacts {
+                    layers: vec![BlockLayer {
+                        name: "sda".into(),
+                        device: "8:0".into(),
+                        kind: "disk".into(),
+                    }],
+                    ..DeviceFacts::default()
+                }),
+                measured: false,
+                read_directly: false,
+            };
+            disk.limit(root.path(), pids, Path::new("/nowhere"));
+            disk.model
+        };
+        let limited = disk(&[7]);
+        assert_eq!(limited.iops_bucket.unwrap().per_s, 150.0);
+        let words = ", limited to 150 read requests per second by the server's control group";
+        assert!(limited.disk.ends_with(words), "{}", limited.disk);
+        for others in [&[8][..], &[]] {
+            let free = disk(others);
+            assert_eq!(free.iops_bucket.unwrap().per_s, 3000.0);
+            assert!(!free.disk.contains("limited"), "{}", free.disk);
+        }
     }
 
     #[test]

@@ -51,6 +51,28 @@ fn predicted(run: &RunDocument) -> PredictedScan {
     aged.unwrap().predicted_scan.clone().unwrap()
 }
 
+/// The other commands that predict scans know the limit, too.
+fn assert_all_say_so(bench: &Bench, server: &Running, measured: [f64; 2]) {
+    for (command, run) in [("layout", "layout-run"), ("reorder", "plan-run")] {
+        let arguments = [command, server.uri(), "opinion.aged", "--out", run];
+        json(&mut bench.seekscope(&arguments));
+        let (_, document) = RunDirectory::open(&bench.path(run)).unwrap();
+        let layout = match command {
+            "layout" => document.layout.clone().unwrap(),
+            _ => document.reorder.clone().unwrap().before.unwrap(),
+        };
+        let limited = "limited to 150 read requests";
+        assert!(layout.predicted_for.contains(limited), "{layout:?}");
+        let scan = layout.files[0].predicted_scan.clone().unwrap();
+        for (predicted, measured) in [scan.now_s, scan.ordered_s].into_iter().zip(measured) {
+            assert!(
+                close(predicted, measured),
+                "{command}: {predicted} s predicted, {measured} s measured"
+            );
+        }
+    }
+}
+
 fn close(predicted: f64, measured: f64) -> bool {
     let error = (predicted - measured).abs();
     error <= (ERROR_MAX * measured).max(BESIDE_S)
@@ -142,6 +164,7 @@ fn seconds_come_true_on_a_disk_that_a_control_group_limits() {
             "{predicted} s predicted, {measured} s measured"
         );
     }
+    assert_all_say_so(&bench, &server, measured);
     let first = &run.findings[0];
     assert_eq!(first.id, "layout.key-order-lost", "{first:#?}");
     let said = serde_json::to_string(&run.findings).unwrap();

@@ -3,7 +3,7 @@
 //!
 //! A limit of a control group holds whether or not it was reached in this run, so it counts either way.
 
-use seekscope_run::{DeviceFacts, DeviceModel, DiskAbility, TokenBucket};
+use seekscope_run::{DeviceFacts, DeviceModel, IoLimit, TokenBucket};
 
 use crate::Evidence;
 use crate::evidence::held_back::HeldBack;
@@ -23,7 +23,9 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) fn of(evidence: &Evidence<'_>) -> Self {
-        let named = Self::named(evidence);
+        let settings = evidence.host_settings();
+        let limits = settings.map_or(&[][..], |host| &host.surroundings.io_limits);
+        let named = Self::named(limits);
         match named.requests_per_s.or(named.bytes_per_s) {
             Some(_) => named,
             None => Self::inferred(evidence).unwrap_or_default(),
@@ -31,9 +33,7 @@ impl Limits {
     }
 
     /// Returns the tightest limits of the server's own group and those above it.
-    fn named(evidence: &Evidence<'_>) -> Self {
-        let settings = evidence.host_settings();
-        let limits = settings.map_or(&[][..], |host| &host.surroundings.io_limits);
+    pub(super) fn named(limits: &[IoLimit]) -> Self {
         let tightest = |what: &str| {
             let per_s = limits.iter().filter(|limit| limit.what == what);
             per_s
@@ -76,9 +76,12 @@ impl Limits {
 
     /// Applies the limits. A limit is a fact and a typical disk's rate a guess, so the limit replaces the
     /// latter. Of a measured rate and a limit, the lower applies.
-    pub(super) fn apply(&self, opinion: &mut DiskAbility, device: Option<&DeviceFacts>) {
-        let measured = opinion.measured;
-        let model = &mut opinion.model;
+    pub(super) fn apply(
+        &self,
+        model: &mut DeviceModel,
+        measured: bool,
+        device: Option<&DeviceFacts>,
+    ) {
         let tighter = |bucket: &mut Option<TokenBucket>, per_s: f64| {
             let has = bucket.filter(|has| measured && has.per_s <= per_s);
             *bucket = Some(has.unwrap_or(TokenBucket { per_s, burst: 0.0 }));

@@ -12,7 +12,7 @@
 mod limits;
 mod seen;
 
-use seekscope_run::{DeviceModel, DiskAbility, FileRole};
+use seekscope_run::{DeviceFacts, DeviceModel, DiskAbility, FileRole, IoLimit};
 
 use crate::Evidence;
 use crate::wording::duration;
@@ -46,7 +46,7 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
     }
     let limits = Limits::of(evidence);
     if let Some(limited) = limits.describe() {
-        limits.apply(&mut opinion, evidence.device());
+        limits.apply(&mut opinion.model, known.measured, evidence.device());
         opinion.seen = true;
         words = format!("{words}, limited to {limited}");
     }
@@ -62,6 +62,21 @@ pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
     }
     opinion.model.disk = words;
     Some(opinion)
+}
+
+/// Bounds what a disk can do by the limits that the server's control groups set on its I/O, and says so in the name of
+/// the disk, as the opinion of a whole run does. `measured` says whether the model is, or is that of a typical disk.
+pub fn limit_by_control_groups(
+    model: &mut DeviceModel,
+    measured: bool,
+    device: Option<&DeviceFacts>,
+    limits: &[IoLimit],
+) {
+    let limits = Limits::named(limits);
+    if let Some(limited) = limits.describe() {
+        limits.apply(model, measured, device);
+        model.disk = format!("{}, limited to {limited}", model.disk);
+    }
 }
 
 /// Does the server read its collections and indexes past the page cache (`direct_io=[data]`)?

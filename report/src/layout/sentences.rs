@@ -304,10 +304,13 @@ pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
     if measurement.disk_measured {
         format!("Times are predicted for the disk that was measured: {disk}.")
     } else {
+        let assumed = match measurement.is_limited() {
+            true => ". The limit was found, the disk itself was assumed, not measured",
+            false => ", which was assumed, not measured",
+        };
         format!(
-            "Times are predicted for a {disk}, which was assumed, not measured: measure yours with \
-             --measure-disk DIR, name a run of `seekscope disk` with --disk-run RUN, or choose another \
-             with --typical."
+            "Times are predicted for a {disk}{assumed}: measure yours with --measure-disk DIR, name a run of \
+             `seekscope disk` with --disk-run RUN, or choose another with --typical."
         )
     }
 }
@@ -436,6 +439,21 @@ mod tests {
             headline.starts_with("s0/shop.orders is stored"),
             "{headline}"
         );
+    }
+
+    #[test]
+    fn a_limit_on_the_server_is_not_called_assumed() {
+        let limited = LayoutMeasurement {
+            predicted_for: "typical SSD, limited to 150 read requests per second by the server's \
+                            control group"
+                .into(),
+            ..LayoutMeasurement::default()
+        };
+        let hint = disk_hint(&limited);
+        let expected =
+            "by the server's control group. The limit was found, the disk itself was assumed";
+        assert!(hint.contains(expected), "{hint}");
+        assert!(!limited.is_for_typical_disk());
     }
 
     #[test]
