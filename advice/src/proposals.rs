@@ -46,8 +46,9 @@ pub struct Proposal {
 pub struct Present<'a> {
     /// Specifications as `listIndexes` answers.
     pub indexes: &'a [Document],
-    /// Whether the server keeps the documents in an order of its own.
-    pub has_fixed_order: bool,
+    /// Whether the documents have to stay in their file: the server keeps them in an order of its own, or no copy could
+    /// take their place.
+    pub keeps_file: bool,
     /// Whether the documents lie in the order in which a secondary applied them, several at a time: it does not tell
     /// that of their inserts.
     pub is_of_secondary: bool,
@@ -80,7 +81,7 @@ pub fn proposals(
         growing_id(shapes, facts).filter(|_| !present.is_of_secondary),
     ];
     for proposal in of_shapes.chain(of_all).flatten() {
-        let is_possible = proposal.way.keeps_file() || !present.has_fixed_order;
+        let is_possible = proposal.way.keeps_file() || !present.keeps_file;
         let is_new = !found.iter().any(|known| is_same(&known.way, &proposal.way));
         if is_possible && is_new && found.len() < WAYS_MAX {
             found.push(proposal);
@@ -395,7 +396,7 @@ mod tests {
     fn present(indexes: &[Document]) -> Present<'_> {
         Present {
             indexes,
-            has_fixed_order: false,
+            keeps_file: false,
             is_of_secondary: false,
             compressor: None,
         }
@@ -563,7 +564,7 @@ mod tests {
         ];
         let shapes = shapes.map(|query| told(query).unwrap());
         let capped = Present {
-            has_fixed_order: true,
+            keeps_file: true,
             ..present(&[])
         };
         let found = proposals(&shapes, capped, &series());
@@ -591,7 +592,7 @@ mod tests {
     fn a_capped_collection_is_given_indexes_alone() {
         let shapes = [told(r#"{"device": "?", "ts": {"$gte": "?"}}"#).unwrap()];
         let capped = Present {
-            has_fixed_order: true,
+            keeps_file: true,
             ..present(&[])
         };
         let found = proposals(&shapes, capped, &series());
@@ -642,7 +643,7 @@ mod tests {
         assert!(!grows(r#"{"device": "?"}"#, &series()));
         // A clustered collection has no index on it.
         let clustered = Present {
-            has_fixed_order: true,
+            keeps_file: true,
             ..present(&[])
         };
         let shapes = [told(r#"{"device": "?"}"#).unwrap()];

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use seekscope_run::units::format_list;
 use seekscope_run::{
-    COUNTERS_OF_MEMBER, ClockOffset, Finding, MemberOnHost, MemberRecord, MemberRun, RoleChange,
-    RunDocument, shifted,
+    COUNTERS_OF_MEMBER, ClockOffset, Finding, MemberOnHost, MemberRecord, MemberRun, MemberState,
+    RoleChange, RunDocument, shell_quoted, shifted,
 };
 
 use crate::answers::Answers;
@@ -16,6 +16,7 @@ use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
 use crate::ranking::{is_boilerplate, ordered};
 use crate::thresholds::NOTHING_WRONG;
+use crate::wording::{SOME_PRIMARY, SOME_ROUTER};
 use crate::{Diagnosis, detectors};
 
 /// Members named in one sentence, so that it stays readable.
@@ -70,9 +71,31 @@ pub fn conclude(
         .flat_map(|detector| (detector.detect)(&evidence, &answers))
         .collect();
     findings.extend(told_once(&diagnoses));
+    name_servers(&mut findings, document);
     Diagnosis {
         findings: all_is_well(ordered(findings), &diagnoses),
         answers,
+    }
+}
+
+/// Puts the servers of the deployment, which a member's run does not know, where its commands have placeholders.
+fn name_servers(findings: &mut [Finding], document: &RunDocument) {
+    let examination = document.examination.as_ref();
+    let members = examination.map_or(&[][..], |examination| &examination.members);
+    let is_of_cluster = members.iter().any(|member| member.shard.is_some());
+    let router = document.target.as_ref().filter(|_| is_of_cluster);
+    let router = router.map(|target| target.uri.clone());
+    let is_primary = |member: &&MemberRecord| member.state == MemberState::Primary;
+    let primary = members.iter().find(is_primary).filter(|_| !is_of_cluster);
+    let primary = primary.map(|member| format!("mongodb://{}/", member.name));
+    for (placeholder, uri) in [(SOME_ROUTER, router), (SOME_PRIMARY, primary)] {
+        let Some(uri) = uri else {
+            continue;
+        };
+        for finding in findings.iter_mut() {
+            let [placeholder, uri] = [placeholder, &uri].map(shell_quoted);
+            finding.command = finding.command.replace(&placeholder, &uri);
+        }
     }
 }
 

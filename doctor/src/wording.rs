@@ -49,6 +49,11 @@ pub fn capitalised(text: &str) -> String {
     })
 }
 
+/// Stands for a router of the server's cluster in commands, where none is known.
+pub const SOME_ROUTER: &str = "mongodb://MONGOS/";
+/// Stands for the primary of the server's set in commands, where it is not known.
+pub(crate) const SOME_PRIMARY: &str = "mongodb://PRIMARY/";
+
 /// Returns the command line that tries how a collection should be stored.
 pub(crate) fn advise(uri: &str, namespace: &str) -> String {
     format!(

@@ -3,7 +3,7 @@
 use bson::{Document, doc};
 use seekscope_server::{Namespace, Server, ServerError, first_batch, float};
 
-use crate::obstacles;
+use crate::obstacles::{self, Obstacle};
 use crate::replies::{is_set, says};
 use crate::same::same_value;
 use crate::site::Site;
@@ -22,7 +22,7 @@ pub struct Definition {
     /// Names of the original's indexes that hold a document several times.
     pub(crate) multikey: Vec<String>,
     /// Why it cannot be reordered in any way.
-    pub(crate) obstacle: Option<String>,
+    pub(crate) obstacle: Option<Obstacle>,
 }
 
 impl Definition {
@@ -69,7 +69,7 @@ impl Definition {
     /// nobody writes to it.
     pub fn refusal(&self, by: &By, quiesced: bool) -> Option<String> {
         if let Some(obstacle) = &self.obstacle {
-            return Some(obstacle.clone());
+            return Some(obstacle.why.clone());
         }
         let id = self.indexes.iter().any(|i| says(i, "name", "_id_"));
         let clustered = self.options.contains_key("clusteredIndex");
@@ -102,6 +102,12 @@ impl Definition {
             }
             By::Index(keys) => self.index_for(keys).err(),
         }
+    }
+
+    /// Returns whether it is on shards, which is all that keeps a copy from taking its place.
+    pub fn is_on_shards(&self) -> bool {
+        let obstacle = self.obstacle.as_ref();
+        obstacle.is_some_and(|obstacle| obstacle.is_of_shards)
     }
 
     /// Returns index definitions as reported by `listIndexes`.
@@ -192,7 +198,7 @@ fn obstacle_of_kind(
     name: &str,
     listed: &Document,
     options: &Document,
-) -> Option<String> {
+) -> Option<Obstacle> {
     let kind = listed.get_str("type").unwrap_or("collection");
     let why = if RESERVED.contains(&database) {
         "the database is the server's own"
@@ -210,11 +216,11 @@ fn obstacle_of_kind(
     } else {
         return None;
     };
-    Some(why.into())
+    Some(Obstacle::new(why))
 }
 
 /// Returns obstacles that only the server knows: shards, indexes under construction.
-async fn obstacle_of_sharding(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
+async fn obstacle_of_sharding(site: &Site, name: &str) -> Result<Option<Obstacle>, ReorderError> {
     let stats = site.command(doc! { "collStats": name }).await?;
     let is_shard = match site.server.is_shard().await {
         // Every shard is a replica set: a rename must not happen on one only because the question was not

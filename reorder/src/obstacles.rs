@@ -7,25 +7,49 @@ use crate::replies::is_set;
 /// Deepest nesting that is searched; replies are nested a few levels deep.
 const DEPTH_MAX: u32 = 40;
 
+/// Why a collection cannot be replaced by a copy.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Obstacle {
+    pub(crate) why: String,
+    /// It is that the collection is sharded, or that the server is a shard.
+    pub(crate) is_of_shards: bool,
+}
+
+impl Obstacle {
+    pub(crate) fn new(why: &str) -> Self {
+        Self {
+            why: why.into(),
+            is_of_shards: false,
+        }
+    }
+
+    fn of_shards(why: &str) -> Self {
+        Self {
+            is_of_shards: true,
+            ..Self::new(why)
+        }
+    }
+}
+
 /// Returns why a collection's location prevents renaming another over it, from the answer to `collStats` and
 /// whether the server is a shard; `None` where nothing does.
-pub(crate) fn obstacle(coll_stats: &Document, is_shard: bool) -> Option<String> {
+pub(crate) fn obstacle(coll_stats: &Document, is_shard: bool) -> Option<Obstacle> {
     if is_set(coll_stats, "sharded") {
-        return Some(
+        return Some(Obstacle::of_shards(
             "it is sharded, and no collection can take the place of a sharded one; resync the members of each \
              shard one after the other, or from MongoDB 8.0 on use reshardCollection with the same key and \
-             forceRedistribution"
-                .into(),
-        );
+             forceRedistribution",
+        ));
     }
     let builds = coll_stats.get_array("indexBuilds");
     if builds.is_ok_and(|builds| !builds.is_empty()) {
-        return Some("an index is being built on it".into());
+        return Some(Obstacle::new("an index is being built on it"));
     }
     is_shard.then(|| {
-        "the server is a shard: a rename would not be known to its cluster; connect to mongos for \
-         a collection that is not sharded, else resync the members of each shard one after the other"
-            .into()
+        Obstacle::of_shards(
+            "the server is a shard: a rename would not be known to its cluster; connect to mongos for \
+             a collection that is not sharded, else resync the members of each shard one after the other",
+        )
     })
 }
 
@@ -69,15 +93,18 @@ mod tests {
         };
         assert_eq!(obstacle(&plain, false), None);
         assert_eq!(obstacle(&doc! { "sharded": false }, false), None);
-        let why = obstacle(&sharded, false).unwrap();
+        let found = obstacle(&sharded, false).unwrap();
+        assert!(found.is_of_shards);
+        let why = found.why;
         assert!(
             why.contains("resync") && why.contains("reshardCollection"),
             "{why}"
         );
-        let why = obstacle(&plain, true).unwrap();
-        assert!(why.contains("connect to mongos"), "{why}");
+        let found = obstacle(&plain, true).unwrap();
+        assert!(found.is_of_shards && found.why.contains("connect to mongos"));
         let building = doc! { "indexBuilds": ["a_1"] };
-        assert!(obstacle(&building, false).unwrap().contains("index"));
+        let found = obstacle(&building, true).unwrap();
+        assert!(!found.is_of_shards && found.why.contains("index"));
     }
 
     #[test]

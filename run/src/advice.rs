@@ -37,6 +37,10 @@ pub struct AdviceRecord {
     /// What became of the advice of an earlier run, where one was given; there are no ways then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<AdviceSince>,
+    /// Where what is advised is to be sent, if not to the server that was asked: a secondary takes no writes, and a
+    /// shard none but those of its cluster's routers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_uri: Option<String>,
     /// The disk that seconds are predicted for, e.g. "typical SATA SSD".
     pub disk: Option<String>,
     /// Whether that disk was measured rather than taken to be typical.

@@ -143,8 +143,10 @@ pub struct MemberRecord {
     /// Why it could not be queried; `None` if it was.
     pub not_asked: Option<String>,
     pub target: TargetFacts,
-    /// How far it is behind the primary, s.
+    /// How far it is behind the primary, s: at the end of the watch, else at its beginning.
     pub lag_s: Option<f64>,
+    /// How far it was behind when the watch began, s, if both are known.
+    pub lag_at_begin_s: Option<f64>,
     /// How far it is to be behind the primary, s: a delayed member. `None` for others.
     pub delay_s: Option<f64>,
     /// Whether it is hidden from users.

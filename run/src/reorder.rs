@@ -55,6 +55,8 @@ pub enum ReorderVerdict {
     Worthwhile,
     /// Reordering would gain less than a tenth.
     LittleGain,
+    /// The collection is as ordered as a copy would be.
+    InOrder,
     /// The collection is in memory, where order matters little.
     Cached,
     /// Other clients write so much that the copy would lose its order before it replaces the original.

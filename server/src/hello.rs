@@ -22,6 +22,8 @@ pub struct Hello {
     pub set: Option<String>,
     /// Its own name in the set.
     pub me: Option<String>,
+    /// The set's primary: `host:port`.
+    pub primary: Option<String>,
     /// Members of its set that hold data, itself among them: `host:port`.
     pub data_members: Vec<String>,
     /// Members of its set that only vote.
@@ -70,6 +72,7 @@ impl Hello {
             state,
             set: text("setName").map(String::from),
             me: text("me").and_then(checked_name),
+            primary: text("primary").and_then(checked_name),
             data_members: members(&["hosts", "passives"]),
             arbiters: members(&["arbiters"]),
             is_writable,

@@ -164,6 +164,11 @@ impl Server {
         Self::with_options(options, &self.uri, shown)
     }
 
+    /// Returns the connection string of another member of its deployment, without credentials.
+    pub fn uri_of(&self, address: &str) -> String {
+        direct_uri(&self.shown_uri, address)
+    }
+
     /// Returns the member that takes the writes of a replica set, directly, so that what it says, and its process, are
     /// its own. A server without a set is itself, and so is a set whose primary cannot be reached under its name in the
     /// set nor under one of the connection string.

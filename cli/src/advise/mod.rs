@@ -21,6 +21,7 @@ use seekscope_advice::collection::FileFacts;
 use seekscope_advice::observe::Observed;
 use seekscope_advice::since::Now;
 use seekscope_advice::{Observer, collection};
+use seekscope_doctor::wording::SOME_ROUTER;
 use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{
     AdviceRecord, AdvisedCollection, CollectionUse, Limitation, QueryShape, RunDocument,
@@ -165,10 +166,24 @@ impl Advise<'_> {
             session.limit(missing);
         }
         session.document.target = Some(facts.target);
+        if self.definition.is_on_shards() {
+            session.limit(indexes_alone());
+        }
+        record(&mut session.document).write_uri = self.write_uri().await?;
         let file = collection::file_facts(self.server, self.namespace, self.definition.options());
         let file = file.await?;
         record(&mut session.document).collection = self.collection(&file).await?;
         Ok(file)
+    }
+
+    /// Returns where writes are to be sent; `None` if the server itself takes them.
+    async fn write_uri(&self) -> Result<Option<String>> {
+        if self.definition.is_on_shards() {
+            return Ok(Some(SOME_ROUTER.into()));
+        }
+        let hello = self.server.hello().await?;
+        let primary = hello.primary.filter(|_| !hello.is_writable);
+        Ok(primary.map(|address| self.server.uri_of(&address)))
     }
 
     async fn collection(&self, file: &FileFacts) -> Result<AdvisedCollection> {
@@ -257,8 +272,17 @@ async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definit
         Err(ReorderError::Refused { why, .. }) => return Err(refused(&why).into()),
         definition => definition?,
     };
-    if let Some(why) = definition.refusal(&By::Natural, true) {
-        return Err(refused(&format!("a copy of it could not take its place: {why}")).into());
+    let is_shard = definition.is_on_shards() && !server.hello().await?.is_router();
+    match definition.refusal(&By::Natural, true).filter(|_| !is_shard) {
+        None => {}
+        Some(_) if definition.is_on_shards() => {
+            let why = "it is sharded: ask a server of one of its shards, which has a part of it \
+                       (mongodb://SHARD-SERVER/?directConnection=true)";
+            return Err(refused(why).into());
+        }
+        Some(why) => {
+            return Err(refused(&format!("a copy of it could not take its place: {why}")).into());
+        }
     }
     if server
         .count(namespace.database(), namespace.collection())
@@ -268,6 +292,15 @@ async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definit
         return Err(refused("it holds no documents").into());
     }
     Ok(definition)
+}
+
+/// Returns what is to be said of a collection on shards.
+fn indexes_alone() -> Limitation {
+    Limitation {
+        what: "other ways of storing than by other indexes were not tried".into(),
+        why: "the server is a shard, and no copy could take the place of the collection in its cluster".into(),
+        remedy: "create the index through a mongos, which has each shard build its own".into(),
+    }
 }
 
 /// Returns what is to be said where `page_bytes` is not known.

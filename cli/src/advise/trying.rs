@@ -127,7 +127,7 @@ impl Advise<'_> {
         let hello = self.server.hello().await;
         let present = Present {
             indexes: &self.indexes,
-            has_fixed_order: self.has_fixed_order(),
+            keeps_file: self.has_fixed_order() || self.definition.is_on_shards(),
             is_of_secondary: hello.is_ok_and(|hello| hello.state == MemberState::Secondary),
             compressor: compressor.as_deref(),
         };

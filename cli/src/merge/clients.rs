@@ -160,6 +160,7 @@ fn steps(a: &Client, b: &Client) -> Option<String> {
             kind,
             workload,
             arrivals,
+            in_flight,
             ..
         } = step;
         (
@@ -167,11 +168,18 @@ fn steps(a: &Client, b: &Client) -> Option<String> {
             kind.clone(),
             workload.clone(),
             arrivals.clone(),
+            *in_flight,
         )
     };
     let pairs = a.bench.steps.iter().zip(&b.bench.steps);
     let mut different = pairs.filter(|(a, b)| what(a) != what(b));
     let (a, b) = different.next()?;
+    if a.name == b.name && a.in_flight != b.in_flight {
+        return Some(format!(
+            "\"{}\" had {} operations in flight at most in one and {} in the other",
+            a.name, a.in_flight, b.in_flight
+        ));
+    }
     Some(format!(
         "one did {} where the other did {}, or sent it by another schedule",
         a.name, b.name

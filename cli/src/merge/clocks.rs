@@ -17,6 +17,35 @@ pub fn limitations(clients: &[Client]) -> Result<Vec<Limitation>> {
     Ok(found)
 }
 
+/// Returns the first step that the clients did one after the other rather than at the same time: the sum of their rates
+/// was never there.
+pub fn apart(clients: &[Client]) -> Option<String> {
+    let merged = clients.first()?.document.started;
+    let steps = &clients.first()?.bench.steps;
+    let is_apart = |index: usize| {
+        let spans = clients.iter().filter_map(|client| {
+            let step = client.bench.steps.get(index)?;
+            let at = |t_ns| client.on_clock(t_ns, merged);
+            Some((at(step.started_ns), at(step.ended_ns)))
+        });
+        let spans: Vec<(u64, u64)> = spans.collect();
+        let last_start = spans.iter().map(|span| span.0).max()?;
+        let first_start = spans.iter().map(|span| span.0).min()?;
+        let first_end = spans.iter().map(|span| span.1).min()?;
+        let shortest = spans
+            .iter()
+            .map(|(from, to)| to.saturating_sub(*from))
+            .min()?;
+        let together = first_end.saturating_sub(last_start);
+        Some(last_start - first_start > APART_NS_MAX && together * 2 < shortest)
+    };
+    let index = (0..steps.len()).find(|&index| is_apart(index).unwrap_or(false))?;
+    Some(format!(
+        "the clients did \"{}\" one after the other, so its figures are of no load that there was",
+        steps[index].name
+    ))
+}
+
 /// Finds the step whose starts are furthest apart.
 fn late_starts(clients: &[Client]) -> Option<Limitation> {
     let merged = clients.first()?.document.started;

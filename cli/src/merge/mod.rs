@@ -35,7 +35,11 @@ pub fn run(args: &MergeArgs, arguments: Vec<String>) -> Result<()> {
         session.limit(limitation);
     }
     session.document.bench = Some(measurement);
-    ending::end(&mut session, worst(&clients), progress, |session| {
+    let merged = worst(&clients).and_then(|()| match clocks::apart(&clients) {
+        Some(why) => Err(Inconsistent(why).into()),
+        None => Ok(()),
+    });
+    ending::end(&mut session, merged, progress, |session| {
         bench::show(session, &args.output, progress)
     })
 }

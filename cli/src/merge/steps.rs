@@ -11,6 +11,7 @@ use seekscope_run::{
 };
 
 use super::clients::Client;
+use crate::exit::Usage;
 
 /// Intervals of the log begin at whole milliseconds.
 const LOG_RESOLUTION: Duration = Duration::from_millis(1);
@@ -62,6 +63,7 @@ fn histograms(clients: &[Client]) -> Result<Histograms> {
         let own = client
             .directory
             .latency_histograms_where(0, |interval| counts(&interval.tag, interval.start))?;
+        refuse_lost_latencies(client, &own)?;
         for (tag, histogram) in own {
             match sums.get_mut(&tag) {
                 Some(sum) => sum
@@ -74,6 +76,32 @@ fn histograms(clients: &[Client]) -> Result<Histograms> {
         }
     }
     Ok(sums)
+}
+
+/// Share of a client's latencies that its log may lack, for what lies at the edge of the warm-up.
+const LOST_SHARE_MAX: f64 = 0.01;
+
+/// Refuses a client whose log of latencies lacks what its own figures were made from: the distribution of all would be
+/// that of the others.
+fn refuse_lost_latencies(client: &Client, own: &Histograms) -> Result<()> {
+    let kept = |tag: &str| own.get(tag).map_or(0, Histogram::len);
+    for step in &client.bench.steps {
+        for operation in &step.operations {
+            let known = operation.service.count;
+            let found = kept(&tag_of(&step.name, &operation.name));
+            if (found as f64) < known as f64 * (1.0 - LOST_SHARE_MAX) {
+                let log = client.directory.path().join("latency.hlog");
+                return Err(Usage(format!(
+                    "{} holds {found} of the {known} latencies of {} in \"{}\": copy the run again with all its files",
+                    log.display(),
+                    operation.name,
+                    step.name
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn merge_one(

@@ -1,6 +1,7 @@
 //! `seekscope bench` on real servers: what it measures, and what it leaves behind.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -385,4 +386,50 @@ fn two_clients_add_up() {
         .output()
         .unwrap();
     assert!(!twice.status.success());
+
+    let changed = |name: &str, change: &dyn Fn(&Path)| {
+        let copy = bench.path(name);
+        std::fs::create_dir(&copy).unwrap();
+        for entry in std::fs::read_dir(bench.path("client2")).unwrap() {
+            let file = entry.unwrap();
+            std::fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+        }
+        change(&copy);
+        let out = format!("of-{name}");
+        let output = bench
+            .seekscope(&["merge", "client1", name, "--out", &out])
+            .output();
+        let output = output.unwrap();
+        let text = [output.stdout.as_slice(), &output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    let edited = |from: String, to: String| {
+        move |copy: &Path| {
+            let run = copy.join("run.json");
+            let text = std::fs::read_to_string(&run).unwrap();
+            assert!(text.contains(&from), "{from}");
+            std::fs::write(run, text.replace(&from, &to)).unwrap();
+        }
+    };
+    let (code, text) = changed("lossy", &|copy| {
+        std::fs::remove_file(copy.join("latency.hlog")).unwrap();
+    });
+    assert!(code == Some(2) && text.contains("holds 0 of the"), "{text}");
+    let more = edited("\"in_flight\": 8".into(), "\"in_flight\": 32".into());
+    let (code, text) = changed("wider", &more);
+    assert!(
+        code == Some(2) && text.contains("8 operations in flight"),
+        "{text}"
+    );
+    let started = run_document(&bench.path("client2"))["started"]["realtime_ns"].clone();
+    let began_ns = started.as_u64().unwrap();
+    let later = edited(
+        began_ns.to_string(),
+        (began_ns + 600_000_000_000).to_string(),
+    );
+    let (code, text) = changed("later", &later);
+    assert!(
+        code != Some(0) && text.contains("one after the other"),
+        "{text}"
+    );
 }

@@ -10,7 +10,7 @@ use seekscope_bench::deployment::{DeploymentOptions, Topology};
 use seekscope_server::{LocalServer, Server};
 use serde_json::Value;
 
-use crate::running::{Running, own_with, shared};
+use crate::running::{Running, own, own_with, shared};
 use crate::schemas::assert_valid;
 use crate::support::{
     Bench, assert_fails, json, loaded_programs, machine, run_document, runtime, send, until, wait,
@@ -269,6 +269,59 @@ fn interrupted_it_keeps_what_every_member_has_and_leaves_nothing_in_the_kernel()
         assert_eq!(run["outcome"], "partial");
     }
     until(|| loaded_programs() == before);
+}
+
+/// Nobody is behind when the watch begins.
+#[test]
+fn a_secondary_that_falls_behind_meanwhile_is_named() {
+    let set = own(
+        Topology::ReplicaSet { members: 3 },
+        &["--setParameter", "enableTestCommands=1"],
+    );
+    set.load("whole.orders", 500);
+    let _machine = machine();
+    let bench = Bench::new();
+    let arguments = [
+        "doctor",
+        set.uri(),
+        "--for",
+        "20s",
+        "--out",
+        "run",
+        "--json",
+    ];
+    let mut doctor = bench.seekscope(&arguments);
+    let mut doctor = doctor.stdout(Stdio::null()).spawn().unwrap();
+    let begun = bench.path("run/member-1/run.json");
+    until(|| std::fs::read_to_string(&begun).is_ok_and(|text| text.contains("\"observed\"")));
+    let secondary = set.member("member-1");
+    let applying = |mode: &str| {
+        let fail_point = doc! { "configureFailPoint": "rsSyncApplyStop", "mode": mode };
+        runtime().block_on(async {
+            let server = Server::connect(&secondary.uri()).await.unwrap();
+            server.command("admin", fail_point).await.unwrap();
+        });
+    };
+    applying("alwaysOn");
+    while doctor.try_wait().unwrap().is_none() {
+        set.command(
+            "whole",
+            doc! { "insert": "more", "documents": [{ "a": 1 }] },
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    applying("off");
+    let document = run_document(&bench.path("run"));
+    let findings = document["findings"].as_array().unwrap();
+    let lagging = findings.iter().find(|f| f["id"] == "member.lagging");
+    let lagging = lagging.unwrap_or_else(|| panic!("{findings:#?}"));
+    let name = format!("127.0.0.1:{}", secondary.port());
+    assert_eq!(lagging["subject"], name);
+    let members = members(&document);
+    let member = members.iter().find(|member| member["name"] == name);
+    let lag_s = |when: &str| member.unwrap()[when].as_f64().unwrap();
+    assert!(lag_s("lag_at_begin_s") < 5.0, "{lagging:#}");
+    assert!(lag_s("lag_s") >= 10.0, "{lagging:#}");
 }
 
 /// The folder of a member's run comes from a file, and must not lead anywhere else.

@@ -18,6 +18,8 @@ use seekscope_run::{
     MemberRecord, MemberState, Phase, RunDocument, shell_quoted,
 };
 
+use crate::wording::{SOME_PRIMARY, SOME_ROUTER};
+
 /// The option that makes a server a part of a sharded cluster, and its value for a shard.
 const CLUSTER_ROLE: &str = "sharding.clusterRole";
 const SHARD: &str = "shardsvr";
@@ -153,24 +155,45 @@ impl<'a> Evidence<'a> {
     pub(crate) fn reorder(&self, namespace: &str) -> Option<String> {
         let target = self.document.target.as_ref();
         let is_routed = target.is_some_and(|target| !target.shards.is_empty());
-        let members = self.examination().map_or(&[][..], |e| &e.members);
-        let own = members.first();
-        let is_shard = own.is_some_and(|own| {
-            let mut roles = own.options.iter().filter(|o| o.name == CLUSTER_ROLE);
-            own.shard.is_some() || roles.any(|role| role.value.contains(SHARD))
-        });
-        if is_routed || is_shard {
+        if is_routed || self.is_of_shard() {
             return None;
         }
-        let uri = match own.map(|own| own.state) {
-            Some(MemberState::Secondary) => {
-                let is_primary = |member: &&MemberRecord| member.state == MemberState::Primary;
-                format!("mongodb://{}/", members.iter().find(is_primary)?.name)
-            }
-            _ => self.uri().into(),
-        };
+        let uri = self.uri_of_primary()?;
         let [uri, namespace] = [uri.as_str(), namespace].map(shell_quoted);
         Some(format!("seekscope reorder {uri} {namespace}"))
+    }
+
+    /// Is the examined server a shard of a cluster?
+    fn is_of_shard(&self) -> bool {
+        self.members().first().is_some_and(|own| {
+            let mut roles = own.options.iter().filter(|o| o.name == CLUSTER_ROLE);
+            own.shard.is_some() || roles.any(|role| role.value.contains(SHARD))
+        })
+    }
+
+    fn members(&self) -> &'a [MemberRecord] {
+        self.examination().map_or(&[][..], |e| &e.members)
+    }
+
+    /// Returns the connection string of the server itself or, of a secondary, that of its primary, if that is known.
+    fn uri_of_primary(&self) -> Option<String> {
+        match self.members().first().map(|own| own.state) {
+            Some(MemberState::Secondary) => {
+                let is_primary = |member: &&MemberRecord| member.state == MemberState::Primary;
+                let primary = self.members().iter().find(is_primary)?;
+                Some(format!("mongodb://{}/", primary.name))
+            }
+            _ => Some(self.uri().into()),
+        }
+    }
+
+    /// Returns the connection string for commands that create an index: a secondary takes none, and a shard's index
+    /// is made through a router. Placeholders stand for servers that are not known.
+    pub(crate) fn uri_for_writes(&self) -> String {
+        match self.is_of_shard() {
+            true => SOME_ROUTER.into(),
+            false => self.uri_of_primary().unwrap_or_else(|| SOME_PRIMARY.into()),
+        }
     }
 
     /// Returns the connection string for suggested commands, without credentials; a placeholder where the

@@ -12,10 +12,9 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
     let Some(way) = way else {
         return Vec::new();
     };
-    let uri = document
-        .target
-        .as_ref()
-        .map_or("", |target| target.uri.as_str());
+    let target = document.target.as_ref();
+    let asked = target.map_or("", |target| target.uri.as_str());
+    let uri = advice.write_uri.as_deref().unwrap_or(asked);
     let keys = way.keys.as_deref().unwrap_or("{}");
     let mut lines = Vec::new();
     if way.creates_index && way.kind != WayKind::Buckets {

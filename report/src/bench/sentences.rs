@@ -236,8 +236,8 @@ pub(crate) fn saturation(saturation: &Saturation) -> String {
         saturation.objective,
         format_rate(per_s),
         match saturation.confirmed {
-            true => "held in a longer step",
-            false => "not confirmed by a longer step",
+            true => "held in a confirming step",
+            false => "not confirmed by a further step",
         }
     );
     said += &match saturation.confirmed {

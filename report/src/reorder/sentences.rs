@@ -38,7 +38,21 @@ pub fn verdict(plan: &ReorderPlan) -> String {
                 )
             }
         },
-        ReorderVerdict::LittleGain => "Not worth it: less than a tenth can be gained.".into(),
+        ReorderVerdict::LittleGain => match &plan.clustering {
+            Some(clustering) => format!(
+                "Not worth it: a thousand documents in a row of the index lie in {} leaves and would lie in {}.",
+                format_number(clustering.leaves_per_1000_now),
+                format_number(clustering.leaves_per_1000_ordered)
+            ),
+            None => "Not worth it: less than a tenth of a cold scan's time can be gained.".into(),
+        },
+        ReorderVerdict::InOrder => format!(
+            "Not worth it: the collection is in order, as far as a copy would be: {} of the steps of a scan are \
+             sequential.",
+            plan.scan
+                .as_ref()
+                .map_or_else(String::new, |scan| format_share(scan.sequential_share))
+        ),
         ReorderVerdict::Cached => format!(
             "Nothing to win as things are: {} of the file is in memory, where order matters little.",
             plan.cached_share.map_or_else(String::new, format_share)

@@ -220,7 +220,7 @@ impl SetStatus {
         Self::read(&asker.ask_or_note("admin", command, what).await)
     }
 
-    fn read(reply: &Document) -> Self {
+    pub(super) fn read(reply: &Document) -> Self {
         let own_state = reply.get("myState").and_then(number);
         let mut status = Self {
             own_state: own_state.map(|number| state_of(Some(number))),

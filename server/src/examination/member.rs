@@ -229,6 +229,22 @@ impl Member {
             self.collections.finish(asker).await;
         }
         self.look_at_role().await;
+        self.look_at_lag().await;
+    }
+
+    /// Asks the set again how far the member is behind. One that does not answer keeps what was known.
+    async fn look_at_lag(&mut self) {
+        let is_of_set = self.hello.deployment() == Deployment::ReplicaSet;
+        let Some(asker) = self.asker.as_mut().filter(|_| is_of_set) else {
+            return;
+        };
+        let reply = asker.ask("admin", doc! { "replSetGetStatus": 1 }).await;
+        let status = reply.map(|reply| SetStatus::read(&reply)).ok();
+        let lag_s = status.and_then(|status| status.lag_s(&self.record.name));
+        if lag_s.is_some() {
+            self.record.lag_at_begin_s = self.record.lag_s;
+            self.record.lag_s = lag_s;
+        }
     }
 
     /// Notes the first change of what it is to the others. One that does not answer has not changed.

@@ -1,7 +1,9 @@
 //! `advise`: what it says of collections whose best way of storing is known (`ways`), what it sees of the queries and
-//! whether its advice has come true (`watching`), and what goes wrong (`accidents`).
+//! whether its advice has come true (`watching`), what it says to servers that take no writes (`members`), and what
+//! goes wrong (`accidents`).
 
 mod accidents;
+mod members;
 mod watching;
 mod ways;
 

@@ -13,6 +13,8 @@ use crate::evidence::Series;
 /// A second that uses this share of the limit counts as at the limit: the kernel grants in slices of 0.1 s,
 /// and the boundaries of seconds and slices do not coincide.
 const NEAR: f64 = 0.85;
+/// Slices per second in which the kernel grants requests (`throtl_slice` of block/blk-throttle.c).
+const SLICES_PER_S: f64 = 10.0;
 /// A second above this share proves that the limit is not in force for this load.
 const BEYOND: f64 = 1.3;
 /// Share of what a group has queued, or was granted before it was counted, that may be left over.
@@ -69,14 +71,18 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     };
     let limit_per_s = limit.per_s as f64;
     let rates = group_rates(evidence, names);
-    let mut ceiling = judge(&rates, limit_per_s).or_else(|| {
+    let granted_per_s = match in_bytes {
+        true => limit_per_s,
+        false => granted_one_by_one(limit_per_s),
+    };
+    let mut ceiling = judge(&rates, limit_per_s, granted_per_s).or_else(|| {
         let counted = own_rates(evidence, names)?;
         let evened = match (of_writes, in_bytes) {
             (true, _) => served(&counted, limit_per_s),
             (false, true) => granted(&counted, limit_per_s),
             (false, false) => None,
         };
-        judge(&evened?, limit_per_s)
+        judge(&evened?, limit_per_s, granted_per_s)
     })?;
     let direction = if of_writes { "write" } else { "read" };
     ceiling.name = match in_bytes {
@@ -108,7 +114,7 @@ fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
         .into_iter()
         .flatten()
         .filter_map(|(per_s, in_bytes, names)| {
-            let mut ceiling = judge(&rates_of(evidence, SOURCE, &names)?, per_s)?;
+            let mut ceiling = judge(&rates_of(evidence, SOURCE, &names)?, per_s, per_s)?;
             ceiling.name = match in_bytes {
                 true => format!("the volume's {}/s", format_bytes(whole(per_s))),
                 false => format!("the volume's {per_s:.0} requests/s"),
@@ -173,9 +179,17 @@ fn granted(counted: &[f64], limit_per_s: f64) -> Option<Vec<f64>> {
     Some(rates)
 }
 
-fn judge(rates: &[f64], limit_per_s: f64) -> Option<Ceiling> {
+/// Returns what a limit of requests grants to a thread that sends one after the other, per second: whole ones in each
+/// slice, so of 12 per second 10.
+fn granted_one_by_one(requests_per_s: f64) -> f64 {
+    let whole = (requests_per_s / SLICES_PER_S).floor() * SLICES_PER_S;
+    if whole > 0.0 { whole } else { requests_per_s }
+}
+
+/// `granted_per_s` is what the limit grants at least to those that wait for it.
+fn judge(rates: &[f64], limit_per_s: f64, granted_per_s: f64) -> Option<Ceiling> {
     let limit = limit_per_s.max(1.0);
-    let near = |rate: &&f64| (NEAR..=BEYOND).contains(&(**rate / limit));
+    let near = |rate: &&f64| (NEAR * granted_per_s..=BEYOND * limit).contains(*rate);
     let beyond = rates.iter().filter(|rate| **rate > BEYOND * limit).count();
     let at_limit = rates.iter().filter(near).count();
     let busy = rates.iter().filter(|rate| **rate > 0.0).count().max(1);
@@ -289,6 +303,27 @@ mod tests {
         let ceiling = found(&recording).unwrap();
         assert!((0.45..0.55).contains(&ceiling.share), "{ceiling:?}");
         assert_eq!(ceiling.busy_share, 1.0);
+    }
+
+    /// A journal that is synced by one thread at 12 writes per second: 9 to 11 of them get through.
+    #[test]
+    fn a_small_limit_is_granted_in_whole_requests_per_slice() {
+        let of = |per_s: f64| {
+            let mut recording = Recording::new();
+            recording.host().surroundings.io_limits.push(IoLimit {
+                cgroup: "/db".into(),
+                device: "254:0".into(),
+                what: "write IOPS".into(),
+                per_s: 12,
+            });
+            recording.values("cgroup", "writes", |s| (s * per_s).floor());
+            found(&recording)
+        };
+        assert!(of(9.8).unwrap().of_writes);
+        assert_eq!(of(6.0), None);
+        assert_eq!(granted_one_by_one(150.0), 150.0);
+        assert_eq!(granted_one_by_one(39.0), 30.0);
+        assert_eq!(granted_one_by_one(3.0), 3.0);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use seekscope_run::Finding;
 use seekscope_run::units::{format_bytes, whole};
 
 use super::disk_saturated::{BY_OTHERS, OWN_SHARE, WHO_ELSE};
-use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
+use super::{Detector, are_enough, checkpoint, confidence, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
 use crate::evidence::held_back::{HELD_BACK, HeldBack};
@@ -235,15 +235,18 @@ fn free_ns(
 
 /// Returns the waiting for journal syncs, as far as anybody can have waited for them.
 fn sync_waiting(evidence: &Evidence<'_>) -> Option<ReadWaiting> {
-    let syncs = evidence.traced_syncs()?;
+    let (syncs, seconds, source) = match evidence.traced_syncs() {
+        Some(syncs) => (syncs, evidence.traced_s()?, "trace"),
+        None => (evidence.syncs()?, evidence.counted_s()?, "serverStatus"),
+    };
     let most_s_per_s = evidence.sync_waiting_s_per_hour()? / 3600.0;
-    (syncs.count >= EVENTS_MIN).then(|| {
-        let per_s = syncs.count / evidence.traced_s().unwrap_or(1.0);
+    are_enough(syncs.count, syncs.s_per_s).then(|| {
+        let per_s = syncs.count / seconds;
         ReadWaiting {
             reads_per_s: per_s,
             s_per_s: syncs.s_per_s.min(most_s_per_s),
             mean_ns: syncs.s_per_s * 1e9 / per_s.max(1e-9),
-            source: "trace",
+            source,
         }
     })
 }
@@ -420,6 +423,14 @@ mod tests {
 
     /// A group that writes 15 MB/s all the time, as many as it may, while two threads make room in the cache.
     fn writing() -> Recording {
+        let mut recording = at_its_limit();
+        recording.rising(EVICTING_US[0], 2e6);
+        recording.rising(PAGES[0], 90.0);
+        recording
+    }
+
+    /// A group that writes 15 MB/s all the time, as many as it may.
+    fn at_its_limit() -> Recording {
         let mut recording = Recording::new();
         for (name, per_s) in [
             ("reads", 0.0),
@@ -432,8 +443,6 @@ mod tests {
         ] {
             recording.values("diskstats", name, |s| s * per_s);
         }
-        recording.rising(EVICTING_US[0], 2e6);
-        recording.rising(PAGES[0], 90.0);
         recording.ability(flash(1e-4));
         recording.host().surroundings.io_limits.push(IoLimit {
             cgroup: "/db".into(),
@@ -459,6 +468,24 @@ mod tests {
         unlimited.host().surroundings.io_limits.clear();
         let found = unlimited.diagnosis().findings;
         assert_eq!(found[0].id, eviction, "{found:#?}");
+    }
+
+    /// The slower a disk, the fewer syncs there are: at 12 writes a second one takes a third of a second.
+    #[test]
+    fn a_few_syncs_that_fill_the_time_are_enough() {
+        let mut recording = at_its_limit();
+        recording.rising("wiredTiger.log.log sync operations", 1.2);
+        recording.rising("wiredTiger.log.log sync time duration (usecs)", 980_000.0);
+        recording.rising("opLatencies.writes.ops", 1.2);
+        recording.rising("opLatencies.writes.latency", 990_000.0);
+        let found = recording.diagnosis().findings;
+        assert_eq!(found[0].id, "disk.limited", "{found:#?}");
+        assert!(found[0].saves_s_per_hour.unwrap() > 3000.0, "{found:#?}");
+        let mut unlimited = recording;
+        unlimited.host().surroundings.io_limits.clear();
+        let found = unlimited.diagnosis().findings;
+        assert_eq!(found[0].id, "journal.slow-sync", "{found:#?}");
+        assert!(found.iter().all(|f| f.id != "disk.not-the-problem"));
     }
 
     #[test]

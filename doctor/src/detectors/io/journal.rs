@@ -6,7 +6,7 @@
 use seekscope_pattern::DeviceUse;
 use seekscope_run::Finding;
 
-use super::{Detector, EVENTS_MIN, checkpoint, confidence, disk_limited, saved_per_hour};
+use super::{Detector, are_enough, checkpoint, confidence, disk_limited, saved_per_hour};
 use crate::answers::sides_of_checkpoints;
 use crate::evidence::Series;
 use crate::evidence::waiting::{SYNC_US, SYNCS};
@@ -20,9 +20,9 @@ pub(super) const DETECTOR: Detector = Detector {
 };
 
 /// Slowdown compared with the disk's own sync.
-const SLOW: f64 = 3.0;
+pub(super) const SLOW: f64 = 3.0;
 /// Expected sync time where it is not known, ns: the slowest disks, rotating ones, need one rotation.
-const SLOWEST_NS: f64 = 8e6;
+pub(super) const SLOWEST_NS: f64 = 8e6;
 /// Mean sync time below which there is no problem, whatever the disk could do, ns.
 const MEAN_MIN_NS: f64 = 2e6;
 
@@ -100,7 +100,9 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Find
         SLOWEST_NS,
         "the slowest kind of disk; this one's syncs were not measured".into(),
     ));
-    if seen.count < EVENTS_MIN || seen.mean_ns < MEAN_MIN_NS || seen.mean_ns < SLOW * expected_ns {
+    let s_per_s = seen.count * seen.mean_ns / 1e9 / seen.seconds.max(1e-9);
+    let slow_ns = MEAN_MIN_NS.max(SLOW * expected_ns);
+    if !are_enough(seen.count, s_per_s) || seen.mean_ns < slow_ns {
         return None;
     }
     let waiters = waiters(evidence);

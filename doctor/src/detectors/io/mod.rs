@@ -52,6 +52,14 @@ pub(super) const DETECTORS: &[Detector] = &[
 
 /// Fewest reads or requests from which anything is concluded.
 const EVENTS_MIN: f64 = 100.0;
+/// Of syncs that fill at least this share of the time, a few are enough: the slower a disk, the fewer there are.
+const FILLING_SHARE: f64 = 0.2;
+const FILLING_EVENTS_MIN: f64 = 5.0;
+
+/// Are there enough syncs, which took so much time, s per s, to conclude anything from?
+fn are_enough(count: f64, s_per_s: f64) -> bool {
+    count >= EVENTS_MIN || count >= FILLING_EVENTS_MIN && s_per_s >= FILLING_SHARE
+}
 
 /// Returns a gain of waiting saved at the observed load, s per hour.
 pub(super) fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {

@@ -6,7 +6,7 @@
 use seekscope_pattern::ThreadRole;
 use seekscope_run::{FileRole, Finding};
 
-use super::{Detector, EVENTS_MIN, confidence};
+use super::{Detector, EVENTS_MIN, FILLING_SHARE, confidence, journal};
 use crate::detectors::server::unresponsive;
 use crate::evidence::waiting::ReadWaiting;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -55,7 +55,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     // A disk that others keep busy does not matter to a server that hardly waits for it.
     let waits = answers.waited.total_for_disk() >= NOTICEABLE_S_PER_HOUR;
     let busy = is_busy(evidence, utilisation) && (waits || waiting.is_none());
-    if unexplained || busy || is_writing(evidence, answers) {
+    if unexplained || busy || is_writing(evidence, answers) || is_syncing(evidence) {
         return None;
     }
     let mut sentences = Vec::new();
@@ -162,6 +162,19 @@ fn is_writing(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     let found = answers.checkpoints.as_ref();
     let share = found.zip(evidence.observed_s());
     share.is_some_and(|(found, seconds)| found.total_s() > CHECKPOINT_SHARE_MAX * seconds)
+}
+
+/// Do syncs of the journal fill much of the time because each takes long? Whether anybody waits for them cannot always
+/// be told: on a secondary, those do who ask for it on the primary.
+fn is_syncing(evidence: &Evidence<'_>) -> bool {
+    let seconds = evidence.traced_s().or_else(|| evidence.counted_s());
+    evidence
+        .syncs()
+        .zip(seconds)
+        .is_some_and(|(syncs, seconds)| {
+            let mean_ns = syncs.s_per_s * seconds * 1e9 / syncs.count.max(1.0);
+            syncs.s_per_s >= FILLING_SHARE && mean_ns >= journal::SLOW * journal::SLOWEST_NS
+        })
 }
 
 #[cfg(test)]

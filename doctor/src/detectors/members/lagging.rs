@@ -17,14 +17,15 @@ const LAG_S_MIN: f64 = 10.0;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let members = evidence.examination().map_or(&[][..], |e| &e.members);
-    let lagging = members.iter().filter_map(|member| {
-        let lag_s = member.lag_s.filter(|lag_s| lag_s.is_finite())?;
+    let lagging = members.iter().filter(|member| {
+        let lags_s = [member.lag_s, member.lag_at_begin_s].into_iter().flatten();
+        let lags_s = lags_s.filter(|lag_s| lag_s.is_finite());
         // A delayed member is behind by intention.
-        let late_s = lag_s - member.delay_s.unwrap_or(0.0);
-        (late_s >= LAG_S_MIN).then_some((member, lag_s))
+        let late_s = lags_s.map(|lag_s| lag_s - member.delay_s.unwrap_or(0.0));
+        late_s.reduce(f64::max).is_some_and(|s| s >= LAG_S_MIN)
     });
     lagging
-        .map(|(member, lag_s)| finding(evidence, answers, member, lag_s))
+        .filter_map(|member| Some(finding(evidence, answers, member, member.lag_s?)))
         .collect()
 }
 
@@ -35,9 +36,13 @@ fn finding(
     lag_s: f64,
 ) -> Finding {
     let lag = duration(lag_s);
-    let mut sentences = vec![format!(
-        "It was {lag} behind the primary (replSetGetStatus)."
-    )];
+    let mut sentences = vec![match member.lag_at_begin_s {
+        None => format!("It was {lag} behind the primary (replSetGetStatus)."),
+        Some(before_s) => format!(
+            "It was {} behind when the watch began and {lag} when it ended (replSetGetStatus).",
+            duration(before_s)
+        ),
+    }];
     let answer = answers
         .members
         .iter()
@@ -53,7 +58,14 @@ fn finding(
     Finding {
         id: "member.lagging".into(),
         subject: member.name.clone(),
-        title: format!("{} is {lag} behind the primary", member.name),
+        title: match member.lag_at_begin_s.filter(|before_s| *before_s > lag_s) {
+            Some(before_s) if lag_s < LAG_S_MIN => format!(
+                "{} was {} behind the primary and caught up",
+                member.name,
+                duration(before_s)
+            ),
+            _ => format!("{} is {lag} behind the primary", member.name),
+        },
         evidence: sentences,
         confidence: "medium".into(),
         risk: "The primary holds writes back (flow control) once the majority is 10 s behind, not for one member of \
@@ -94,6 +106,26 @@ mod tests {
     fn ill() {
         let found = with_lag(Some(95.0)).findings(&DETECTOR);
         assert_eq!(found[0].title, "db1:27017 is 95.0 s behind the primary");
+    }
+
+    #[test]
+    fn the_end_of_the_watch_counts() {
+        let found = |before_s, after_s| {
+            let mut recording = with_lag(Some(after_s));
+            recording.examined().lag_at_begin_s = Some(before_s);
+            let found = recording.findings(&DETECTOR);
+            found.into_iter().next().map(|f| (f.title, f.evidence))
+        };
+        let (title, evidence) = found(1.0, 31.0).unwrap();
+        assert_eq!(title, "db1:27017 is 31.0 s behind the primary");
+        let both = "It was 1.00 s behind when the watch began and 31.0 s when it ended";
+        assert!(evidence[0].starts_with(both), "{evidence:?}");
+        let (title, _) = found(40.0, 0.0).unwrap();
+        assert_eq!(
+            title,
+            "db1:27017 was 40.0 s behind the primary and caught up"
+        );
+        assert_eq!(found(2.0, 3.0), None);
     }
 
     #[test]

@@ -236,7 +236,7 @@ fn named(
         command: match kind {
             Kind::Selective => advise(evidence.uri(), &namespace),
             Kind::ByKeys => mongosh(
-                evidence.uri(),
+                &evidence.uri_for_writes(),
                 &format!(
                     "{}.createIndex({})",
                     mongosh_collection(&namespace),

@@ -114,7 +114,7 @@ impl Join<'_> {
             confidence: "medium".into(),
             risk: INDEX_RISK.into(),
             command: mongosh(
-                evidence.uri(),
+                &evidence.uri_for_writes(),
                 &format!(
                     "{}.createIndex({{{}: 1}})",
                     mongosh_collection(&from.namespace),
