@@ -12,8 +12,10 @@ use seekscope_run::units::nanoseconds;
 use seekscope_run::{DeviceFacts, DeviceModel};
 use seekscope_wiredtiger::Leaf;
 
+use crate::aided;
 use crate::costs::{DiskCosts, Source};
 use crate::gain::{Progress, WORTH_MIN};
+use crate::pace::io_counter;
 
 /// Pages that are simulated; takes some hundredths of a second.
 const SIMULATED_PAGES_MAX: usize = 50_000;
@@ -32,6 +34,8 @@ pub(crate) struct ScanAlone {
     pub(crate) read_ahead_bytes: Option<u64>,
     /// The disk as `seekscope disk` measured it, if that is known.
     pub(crate) measured: Option<DeviceModel>,
+    /// The server, if it runs on this host.
+    pub(crate) server: Option<u32>,
 }
 
 /// A scan is not judged by its prediction before this time, and this share of the predicted time:
@@ -64,6 +68,22 @@ impl ScanAlone {
         facts.read_ahead_kib?.checked_mul(1 << 10)
     }
 
+    /// Returns what the server's process has read from disks, bytes; `None` if nobody tells.
+    pub(crate) fn server_read_bytes(&self) -> Option<u64> {
+        let counters = format!("/proc/{}/io", self.server?);
+        io_counter(Path::new(&counters), "read_bytes")
+    }
+
+    /// Returns what `read` returns, and what the server read from disks meanwhile, bytes; 0 if nobody tells.
+    pub(crate) fn beside_server<T>(&self, read: impl FnOnce() -> T) -> (T, u64) {
+        let before = self.server_read_bytes();
+        let done = read();
+        let after = self.server_read_bytes();
+        let by_server = after.zip(before);
+        let by_server = by_server.map_or(0, |(after, before)| after.saturating_sub(before));
+        (done, by_server)
+    }
+
     /// Predicts its time, ns; `None` unless the costs were measured.
     pub(crate) fn predict_ns(&self, costs: &DiskCosts) -> Option<u64> {
         if [costs.request_from, costs.rate_from] != [Source::Measured; 2] {
@@ -87,6 +107,21 @@ impl ScanAlone {
         Duration::try_from_secs_f64(scan.now_s)
             .ok()
             .map(nanoseconds)
+    }
+}
+
+impl ScanAlone {
+    /// Says why reading ahead in a window is in vain, if it is as far as these costs tell, with which the scan is
+    /// predicted to take `alone_ns`.
+    pub(crate) fn why_in_vain(
+        &self,
+        alone_ns: u64,
+        costs: &DiskCosts,
+        window_bytes: u64,
+        request_bytes: usize,
+    ) -> Option<String> {
+        let disk_ns = aided::disk_ns(&self.leaves, window_bytes, costs, request_bytes)?;
+        aided::why_in_vain(alone_ns, disk_ns, window_bytes)
     }
 }
 

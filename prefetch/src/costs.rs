@@ -216,6 +216,16 @@ impl DiskCosts {
         }
     }
 
+    /// Removes what the server's own reads of `server_bytes` took of the disk while `own_bytes` were read to measure
+    /// the time of a request.
+    #[must_use]
+    pub(crate) fn beside(self, server_bytes: u64, own_bytes: u64) -> Self {
+        Self {
+            request_ns: self.request_ns * own_share(server_bytes, own_bytes),
+            ..self
+        }
+    }
+
     /// Returns whether more requests at a time would not be served faster.
     pub fn are_slow(&self) -> bool {
         self.request_ns >= SLOW_NS
@@ -231,6 +241,14 @@ impl DiskCosts {
             request_from: Source::Guess,
             rate_from: Source::Guess,
         }
+    }
+}
+
+/// Returns which share of what was read was ours.
+pub(crate) fn own_share(server_bytes: u64, own_bytes: u64) -> f64 {
+    match own_bytes {
+        0 => 1.0,
+        own => own as f64 / (own as f64 + server_bytes as f64),
     }
 }
 

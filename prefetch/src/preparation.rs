@@ -23,7 +23,7 @@ use crate::alone::ScanAlone;
 use crate::attaching::{Attaching, not_followed};
 use crate::costs::{DiskCosts, Source, measure_stream};
 use crate::memory::spare_memory_bytes;
-use crate::pace::{Pace, io_counter};
+use crate::pace::Pace;
 use crate::reading::ReadCounts;
 use crate::request_size::request_bytes;
 use crate::stretch_reader::StretchReader;
@@ -151,6 +151,7 @@ impl Prefetch {
             memory_bytes: sweep.memory_bytes(),
             read_ahead_bytes: ScanAlone::read_ahead_bytes(&path),
             measured: request.model.clone(),
+            server: request.pid,
         };
         let mut prefetch = Self {
             checkpoint: walked
@@ -243,9 +244,9 @@ impl Prefetch {
                 false => Source::Typical,
             }),
             None => {
-                let before = self.server_read_bytes();
+                let before = self.alone.server_read_bytes();
                 let costs = self.try_disk().map_err(|e| self.failed(e))?;
-                let others = self.server_read_bytes().zip(before);
+                let others = self.alone.server_read_bytes().zip(before);
                 let others = others.map_or(0, |(after, before)| after.saturating_sub(before));
                 self.record.tried_beside_reads =
                     others as f64 > BESIDE_SHARE * self.sweep.held_bytes() as f64;
@@ -256,17 +257,27 @@ impl Prefetch {
             self.costs.depth = depth.max(1);
         }
         match self.is_calibrated {
-            true => self.costs.note_in(&mut self.record),
+            true => {
+                self.costs.note_in(&mut self.record);
+                self.judge_window();
+            }
             // None of the costs from the few sequential reads may remain in the end.
             false => self.record.depth = self.costs.depth,
         }
         Ok(())
     }
 
-    /// Returns what the server's process has read from disks, bytes; `None` if nobody tells.
-    fn server_read_bytes(&self) -> Option<u64> {
-        let counters = format!("/proc/{}/io", self.request.pid?);
-        io_counter(Path::new(&counters), "read_bytes")
+    /// Decides whether the window is large enough for the scan to be any faster.
+    fn judge_window(&mut self) {
+        if !self.request.measure_gain {
+            return;
+        }
+        let window_bytes = self.sweep.memory_bytes();
+        let (alone, costs) = (&self.alone, &self.costs);
+        let why = alone.predict_ns(costs).and_then(|alone_ns| {
+            alone.why_in_vain(alone_ns, costs, window_bytes, self.request_bytes)
+        });
+        self.record.cannot_help.extend(why);
     }
 
     /// Tries the disk by reading what the scan will need.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use seekscope_run::PrefetchRecord;
 
 use crate::alone::ScanAlone;
-use crate::costs::{DiskCosts, Fetched, calibrate, measure_stream};
+use crate::costs::{DiskCosts, Fetched, calibrate, measure_stream, own_share};
 use crate::stretch_reader::{StretchRead, StretchReader};
 use crate::sweep::{Joining, Next, Stretch, Sweep};
 
@@ -20,10 +20,9 @@ use crate::sweep::{Joining, Next, Stretch, Sweep};
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest rest of a thread that reads only for a share of the time.
 const REST_MAX: Duration = Duration::from_millis(500);
-/// The most leaves used to try a quick disk, and at most one in `CALIBRATION_SHARE` of those in the
-/// window.
+/// The most leaves used to try a quick disk. In a window of fewer, all of them are: a quarter of a small one is read
+/// from the credit that a limited disk has saved up.
 const CALIBRATION_LEAVES: usize = 2048;
-const CALIBRATION_SHARE: usize = 4;
 
 /// Totals of what was read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) failure: Mutex<Option<io::Error>>,
     /// Time that the scan would take without us, predicted, ns; 0 while that is not known.
     pub(crate) alone_ns: AtomicU64,
+    /// Why reading ahead in this window is in vain, once the disk was tried and shows that.
+    pub(crate) in_vain: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -108,6 +109,7 @@ impl Shared {
             counts: Mutex::new(counts),
             failure: Mutex::new(None),
             alone_ns: AtomicU64::new(0),
+            in_vain: Mutex::new(None),
         }
     }
 
@@ -129,15 +131,20 @@ impl Shared {
     ) {
         let (sweep, alone) = (self.sweep(), *lock(&self.costs));
         let window = sweep.window();
-        let count = (window.len() / CALIBRATION_SHARE).min(CALIBRATION_LEAVES);
+        let count = window.len().min(CALIBRATION_LEAVES);
         let leaves = sweep.leaves()[window][..count].to_vec();
         drop(sweep);
-        match calibrate(make_reader, &leaves, alone, named_depth) {
+        let tried = || calibrate(make_reader, &leaves, alone, named_depth);
+        let (tried, by_server) = scan.beside_server(tried);
+        match tried {
             Ok((costs, ours)) => {
+                let own_bytes = ours.iter().map(|leaf| u64::from(leaf.length)).sum();
+                let costs = costs.beside(by_server, own_bytes);
                 let mut reader = make_reader();
                 // Lying all over the file, they would divide the long reads that follow.
                 let _ = reader.give_back(&ours);
-                let rate = measure_stream(self.request_bytes as u64, &mut |joining| {
+                let mut own_bytes = 0;
+                let mut read_next = |joining| {
                     let over = self.over.load(Ordering::Relaxed);
                     let next = if over {
                         Next::Nothing
@@ -145,13 +152,27 @@ impl Shared {
                         self.sweep().next(joining)
                     };
                     match next {
-                        Next::Read(stretch) => Some(self.read(&mut reader, &stretch)),
+                        Next::Read(stretch) => {
+                            let fetched = self.read(&mut reader, &stretch);
+                            own_bytes += fetched.bytes;
+                            Some(fetched)
+                        }
                         Next::Full | Next::Nothing => None,
                     }
-                });
+                };
+                let request_bytes = self.request_bytes as u64;
+                let stream = || measure_stream(request_bytes, &mut read_next);
+                let (rate, by_server) = scan.beside_server(stream);
+                let rate = rate.map(|rate| rate / own_share(by_server, own_bytes));
                 let leaf_bytes = self.sweep().mean_leaf_bytes();
-                self.set_costs(costs.with_rate(rate, leaf_bytes));
+                let costs = costs.with_rate(rate, leaf_bytes);
+                self.set_costs(costs);
                 self.predict_alone(scan);
+                let alone_ns = self.alone_ns.load(Ordering::Relaxed);
+                if alone_ns > 0 {
+                    let (window_bytes, bytes) = (self.sweep().memory_bytes(), self.request_bytes);
+                    *lock(&self.in_vain) = scan.why_in_vain(alone_ns, &costs, window_bytes, bytes);
+                }
             }
             Err(error) => *lock(&self.failure) = Some(error),
         }
@@ -307,6 +328,7 @@ mod tests {
                 memory_bytes: 0,
                 read_ahead_bytes: None,
                 measured: None,
+                server: None,
             };
             let broke_off = catch_unwind(AssertUnwindSafe(|| {
                 std::thread::scope(|scope| {

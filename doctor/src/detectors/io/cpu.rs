@@ -5,6 +5,7 @@ use seekscope_run::Finding;
 
 use super::Detector;
 use crate::evidence::cpu::{self, Use};
+use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{percent, shell_quoted};
 use crate::{Answers, Evidence};
 
@@ -43,11 +44,11 @@ enum Cause {
     Quota(f64),
 }
 
-fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
-    judge(evidence).into_iter().collect()
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    judge(evidence, answers).into_iter().collect()
 }
 
-fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
+fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let found = Use::of(evidence)?;
     let throttled = evidence
         .rate("cgroup", "cpu_throttled_ns")
@@ -58,9 +59,15 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
         title: title(&cause, &found),
         evidence: sentences(evidence, &found, throttled),
         confidence: "medium".into(),
-        risk: "What a faster CPU would save cannot be told from here; a faster disk saves nothing while \
-               threads wait for CPUs."
-            .into(),
+        risk: match answers.waited.total_for_disk() < NOTICEABLE_S_PER_HOUR {
+            true => {
+                "What a faster CPU would save cannot be told from here; a faster disk saves nothing while threads wait \
+                 for CPUs."
+            }
+            // Threads wait for the disk as well, and other findings say what that costs.
+            false => "What a faster CPU would save cannot be told from here.",
+        }
+        .into(),
         command: command(evidence, &cause),
         ..Finding::default()
     })
