@@ -40,16 +40,20 @@ const SLOW_DEPTH: u32 = 2;
 const TRIAL_TIME: Duration = Duration::from_millis(200);
 /// The least that is read to estimate bytes per second.
 const TRIAL_BYTES: u64 = 4 << 20;
-/// Anything read in this time is credit that the disk had saved up.
-const CREDIT_TIME: Duration = Duration::from_millis(110);
+/// Anything read in this time is credit that the disk had saved up. Throttled ones grant the next slice after 100 ms:
+/// just before that, what they had granted is used up, and so it is [`TRIAL_TIME`] later. Just after, the bursts at both
+/// ends make a third more or less of the rate.
+const CREDIT_TIME: Duration = Duration::from_millis(90);
 /// A disk that takes longer than this for [`TRIAL_READS`] is at its limit.
 const QUICK_TIME: Duration = Duration::from_millis(50);
 /// Gaps that are read through during the measurement.
 const STREAM_GAP_BYTES: u64 = 1 << 20;
 /// The longest time and the most bytes for which a stretch of the file is looked for whose reads are
 /// long. The first ones seldom are: internal pages, which are in memory by then, divide them.
-const SEARCH_TIME: Duration = Duration::from_secs(1);
+const SEARCH_TIME: Duration = Duration::from_millis(400);
 const SEARCH_BYTES: u64 = 256 << 20;
+/// What was tried is not wrong by more than this: the bytes per second are not exact either.
+const BOUNDED_MIN: f64 = 0.5;
 /// Requests of less than this part of the longest say nothing of bytes per second.
 const SCATTERED: u64 = 8;
 
@@ -226,6 +230,19 @@ impl DiskCosts {
         }
     }
 
+    /// Lowers the time of a request to what the disk needed at most where it served `requests`, of a leaf at least,
+    /// in `elapsed_ns`: the moment for which it was tried may have been a bad one.
+    #[must_use]
+    pub(crate) fn bounded_by(self, requests: u64, leaf_bytes: f64, elapsed_ns: u64) -> Self {
+        let transfer_ns = leaf_bytes * 1e9 / self.bytes_per_s.max(1.0);
+        let most_ns = elapsed_ns as f64 / requests.max(1) as f64 - transfer_ns;
+        let least_ns = self.request_ns * BOUNDED_MIN;
+        Self {
+            request_ns: self.request_ns.min(most_ns.max(least_ns)),
+            ..self
+        }
+    }
+
     /// Returns whether more requests at a time would not be served faster.
     pub fn are_slow(&self) -> bool {
         self.request_ns >= SLOW_NS
@@ -305,6 +322,9 @@ impl Trial {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(&leaf) = leaves.get(at) else { break };
                 let read = reader.read(&Stretch { leaves: vec![leaf] })?.ours;
+                // Lying all over the file, they would divide the long reads that follow, and many of them lie
+                // beyond the window. What cannot be given back does no other harm.
+                let _ = reader.give_back(&read);
                 if started.elapsed() < CREDIT_TIME {
                     in_credit.fetch_add(read.len(), Ordering::Relaxed);
                 }
@@ -340,7 +360,7 @@ impl Trial {
 
 /// Measures a quick disk by reading `leaves` several at a time, as many as the user has named, if
 /// any. `alone` are the costs from [`DiskCosts::measure`]. Also returns the leaves that were brought
-/// into memory. `bytes_per_s` remains a guess.
+/// into memory and given back. `bytes_per_s` remains a guess.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -394,6 +414,8 @@ pub fn measure_stream(
     };
     let begun = Instant::now();
     let (mut started, mut all, mut bytes) = (begun, Fetched::default(), 0);
+    // The same of all that was read, whatever the length of its requests.
+    let mut all_at_limit: Option<(Instant, u64)> = None;
     // When the saved-up credit was spent, and how much had been read by then.
     let mut at_limit: Option<(Instant, u64)> = None;
     while at_limit.is_none_or(|(since, _)| since.elapsed() < TRIAL_TIME) {
@@ -405,6 +427,9 @@ pub fn measure_stream(
         };
         all.bytes += fetched.bytes;
         all.requests += fetched.requests;
+        if begun.elapsed() >= CREDIT_TIME {
+            all_at_limit.get_or_insert((Instant::now(), all.bytes));
+        }
         if fetched.bytes < fetched.requests * request_bytes / 2 {
             (started, bytes, at_limit) = (Instant::now(), 0, None);
             continue;
@@ -423,8 +448,9 @@ pub fn measure_stream(
         return Some(read as f64 / elapsed_s.max(1e-9));
     }
     let are_long = all.bytes >= all.requests * request_bytes / SCATTERED;
-    (all.bytes >= TRIAL_BYTES && are_long)
-        .then(|| all.bytes as f64 / begun.elapsed().as_secs_f64().max(1e-9))
+    let (since, before) = all_at_limit.unwrap_or((begun, 0));
+    let read = all.bytes - before;
+    (read >= TRIAL_BYTES && are_long).then(|| read as f64 / since.elapsed().as_secs_f64().max(1e-9))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use seekscope_run::units::nanoseconds;
 use seekscope_run::{Limitation, PassedScan, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
-use crate::alone::is_no_faster;
+use crate::alone::{ScanAlone, is_no_faster};
 use crate::attaching::{Attaching, not_followed};
 use crate::followed::{Followed, ScanReads};
 use crate::gain::{Pauses, Progress};
@@ -73,6 +73,7 @@ pub(crate) struct Follower<'a> {
     pub(crate) record: PrefetchRecord,
     pub(crate) budget: Budget,
     pub(crate) checked: Instant,
+    pub(crate) alone: &'a ScanAlone,
 }
 
 impl Follower<'_> {
@@ -409,7 +410,26 @@ impl Follower<'_> {
         }
     }
 
+    /// Predicts once more what the scan would take alone, now that the disk was used for longer than it was tried.
+    fn predict_alone_again(&self) {
+        let progress = self.followed.progress(&self.shared.sweep());
+        let counts = *lock(&self.shared.counts);
+        let is_new = self.shared.alone_ns.load(Ordering::Relaxed) > 0;
+        let has_read = counts.requests >= CALLS_MIN && progress.elapsed_ns > 0;
+        if !(is_new && has_read) {
+            return;
+        }
+        let leaf_bytes = self.shared.sweep().mean_leaf_bytes();
+        let requests = counts.requests + self.scan.misses;
+        let costs = *lock(&self.shared.costs);
+        let costs = costs.bounded_by(requests, leaf_bytes, progress.elapsed_ns);
+        if let Some(alone_ns) = self.alone.predict_ns(&costs) {
+            self.shared.alone_ns.store(alone_ns, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn finish(mut self) -> Finished {
+        self.predict_alone_again();
         let sweep = self.shared.sweep();
         let record = &mut self.record;
         record.position = sweep.position() as u64;

@@ -13,15 +13,15 @@ use seekscope_run::PrefetchRecord;
 use crate::alone::ScanAlone;
 use crate::costs::{DiskCosts, Fetched, calibrate, measure_stream, own_share};
 use crate::stretch_reader::{StretchRead, StretchReader};
-use crate::sweep::{Joining, Next, Stretch, Sweep};
+use crate::sweep::{Joining, Next, Place, Stretch, Sweep};
 
 /// How often a thread that has nothing to do and is not woken looks again. Dozens of threads that
 /// looked every few milliseconds would take the server's time.
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest rest of a thread that reads only for a share of the time.
 const REST_MAX: Duration = Duration::from_millis(500);
-/// The most leaves used to try a quick disk. In a window of fewer, all of them are: a quarter of a small one is read
-/// from the credit that a limited disk has saved up.
+/// The most leaves used to try a quick disk, in the window or beyond it: those of a small one are read from the credit
+/// that a limited disk has saved up.
 const CALIBRATION_LEAVES: usize = 2048;
 
 /// Totals of what was read.
@@ -34,6 +34,8 @@ pub(crate) struct ReadCounts {
     /// Read calls, and their total time, ns.
     pub(crate) calls: u64,
     pub(crate) calls_ns: u64,
+    /// Requests that the disk got.
+    pub(crate) requests: u64,
 }
 
 impl ReadCounts {
@@ -46,6 +48,7 @@ impl ReadCounts {
             self.bridged_bytes += read.bridged_bytes;
             self.calls += read.calls;
             self.calls_ns += read.elapsed_ns;
+            self.requests += read.requests;
         }
     }
 
@@ -130,9 +133,8 @@ impl Shared {
         scan: &ScanAlone,
     ) {
         let (sweep, alone) = (self.sweep(), *lock(&self.costs));
-        let window = sweep.window();
-        let count = window.len().min(CALIBRATION_LEAVES);
-        let leaves = sweep.leaves()[window][..count].to_vec();
+        let next = sweep.leaves().iter().skip(sweep.position());
+        let leaves: Vec<Place> = next.take(CALIBRATION_LEAVES).copied().collect();
         drop(sweep);
         let tried = || calibrate(make_reader, &leaves, alone, named_depth);
         let (tried, by_server) = scan.beside_server(tried);
@@ -141,8 +143,6 @@ impl Shared {
                 let own_bytes = ours.iter().map(|leaf| u64::from(leaf.length)).sum();
                 let costs = costs.beside(by_server, own_bytes);
                 let mut reader = make_reader();
-                // Lying all over the file, they would divide the long reads that follow.
-                let _ = reader.give_back(&ours);
                 let mut own_bytes = 0;
                 let mut read_next = |joining| {
                     let over = self.over.load(Ordering::Relaxed);

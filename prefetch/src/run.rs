@@ -127,6 +127,7 @@ impl Prefetch {
             record,
             budget: Budget::new(request.window_bytes),
             checked: Instant::now(),
+            alone: &alone,
         };
         std::thread::scope(|scope| {
             // However this ends, the threads that are waited for here go on until they are told to
