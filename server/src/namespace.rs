@@ -23,6 +23,14 @@ pub struct NamespaceError {
     why: &'static str,
 }
 
+impl NamespaceError {
+    /// Names can be as long as a line; an error need not be.
+    fn new(given: &str, why: &'static str) -> Self {
+        let given = given.chars().take(100).collect();
+        Self { given, why }
+    }
+}
+
 impl Namespace {
     /// Returns why no database can have this name; `None` if one can.
     pub fn database_flaw(name: &str) -> Option<&'static str> {
@@ -56,12 +64,10 @@ impl Namespace {
                 collection: collection.into(),
             });
         };
-        // Names can be as long as a line; an error need not be.
-        let given = format!("{database}.{collection}")
-            .chars()
-            .take(100)
-            .collect();
-        Err(NamespaceError { given, why })
+        Err(NamespaceError::new(
+            &format!("{database}.{collection}"),
+            why,
+        ))
     }
 
     pub fn database(&self) -> &str {
@@ -78,8 +84,10 @@ impl FromStr for Namespace {
 
     /// Splits at the first dot: collections may have dots in their names, databases may not.
     fn from_str(text: &str) -> Result<Self, NamespaceError> {
-        let (database, collection) = text.split_once('.').unwrap_or((text, ""));
-        Self::new(database, collection)
+        match text.split_once('.') {
+            Some((database, collection)) => Self::new(database, collection),
+            None => Err(NamespaceError::new(text, "it has no dot")),
+        }
     }
 }
 

@@ -386,7 +386,11 @@ fn two_clients_add_up() {
         .output()
         .unwrap();
     assert!(!twice.status.success());
+    assert_lost_and_apart_are_refused(&bench);
+}
 
+/// Of two clients' runs, the second changed afterwards.
+fn assert_lost_and_apart_are_refused(bench: &Bench) {
     let changed = |name: &str, change: &dyn Fn(&Path)| {
         let copy = bench.path(name);
         std::fs::create_dir(&copy).unwrap();
