@@ -355,6 +355,37 @@ mod tests {
         Some((difference.member, difference.factor))
     }
 
+    /// A secondary's own run knows neither its primary nor the routers of its cluster.
+    #[test]
+    fn commands_name_the_servers_that_take_writes() {
+        let with = |shard: Option<&str>, placeholder: &str| {
+            let mut members = vec![member(1, 200.0, 0.9), member(2, 200.0, 0.9)];
+            members[0].diagnosis.findings.push(Finding {
+                id: "query.collection-scan".into(),
+                command: format!("mongosh {placeholder} --eval 1"),
+                ..Finding::default()
+            });
+            for member in &mut members {
+                member.run.shard = shard.map(String::from);
+            }
+            let primary = members[1].document.examination.as_mut().unwrap();
+            primary.members[0].state = MemberState::Primary;
+            let mut document = RunDocument::begin("doctor", Vec::new());
+            document.target = Some(seekscope_run::TargetFacts {
+                uri: "mongodb://router:27017/?tls=true".into(),
+                ..Default::default()
+            });
+            let found = conclude(&mut document, &mut Counters::default(), members).findings;
+            let scan = found.into_iter().find(|f| f.id == "query.collection-scan");
+            scan.unwrap().command
+        };
+        let at_primary = "mongosh mongodb://db2:27017/ --eval 1";
+        assert_eq!(with(None, SOME_PRIMARY), at_primary);
+        let routed = "mongosh 'mongodb://router:27017/?tls=true' --eval 1";
+        assert_eq!(with(Some("shard-0"), SOME_ROUTER), routed);
+        assert!(with(None, SOME_ROUTER).contains(SOME_ROUTER), "no cluster");
+    }
+
     /// One shard has an unsharded collection besides, which lies in order.
     #[test]
     fn only_the_order_of_what_all_have_is_compared() {
