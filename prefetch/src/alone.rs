@@ -108,9 +108,7 @@ impl ScanAlone {
             .ok()
             .map(nanoseconds)
     }
-}
 
-impl ScanAlone {
     /// Says why reading ahead in a window is in vain, if it is as far as these costs tell, with which the scan is
     /// predicted to take `alone_ns`.
     pub(crate) fn why_in_vain(
