@@ -12,7 +12,6 @@ use seekscope_run::units::nanoseconds;
 use seekscope_run::{DeviceFacts, DeviceModel};
 use seekscope_wiredtiger::Leaf;
 
-use crate::aided;
 use crate::costs::{DiskCosts, Source};
 use crate::gain::{Progress, WORTH_MIN};
 use crate::pace::io_counter;
@@ -107,19 +106,6 @@ impl ScanAlone {
         Duration::try_from_secs_f64(scan.now_s)
             .ok()
             .map(nanoseconds)
-    }
-
-    /// Says why reading ahead in a window is in vain, if it is as far as these costs tell, with which the scan is
-    /// predicted to take `alone_ns`.
-    pub(crate) fn why_in_vain(
-        &self,
-        alone_ns: u64,
-        costs: &DiskCosts,
-        window_bytes: u64,
-        request_bytes: usize,
-    ) -> Option<String> {
-        let disk_ns = aided::disk_ns(&self.leaves, window_bytes, costs, request_bytes)?;
-        aided::why_in_vain(alone_ns, disk_ns, window_bytes)
     }
 }
 

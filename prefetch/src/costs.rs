@@ -50,7 +50,9 @@ const QUICK_TIME: Duration = Duration::from_millis(50);
 const STREAM_GAP_BYTES: u64 = 1 << 20;
 /// The longest time and the most bytes for which a stretch of the file is looked for whose reads are
 /// long. The first ones seldom are: internal pages, which are in memory by then, divide them.
-const SEARCH_TIME: Duration = Duration::from_millis(400);
+pub(crate) const SEARCH_TIME: Duration = Duration::from_secs(1);
+/// The same for a quick disk, which is tried while the scan runs.
+pub(crate) const SEARCH_TIME_QUICK: Duration = Duration::from_millis(400);
 const SEARCH_BYTES: u64 = 256 << 20;
 /// What was tried is not wrong by more than this: the bytes per second are not exact either.
 const BOUNDED_MIN: f64 = 0.5;
@@ -399,13 +401,14 @@ pub struct Fetched {
     pub requests: u64,
 }
 
-/// Measures bytes per second by calling `read_next` for a moment, with long stretches. `read_next`
-/// returns what it has read, and `None` at the end. Where what is in memory already cuts stretches
+/// Measures bytes per second by calling `read_next` for a moment, with long stretches, at most for `search_time` if these
+/// are not found. `read_next` returns what it has read, and `None` at the end. Where what is in memory already cuts stretches
 /// into short requests, it begins again: the disk is then limited by their number. If there is no
 /// other place, the rate is that of all that was read, and on the low side. Returns `None` if that
 /// was too little, or too scattered.
 pub fn measure_stream(
     request_bytes: u64,
+    search_time: Duration,
     read_next: &mut dyn FnMut(Joining) -> Option<Fetched>,
 ) -> Option<f64> {
     let joining = Joining {
@@ -419,7 +422,7 @@ pub fn measure_stream(
     // When the saved-up credit was spent, and how much had been read by then.
     let mut at_limit: Option<(Instant, u64)> = None;
     while at_limit.is_none_or(|(since, _)| since.elapsed() < TRIAL_TIME) {
-        if begun.elapsed() > SEARCH_TIME || all.bytes > SEARCH_BYTES {
+        if begun.elapsed() > search_time || all.bytes > SEARCH_BYTES {
             break;
         }
         let Some(fetched) = read_next(joining) else {

@@ -278,11 +278,6 @@ impl Follower<'_> {
         let Some(pauses) = &self.pauses else {
             return;
         };
-        if let Some(why) = lock(&self.shared.in_vain).take() {
-            self.helps = false;
-            self.record.cannot_help.push(why);
-            return;
-        }
         let sweep = self.shared.sweep();
         if sweep.fits() && sweep.is_read() {
             // To end would spare nothing any more.

@@ -12,7 +12,6 @@
 //! scan begins, and `attaching` attaches the tracer; [`run`](mod@run) starts the threads that read
 //! (`reading`) and the one that follows the scan and says how many of them may read (`following`).
 
-mod aided;
 mod alone;
 mod attaching;
 pub mod costs;

@@ -21,7 +21,7 @@ use seekscope_wiredtiger::Leaf;
 use crate::PrefetchError;
 use crate::alone::ScanAlone;
 use crate::attaching::{Attaching, not_followed};
-use crate::costs::{DiskCosts, Source, measure_stream};
+use crate::costs::{DiskCosts, SEARCH_TIME, Source, measure_stream};
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
 use crate::reading::ReadCounts;
@@ -257,27 +257,11 @@ impl Prefetch {
             self.costs.depth = depth.max(1);
         }
         match self.is_calibrated {
-            true => {
-                self.costs.note_in(&mut self.record);
-                self.judge_window();
-            }
+            true => self.costs.note_in(&mut self.record),
             // None of the costs from the few sequential reads may remain in the end.
             false => self.record.depth = self.costs.depth,
         }
         Ok(())
-    }
-
-    /// Decides whether the window is large enough for the scan to be any faster.
-    fn judge_window(&mut self) {
-        if !self.request.measure_gain {
-            return;
-        }
-        let window_bytes = self.sweep.memory_bytes();
-        let (alone, costs) = (&self.alone, &self.costs);
-        let why = alone.predict_ns(costs).and_then(|alone_ns| {
-            alone.why_in_vain(alone_ns, costs, window_bytes, self.request_bytes)
-        });
-        self.record.cannot_help.extend(why);
     }
 
     /// Tries the disk by reading what the scan will need.
@@ -296,7 +280,7 @@ impl Prefetch {
         let (sweep, counts, mut reader) = (&mut self.sweep, &mut self.counts, make_reader());
         let file_bytes = reader.file_bytes()?;
         let (mut failure, mut beyond) = (None, 0);
-        let rate = measure_stream(bytes as u64, &mut |joining| {
+        let rate = measure_stream(bytes as u64, SEARCH_TIME, &mut |joining| {
             let read = match sweep.next(joining) {
                 Next::Read(stretch) => {
                     beyond = stretch.range().end;

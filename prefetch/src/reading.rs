@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use seekscope_run::PrefetchRecord;
 
 use crate::alone::ScanAlone;
-use crate::costs::{DiskCosts, Fetched, calibrate, measure_stream, own_share};
+use crate::costs::{DiskCosts, Fetched, SEARCH_TIME_QUICK, calibrate, measure_stream, own_share};
 use crate::stretch_reader::{StretchRead, StretchReader};
 use crate::sweep::{Joining, Next, Place, Stretch, Sweep};
 
@@ -83,8 +83,6 @@ pub(crate) struct Shared {
     pub(crate) failure: Mutex<Option<io::Error>>,
     /// Time that the scan would take without us, predicted, ns; 0 while that is not known.
     pub(crate) alone_ns: AtomicU64,
-    /// Why reading ahead in this window is in vain, once the disk was tried and shows that.
-    pub(crate) in_vain: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -112,7 +110,6 @@ impl Shared {
             counts: Mutex::new(counts),
             failure: Mutex::new(None),
             alone_ns: AtomicU64::new(0),
-            in_vain: Mutex::new(None),
         }
     }
 
@@ -161,18 +158,12 @@ impl Shared {
                     }
                 };
                 let request_bytes = self.request_bytes as u64;
-                let stream = || measure_stream(request_bytes, &mut read_next);
+                let stream = || measure_stream(request_bytes, SEARCH_TIME_QUICK, &mut read_next);
                 let (rate, by_server) = scan.beside_server(stream);
                 let rate = rate.map(|rate| rate / own_share(by_server, own_bytes));
                 let leaf_bytes = self.sweep().mean_leaf_bytes();
-                let costs = costs.with_rate(rate, leaf_bytes);
-                self.set_costs(costs);
+                self.set_costs(costs.with_rate(rate, leaf_bytes));
                 self.predict_alone(scan);
-                let alone_ns = self.alone_ns.load(Ordering::Relaxed);
-                if alone_ns > 0 {
-                    let (window_bytes, bytes) = (self.sweep().memory_bytes(), self.request_bytes);
-                    *lock(&self.in_vain) = scan.why_in_vain(alone_ns, &costs, window_bytes, bytes);
-                }
             }
             Err(error) => *lock(&self.failure) = Some(error),
         }

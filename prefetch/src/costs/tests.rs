@@ -102,7 +102,7 @@ fn a_quick_disk_is_tried_with_as_many_reads_as_are_named() {
 fn a_rate_is_not_taken_from_reads_that_memory_cuts_into_pieces() {
     const REQUEST_BYTES: u64 = 1 << 20;
     let mut reads = 0;
-    let rate = measure_stream(REQUEST_BYTES, &mut |_| {
+    let rate = measure_stream(REQUEST_BYTES, SEARCH_TIME, &mut |_| {
         reads += 1;
         let (requests, time_ms) = if reads <= 3 { (30, 60) } else { (2, 10) };
         std::thread::sleep(Duration::from_millis(time_ms));
@@ -113,7 +113,7 @@ fn a_rate_is_not_taken_from_reads_that_memory_cuts_into_pieces() {
     });
     // 35 MB/s of the first, 210 MB/s of the others, less where the machine is busy.
     assert!((60e6..211e6).contains(&rate.unwrap()), "{rate:?}");
-    let scattered = measure_stream(REQUEST_BYTES, &mut |_| {
+    let scattered = measure_stream(REQUEST_BYTES, SEARCH_TIME, &mut |_| {
         std::thread::sleep(Duration::from_millis(20));
         Some(Fetched {
             bytes: 32 << 10,
