@@ -92,8 +92,8 @@ fn name_servers(findings: &mut [Finding], document: &RunDocument) {
         let Some(uri) = uri else {
             continue;
         };
+        let [placeholder, uri] = [placeholder, &uri].map(shell_quoted);
         for finding in findings.iter_mut() {
-            let [placeholder, uri] = [placeholder, &uri].map(shell_quoted);
             finding.command = finding.command.replace(&placeholder, &uri);
         }
     }
