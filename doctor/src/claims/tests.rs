@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use seekscope_run::{FileRole, Gain, IoLimit, LayoutFile, PredictedScan, ScanOrder};
 
 use super::*;
-use crate::evidence::waiting::SYNC_US;
+use crate::evidence::waiting::{SYNC_US, SYNCS};
 use crate::ranking::PER_HOUR;
 use crate::testing::{Call, OBSERVED_S, Recording, flash, shuffled};
 
@@ -32,6 +32,7 @@ fn counted() -> Recording {
     let read = "wiredTiger.cache.application threads page read from disk to cache";
     recording.rising(&format!("{read} time (usecs)"), 1e9 / 3600.0);
     recording.rising(&format!("{read} count"), 100.0);
+    recording.rising(SYNCS, 10.0);
     recording.rising(SYNC_US, 0.5e9 / 3600.0);
     recording
 }

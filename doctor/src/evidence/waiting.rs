@@ -2,6 +2,7 @@
 
 use seekscope_pattern::{FileTrace, LatencyByOutcome};
 use seekscope_run::MemberState;
+use seekscope_stats::Quantiles;
 
 use super::{Evidence, Series};
 
@@ -17,12 +18,57 @@ pub(crate) struct ReadWaiting {
     pub(crate) source: &'static str,
 }
 
-/// Syncs of the journal.
+/// Syncs of the journal; at least one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SyncWaiting {
+pub(crate) struct JournalSyncs {
     pub(crate) count: f64,
-    /// Total time, s per s.
-    pub(crate) s_per_s: f64,
+    /// Length of the time in which they were seen, s.
+    pub(crate) seconds: f64,
+    /// Mean time of one sync, ns.
+    pub(crate) mean_ns: f64,
+    /// 99th percentile of that time, ns; the server's counters do not tell it.
+    pub(crate) p99_ns: Option<u64>,
+    /// "trace" or "serverStatus".
+    pub(crate) source: &'static str,
+}
+
+impl JournalSyncs {
+    /// Returns the syncs of a trace of this length; `None` without any.
+    pub(crate) fn traced(latencies: &[Quantiles], seconds: f64) -> Option<Self> {
+        let count = latencies.iter().map(|q| q.count).sum::<u64>() as f64;
+        let all_ns: f64 = latencies
+            .iter()
+            .map(|q| q.count as f64 * q.mean as f64)
+            .sum();
+        (count > 0.0).then(|| Self {
+            count,
+            seconds,
+            mean_ns: all_ns / count,
+            p99_ns: latencies.iter().map(|q| q.p99).max(),
+            source: "trace",
+        })
+    }
+
+    /// Returns the syncs that the server counted, and that took so many µs together; `None` without any.
+    pub(crate) fn counted(count: f64, us: f64, seconds: f64) -> Option<Self> {
+        (count > 0.0).then(|| Self {
+            count,
+            seconds,
+            mean_ns: us * 1e3 / count,
+            p99_ns: None,
+            source: "serverStatus",
+        })
+    }
+
+    /// Returns how many there were per second.
+    pub(crate) fn per_s(&self) -> f64 {
+        self.count / self.seconds.max(1e-9)
+    }
+
+    /// Returns their total time, s per s.
+    pub(crate) fn s_per_s(&self) -> f64 {
+        self.per_s() * self.mean_ns / 1e9
+    }
 }
 
 /// Counters of the time that threads waited for pages to be read, µs, and of pages.
@@ -104,32 +150,20 @@ impl<'a> Evidence<'a> {
         self.traced_waiting().or_else(|| self.counted_waiting())
     }
 
-    /// Returns the journal syncs in the trace; `None` without any.
-    pub(crate) fn traced_syncs(&self) -> Option<SyncWaiting> {
-        let seconds = self.traced_s()?;
-        let found = self.device_use?;
-        let sides = [found.journal_during_ns, found.journal_otherwise_ns];
-        let (calls, ns) = sides.iter().fold((0, 0.0), |sum, q| {
-            (sum.0 + q.count, sum.1 + q.count as f64 * q.mean as f64)
-        });
-        (calls > 0).then(|| SyncWaiting {
-            count: calls as f64,
-            s_per_s: ns / 1e9 / seconds,
-        })
-    }
-
     /// Returns the journal syncs from the trace, else from the server's counters; `None` without either.
-    pub(crate) fn syncs(&self) -> Option<SyncWaiting> {
+    pub(crate) fn syncs(&self) -> Option<JournalSyncs> {
         self.traced_syncs().or_else(|| self.counted_syncs())
     }
 
-    /// Returns the journal syncs that the server counted; `None` where it does not tell their time.
-    fn counted_syncs(&self) -> Option<SyncWaiting> {
-        let syncs = self.status(&[SYNCS]);
-        Some(SyncWaiting {
-            count: syncs.and_then(Series::increase).unwrap_or(0.0),
-            s_per_s: self.status_rate(&[SYNC_US])? / 1e6,
-        })
+    fn traced_syncs(&self) -> Option<JournalSyncs> {
+        let found = self.device_use?;
+        let latencies = [found.journal_during_ns, found.journal_otherwise_ns];
+        JournalSyncs::traced(&latencies, self.traced_s()?)
+    }
+
+    fn counted_syncs(&self) -> Option<JournalSyncs> {
+        let (syncs, us) = (self.status(&[SYNCS])?, self.status(&[SYNC_US])?);
+        JournalSyncs::counted(syncs.increase()?, us.increase()?, syncs.span_s())
     }
 
     /// Returns the time for which writes waited for journal syncs, s per hour. From the trace, else from the server.
@@ -140,7 +174,7 @@ impl<'a> Evidence<'a> {
     /// and room in the cache leave time for that.
     pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
         let syncs = self.syncs()?;
-        let took = syncs.s_per_s * 3600.0;
+        let took = syncs.s_per_s() * 3600.0;
         let Some(most) = self.writing_s_per_hour() else {
             return Some(took);
         };
@@ -150,13 +184,12 @@ impl<'a> Evidence<'a> {
 
     /// Returns how long writes waited for syncs that they asked for, each by itself, s per hour; `writing` is what all
     /// of them took. `None` where the journal's own thread may be all that syncs.
-    fn waiting_together_s_per_hour(&self, syncs: &SyncWaiting, writing: f64) -> Option<f64> {
-        let syncs_per_s = syncs.count / self.observed_s()?;
-        if syncs_per_s < ASKED_FOR_PER_S {
+    fn waiting_together_s_per_hour(&self, syncs: &JournalSyncs, writing: f64) -> Option<f64> {
+        if syncs.per_s() < ASKED_FOR_PER_S {
             return None;
         }
         let writes_per_s = self.status_rate(&["opLatencies.writes.ops"])?;
-        let each_s = SYNCS_WAITED_FOR * syncs.s_per_s / syncs_per_s;
+        let each_s = SYNCS_WAITED_FOR * syncs.mean_ns / 1e9;
         let reads = self.read_waiting().map_or(0.0, |w| w.s_per_s * 3600.0);
         let room = self.status_rate(&CACHE_ROOM_US).unwrap_or(0.0) / 1e6 * 3600.0;
         Some((writes_per_s * each_s * 3600.0).min(writing - reads - room))

@@ -235,19 +235,13 @@ fn free_ns(
 
 /// Returns the waiting for journal syncs, as far as anybody can have waited for them.
 fn sync_waiting(evidence: &Evidence<'_>) -> Option<ReadWaiting> {
-    let (syncs, seconds, source) = match evidence.traced_syncs() {
-        Some(syncs) => (syncs, evidence.traced_s()?, "trace"),
-        None => (evidence.syncs()?, evidence.counted_s()?, "serverStatus"),
-    };
+    let syncs = evidence.syncs()?;
     let most_s_per_s = evidence.sync_waiting_s_per_hour()? / 3600.0;
-    are_enough(syncs.count, syncs.s_per_s).then(|| {
-        let per_s = syncs.count / seconds;
-        ReadWaiting {
-            reads_per_s: per_s,
-            s_per_s: syncs.s_per_s.min(most_s_per_s),
-            mean_ns: syncs.s_per_s * 1e9 / per_s.max(1e-9),
-            source,
-        }
+    are_enough(&syncs).then(|| ReadWaiting {
+        reads_per_s: syncs.per_s(),
+        s_per_s: syncs.s_per_s().min(most_s_per_s),
+        mean_ns: syncs.mean_ns,
+        source: syncs.source,
     })
 }
 

@@ -9,7 +9,7 @@ use seekscope_run::Finding;
 use super::{Detector, are_enough, checkpoint, confidence, disk_limited, saved_per_hour};
 use crate::answers::sides_of_checkpoints;
 use crate::evidence::Series;
-use crate::evidence::waiting::{SYNC_US, SYNCS};
+use crate::evidence::waiting::{JournalSyncs, SYNC_US, SYNCS};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::duration;
 use crate::{Answers, Evidence};
@@ -30,44 +30,28 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let found = evidence.device_use;
     let found = found.filter(|f| f.journal_during_ns.count + f.journal_otherwise_ns.count > 0);
     // What the trace saw and leaves out must not come back through the counters.
-    let seen = match found {
+    let syncs = match found {
         Some(found) => traced(evidence, answers, found),
         None => counted(evidence, answers),
     };
-    seen.and_then(|seen| judge(evidence, answers, &seen))
+    syncs
+        .and_then(|syncs| judge(evidence, answers, &syncs))
         .into_iter()
         .collect()
 }
 
-/// Syncs of the journal.
-struct Seen {
-    count: f64,
-    seconds: f64,
-    mean_ns: f64,
-    p99_ns: Option<u64>,
-    source: &'static str,
+/// Returns the syncs in the trace, without those that long checkpoints slowed down.
+fn traced(evidence: &Evidence<'_>, answers: &Answers, found: &DeviceUse) -> Option<JournalSyncs> {
+    let latencies = [found.journal_otherwise_ns, found.journal_during_ns];
+    let taken = match checkpoint::is_harmful(evidence, answers) {
+        true => &latencies[..1],
+        false => &latencies[..],
+    };
+    JournalSyncs::traced(taken, evidence.traced_s()?)
 }
 
-/// Sync times in the trace, without the part that long checkpoints cause.
-fn traced(evidence: &Evidence<'_>, answers: &Answers, found: &DeviceUse) -> Option<Seen> {
-    let seconds = evidence.traced_s()?;
-    let mut sides = vec![found.journal_otherwise_ns];
-    if !checkpoint::is_harmful(evidence, answers) {
-        sides.push(found.journal_during_ns);
-    }
-    let count = sides.iter().map(|q| q.count).sum::<u64>() as f64;
-    let ns: f64 = sides.iter().map(|q| q.count as f64 * q.mean as f64).sum();
-    (count > 0.0).then(|| Seen {
-        count,
-        seconds,
-        mean_ns: ns / count,
-        p99_ns: sides.iter().map(|q| q.p99).max(),
-        source: "trace",
-    })
-}
-
-/// The same from the counters.
-fn counted(evidence: &Evidence<'_>, answers: &Answers) -> Option<Seen> {
+/// Returns the same from the counters.
+fn counted(evidence: &Evidence<'_>, answers: &Answers) -> Option<JournalSyncs> {
     let (syncs, us) = (evidence.status(&[SYNCS])?, evidence.status(&[SYNC_US])?);
     let harmful = answers
         .checkpoints
@@ -80,17 +64,10 @@ fn counted(evidence: &Evidence<'_>, answers: &Answers) -> Option<Seen> {
         }
         None => series.increase(),
     };
-    let (count, us) = (rise(syncs)?, rise(us)?);
-    (count > 0.0).then(|| Seen {
-        count,
-        seconds: syncs.span_s(),
-        mean_ns: us * 1e3 / count,
-        p99_ns: None,
-        source: "serverStatus",
-    })
+    JournalSyncs::counted(rise(syncs)?, rise(us)?, syncs.span_s())
 }
 
-fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Finding> {
+fn judge(evidence: &Evidence<'_>, answers: &Answers, syncs: &JournalSyncs) -> Option<Finding> {
     let measured = measured(evidence);
     if measured.is_none() && disk_limited::limits_writes(evidence, answers) {
         // The limit says what a sync takes without it.
@@ -100,19 +77,18 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Find
         SLOWEST_NS,
         "the slowest kind of disk; this one's syncs were not measured".into(),
     ));
-    let s_per_s = seen.count * seen.mean_ns / 1e9 / seen.seconds.max(1e-9);
     let slow_ns = MEAN_MIN_NS.max(SLOW * expected_ns);
-    if !are_enough(seen.count, s_per_s) || seen.mean_ns < slow_ns {
+    if !are_enough(syncs) || syncs.mean_ns < slow_ns {
         return None;
     }
     let waiters = waiters(evidence);
-    let longer = waiters * seen.count * (seen.mean_ns - expected_ns) / 1e9 / seen.seconds * 3600.0;
+    let longer = waiters * syncs.per_s() * (syncs.mean_ns - expected_ns) / 1e9 * 3600.0;
     let writing = evidence.writing_s_per_hour();
     let saved = writing.map_or(longer, |most| longer.min(most));
     if saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
-    let p99 = seen.p99_ns.map_or(String::new(), |ns| {
+    let p99 = syncs.p99_ns.map_or(String::new(), |ns| {
         format!(", one in a hundred more than {}", duration(ns as f64 / 1e9))
     });
     let whose = match writing.filter(|most| *most < longer) {
@@ -130,16 +106,16 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Find
         subject: String::new(),
         title: format!(
             "Syncs of the journal take {} on average, where {} is to be expected",
-            duration(seen.mean_ns / 1e9),
+            duration(syncs.mean_ns / 1e9),
             duration(expected_ns / 1e9)
         ),
         evidence: vec![
             format!(
                 "{:.0} syncs in {} took {} on average{p99} ({}).",
-                seen.count,
-                duration(seen.seconds),
-                duration(seen.mean_ns / 1e9),
-                seen.source
+                syncs.count,
+                duration(syncs.seconds),
+                duration(syncs.mean_ns / 1e9),
+                syncs.source
             ),
             format!("Expected: {} ({basis}).", duration(expected_ns / 1e9)),
             whose,
@@ -157,7 +133,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, seen: &Seen) -> Option<Find
 /// Returns how many writes wait for a sync on average; at least one is assumed.
 fn waiters(evidence: &Evidence<'_>) -> f64 {
     let waiting = evidence.sync_waiting_s_per_hour().unwrap_or(0.0);
-    let took = evidence.syncs().map(|syncs| syncs.s_per_s * 3600.0);
+    let took = evidence.syncs().map(|syncs| syncs.s_per_s() * 3600.0);
     took.map_or(1.0, |took| waiting / took.max(1e-9)).max(1.0)
 }
 

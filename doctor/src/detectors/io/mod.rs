@@ -26,6 +26,7 @@ use seekscope_run::Gain;
 
 use super::Detector;
 use crate::Evidence;
+use crate::evidence::waiting::JournalSyncs;
 use crate::ranking::PER_HOUR;
 use crate::wording::mongosh;
 /// Counter names, by release.
@@ -56,9 +57,10 @@ const EVENTS_MIN: f64 = 100.0;
 const FILLING_SHARE: f64 = 0.2;
 const FILLING_EVENTS_MIN: f64 = 5.0;
 
-/// Are there enough syncs, which took so much time, s per s, to conclude anything from?
-fn are_enough(count: f64, s_per_s: f64) -> bool {
-    count >= EVENTS_MIN || count >= FILLING_EVENTS_MIN && s_per_s >= FILLING_SHARE
+/// Are there enough syncs to conclude anything from?
+fn are_enough(syncs: &JournalSyncs) -> bool {
+    let fill = syncs.count >= FILLING_EVENTS_MIN && syncs.s_per_s() >= FILLING_SHARE;
+    syncs.count >= EVENTS_MIN || fill
 }
 
 /// Returns a gain of waiting saved at the observed load, s per hour.

@@ -167,14 +167,9 @@ fn is_writing(evidence: &Evidence<'_>, answers: &Answers) -> bool {
 /// Do syncs of the journal fill much of the time because each takes long? Whether anybody waits for them cannot always
 /// be told: on a secondary, those do who ask for it on the primary.
 fn is_syncing(evidence: &Evidence<'_>) -> bool {
-    let seconds = evidence.traced_s().or_else(|| evidence.counted_s());
-    evidence
-        .syncs()
-        .zip(seconds)
-        .is_some_and(|(syncs, seconds)| {
-            let mean_ns = syncs.s_per_s * seconds * 1e9 / syncs.count.max(1.0);
-            syncs.s_per_s >= FILLING_SHARE && mean_ns >= journal::SLOW * journal::SLOWEST_NS
-        })
+    evidence.syncs().is_some_and(|syncs| {
+        syncs.s_per_s() >= FILLING_SHARE && syncs.mean_ns >= journal::SLOW * journal::SLOWEST_NS
+    })
 }
 
 #[cfg(test)]
