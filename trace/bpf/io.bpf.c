@@ -6,8 +6,9 @@
  * A call's start is kept in an array slot chosen by thread id; at its end one record goes to the
  * ring buffer, or is added to the file's totals. Two backends share these bodies and user space loads one of them:
  *
- *   tp_btf      typed tracepoints: cheapest; from Linux 7.2 on they miss calls (src/preemption.rs)
- *   tracepoint  classic tracepoints: need Linux 5.8 and tracefs
+ *   tp_btf      typed tracepoints of all system calls; from Linux 7.2 on they miss calls (src/preemption.rs)
+ *   tracepoint  the classic tracepoint of each followed call: costs the followed calls more, and all
+ *               others a third; needs Linux 5.8 with CONFIG_FTRACE_SYSCALLS, and tracefs
  *
  * Either reads the kernel's memory directly where the kernel hands out typed pointers (`typed`,
  * Linux 5.11 and 6.2), else through helpers. Loading settles which, and drops the other variant.
@@ -439,21 +440,63 @@ int seekscope_exit(__u64 *ctx)
 	return on_sys_exit(ctx, false);
 }
 
-/* ---- Backend tracepoint. Program names are limited to 15 characters. ---- */
+/* ---- Backend tracepoint: run at the followed calls only. Names are limited to 15 characters. ---- */
 
-SEC("tracepoint/raw_syscalls/sys_enter")
-int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
+/* Each program may read as many arguments as the calls have that it is attached to. */
+static __always_inline bool is_followed(void)
 {
-	__u64 pid_tgid;
-	__u8 op;
+	return tracing && is_target(bpf_get_current_pid_tgid());
+}
 
-	if (!tracing)
+static __always_inline int on_begin(__s32 nr, const struct arguments *call)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u8 op = op_of(nr);
+
+	return HAS_TYPED_TASK ? on_enter(pid_tgid, nr, op, call, true)
+			      : on_enter(pid_tgid, nr, op, call, false);
+}
+
+SEC("tracepoint")
+int seekscope_args1(struct syscall_enter *ctx)
+{
+	if (!is_followed())
 		return 0;
-	op = op_of(ctx->id);
-	if (op == OP_NONE || op == OP_OPEN || op == OP_AIO_CALL)
+	struct arguments call = {.fd = ctx->args[0]};
+	return on_begin(ctx->nr, &call);
+}
+
+SEC("tracepoint")
+int seekscope_args3(struct syscall_enter *ctx)
+{
+	if (!is_followed())
 		return 0;
-	pid_tgid = bpf_get_current_pid_tgid();
-	if (!is_target(pid_tgid))
+	struct arguments call = {
+		.fd = ctx->args[0],
+		.second = ctx->args[1],
+		.count = ctx->args[2],
+	};
+	return on_begin(ctx->nr, &call);
+}
+
+SEC("tracepoint")
+int seekscope_args4(struct syscall_enter *ctx)
+{
+	if (!is_followed())
+		return 0;
+	struct arguments call = {
+		.fd = ctx->args[0],
+		.second = ctx->args[1],
+		.count = ctx->args[2],
+		.position = ctx->args[3],
+	};
+	return on_begin(ctx->nr, &call);
+}
+
+SEC("tracepoint")
+int seekscope_args6(struct syscall_enter *ctx)
+{
+	if (!is_followed())
 		return 0;
 	struct arguments call = {
 		.fd = ctx->args[0],
@@ -462,34 +505,47 @@ int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
 		.position = ctx->args[3],
 		.rwf = ctx->args[5],
 	};
-	return HAS_TYPED_TASK ? on_enter(pid_tgid, ctx->id, op, &call, true)
-			      : on_enter(pid_tgid, ctx->id, op, &call, false);
+	return on_begin(ctx->nr, &call);
 }
 
-SEC("tracepoint/raw_syscalls/sys_exit")
-int seekscope_end(struct trace_event_raw_sys_exit *ctx)
+SEC("tracepoint")
+int seekscope_end(struct syscall_exit *ctx)
 {
-	__u64 pid_tgid;
 	struct start_slot start;
+	__u64 pid_tgid;
 
-	__u8 op = op_of(ctx->id);
-
-	if (!tracing || op == OP_NONE || op == OP_AIO_CALL)
+	if (!tracing)
 		return 0;
 	pid_tgid = bpf_get_current_pid_tgid();
 	if (!is_target(pid_tgid))
 		return 0;
-	if (op == OP_OPEN) {
-		on_open(pid_tgid, ctx->ret, false);
-		return 0;
-	}
-	enum start found = take_start(pid_tgid, ctx->id, &start);
+	enum start found = take_start(pid_tgid, ctx->nr, &start);
 	if (found == START_TAKEN)
-		return HAS_TYPED_TASK ? on_exit(&start, ctx->ret, true)
-				      : on_exit(&start, ctx->ret, false);
+		return HAS_TYPED_TASK ? on_exit(&start, ctx->result, true)
+				      : on_exit(&start, ctx->result, false);
 	/* The descriptor is not passed here, so calls on sockets and pipes count too. */
-	if (found == START_UNKNOWN && !is_compat(current_task(false), false))
+	if (found == START_UNKNOWN)
 		count_unmatched();
+	return 0;
+}
+
+SEC("tracepoint")
+int seekscope_open(struct syscall_exit *ctx)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	if (tracing && is_target(pid_tgid))
+		on_open(pid_tgid, ctx->result, false);
+	return 0;
+}
+
+/* How many system calls the host makes, which the other programs do not see. Attached now and then only. */
+SEC("raw_tp/sys_enter")
+int seekscope_tally(void *ctx)
+{
+	struct io_counters *count = counters();
+	if (count)
+		count->host_calls++;
 	return 0;
 }
 

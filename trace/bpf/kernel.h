@@ -41,6 +41,21 @@ struct bpf_pidns_info {
 	__u32 tgid;
 };
 
+/* What the classic tracepoints of system calls pass (events/syscalls/.../format). */
+struct syscall_enter {
+	__u64 common;
+	__s32 nr;
+	__u32 padding;
+	unsigned long args[6];
+};
+
+struct syscall_exit {
+	__u64 common;
+	__s32 nr;
+	__u32 padding;
+	long result;
+};
+
 /* Stable kernel interface (linux/stat.h, linux/magic.h, linux/fs.h). */
 #define S_IFMT 0170000
 #define S_IFREG 0100000
@@ -139,17 +154,6 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct task_io_accounting ioac;
-};
-
-/* What the classic system-call tracepoints pass (events/raw_syscalls/.../format). */
-struct trace_event_raw_sys_enter {
-	long id;
-	unsigned long args[6];
-};
-
-struct trace_event_raw_sys_exit {
-	long id;
-	long ret;
 };
 
 #if defined(__TARGET_ARCH_x86)

@@ -159,6 +159,7 @@ struct io_counters {
 	__u64 unmatched_exits; /* ends of calls whose start was not seen; not in `seen` */
 	__u64 lost_table_full; /* ... of `seen`: no room in a table */
 	__u64 lost_end;	       /* ... of `seen`: the kernel ran no program at its end */
+	__u64 host_calls;      /* system calls of all processes while they were counted */
 };
 
 /* The start of a call, kept until it ends, in an array indexed by thread id. */

@@ -50,8 +50,59 @@ pub(crate) struct CostSampler {
     /// Events seen at the last look.
     seen: u64,
     drains: u32,
-    /// Extra time that a system call which is not traced takes, ns.
-    call_delay_ns: Option<f64>,
+    delays: Option<CallDelays>,
+}
+
+/// By how much system calls of processes that are not followed take longer, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct CallDelays {
+    /// A call that is not followed.
+    pub(crate) passing_ns: f64,
+    /// A call of which the programs find that it is none of the followed processes'.
+    pub(crate) rejected_ns: f64,
+}
+
+/// How long these calls take, ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallTimes {
+    passing_ns: f64,
+    rejected_ns: f64,
+}
+
+impl CallTimes {
+    /// Measures them. `followed` is the number of a call that is followed, and whose first argument is a file
+    /// descriptor.
+    pub(crate) fn measure(followed: Option<libc::c_long>) -> Self {
+        let passing_ns = shortest_call_ns(libc::SYS_getppid);
+        Self {
+            passing_ns,
+            rejected_ns: followed.map_or(passing_ns, shortest_call_ns),
+        }
+    }
+
+    /// Returns by how much they take longer than `before`.
+    pub(crate) fn since(self, before: Self) -> CallDelays {
+        CallDelays {
+            passing_ns: (self.passing_ns - before.passing_ns).max(0.0),
+            rejected_ns: (self.rejected_ns - before.rejected_ns).max(0.0),
+        }
+    }
+}
+
+/// Measures how long a call with an impossible file descriptor takes, ns: the best of many short series, since
+/// anything else the machine does can only lengthen one.
+fn shortest_call_ns(number: libc::c_long) -> f64 {
+    const SERIES: u32 = 48;
+    const CALLS: u32 = 128;
+    let one = |_| {
+        let began = Instant::now();
+        for _ in 0..CALLS {
+            // SAFETY: the call has no arguments, or fails because there is no such descriptor.
+            unsafe { libc::syscall(number, -1, 0, 0, 0, 0, 0) };
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    (0..SERIES).map(one).fold(f64::INFINITY, f64::min)
 }
 
 /// Counts since the beginning of the trace, or within a window.
@@ -62,7 +113,7 @@ struct Totals {
     /// Runs of all programs.
     runs: u64,
     program_ns: u64,
-    /// Runs of the two programs that run at every system call.
+    /// Runs of the programs at the entry and exit of system calls.
     call_runs: u64,
     call_ns: u64,
 }
@@ -114,21 +165,20 @@ impl CostSampler {
             sampled: Totals::default(),
             seen: 0,
             drains: 0,
-            call_delay_ns: None,
+            delays: None,
         }
     }
 
-    /// Begins with the statistics on. `call_delay_ns` is the extra time of a system call that is not
-    /// traced.
-    pub(crate) fn start(&mut self, call_delay_ns: f64) {
+    /// Begins with the statistics on.
+    pub(crate) fn start(&mut self, delays: CallDelays) {
         self.began = Instant::now();
         self.statistics = RunTimeStatistics::enable();
-        self.call_delay_ns = Some(call_delay_ns.max(0.0));
+        self.delays = Some(delays);
     }
 
     /// Returns the extra time of a system call that is not traced, ns; 0 before the start.
     pub(crate) fn call_delay_ns(&self) -> f64 {
-        self.call_delay_ns.unwrap_or(0.0)
+        self.delays.map_or(0.0, |delays| delays.passing_ns)
     }
 
     /// Returns whether it is time to [look](Self::look). To be called after each drain.
@@ -209,8 +259,18 @@ impl CostSampler {
         nanoseconds(until.duration_since(self.began))
     }
 
-    /// Estimates the cost of the whole trace from that of the sample; `cpus` bounds it.
-    pub(crate) fn estimate(&self, seen: u64, cpus: u64) -> TracerCost {
+    /// Estimates the cost of the whole trace from that of the sample; `cpus` bounds it. `host_calls_per_s` is known
+    /// where the programs do not run at all of the host's system calls.
+    ///
+    /// The kernel's statistics do not count the way to a program and back. So the extra time of a call that the
+    /// programs reject is added for each call at which they run, in place of what is counted for those rejected; and
+    /// that of a call at which none runs, for all others.
+    pub(crate) fn estimate(
+        &self,
+        seen: u64,
+        cpus: u64,
+        host_calls_per_s: Option<f64>,
+    ) -> TracerCost {
         let time_ns = self.elapsed_ns();
         let estimated = |of: fn(&Totals) -> u64, event_max: f64| {
             let (per_event, per_ns) = shares(&self.windows, of, event_max);
@@ -219,38 +279,26 @@ impl CostSampler {
         };
         let (counted_ns, standing_ns) = estimated(|window| window.program_ns, EVENT_NS_MAX);
         let (runs, _) = estimated(|window| window.runs, EVENT_RUNS_MAX);
-        let (_, others_call_runs) = estimated(|window| window.call_runs, EVENT_RUNS_MAX);
+        let (call_runs, others_call_runs) = estimated(|window| window.call_runs, EVENT_RUNS_MAX);
         let (_, others_calls_ns) = estimated(|window| window.call_ns, EVENT_NS_MAX);
         // Two programs run at each of these calls.
-        let taxed_ns = |tax_ns: f64| others_call_runs / 2.0 * tax_ns;
-        let correction_ns = self
-            .call_delay_ns
-            .map_or(0.0, |tax_ns| taxed_ns(tax_ns) - others_calls_ns);
+        let (calls, others_calls) = (call_runs / 2.0, others_call_runs / 2.0);
+        let passing =
+            host_calls_per_s.map_or(0.0, |per_s| (per_s * time_ns as f64 / 1e9 - calls).max(0.0));
+        let (traced_calls_ns, others_ns) = self.delays.map_or((0.0, 0.0), |delays| {
+            let others_ns = passing * delays.passing_ns + others_calls * delays.rejected_ns;
+            let traced_calls_ns = (calls - others_calls) * delays.rejected_ns;
+            (traced_calls_ns, others_ns - others_calls_ns)
+        });
         let most = time_ns.saturating_mul(cpus.max(1));
-        let program_ns = whole(counted_ns + correction_ns).min(most.max(1));
+        let program_ns = whole(counted_ns + traced_calls_ns + others_ns).min(most.max(1));
         TracerCost {
             program_runs: whole(runs).max(self.sampled.runs),
             program_ns,
-            standing_ns: whole(standing_ns + correction_ns).min(program_ns),
+            standing_ns: whole(standing_ns + others_ns).min(program_ns),
             ..TracerCost::default()
         }
     }
-}
-
-/// Measures how long a system call takes that is not traced, ns: the best of many short series,
-/// since anything else the machine does can only lengthen one.
-pub(crate) fn uninvolved_call_ns() -> f64 {
-    const SERIES: u32 = 48;
-    const CALLS: u32 = 128;
-    let one = |_| {
-        let began = Instant::now();
-        for _ in 0..CALLS {
-            // SAFETY: the call has no arguments and cannot fail.
-            unsafe { libc::syscall(libc::SYS_getppid) };
-        }
-        began.elapsed().as_nanos() as f64 / f64::from(CALLS)
-    };
-    (0..SERIES).map(one).fold(f64::INFINITY, f64::min)
 }
 
 /// Returns whether the measured share is too small.
@@ -320,7 +368,7 @@ impl std::iter::Sum for ProgramRuns {
 /// What the kernel counted about all programs of a trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AllRuns {
-    /// The two programs that run at every system call.
+    /// The programs at the entry and exit of system calls.
     pub(crate) calls: ProgramRuns,
     /// The programs of the other groups of I/O.
     pub(crate) groups: ProgramRuns,
@@ -389,7 +437,7 @@ mod tests {
     #[test]
     fn the_first_events_after_an_idle_start_are_measured_at_once() {
         let mut sampler = CostSampler::new();
-        sampler.start(0.0);
+        sampler.start(CallDelays::default());
         assert!(sampler.statistics.is_some(), "needs root");
         let mut drained = |seen| {
             assert!(sampler.is_due());
@@ -424,7 +472,7 @@ mod tests {
             windows: windows.to_vec(),
             seen: 0,
             drains: 0,
-            call_delay_ns: None,
+            delays: None,
         }
     }
 
@@ -441,13 +489,26 @@ mod tests {
             call_ns: 200_000_000 + 400 * events,
         };
         let mut sampler = sampler(&[second(0), second(1000), second(5000)], 10_000_000_000);
-        let counted = sampler.estimate(20_000, 2);
+        let counted = sampler.estimate(20_000, 2, None);
         assert_eq!(counted.standing_ns, 2_005_000_000);
-        sampler.call_delay_ns = Some(140.0);
-        let measured = sampler.estimate(20_000, 2);
+        sampler.delays = Some(CallDelays {
+            passing_ns: 50.0,
+            rejected_ns: 140.0,
+        });
+        let measured = sampler.estimate(20_000, 2, None);
         assert_eq!(measured.standing_ns, 10 * (140_000_000 + 500_000));
-        assert_eq!(measured.program_ns - measured.standing_ns, 20_000 * 400);
+        assert_eq!(
+            measured.program_ns - measured.standing_ns,
+            20_000 * (400 + 140),
+            "the way to the programs and back is part of a traced call's cost"
+        );
         assert_eq!(measured.program_runs, counted.program_runs);
+        // Two million more calls a second, at which no program runs.
+        let traced_and_rejected_per_s = 1_000_000.0 + 2_000.0;
+        let per_s = 2_000_000.0 + traced_and_rejected_per_s;
+        let with_passing = sampler.estimate(20_000, 2, Some(per_s));
+        let more_ns = with_passing.standing_ns - measured.standing_ns;
+        assert_eq!(more_ns, 10 * 2_000_000 * 50);
     }
 
     #[test]
@@ -455,7 +516,7 @@ mod tests {
         // 400 ns an event, and a hundredth of the time for everybody else.
         let of = |events: u64, time_ns: u64| window(events, time_ns, events * 400 + time_ns / 100);
         let windows = [of(0, 40_000_000), of(5, 320_000_000), of(9000, 40_000_000)];
-        let cost = sampler(&windows, 30_000_000_000).estimate(20_000, 2);
+        let cost = sampler(&windows, 30_000_000_000).estimate(20_000, 2, None);
         assert_eq!(
             (cost.program_ns, cost.standing_ns),
             (308_000_000, 300_000_000)
@@ -467,15 +528,15 @@ mod tests {
     fn a_handful_of_events_makes_no_nonsense() {
         // Five events were seen while others kept the programs busy; a flood came unmeasured.
         let windows = [window(5, 320_000_000, 16_000_000)];
-        let cost = sampler(&windows, 5_000_000_000).estimate(100, 2);
+        let cost = sampler(&windows, 5_000_000_000).estimate(100, 2, None);
         assert!(
             (200_000_000..260_000_000).contains(&cost.program_ns),
             "{cost:?}"
         );
         assert!(cost.program_ns - cost.standing_ns <= 1_000_000, "{cost:?}");
         let idle = sampler(&[window(0, 320_000_000, 3_200_000)], 30_000_000_000);
-        assert_eq!(idle.estimate(0, 2).program_ns, 300_000_000);
-        let unknown = sampler(&[], 30_000_000_000).estimate(10, 2);
+        assert_eq!(idle.estimate(0, 2, None).program_ns, 300_000_000);
+        let unknown = sampler(&[], 30_000_000_000).estimate(10, 2, None);
         assert_eq!((unknown.program_ns, unknown.program_runs), (0, 0));
     }
 

@@ -14,7 +14,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use seekscope_run::{BLOCK_REQUESTS, TraceCoverage};
 
-use crate::loader::Backend;
+use crate::loader::{AT_FOLLOWED_CALLS, Backend};
 
 pub(crate) use attach::{attach, in_flight, programs, select};
 
@@ -81,7 +81,7 @@ pub(crate) struct Hooks {
     pub(crate) how: &'static str,
 }
 
-/// The plain calls, with each [`Backend`]; the programs run at every system call of the host.
+/// The plain calls, with each [`Backend`]; these programs run at every system call of the host.
 const CALLS: Hooks = Hooks {
     group: Group::Calls,
     programs: &["seekscope_enter", "seekscope_exit"],
@@ -91,9 +91,10 @@ const CALLS_AND_AIO: Hooks = Hooks {
     programs: &["seekscope_enter_with_aio", "seekscope_exit_with_aio"],
     ..CALLS
 };
+/// These run at the followed calls only.
 const CALLS_BY_TRACEPOINT: Hooks = Hooks {
-    programs: &["seekscope_begin", "seekscope_end"],
-    how: "tracepoint sys_enter and sys_exit",
+    programs: AT_FOLLOWED_CALLS,
+    how: "classic tracepoints of these calls",
     ..CALLS
 };
 

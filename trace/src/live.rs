@@ -7,14 +7,17 @@ use std::time::{Duration, Instant};
 
 use seekscope_run::{ThreadRecord, TraceCoverage, TraceFacts};
 
-use crate::cost::{CostSampler, uninvolved_call_ns};
+use crate::cost::{CallTimes, CostSampler};
 use crate::decode::{RECORD_BYTES, decode};
 use crate::disks::{self, DiskNumber};
 use crate::error::TraceError;
 use crate::files::FileTable;
 use crate::filter::KernelFilter;
 use crate::groups::{Group, NOT_ASKED_FOR, Plan};
-use crate::loader::{Backend, Counters, Failure, Programs, Settings, TOTALS_MAX, check_btf};
+use crate::host_calls::HostCalls;
+use crate::loader::{
+    Backend, Counters, Failure, Programs, Settings, TOTALS_MAX, check_btf, of_kinds,
+};
 use crate::members::{Member, Members};
 use crate::notices::Notice;
 use crate::options::{BackendChoice, Followed, RequestScope, TraceOptions};
@@ -48,6 +51,7 @@ pub struct LiveSource {
     members: Members,
     members_seen: Instant,
     cost: CostSampler,
+    host_calls: HostCalls,
     backend_reason: String,
     filters: Vec<String>,
     only_totals: bool,
@@ -101,7 +105,8 @@ impl LiveSource {
             own_requests_only,
             open_files: files.seen().count(),
         };
-        let untraced_call_ns = uninvolved_call_ns();
+        let followed_call = of_kinds(&settings.kinds).next().map(|call| call.number);
+        let untraced = CallTimes::measure(followed_call);
         let (mut programs, backend_reason) = match load(options.backend, &settings) {
             Err(_) if settings.groups.drop_failing(Programs::probe) => {
                 load(options.backend, &settings)?
@@ -131,6 +136,7 @@ impl LiveSource {
             members,
             members_seen: Instant::now(),
             cost: CostSampler::new(),
+            host_calls: HostCalls::default(),
             backend_reason,
             filters: options.describe_filters(),
             only_totals: options.only_totals,
@@ -145,7 +151,9 @@ impl LiveSource {
         };
         source.follow_new_disks();
         source.programs.set_tracing(true);
-        source.cost.start(uninvolved_call_ns() - untraced_call_ns);
+        source
+            .cost
+            .start(CallTimes::measure(followed_call).since(untraced));
         Ok(source)
     }
 
@@ -343,7 +351,9 @@ impl LiveSource {
             // The call that lost its slot to another thread also ends without a start.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),
             in_flight_at_end,
-            cost: self.cost.estimate(counters.seen, cpus()),
+            cost: self
+                .cost
+                .estimate(counters.seen, cpus(), self.host_calls.per_s()),
             ..TraceFacts::default()
         }
     }
@@ -364,10 +374,12 @@ impl EventSource for LiveSource {
             self.cost.look(counters.seen, || programs.runs());
             sink.lost(counters.lost());
         }
+        self.host_calls.look(&mut self.programs)?;
         Ok(total)
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) -> Result<TraceFacts, TraceError> {
+        self.host_calls.end(&mut self.programs)?;
         self.stop();
         let counters = self.programs.counters()?;
         self.cost.stop(counters.seen, self.programs.runs());
@@ -435,6 +447,10 @@ fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String)
         BackendChoice::TpBtf => return asked_for(Backend::TpBtf),
         BackendChoice::Tracepoint => return asked_for(Backend::Tracepoint),
         BackendChoice::Auto => best_first(),
+        BackendChoice::Sparing => {
+            let why = "the one that costs all other system calls least, and it loaded";
+            ([Backend::Tracepoint, Backend::TpBtf], why)
+        }
     };
     let failure = match Programs::load(first, settings) {
         Ok(programs) => return Ok((programs, why.into())),
@@ -452,7 +468,7 @@ fn best_first() -> ([Backend; 2], &'static str) {
         let why = "misses fewer calls than tp_btf on this kernel (Linux 7.2 and newer)";
         ([Backend::Tracepoint, Backend::TpBtf], why)
     } else {
-        let why = "the fastest, and it loaded";
+        let why = "the one that costs the traced calls least, and it loaded";
         ([Backend::TpBtf, Backend::Tracepoint], why)
     }
 }

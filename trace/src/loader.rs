@@ -1,6 +1,7 @@
 //! Loading and attaching the kernel programs. No other module does this.
 
 mod constants;
+mod system_calls;
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -37,6 +38,7 @@ mod generated {
 }
 use generated::{IoSkel, IoSkelBuilder, OpenIoSkel, types};
 use seekscope_run::{CountedRequests, IoKind};
+pub(crate) use system_calls::{PROGRAMS as AT_FOLLOWED_CALLS, of_kinds};
 
 /// Where the kernel publishes its types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -123,6 +125,8 @@ pub(crate) struct Counters {
     pub(crate) unmatched_exits: u64,
     pub(crate) lost_table_full: u64,
     pub(crate) lost_end: u64,
+    /// System calls of all processes of the host, as far as they were [counted](Programs::count_host_calls).
+    pub(crate) host_calls: u64,
 }
 
 impl Counters {
@@ -136,6 +140,8 @@ impl Counters {
 pub(crate) struct Programs {
     /// Declared first, so that it is detached before the maps go.
     links: Vec<Link>,
+    /// Of the program that counts the host's calls.
+    tally: Option<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
     calls: Hooks,
@@ -174,10 +180,15 @@ impl Programs {
             .chain(groups.hooks.iter().copied())
             .collect();
         configure(&mut open, &all, settings)?;
+        let sees_all = backend == Backend::TpBtf;
+        open.progs.seekscope_tally.set_autoload(!sees_all);
         let skeleton = open.load()?;
         // Whether entry or exit is attached first does not matter: programs are idle while
         // `tracing` is 0.
-        let mut links = groups::attach(skeleton.object(), &calls)?;
+        let mut links = match backend {
+            Backend::TpBtf => groups::attach(skeleton.object(), &calls)?,
+            Backend::Tracepoint => system_calls::attach(skeleton.object(), &settings.kinds)?,
+        };
         if settings.follow_children {
             let programs = &skeleton.progs;
             links.push(programs.seekscope_fork.attach()?);
@@ -197,6 +208,7 @@ impl Programs {
         }
         Ok(Self {
             links,
+            tally: None,
             skeleton,
             backend,
             calls,
@@ -218,6 +230,7 @@ impl Programs {
             let mut open = IoSkelBuilder::default().open(&mut place)?;
             open.progs.seekscope_fork.set_autoload(false);
             open.progs.seekscope_exec.set_autoload(false);
+            open.progs.seekscope_tally.set_autoload(false);
             let page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(1 << 16);
             open.maps.seekscope_ring.set_max_entries(page_bytes)?;
             groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
@@ -278,9 +291,28 @@ impl Programs {
         }
     }
 
-    /// Takes the programs off their hooks; counters and ring stay readable.
+    /// Takes the programs off their hooks, or begins to; counters and ring stay readable.
     pub(crate) fn detach(&mut self) {
-        self.links.clear();
+        self.tally = None;
+        let links = std::mem::take(&mut self.links);
+        // To let go of a classic tracepoint the kernel waits tens of milliseconds, one after the other. The programs
+        // do nothing any more, so nobody else has to wait for that.
+        match self.backend {
+            Backend::TpBtf => drop(links),
+            Backend::Tracepoint => drop(std::thread::spawn(move || drop(links))),
+        }
+    }
+
+    /// Begins or ends to count the system calls of the whole host, where the programs do not run at each of them.
+    ///
+    /// # Errors
+    /// When the kernel refuses to attach the program.
+    pub(crate) fn count_host_calls(&mut self, on: bool) -> libbpf_rs::Result<()> {
+        self.tally = match on {
+            true => Some(self.skeleton.progs.seekscope_tally.attach()?),
+            false => None,
+        };
+        Ok(())
     }
 
     /// Tells the programs that the reader is awake.
@@ -371,6 +403,7 @@ impl Programs {
             sum.unmatched_exits += words.next().unwrap_or(0);
             sum.lost_table_full += words.next().unwrap_or(0);
             sum.lost_end += words.next().unwrap_or(0);
+            sum.host_calls += words.next().unwrap_or(0);
         }
         Ok(sum)
     }

@@ -10,9 +10,12 @@ use crate::groups::Group;
 /// Which way into the kernel to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackendChoice {
-    /// The best backend that loads.
+    /// The backend that costs the traced calls least, if it loads, else the other.
     #[default]
     Auto,
+    /// The backend that costs all other system calls of the host least, if it loads, else the other: for a server
+    /// that makes several calls on sockets for each on a file, and that is watched for long.
+    Sparing,
     /// Typed tracepoints or nothing.
     TpBtf,
     /// Classic tracepoints or nothing.
@@ -117,6 +120,7 @@ impl TraceOptions {
         Self {
             kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
             groups: Group::OF_DATABASES.to_vec(),
+            backend: BackendChoice::Sparing,
             only_totals: true,
             // Only the names of files that are opened go through it.
             ring_bytes: 1 << 20,

@@ -12,7 +12,7 @@ use seekscope_run::{
 use seekscope_server::process::io_between;
 use seekscope_server::{Namespace, ProcFs};
 use seekscope_trace::{
-    EventSink, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
+    BackendChoice, EventSink, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
 };
 
 use crate::session::{OpenPhase, Session};
@@ -23,6 +23,7 @@ pub fn attach(pid: u32) -> Result<LiveSource, TraceError> {
     LiveSource::attach(&TraceOptions {
         kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
         groups: [&Group::OF_DATABASES[..], &[Group::Block]].concat(),
+        backend: BackendChoice::Sparing,
         ..TraceOptions::new(pid)
     })
 }

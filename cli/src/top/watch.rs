@@ -12,7 +12,8 @@ use seekscope_run::{CounterSample, FileRecord, IoEvent, IoKind, Limitation, mono
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::{ProcFs, Sampler};
 use seekscope_trace::{
-    EventSink, Followed, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
+    BackendChoice, EventSink, Followed, Group, LiveSource, Recording, SinkError, TraceError,
+    TraceOptions,
 };
 
 use super::names::KnownNames;
@@ -246,6 +247,7 @@ impl Watch {
         let mut options = TraceOptions::of(followed);
         options.kinds = vec![IoKind::Read, IoKind::Write, IoKind::Sync];
         options.groups = Group::OF_DATABASES.to_vec();
+        options.backend = BackendChoice::Sparing;
         if self
             .here
             .iter()
@@ -253,6 +255,7 @@ impl Watch {
         {
             // Any program may map files or use libaio.
             options.groups.extend([Group::Aio, Group::Faults]);
+            options.backend = BackendChoice::Auto;
         }
         let source = LiveSource::attach(&options).map_err(|error| match error {
             TraceError::NoPermission { what, why, remedy } => {

@@ -20,14 +20,14 @@ const BLOCK_TABLES: [&str; 3] = [
     "seekscope_request_counts",
 ];
 
-/// The programs that follow children; they belong to no hooks.
-const OF_CHILDREN: [&str; 2] = ["seekscope_fork", "seekscope_exec"];
+/// The programs that follow children, and that count the host's calls; they belong to no hooks.
+const OF_NO_HOOKS: [&str; 3] = ["seekscope_fork", "seekscope_exec", "seekscope_tally"];
 
 /// Disables the programs and tables of all hooks but the chosen ones.
 pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Result<()> {
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if !OF_CHILDREN.contains(&name.as_str()) {
+        if !OF_NO_HOOKS.contains(&name.as_str()) {
             program.set_autoload(hooks.iter().any(|h| h.programs.contains(&name.as_str())));
         }
     }

@@ -1,10 +1,9 @@
 //! What the programs are told before they load: which calls, which processes, which files.
 
-use seekscope_run::IoOp;
-
 use crate::disks::function_addresses;
 use crate::groups::{Group, Plan};
 
+use super::system_calls::{self, OPEN_CALLS};
 use super::{Settings, types};
 
 /// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
@@ -28,13 +27,13 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
             *place = op;
         }
     };
-    for (number, op) in SYSTEM_CALLS {
-        if settings.kinds.contains(&op.kind()) {
-            note(number, op as u8);
-        }
+    for call in system_calls::of_kinds(&settings.kinds) {
+        note(call.number, call.op as u8);
     }
     // Needed even if no plain calls are wanted, because events of other groups also need names.
-    OPEN_CALLS.into_iter().for_each(|number| note(number, OPEN));
+    OPEN_CALLS
+        .into_iter()
+        .for_each(|(number, _)| note(number, OPEN));
     if settings.groups.has(Group::Aio) {
         AIO_CALLS
             .into_iter()
@@ -72,36 +71,8 @@ fn fill_groups(constants: &mut types::rodata, groups: &Plan) {
     }
 }
 
-/// The calls that are followed, by this architecture's numbers.
-const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [
-    (libc::SYS_read, IoOp::Read),
-    (libc::SYS_pread64, IoOp::Pread),
-    (libc::SYS_readv, IoOp::Readv),
-    (libc::SYS_preadv, IoOp::Preadv),
-    (libc::SYS_preadv2, IoOp::Preadv2),
-    (libc::SYS_write, IoOp::Write),
-    (libc::SYS_pwrite64, IoOp::Pwrite),
-    (libc::SYS_writev, IoOp::Writev),
-    (libc::SYS_pwritev, IoOp::Pwritev),
-    (libc::SYS_pwritev2, IoOp::Pwritev2),
-    (libc::SYS_fsync, IoOp::Fsync),
-    (libc::SYS_fdatasync, IoOp::Fdatasync),
-    (libc::SYS_sync_file_range, IoOp::SyncFileRange),
-];
-
 /// Calls of libaio. Results that are collected without a call are not seen.
 const AIO_CALLS: [libc::c_long; 3] = [libc::SYS_io_submit, libc::SYS_io_getevents, IO_PGETEVENTS];
-
-/// Calls after which a file has a descriptor.
-#[cfg(target_arch = "x86_64")]
-const OPEN_CALLS: [libc::c_long; 4] = [
-    libc::SYS_open,
-    libc::SYS_creat,
-    libc::SYS_openat,
-    libc::SYS_openat2,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const OPEN_CALLS: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
 
 #[cfg(test)]
 mod tests {
@@ -111,11 +82,17 @@ mod tests {
 
     #[test]
     fn every_kind_of_call_has_its_numbers() {
-        for kind in [IoKind::Read, IoKind::Write, IoKind::Sync] {
-            assert!(SYSTEM_CALLS.iter().any(|(_, op)| op.kind() == kind));
-        }
-        let mut numbers: Vec<_> = SYSTEM_CALLS.iter().map(|(number, _)| *number).collect();
-        numbers.extend(OPEN_CALLS);
+        let kinds = [IoKind::Read, IoKind::Write, IoKind::Sync];
+        assert!(
+            kinds
+                .map(|kind| system_calls::of_kinds(&[kind]).count())
+                .iter()
+                .all(|n| *n > 0)
+        );
+        let mut numbers: Vec<_> = system_calls::of_kinds(&kinds)
+            .map(|call| call.number)
+            .collect();
+        numbers.extend(OPEN_CALLS.map(|(number, _)| number));
         numbers.extend(AIO_CALLS);
         let all = numbers.len();
         numbers.sort_unstable();
