@@ -166,7 +166,7 @@ fn kinds_of(id: &str) -> Option<&'static [Kind]> {
         | "schema.scattered-series" => &[Kind::Reads],
         "cache.too-small" => &[Kind::Reads, Kind::FromMemory],
         // An operation that is not run waits for nothing.
-        "query.collection-scan" => &OF_READING,
+        "query.collection-scan" | "query.index-scan" => &OF_READING,
         "journal.slow-sync" => &[Kind::Syncs],
         "eviction.by-application-threads" => &[Kind::Room],
         "checkpoint.long" => &OF_CHECKPOINTS,

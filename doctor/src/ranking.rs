@@ -32,7 +32,7 @@ const FILESYSTEM: &str = "filesystem.unfit";
 const INCOMPLETE: &str = "evidence.incomplete";
 
 /// Findings that precede others that save alike.
-const BEFORE: [(&str, &[&str]); 7] = [
+const BEFORE: [(&str, &[&str]); 8] = [
     (
         "schema.scattered-series",
         &["layout.key-order-lost", "cache.too-small", "disk.saturated"],
@@ -53,6 +53,7 @@ const BEFORE: [(&str, &[&str]); 7] = [
         "query.collection-scan",
         &["cache.too-small", "disk.saturated"],
     ),
+    ("query.index-scan", &["cache.too-small", "disk.saturated"]),
     ("cache.too-small", &["disk.saturated"]),
     (
         "memory.short",
@@ -117,11 +118,12 @@ fn is_noticeable(finding: &Finding) -> bool {
     is_seen(finding) && saved(finding).is_some_and(|s| s >= NOTICEABLE_S_PER_HOUR)
 }
 
-/// Does it say that operations were seen to be held up? Even where nobody counts for how long, that precedes what would be
-/// saved in jobs that were not observed.
+/// Does it say that operations were seen to be held up, where nobody counts for how long? That precedes what would be saved
+/// in jobs that were not observed.
 fn is_held_up(finding: &Finding) -> bool {
     let id = finding.id.as_str();
-    ["cpu.saturated", "locks.queued"].contains(&id) || QUEUES.contains(&id)
+    let is_queue = ["cpu.saturated", "locks.queued"].contains(&id) || QUEUES.contains(&id);
+    is_queue && !is_noticeable(finding)
 }
 
 /// Does it save noticeable waiting for the disk, or say that operations queue because of the disk?
@@ -137,9 +139,10 @@ fn accuses_disk(finding: &Finding) -> bool {
         "schema.",
     ];
     // Findings of groups whose others have nothing to do with reads.
-    const ALSO_READING: [&str; 3] = [
+    const ALSO_READING: [&str; 4] = [
         "memory.short",
         "query.collection-scan",
+        "query.index-scan",
         "index.random-inserts",
     ];
     let of_disk = DISK.iter().any(|group| finding.id.starts_with(group))

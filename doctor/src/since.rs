@@ -183,7 +183,7 @@ fn why_unseen(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Op
     // Scans that were counted, and not caught at it, are a finding without a collection.
     let mut others = now.diagnosis.findings.iter();
     let is_unnamed = |other: &Finding| other.id == finding.id && other.subject.is_empty();
-    (finding.id == "query.collection-scan" && others.any(is_unnamed))
+    (is_of_queries(finding) && others.any(is_unnamed))
         .then_some("scans were counted again, and none of them was caught at it")
 }
 
@@ -212,10 +212,9 @@ fn why_not_acted_on(
                 "the limits are what they were, so it is what is asked of the disk that changed",
             )
         }
-        "query.collection-scan" => {
+        "query.collection-scan" | "query.index-scan" => {
             let indexes = |member: &MemberRecord| {
-                let mut collections = member.collections.iter();
-                let facts = collections.find(|facts| facts.namespace == finding.subject)?;
+                let facts = member.collection(&finding.subject)?;
                 let keys = facts.indexes.iter().map(|index| index.keys.clone());
                 Some(keys.collect::<BTreeSet<String>>())
             };
@@ -226,6 +225,11 @@ fn why_not_acted_on(
         }
         _ => None,
     }
+}
+
+/// Is it about operations that an index would serve?
+fn is_of_queries(finding: &Finding) -> bool {
+    ["query.collection-scan", "query.index-scan"].contains(&finding.id.as_str())
 }
 
 /// Returns how the order of the file changed, whatever its scans take on which disk; `None` if it hardly did.

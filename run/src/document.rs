@@ -277,6 +277,8 @@ pub struct TraceFacts {
 
 /// The share of events lost below which no share, sum or percentile changes noticeably.
 const LOSS_MATTERS_SHARE: f64 = 0.01;
+/// The fewest lost events that change anything: of a few dozen, one is more than a hundredth.
+const LOSS_MATTERS_MIN: u64 = 5;
 
 /// The share of a phase for which a process must have used the CPU; below it, it did next to nothing.
 const PROCESS_AT_WORK_SHARE: f64 = 0.01;
@@ -312,7 +314,7 @@ impl TraceFacts {
 
     /// Returns whether so much is missing that conclusions from the trace may differ.
     pub fn loss_matters(&self) -> bool {
-        self.lost_share() >= LOSS_MATTERS_SHARE
+        self.lost_share() >= LOSS_MATTERS_SHARE && self.lost.max(self.lost_end) >= LOSS_MATTERS_MIN
     }
 
     /// Returns the tracer's CPU time, ns: programs in the kernel and the thread that reads.

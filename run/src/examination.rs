@@ -332,6 +332,14 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl OperationSeen {
     /// Returns whether it had ended when it was looked for the last time. A single look may miss an operation between
     /// two of its phases.
@@ -383,6 +391,12 @@ pub struct FilterSeen {
     pub keys: Vec<KeySeen>,
     /// Whether distinct values are asked for.
     pub distinct: bool,
+    /// Those of `fields` in which it looks for a pattern that may begin anywhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
+    /// Whether it skips so many of the documents found that reading them is most of the work.
+    #[serde(skip_serializing_if = "is_false")]
+    pub skips: bool,
     /// Collections whose documents an aggregation adds to its own by the value of a field (`$lookup`, `$graphLookup`).
     pub joins: Vec<JoinSeen>,
 }
@@ -593,6 +607,12 @@ impl MemberRecord {
     /// Returns the value of a server parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         value_of(&self.parameters, name)
+    }
+
+    /// Returns what was told of a collection.
+    pub fn collection(&self, namespace: &str) -> Option<&CollectionFacts> {
+        let mut collections = self.collections.iter();
+        collections.find(|collection| collection.namespace == namespace)
     }
 }
 

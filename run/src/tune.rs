@@ -192,9 +192,9 @@ pub struct TuneNoise {
     /// The most pairs of runs of a duel (`--pairs`).
     #[serde(default = "duel_pairs_default")]
     pub duel_pairs: u64,
-    /// The smallest gain that so many pairs are likely (80 %) to show, as a share.
-    #[schemars(with = "Option<f64>")]
-    pub detectable_gain: f64,
+    /// The smallest gain that so many pairs are likely (80 %) to show, as a share; `None` if the runs are too few to
+    /// tell.
+    pub detectable_gain: Option<f64>,
 }
 
 /// What older runs, which do not keep it, assumed.

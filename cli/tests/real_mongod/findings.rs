@@ -53,9 +53,11 @@ fn meanwhile<R>(running: &Running, loads: &[Load<'_>], examine: impl FnOnce() ->
 fn insert(running: &Running, collection: &str, documents: u64, bytes: usize) {
     let mut random = seekscope_stats::SplitMix64::new(1);
     let count = usize::try_from(documents).unwrap();
+    // A command holds 16 MB at most.
+    let at_once = (8_000_000 / bytes).clamp(1, 100);
     for batch in (0..i64::try_from(count).unwrap())
         .collect::<Vec<i64>>()
-        .chunks(100)
+        .chunks(at_once)
     {
         let documents: Vec<Document> = batch
             .iter()
@@ -323,6 +325,94 @@ fn collection_scans_and_an_idle_server_afterwards() {
     assert!(
         evidence(found, 1).contains("no index spares that"),
         "{found:#}"
+    );
+}
+
+/// Causes in how the server is asked and in its data model, of which the disk shows consequences at most.
+#[test]
+fn queries_connections_and_documents_that_cost_more_than_they_give() {
+    // More than may be dirty in its cache, which is small: they are written before long.
+    const CARTS: u64 = 20;
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &[]);
+    insert(&running, "orders", 20_000, 200);
+    insert(&running, "carts", CARTS, 4_000_000);
+    let names =
+        (0..20_000_i64).map(|n| doc! { "_id": n, "name": format!("{:x}", n * 0x9E37_79B9) });
+    for batch in names.collect::<Vec<Document>>().chunks(5_000) {
+        running.command(
+            DATABASE,
+            doc! { "insert": "people", "documents": batch.to_vec() },
+        );
+    }
+    let index = doc! { "key": { "name": 1 }, "name": "name_1" };
+    running.command(
+        DATABASE,
+        doc! { "createIndexes": "people", "indexes": [index] },
+    );
+
+    let latest = |number: u64| {
+        let filter =
+            doc! { "status": i64::try_from(number % 3).unwrap(), "nowhere": { "$exists": false } };
+        doc! { "find": "orders", "filter": filter, "sort": { "bytes": -1 }, "limit": 10 }
+    };
+    let connecting = AtomicBool::new(true);
+    let document = thread::scope(|scope| {
+        scope.spawn(|| {
+            runtime().block_on(async {
+                while connecting.load(Ordering::Relaxed) {
+                    let client = mongodb::Client::with_uri_str(running.uri()).await.unwrap();
+                    let database = client.database(DATABASE);
+                    database.run_command(doc! { "ping": 1 }).await.unwrap();
+                }
+            });
+        });
+        let found = meanwhile(&running, &[&latest], || {
+            examined(&bench, &running, "10s", &["--out", "connecting"])
+        });
+        connecting.store(false, Ordering::Relaxed);
+        found
+    });
+    let scan = finding(&document, "query.collection-scan").unwrap();
+    assert!(
+        evidence(scan, 1).contains("followed by {\"bytes\": -1}"),
+        "{scan:#}"
+    );
+    assert!(
+        scan["saves_s_per_hour"].as_f64().unwrap() > 100.0,
+        "{scan:#}"
+    );
+    assert!(
+        finding(&document, "connections.short-lived").is_some(),
+        "{document:#}"
+    );
+
+    let search = |number: u64| {
+        let filter = doc! { "name": { "$regex": format!("{:x}$", number % 4_096) } };
+        doc! { "find": "people", "filter": filter, "limit": 1_000, "batchSize": 1_000 }
+    };
+    let change = |number: u64| {
+        // What comes back takes its time: many changes in a row are written once.
+        let filter = doc! { "_id": id(number, CARTS) };
+        doc! { "findAndModify": "carts", "query": filter, "update": { "$inc": { "status": 1 } }, "new": true }
+    };
+    let document = meanwhile(&running, &[&search, &search, &change], || {
+        examined(&bench, &running, "10s", &["--out", "searching"])
+    });
+    let search = finding(&document, "query.index-scan");
+    let search = search.unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!(search["subject"], "findings.people", "{search:#}");
+    assert!(
+        evidence(search, 1).contains("may begin anywhere in name"),
+        "{search:#}"
+    );
+    let large = finding(&document, "schema.large-documents");
+    let large = large.unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!(large["subject"], "findings.carts", "{large:#}");
+    assert!(
+        finding(&document, "connections.short-lived").is_none(),
+        "{document:#}"
     );
 }
 

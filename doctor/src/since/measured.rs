@@ -42,7 +42,7 @@ impl Quantity {
     pub(super) fn of(finding: &Finding) -> Self {
         let unit = finding.gain.as_ref().map_or("", |gain| gain.unit.as_str());
         match finding.id.as_str() {
-            "query.collection-scan" if !finding.subject.is_empty() => Self::Operations,
+            _ if super::is_of_queries(finding) && !finding.subject.is_empty() => Self::Operations,
             _ if unit.contains("per hour") => Self::Waiting,
             _ if unit.contains("scan") => Self::Scan,
             _ if unit.starts_with("byte") => Self::FreeBytes,
@@ -80,8 +80,7 @@ impl Quantity {
             Self::Waiting => sum_over_users(run, subject, |user| user.waiting_s_per_s * 3600.0),
             Self::Operations => {
                 let member = run.document.examination.as_ref()?.examined()?;
-                let mut collections = member.collections.iter();
-                let facts = collections.find(|facts| facts.namespace == subject)?;
+                let facts = member.collection(subject)?;
                 let taken_ns = facts.reading_ns? + facts.writing_ns.unwrap_or(0);
                 let watched_ns = run.document.phases.first()?.duration_ns();
                 (watched_ns > 0).then(|| taken_ns as f64 / watched_ns as f64 * 3600.0)

@@ -96,12 +96,11 @@ fn of_collection(
 ) -> Option<WorkCompared> {
     let per_s = |run: Examined<'_>| {
         let member = run.document.examination.as_ref()?.examined()?;
-        let mut collections = member.collections.iter();
-        let facts = collections.find(|facts| facts.namespace == finding.subject)?;
+        let facts = member.collection(&finding.subject)?;
         let watched_s = run.document.phases.first()?.duration_ns() as f64 / 1e9;
         (watched_s > 0.0).then(|| Some(facts.operations? as f64 / watched_s))?
     };
-    if finding.id != "query.collection-scan" {
+    if !super::is_of_queries(finding) {
         return None;
     }
     Some(WorkCompared {

@@ -12,6 +12,8 @@ const DEPTH_MAX: usize = 5;
 const STAGES_MAX: usize = 100;
 /// Documents of an answer that is short beside what a sort reads.
 const SHORT_MAX: u64 = 10_000;
+/// Skipping fewer documents takes next to no time.
+const SKIPPED_MIN: u64 = 1_000;
 
 /// Stages that turn the matches into other or fewer documents.
 const REDUCING: [&str; 9] = [
@@ -36,15 +38,15 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
         .or_else(|| document(&["command"]).filter(|command| !command.is_empty()))
         .or_else(|| document(&["query"]))?;
     let of = |name: &str, reduced: bool| {
-        let filter = match command.get(name) {
-            None | Some(Bson::Null) => Vec::new(),
-            Some(filter) => fields(filter.as_document()?),
-        };
-        Some(FilterSeen {
-            fields: filter,
+        let mut found = FilterSeen {
             reduced,
             ..FilterSeen::default()
-        })
+        };
+        match command.get(name) {
+            None | Some(Bson::Null) => {}
+            Some(filter) => add(&mut found, filter.as_document()?, DEPTH_MAX),
+        }
+        Some(found)
     };
     match command.keys().next()?.as_str() {
         "find" => {
@@ -53,6 +55,7 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
             let sort = command.get_document("sort").ok().filter(|_| is_short);
             Some(FilterSeen {
                 keys: sort.and_then(keys).unwrap_or_default(),
+                skips: command.get("skip").is_some_and(is_long_skip),
                 ..of("filter", is_cut_off)?
             })
         }
@@ -74,6 +77,10 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
 /// own, so a long answer takes as long with one as without, and longer.
 fn is_short(limit: &Bson) -> bool {
     number(limit).is_some_and(|limit| limit <= SHORT_MAX)
+}
+
+fn is_long_skip(skip: &Bson) -> bool {
+    number(skip).is_some_and(|skip| skip >= SKIPPED_MIN)
 }
 
 /// Returns the keys of a sort; `None` of one that no index has, such as a score.
@@ -123,11 +130,16 @@ fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
     let matches = stages
         .iter()
         .map_while(|stage| stage.get_document("$match").ok());
-    let mut found: Vec<String> = Vec::new();
+    let mut found = FilterSeen::default();
     matches.for_each(|filter| add(&mut found, filter, DEPTH_MAX));
     let reduces = |stage: &&&Document| REDUCING.iter().any(|name| stage.contains_key(*name));
-    let mut before = stages.iter().take_while(|stage| !reduces(stage));
-    if found.is_empty() && before.any(|stage| stage.contains_key("$match")) {
+    let before = stages.iter().take_while(|stage| !reduces(stage));
+    let is_without_effect = |stage: &&Document| {
+        let filter = stage.get_document("$match");
+        filter.is_ok_and(Document::is_empty)
+    };
+    let mut matching = before.filter(|stage| stage.contains_key("$match"));
+    if found.fields.is_empty() && matching.any(|stage| !is_without_effect(stage)) {
         return None;
     }
     // Right after what it matches, before anything makes other documents of these.
@@ -139,12 +151,13 @@ fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
         .and_then(|stage| stage.get_document("$sort").ok());
     let limit = rest.next().and_then(|stage| stage.get("$limit"));
     let sort = sort.filter(|_| limit.is_some_and(is_short));
+    let mut skipped = stages.iter().filter_map(|stage| stage.get("$skip"));
     Some(FilterSeen {
-        fields: found,
         reduced,
         keys: sort.and_then(keys).unwrap_or_default(),
-        distinct: false,
         joins: joins(&stages),
+        skips: skipped.any(is_long_skip),
+        ..found
     })
 }
 
@@ -175,14 +188,8 @@ fn joins(stages: &[&Document]) -> Vec<JoinSeen> {
     found
 }
 
-fn fields(filter: &Document) -> Vec<String> {
-    let mut found = Vec::new();
-    add(&mut found, filter, DEPTH_MAX);
-    found
-}
-
 /// Adds the fields of a filter. Conditions of `$and` count like top-level ones.
-fn add(found: &mut Vec<String>, filter: &Document, depth: usize) {
+fn add(found: &mut FilterSeen, filter: &Document, depth: usize) {
     for (name, condition) in filter {
         let parts = condition.as_array().filter(|_| name == "$and" && depth > 0);
         if let Some(parts) = parts {
@@ -191,15 +198,33 @@ fn add(found: &mut Vec<String>, filter: &Document, depth: usize) {
             continue;
         }
         let name = kept(name);
-        if found.len() < FIELDS_MAX && !found.iter().any(|known| known == name) {
-            found.push(name.into());
+        if found.fields.len() < FIELDS_MAX && !found.fields.iter().any(|known| known == name) {
+            found.fields.push(name.into());
+            if is_pattern_anywhere(condition) {
+                found.patterns.push(name.into());
+            }
         }
+    }
+}
+
+/// Is it a regular expression that may match in the middle of a text? An index narrows down only those that begin with
+/// the text's beginning.
+fn is_pattern_anywhere(condition: &Bson) -> bool {
+    let begins = |pattern: &str| pattern.starts_with('^') || pattern.starts_with("\\A");
+    match condition {
+        Bson::RegularExpression(regex) => !begins(regex.pattern.as_str()),
+        Bson::Document(condition) => match condition.get("$regex") {
+            Some(Bson::String(pattern)) => !begins(pattern),
+            Some(Bson::RegularExpression(regex)) => !begins(regex.pattern.as_str()),
+            _ => false,
+        },
+        _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mongodb::bson::doc;
+    use mongodb::bson::{Regex, doc};
 
     use super::*;
 
@@ -265,12 +290,54 @@ mod tests {
     }
 
     #[test]
+    fn patterns_that_may_begin_anywhere_and_long_skips_are_noted() {
+        let of = |command: Document| {
+            let found = filter(&doc! { "op": "command", "command": command }).unwrap();
+            (found.patterns.join(" "), found.skips)
+        };
+        let regex = |pattern: &str| Regex {
+            pattern: pattern.try_into().unwrap(),
+            options: "".try_into().unwrap(),
+        };
+        let find = |condition: Bson| of(doc! { "find": "a", "filter": { "name": condition } });
+        for anywhere in [
+            Bson::from(regex("SECRET")),
+            doc! { "$regex": "SECRET" }.into(),
+            doc! { "$regex": regex("SECRET") }.into(),
+        ] {
+            assert_eq!(find(anywhere), ("name".into(), false));
+        }
+        for at_beginning in [
+            Bson::from(regex("^SECRET")),
+            doc! { "$regex": "^SECRET" }.into(),
+            5.into(),
+        ] {
+            assert_eq!(find(at_beginning), (String::new(), false));
+        }
+        let page =
+            |skip: i64| of(doc! { "find": "a", "sort": { "a": 1 }, "skip": skip, "limit": 20 });
+        assert!(page(150_000).1 && !page(40).1);
+        let stages = vec![
+            doc! { "$match": { "a": 1 } },
+            doc! { "$skip": 5_000 },
+            doc! { "$limit": 5 },
+        ];
+        assert!(of(doc! { "aggregate": "a", "pipeline": stages }).1);
+    }
+
+    #[test]
     fn what_takes_every_document_has_no_fields() {
         assert_eq!(of(doc! { "find": "orders" }), seen("", false));
         assert_eq!(of(doc! { "count": "orders", "query": {} }), seen("", true));
         let group = doc! { "$group": { "_id": "$SECRET", "n": { "$sum": 1 } } };
         let all = doc! { "aggregate": "orders", "pipeline": [ group.clone() ] };
         assert_eq!(of(all), seen("", true));
+        let count = vec![
+            doc! { "$match": {} },
+            doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } },
+        ];
+        let counted = doc! { "aggregate": "orders", "pipeline": count };
+        assert_eq!(of(counted), seen("", true), "what drivers send to count");
         let late = doc! { "aggregate": "orders", "pipeline": [ group, { "$match": { "n": 5 } } ] };
         assert_eq!(of(late), seen("", true));
         let sorted = vec![doc! { "$sort": { "a": 1 } }, doc! { "$match": { "n": 5 } }];
@@ -335,12 +402,18 @@ mod tests {
         let mut filter = Document::new();
         filter.insert("x".repeat(1000), 1);
         (0..100).for_each(|n| drop(filter.insert(format!("f{n}"), 1)));
-        let fields = fields(&filter);
+        let fields_of = |filter: &Document| {
+            let find = doc! { "find": "orders", "filter": filter.clone() };
+            super::filter(&doc! { "op": "command", "command": find })
+                .unwrap()
+                .fields
+        };
+        let fields = fields_of(&filter);
         assert_eq!((fields[0].as_str(), fields.len()), ("?", FIELDS_MAX));
         let mut nested = doc! { "a": 1 };
         for _ in 0..50 {
             nested = doc! { "$and": [nested] };
         }
-        assert_eq!(super::fields(&nested), ["$and"]);
+        assert_eq!(fields_of(&nested), ["$and"]);
     }
 }

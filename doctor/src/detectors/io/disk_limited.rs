@@ -5,7 +5,7 @@
 //! for their requests while CPUs are free: then something between the two holds them back.
 
 use seekscope_run::Finding;
-use seekscope_run::units::{format_bytes, whole};
+use seekscope_run::units::{format_bytes, format_count, whole};
 
 use super::disk_saturated::{BY_OTHERS, OWN_SHARE, WHO_ELSE};
 use super::{Detector, are_enough, checkpoint, confidence, saved_per_hour};
@@ -77,7 +77,8 @@ fn of_calls(
             "Syncs of the journal took {mean} on average ({source}), and writes waited {waited} for them"
         ),
         false => format!(
-            "Reads waited {mean} on average, {waited} ({source}){}",
+            "{} reads per second were not served from memory and waited {mean} on average, {waited} ({source}){}",
+            format_count(whole(waiting.reads_per_s)),
             mostly_of(answers, &waiting).unwrap_or_default()
         ),
     };

@@ -5,6 +5,7 @@
 
 use seekscope_pattern::DeviceUse;
 use seekscope_run::Finding;
+use seekscope_run::units::{format_bytes, format_count};
 
 use super::{Detector, are_enough, checkpoint, confidence, disk_limited, saved_per_hour};
 use crate::answers::sides_of_checkpoints;
@@ -119,7 +120,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, syncs: &JournalSyncs) -> Op
             ),
             format!("Expected: {} ({basis}).", duration(expected_ns / 1e9)),
             whose,
-        ],
+        ]
+        .into_iter()
+        .chain(write_limit(evidence))
+        .collect(),
         gain: Some(saved_per_hour(saved, saved * 0.3, saved * 1.2)),
         saves_s_per_hour: Some(saved),
         confidence: confidence(evidence),
@@ -128,6 +132,22 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, syncs: &JournalSyncs) -> Op
         command: super::measure_disk(evidence),
         ..Finding::default()
     })
+}
+
+/// Names a limit of the server's writes. Even if no whole second reached it, what a checkpoint writes at once does, and
+/// syncs wait behind that.
+fn write_limit(evidence: &Evidence<'_>) -> Option<String> {
+    let host = evidence.host_settings()?;
+    let mut limits = host.surroundings.io_limits.iter();
+    let limit = limits.find(|limit| limit.per_s > 0 && limit.what.starts_with("write"))?;
+    let allowed = match limit.what.ends_with("bytes/s") {
+        true => format!("{}/s", format_bytes(limit.per_s)),
+        false => format!("{} writes per second", format_count(limit.per_s)),
+    };
+    Some(format!(
+        "The control group {} allows the server {allowed}: syncs wait behind what a checkpoint writes at once.",
+        limit.cgroup
+    ))
 }
 
 /// Returns how many writes wait for a sync on average; at least one is assumed.

@@ -4,11 +4,12 @@
 //! what the server examines is rejected. An operation without a filter needs every document, and no index
 //! changes that.
 
+mod index_scan;
 mod joins;
 
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::{format_count, whole};
-use seekscope_run::{CollectionFacts, Finding, OperationSeen};
+use seekscope_run::{CollectionFacts, FilterSeen, Finding, OperationSeen};
 
 use super::Detector;
 use crate::namespaces::is_internal;
@@ -16,15 +17,15 @@ use crate::wording::{advise, capitalised, duration, javascript_text, mongosh, mo
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
-    ids: &["query.collection-scan"],
+    ids: &["query.collection-scan", "query.index-scan"],
     detect,
 };
 
 /// Fewest samples of the running operations that show such a scan. One or two may be somebody's report.
 const LOOKS_MIN: u32 = 3;
-/// Documents examined for each result, over the whole server; the manual calls 1 the ideal.
+/// Documents, or keys of indexes, examined for each result, over the whole server; the manual calls 1 the ideal.
 const EXAMINED_PER_RESULT_MIN: f64 = 100.0;
-/// Documents examined per second; below this the disk hardly notices.
+/// Documents or keys examined per second; below this the disk hardly notices.
 const EXAMINED_PER_S_MIN: f64 = 1000.0;
 /// With this many examined per result a filter is selective: an index would spare nine documents of ten.
 const SELECTIVE_MIN: f64 = 10.0;
@@ -53,11 +54,14 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let joined: Vec<Finding> = joined.collect();
     let examined = Examined::of(evidence);
     if scans.is_empty() && joined.is_empty() {
-        let examined = examined.filter(Examined::is_much);
-        return examined
-            .map(|e| unnamed(evidence, &e))
-            .into_iter()
-            .collect();
+        let Some(examined) = examined.filter(Examined::is_much) else {
+            return Vec::new();
+        };
+        let named = index_scan::findings(evidence, answers, &examined, false);
+        return match named.is_empty() {
+            true => vec![unnamed(evidence, &examined)],
+            false => named,
+        };
     }
     // The server counts all operations together: that says something about one only if no other reads in
     // vain.
@@ -69,10 +73,15 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
             .as_ref()
             .is_some_and(|e| e.per_result() >= SELECTIVE_MIN);
     let scans = scans.into_iter().map(|operation| {
-        let kind = Kind::of(operation, is_selective);
+        let kind = Kind::of(operation, is_selective, examined.as_ref());
         named(evidence, answers, operation, kind, examined.as_ref())
     });
-    scans.chain(joined).collect()
+    let beside = examined.as_ref().filter(|examined| examined.is_much());
+    let beside = beside.map(|e| index_scan::findings(evidence, answers, e, true));
+    scans
+        .chain(joined)
+        .chain(beside.unwrap_or_default())
+        .collect()
 }
 
 /// How an index can help a scan.
@@ -80,6 +89,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
 enum Kind {
     /// Its filter matches few documents.
     Selective,
+    /// It takes the first documents of an order among those that its filter matches.
+    FirstOfMatches,
     /// It has no filter, but takes the first documents of an order, or the distinct values of a field.
     ByKeys,
     /// It has no filter.
@@ -101,36 +112,51 @@ fn keys_of(operation: &OperationSeen) -> String {
 impl Kind {
     /// Would an index spare the reading?
     fn is_spared(self) -> bool {
-        matches!(self, Self::Selective | Self::ByKeys)
+        matches!(self, Self::Selective | Self::FirstOfMatches | Self::ByKeys)
     }
 
-    fn of(operation: &OperationSeen, is_selective: bool) -> Self {
+    fn of(operation: &OperationSeen, is_selective: bool, examined: Option<&Examined>) -> Self {
+        let is_in_vain = examined.is_some_and(|e| e.per_result() >= SELECTIVE_MIN);
         match &operation.filter {
             Some(filter) if filter.fields.is_empty() && !filter.keys.is_empty() => Self::ByKeys,
             Some(filter) if filter.fields.is_empty() => Self::WantsAll,
             Some(_) if is_selective => Self::Selective,
+            // Where few documents match, an index on the filter spares the others, and where many do, one on the order:
+            // it ends with the last document that is asked for.
+            Some(filter) if is_in_vain && has_fields(filter) => match filter.keys.is_empty() {
+                false if !filter.distinct => Self::FirstOfMatches,
+                _ => Self::Unknown,
+            },
             _ => Self::Unknown,
         }
     }
 }
 
+/// Does it select by a field, not by an operator alone?
+fn has_fields(filter: &FilterSeen) -> bool {
+    filter.fields.iter().any(|field| !field.starts_with('$'))
+}
+
 /// Does it have a filter on a field, and return what that matches?
 fn selects(operation: &OperationSeen) -> bool {
-    operation.filter.as_ref().is_some_and(|filter| {
-        !filter.reduced && filter.fields.iter().any(|field| !field.starts_with('$'))
-    })
+    let filter = operation.filter.as_ref();
+    filter.is_some_and(|filter| !filter.reduced && has_fields(filter))
 }
 
 /// Is it a scan worth reporting? Maintenance commands scan by nature, and so do members that follow the
 /// oplog.
 fn is_scan(operation: &OperationSeen) -> bool {
-    const MAINTENANCE: [&str; 4] = ["index build", "initial sync", "compact", "validate"];
     let plan = operation.plan.as_deref().unwrap_or_default();
     let namespace = operation.namespace.as_deref().unwrap_or_default();
     plan.starts_with("COLLSCAN")
         && !is_internal(namespace)
         && operation.looks >= LOOKS_MIN
-        && !MAINTENANCE.iter().any(|kind| operation.kind.contains(kind))
+        && !is_maintenance(operation)
+}
+
+fn is_maintenance(operation: &OperationSeen) -> bool {
+    const MAINTENANCE: [&str; 4] = ["index build", "initial sync", "compact", "validate"];
+    MAINTENANCE.iter().any(|kind| operation.kind.contains(kind))
 }
 
 /// Does it read a capped collection? Cursors that follow one are meant to read it in its own order.
@@ -143,13 +169,16 @@ fn collection_of<'a>(
     evidence: &Evidence<'a>,
     operation: &OperationSeen,
 ) -> Option<&'a CollectionFacts> {
-    let mut collections = evidence.examined()?.collections.iter();
-    collections.find(|c| operation.namespace.as_ref() == Some(&c.namespace))
+    evidence
+        .examined()?
+        .collection(operation.namespace.as_deref()?)
 }
 
 /// The server's counts over all operations.
 struct Examined {
     documents_per_s: f64,
+    /// Keys of indexes.
+    keys_per_s: f64,
     /// Documents returned, updated and deleted, that is, what was looked for.
     results_per_s: f64,
 }
@@ -161,22 +190,37 @@ impl Examined {
             results.map(|what| evidence.status_rate(&[&format!("metrics.document.{what}")]));
         Some(Self {
             documents_per_s: evidence.status_rate(&["metrics.queryExecutor.scannedObjects"])?,
+            keys_per_s: evidence
+                .status_rate(&["metrics.queryExecutor.scanned"])
+                .unwrap_or(0.0),
             // Without any of these counters nothing is known about results.
             results_per_s: rates.into_iter().flatten().reduce(|a, b| a + b)?,
         })
     }
 
+    /// Documents or keys per second, whichever are more.
+    fn most_per_s(&self) -> f64 {
+        self.documents_per_s.max(self.keys_per_s)
+    }
+
     fn per_result(&self) -> f64 {
-        self.documents_per_s / self.results_per_s.max(1.0)
+        self.most_per_s() / self.results_per_s.max(1.0)
     }
 
     fn is_much(&self) -> bool {
-        self.documents_per_s >= EXAMINED_PER_S_MIN && self.per_result() >= EXAMINED_PER_RESULT_MIN
+        self.most_per_s() >= EXAMINED_PER_S_MIN && self.per_result() >= EXAMINED_PER_RESULT_MIN
     }
 
     fn sentence(&self) -> String {
+        let keys = match self.keys_per_s > self.documents_per_s {
+            true => format!(
+                "{} keys of indexes and ",
+                format_count(whole(self.keys_per_s))
+            ),
+            false => String::new(),
+        };
         format!(
-            "The server examined {} documents per second and returned, updated or deleted {} (serverStatus).",
+            "The server examined {keys}{} documents per second and returned, updated or deleted {} (serverStatus).",
             format_count(whole(self.documents_per_s)),
             format_count(whole(self.results_per_s))
         )
@@ -191,16 +235,10 @@ fn named(
     examined: Option<&Examined>,
 ) -> Finding {
     let namespace = operation.namespace.clone().unwrap_or_default();
-    let reading = Reading::of(evidence, answers, operation);
+    let reading = Reading::of(evidence, answers, operation, is_scan);
     let spared = reading.as_ref().filter(|_| kind.is_spared());
-    let longest = duration(operation.running_us as f64 / 1e6);
     let mut sentences = vec![
-        format!(
-            "{} with plan COLLSCAN was seen running in {} looks, {} at once, for up to {longest} (currentOp).",
-            capitalised(&operation.kind),
-            operation.looks,
-            operation.at_once
-        ),
+        seen_often(operation, "COLLSCAN"),
         about_index(operation, kind),
     ];
     if let Some(collection) = collection_of(evidence, operation) {
@@ -234,7 +272,7 @@ fn named(
             _ => INDEX_RISK.into(),
         },
         command: match kind {
-            Kind::Selective => advise(evidence.uri(), &namespace),
+            Kind::Selective | Kind::FirstOfMatches => advise(evidence.uri(), &namespace),
             Kind::ByKeys => mongosh(
                 &evidence.uri_for_writes(),
                 &format!(
@@ -249,6 +287,17 @@ fn named(
     }
 }
 
+/// Says how often an operation with this plan was seen running.
+fn seen_often(operation: &OperationSeen, plan: &str) -> String {
+    format!(
+        "{} with plan {plan} was seen running in {} looks, {} at once, for up to {} (currentOp).",
+        capitalised(&operation.kind),
+        operation.looks,
+        operation.at_once,
+        duration(operation.running_us as f64 / 1e6)
+    )
+}
+
 /// Says whether an index helps, and why.
 fn about_index(operation: &OperationSeen, kind: Kind) -> String {
     let fields = operation.filter.iter().flat_map(|filter| &filter.fields);
@@ -257,6 +306,11 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
         Kind::Selective => format!(
             "It selects by {fields}, and nearly all of what the server examines does not match, so an \
              index on that spares most of the reading."
+        ),
+        Kind::FirstOfMatches => format!(
+            "It selects by {fields} and takes the first documents of an order: an index that begins with the fields \
+             that are compared for equality, followed by {}, lets it read those alone.",
+            keys_of(operation)
         ),
         Kind::ByKeys => {
             let keys = keys_of(operation);
@@ -272,9 +326,17 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
                 ),
             }
         }
-        Kind::WantsAll => "It has no filter, so it reads every document by design and no index spares that: \
-                           run it less often or on a secondary, or keep its totals up to date instead."
-            .into(),
+        Kind::WantsAll => {
+            let is_reduced = operation.filter.as_ref().is_some_and(|filter| filter.reduced);
+            let counting = match is_reduced {
+                true => " If it only counts documents, estimatedDocumentCount() reads none of them.",
+                false => "",
+            };
+            format!(
+                "It has no filter, so it reads every document by design and no index spares that: run it less often or \
+                 on a secondary, or keep its totals up to date instead.{counting}"
+            )
+        }
         Kind::Unknown if fields.is_empty() => {
             "Whether it has a filter is not known; an index helps only where a filter takes few documents."
                 .into()
@@ -311,14 +373,24 @@ struct Reading {
 impl Reading {
     /// Returns the time that the operations took, else what their threads waited for reads: a scan that
     /// memory serves waits for nothing and takes its time all the same.
-    fn of(evidence: &Evidence<'_>, answers: &Answers, operation: &OperationSeen) -> Option<Self> {
+    fn of(
+        evidence: &Evidence<'_>,
+        answers: &Answers,
+        operation: &OperationSeen,
+        is_meant: fn(&OperationSeen) -> bool,
+    ) -> Option<Self> {
         let namespace = operation.namespace.as_deref()?;
-        Self::running(evidence, operation).or_else(|| Self::waiting(answers, namespace))
+        let running = Self::running(evidence, operation, is_meant);
+        running.or_else(|| Self::waiting(answers, namespace))
     }
 
     /// Estimates from running operations: the server counts the time of all operations on a collection
     /// together, and the share of each kind is how often it was seen running.
-    fn running(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<Self> {
+    fn running(
+        evidence: &Evidence<'_>,
+        operation: &OperationSeen,
+        is_meant: fn(&OperationSeen) -> bool,
+    ) -> Option<Self> {
         let member = evidence.examined()?;
         let namespace = &operation.namespace;
         let facts = collection_of(evidence, operation)?;
@@ -330,7 +402,7 @@ impl Reading {
         let (mut scanning, mut all, mut longest_s, mut at_once) = (0.0, 0.0, 0.0, 0.0);
         for other in on_it {
             all += f64::from(other.looks);
-            if is_scan(other) {
+            if is_meant(other) {
                 scanning += f64::from(other.looks);
                 at_once += f64::from(other.at_once.max(1));
                 longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
@@ -374,7 +446,7 @@ impl Reading {
 
     fn sentence(&self, kind: Kind) -> String {
         let saved = match kind {
-            Kind::Selective | Kind::ByKeys => "an index saves that at most",
+            Kind::Selective | Kind::FirstOfMatches | Kind::ByKeys => "an index saves that at most",
             Kind::WantsAll => "reading less often saves it",
             Kind::Unknown => "what an index would save of it is not known",
         };
@@ -412,8 +484,12 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
     Finding {
         id: "query.collection-scan".into(),
         title: format!(
-            "The server examines {:.0} documents for each one that it returns, updates or deletes",
-            examined.per_result()
+            "The server examines {:.0} {} for each document that it returns, updates or deletes",
+            examined.per_result(),
+            match examined.keys_per_s > examined.documents_per_s {
+                true => "keys of indexes",
+                false => "documents",
+            }
         ),
         evidence: vec![examined.sentence(), why],
         confidence: "low".into(),

@@ -1,13 +1,16 @@
 //! Detects problems in the server: its queues and plans, running jobs, space, indexes and settings.
 
 mod collection_scan;
+mod connections;
 mod incomplete;
+mod large_documents;
 pub(super) mod locks;
 mod nearly_full;
 mod oplog;
 mod reusable_space;
 mod running_jobs;
 mod settings;
+mod small_batches;
 mod spills;
 mod tickets;
 mod tuning;
@@ -22,6 +25,9 @@ pub(super) const DETECTORS: &[Detector] = &[
     tickets::DETECTOR,
     locks::DETECTOR,
     collection_scan::DETECTOR,
+    small_batches::DETECTOR,
+    large_documents::DETECTOR,
+    connections::DETECTOR,
     spills::DETECTOR,
     running_jobs::DETECTOR,
     reusable_space::DETECTOR,

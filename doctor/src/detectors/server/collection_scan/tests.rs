@@ -40,7 +40,7 @@ fn ill() {
     let mut counted = in_vain();
     let found = counted.findings(&DETECTOR);
     assert!(
-        found[0].title.contains("2500 documents for each one"),
+        found[0].title.contains("2500 documents for each document"),
         "{found:?}"
     );
     assert!(found[0].evidence[1].contains("was caught"), "{found:?}");
@@ -142,6 +142,76 @@ fn an_index_is_promised_to_the_first_of_an_order_and_to_distinct_values() {
         "{distinct:?}"
     );
     assert!(distinct.saves_s_per_hour.is_some());
+}
+
+/// Where few documents match, an index on the filter helps, and where many do, one on the order.
+#[test]
+fn an_index_is_promised_to_the_first_of_an_order_among_matches() {
+    let mut operation = by(&["customer"], true);
+    operation.filter.as_mut().unwrap().keys = vec![KeySeen {
+        field: "at".into(),
+        descending: true,
+    }];
+    let found = waited_for(vec![operation.clone()], 50_000.0, 20.0);
+    assert!(
+        found.evidence[1].contains("followed by {\"at\": -1}"),
+        "{found:?}"
+    );
+    assert!(found.saves_s_per_hour.is_some(), "{found:?}");
+    assert!(found.command.contains(" advise "), "{found:?}");
+    let found = waited_for(vec![operation], 100.0, 50.0);
+    assert_eq!(found.saves_s_per_hour, None, "little was examined in vain");
+}
+
+/// Records an operation with an index that reads this many keys per second for 10 results.
+fn reading_keys(change: impl FnOnce(&mut FilterSeen), keys: f64) -> Vec<Finding> {
+    let mut operation = by(&["name"], false);
+    operation.plan = Some("IXSCAN { at: 1, name: 1 }".into());
+    change(operation.filter.as_mut().unwrap());
+    let mut recording = waiting(vec![operation]);
+    recording.rising("metrics.queryExecutor.scanned", keys);
+    recording.rising("metrics.queryExecutor.scannedObjects", 10.0);
+    recording.rising("metrics.document.returned", 10.0);
+    recording.findings(&DETECTOR)
+}
+
+#[test]
+fn an_index_that_is_read_in_vain_is_named_with_what_helps() {
+    let found = &reading_keys(|_| (), 20_000.0)[0];
+    assert_eq!(
+        found.title,
+        "Operations on shop.orders read 2,000 keys of an index and 1 documents for each result"
+    );
+    assert_eq!(found.id, "query.index-scan");
+    assert!(found.command.contains(" advise "), "{found:?}");
+    assert!(found.saves_s_per_hour.is_some(), "{found:?}");
+    let pattern = &reading_keys(|filter| filter.patterns = vec!["name".into()], 20_000.0)[0];
+    assert!(
+        pattern.evidence[1].contains("may begin anywhere in name"),
+        "{pattern:?}"
+    );
+    let skips = &reading_keys(|filter| filter.skips = true, 20_000.0)[0];
+    assert!(skips.evidence[1].contains("reads all that it skips"));
+    for finding in [pattern, skips] {
+        assert!(!finding.command.contains("advise"), "{finding:?}");
+    }
+    assert_eq!(reading_keys(|_| (), 500.0), [], "few");
+    let grouped = &reading_keys(|filter| filter.reduced = true, 20_000.0)[0];
+    assert_eq!(grouped.saves_s_per_hour, None, "{grouped:?}");
+    assert!(grouped.evidence[1].contains("aggregations"), "{grouped:?}");
+
+    // Beside a scan of everything, the counts are of both.
+    let mut paging = by(&[], false);
+    paging.plan = Some("IXSCAN { at: 1 }".into());
+    paging.filter.as_mut().unwrap().skips = true;
+    let mut recording = waiting(vec![by(&[], true), paging]);
+    recording.rising("metrics.queryExecutor.scanned", 20_000.0);
+    recording.rising("metrics.queryExecutor.scannedObjects", 20_000.0);
+    recording.rising("metrics.document.returned", 10.0);
+    let found = recording.findings(&DETECTOR);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[1].title.contains("far more of an index"), "{found:?}");
+    assert_eq!(found[1].saves_s_per_hour, None);
 }
 
 #[test]
