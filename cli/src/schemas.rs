@@ -24,6 +24,7 @@ use crate::replay::summary::ReplaySummary;
 use crate::trace::TraceSummary;
 use crate::trace::export::ExportOutput;
 use crate::trace::import::ImportOutput;
+use crate::tune::apply::ApplyOutput;
 
 /// Returns the schemas of all commands, by the names of their files.
 fn schemas() -> Vec<(&'static str, Schema)> {
@@ -45,6 +46,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         described::<ExportOutput>("trace-export"),
         described::<ImportOutput>("trace-import"),
         described::<RunOutput<TuneSummary>>("tune"),
+        described::<ApplyOutput>("tune-apply"),
     ]
 }
 

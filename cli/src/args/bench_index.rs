@@ -14,7 +14,7 @@ use super::bench_values::parse_rate;
 /// Loads documents, waits until the server is quiet, then builds and drops each index in turn. A kind that
 /// the server refuses is shown with its reason. With --shard or --vs, each server with data on this host has its
 /// reads traced while it builds alone (needs root), and the order of its file is read beforehand. To see the reads and
-/// writes of other builds, run `seekscope trace record --pid PID` beside it.
+/// writes of other builds, run `seekscope trace --pid PID` beside it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

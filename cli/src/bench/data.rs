@@ -39,8 +39,9 @@ pub async fn begin_load(
         Some(earlier) if clients > 1 && earlier.loaded => {
             return Err(Usage(format!(
                 "the database {database} holds loaded data; several clients cannot drop it: drop it first by this \
-                 command with `--phase run --operations 1 --drop` in place of --clients and --phase load, or name \
-                 another with --database"
+                 command with `--phase run --records {} --operations 1 --drop` in place of --clients, --records and \
+                 --phase load, or name another with --database",
+                earlier.records
             ))
             .into());
         }

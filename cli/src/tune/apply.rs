@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use seekscope_run::{KnobValues, RunDirectory};
+use schemars::JsonSchema;
+use seekscope_run::{KnobValue, KnobValues, RunDirectory};
 use seekscope_settings::apply::Means;
+use seekscope_settings::discovery::Discovered;
 use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, SetByOthers, TunerLock};
-use seekscope_tune::space::Configuration;
+use seekscope_tune::space::{Configuration, Space};
+use serde::Serialize;
 
 use super::definition::Definition;
 use super::knobs;
@@ -33,7 +36,8 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
         let why = "recommends no change: no gain was proven";
         return Err(Usage(format!("{} {why}", args.run.display())).into());
     }
-    let file = Definition::read(&args.run)?.knob_file()?;
+    let definition = Definition::read(&args.run)?;
+    let file = definition.knob_file()?;
     let (entries, elsewhere): (Vec<KnobEntry>, Vec<KnobEntry>) = changed(file, &record.recommended)
         .into_iter()
         .partition(is_of_a_server);
@@ -71,19 +75,81 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
         }
         (false, false) => {}
     }
-    let line = |entry: &KnobEntry, how: &str| {
-        let (name, words) = (&entry.knob.name, entry.set.in_words());
-        format!("{name} = {}{how} ({words})\n", recommended(entry))
+    let settings = |entries: &[KnobEntry]| -> Vec<AppliedSetting> {
+        let of = |entry: &KnobEntry| AppliedSetting::new(entry, &recommended(entry));
+        entries.iter().map(of).collect()
     };
-    let here = change.entries.iter().map(|entry| line(entry, ""));
-    let not_here = " is not for this command to set";
-    let text: String = here
-        .chain(elsewhere.iter().map(|entry| line(entry, not_here)))
-        .collect();
-    if args.yes {
-        change.set(environment).await?;
+    let uri = seekscope_server::redact_uri(&args.uri);
+    let measured = document.target.map(|target| target.uri);
+    let mut output = ApplyOutput {
+        settings: settings(&change.entries),
+        not_here: settings(&elsewhere),
+        risks: record.exports.risks,
+        measured_on: measured.filter(|measured| *measured != uri),
+        ..change.output()
+    };
+    change.set(environment, &mut output).await?;
+    change.say(&output, false)
+}
+
+/// A setting that is made or taken back.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AppliedSetting {
+    pub name: String,
+    /// The value that it gets, as text.
+    pub value: String,
+    /// The value that it had on this server, as text; null where that was not asked for.
+    pub before: Option<String>,
+    /// How it is set, in words.
+    pub how: String,
+}
+
+impl AppliedSetting {
+    fn new(entry: &KnobEntry, value: &KnobValue) -> Self {
+        Self {
+            name: entry.knob.name.clone(),
+            value: value.to_string(),
+            before: None,
+            how: entry.set.in_words(),
+        }
     }
-    change.say(&text)
+
+    /// Returns a line that people read. `note` follows the value.
+    fn line(&self, note: &str) -> String {
+        let Self {
+            name, value, how, ..
+        } = self;
+        let before = match &self.before {
+            Some(before) => format!(", {before} so far"),
+            None => String::new(),
+        };
+        format!("{name} = {value}{note}{before} ({how})\n")
+    }
+}
+
+/// What `tune apply --json` prints.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct ApplyOutput {
+    /// Name and version of this format.
+    pub schema: String,
+    pub command: &'static str,
+    pub run_dir: String,
+    /// The server, without secrets.
+    pub uri: String,
+    /// Whether the change is taken back (`--undo`).
+    pub undo: bool,
+    /// Whether it was made (`--yes`); false if this only says what would be.
+    pub done: bool,
+    /// What is set; empty with `undo`.
+    pub settings: Vec<AppliedSetting>,
+    /// Parts of the change that are not for a server.
+    pub not_here: Vec<AppliedSetting>,
+    /// What was put back or stays, and why, in sentences; empty without `undo`.
+    pub put_back: Vec<String>,
+    /// Risks of the change, in sentences.
+    pub risks: Vec<String>,
+    /// The server of the session, without secrets, if it was another one.
+    pub measured_on: Option<String>,
 }
 
 /// A change of a server, or of the members of a set, to be made or undone.
@@ -109,17 +175,47 @@ fn is_of_a_server(entry: &KnobEntry) -> bool {
 }
 
 impl Change<'_> {
-    /// Shows the lines of the change, and that they were set or would be.
-    fn say(&self, lines: &str) -> Result<()> {
-        let uri = seekscope_server::redact_uri(&self.args.uri);
-        let said = match self.args.yes {
-            true => format!("Set on {uri} and read back.\n{}", self.lasting()),
-            false => format!(
+    /// Returns the document without what was found out.
+    fn output(&self) -> ApplyOutput {
+        ApplyOutput {
+            schema: output::versioned("tune-apply"),
+            command: "tune apply",
+            run_dir: self.args.run.display().to_string(),
+            uri: seekscope_server::redact_uri(&self.args.uri),
+            undo: self.args.undo,
+            done: self.args.yes,
+            ..ApplyOutput::default()
+        }
+    }
+
+    /// Shows the change, and that it was made or would be. `is_all_left` says that undoing it leaves all to others.
+    fn say(&self, output: &ApplyOutput, is_all_left: bool) -> Result<()> {
+        if self.args.output.json {
+            return output::print_json(output);
+        }
+        let not_here = " is not for this command to set";
+        let mut text: String = output.settings.iter().map(|one| one.line("")).collect();
+        text.extend(output.not_here.iter().map(|one| one.line(not_here)));
+        text.extend(output.put_back.iter().map(|line| format!("{line}\n")));
+        text.extend(output.risks.iter().map(|risk| format!("{risk}\n")));
+        if let Some(server) = &output.measured_on {
+            text.push_str(&format!(
+                "The gain was measured on {server}, not on this server.\n"
+            ));
+        }
+        let uri = &output.uri;
+        text.push_str(&match (is_all_left, self.args.yes) {
+            (false, true) => format!("Set on {uri} and read back.\n{}", self.lasting()),
+            (false, false) => format!(
                 "This would be set on {uri}. {}Nothing was changed: --yes does it.\n",
                 self.restarts()
             ),
-        };
-        output::print(&(lines.to_owned() + &said))
+            (true, true) => "Nothing was put back.\n".into(),
+            (true, false) => {
+                "Nothing would be put back; --yes records the change as undone.\n".into()
+            }
+        });
+        output::print(&text)
     }
 
     async fn connect(&self) -> Result<(Target, Option<Rolling>, Means)> {
@@ -132,19 +228,29 @@ impl Change<'_> {
         Ok((target, rolling, means))
     }
 
-    async fn set(&self, environment: &Environment) -> Result<()> {
+    /// Finds out what is set so far, refuses what this server cannot have, and makes the change if it is asked for.
+    async fn set(&self, environment: &Environment, output: &mut ApplyOutput) -> Result<()> {
         let progress = Progress::new(self.args.output.quiet);
-        let _step = progress.step("setting");
+        let step = progress.step("connecting");
         let (target, rolling, means) = self.connect().await?;
+        let found = knobs::as_set_on(&target, self.entries.clone()).await?;
+        for setting in &mut output.settings {
+            let mut entries = found.entries.iter();
+            let entry = entries.find(|entry| entry.knob.name == setting.name);
+            setting.before = entry.map(|entry| entry.knob.default.to_string());
+        }
+        self.refuse_beyond_bounds(&found)?;
+        drop(step);
+        if !self.args.yes {
+            return Ok(());
+        }
+        let _step = progress.step("setting");
         let _locks = locks(environment, &target, rolling.as_ref())?;
         std::fs::create_dir_all(&self.folder)?;
         // What is taken back is what this server had, which need not be the one that was tuned.
         let mut applier = match &rolling {
             Some(rolling) => rolling.begin(&target, &self.entries, &self.folder).await?,
-            None => {
-                let entries = knobs::as_set_on(&target, self.entries.clone()).await?;
-                Applier::begin(&entries, means, &self.folder)?.into()
-            }
+            None => Applier::begin(&found.entries, means, &self.folder)?.into(),
         };
         let waiting = applier.waiting();
         match telling(progress, &waiting, applier.apply(&self.wanted)).await {
@@ -155,6 +261,32 @@ impl Change<'_> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Refuses a value that this server's memory or processors have no room for. The session's server may have had it.
+    fn refuse_beyond_bounds(&self, found: &Discovered) -> Result<()> {
+        for entry in &found.entries {
+            let name = &entry.knob.name;
+            let value = self.wanted.0.get(name).cloned();
+            // A share of another knob is bounded by that.
+            let value = value.filter(|_| entry.knob.share_of.is_none());
+            let Some(value) = value else { continue };
+            let space = Space::new(vec![entry.knob.clone()], Vec::new());
+            let wanted = Configuration([(name.clone(), value)].into());
+            let Err(error) = space.and_then(|space| space.complete(&wanted)) else {
+                continue;
+            };
+            let bounds = [&found.memory_risks, &found.cpu_bounds];
+            let why = bounds.into_iter().find_map(|said| said.get(name));
+            let why = why.map_or(String::new(), |why| format!("; {why}"));
+            return Err(Usage(format!(
+                "{} cannot have what was measured on the session's server: {error}{why}. Nothing was changed; tune this \
+                 server itself",
+                seekscope_server::redact_uri(&self.args.uri)
+            ))
+            .into());
+        }
+        Ok(())
     }
 
     /// Puts back what was applied, except for what somebody else has set since.
@@ -176,7 +308,10 @@ impl Change<'_> {
         let back = applier.outstanding_in_words();
         let is_all_left = back.is_empty();
         let lines = back.into_iter().chain(others.iter().map(left));
-        let lines: String = lines.map(|line| line + "\n").collect();
+        let output = ApplyOutput {
+            put_back: lines.collect(),
+            ..self.output()
+        };
         if self.args.yes {
             match put_back(progress, &mut applier, None).await {
                 Some(false) => {
@@ -188,13 +323,7 @@ impl Change<'_> {
                 None => drop(applier.restore().await),
             }
         }
-        match (is_all_left, self.args.yes) {
-            (false, _) => self.say(&lines),
-            (true, true) => output::print(&(lines + "Nothing was put back.\n")),
-            (true, false) => output::print(
-                &(lines + "Nothing would be put back; --yes records the change as undone.\n"),
-            ),
-        }
+        self.say(&output, is_all_left)
     }
 
     /// Says which settings need a restart of the server, and what allows that.

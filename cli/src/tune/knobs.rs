@@ -37,6 +37,8 @@ pub struct Choice {
     pub presets: Vec<Preset>,
     pub also: Vec<Preset>,
     pub left_out: Vec<(String, String)>,
+    /// The knobs were asked for by a file of the user's.
+    pub is_of_file: bool,
     /// See [`Discovered::configured`].
     pub configured: BTreeMap<String, String>,
     /// For the tuned knobs: what they risk, what bounds them, and which no run can judge.
@@ -105,6 +107,7 @@ pub async fn choose(
         presets,
         also,
         left_out: chosen.left_out,
+        is_of_file: is_file,
         configured: found.configured,
     })
 }
@@ -308,8 +311,9 @@ pub fn local_kind(local: &TuneLocalArgs, environment: &Environment) -> Result<Se
     Ok(binary.kind)
 }
 
-/// Returns the knobs with what this server uses as their defaults. It need not be the server that was tuned.
-pub async fn as_set_on(target: &Target, knobs: Vec<KnobEntry>) -> Result<Vec<KnobEntry>> {
+/// Returns the knobs with what this server uses as their defaults, and as it bounds them. It need not be the server that
+/// was tuned.
+pub async fn as_set_on(target: &Target, knobs: Vec<KnobEntry>) -> Result<Discovered> {
     let file = KnobFile {
         knobs,
         presets: Vec::new(),
@@ -342,7 +346,7 @@ pub async fn as_set_on(target: &Target, knobs: Vec<KnobEntry>) -> Result<Vec<Kno
             target.server()?.shown_uri()
         ))
         .into()),
-        None => Ok(discovered.entries),
+        None => Ok(discovered),
     }
 }
 

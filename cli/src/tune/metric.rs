@@ -73,9 +73,9 @@ impl Metric {
 
     /// Returns the metric's value, or why there is none.
     pub fn of(&self, figures: &Figures) -> Result<f64, String> {
-        match figures.get(&self.figure) {
+        match figure_in(figures, &self.figure) {
             None => Err(self.missing(figures)),
-            Some(value) if value.is_finite() && *value > 0.0 => Ok(*value),
+            Some(value) if value.is_finite() && value > 0.0 => Ok(value),
             Some(value) => Err(format!("{} is {value}, not a positive number", self.name)),
         }
     }
@@ -92,6 +92,15 @@ impl Metric {
         }
         why
     }
+}
+
+/// Returns a figure by its name. Operations of workloads may be named in other letters: YCSB's are in capitals.
+fn figure_in(figures: &Figures, name: &str) -> Option<f64> {
+    let mut alike = figures
+        .iter()
+        .filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    let exact = figures.get(name).copied();
+    exact.or_else(|| alike.next().map(|(_, value)| *value))
 }
 
 /// Returns the name in [`Figures`] for the rate of one operation of the workload.
@@ -184,14 +193,14 @@ impl Constraint {
 
     /// Returns what is wrong if the constraint is missed. A run without the figure misses it.
     pub fn missed(&self, figures: &Figures) -> Option<String> {
-        let Some(value) = figures.get(&self.figure) else {
+        let Some(value) = figure_in(figures, &self.figure) else {
             return Some(format!("{}: the run has no such figure", self.text));
         };
         let holds = match self.at_most {
-            true => *value <= self.limit,
-            false => *value >= self.limit,
+            true => value <= self.limit,
+            false => value >= self.limit,
         };
-        (!holds).then(|| format!("{}: it was {}", self.text, shown(&self.figure, *value)))
+        (!holds).then(|| format!("{}: it was {}", self.text, shown(&self.figure, value)))
     }
 }
 

@@ -5,7 +5,7 @@
 //! loop, which follows the decisions of [`seekscope_tune::session`]. `definition` stores a session so that it
 //! can be resumed.
 
-mod apply;
+pub mod apply;
 mod arena;
 mod asked;
 mod command_load;
@@ -32,12 +32,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use mongodb::bson::doc;
 use seekscope_run::RunDirectory;
 use seekscope_run::tune::{TuneRecord, TuneTrial};
 use seekscope_settings::exports;
 use seekscope_tune::optimiser::Goal;
 use seekscope_tune::session::{Outline, Plan, Session as TuningSession};
+use seekscope_workload::OwnedDatabase;
 
 use self::arena::{Arena, Place};
 use self::asked::Asked;
@@ -195,8 +195,6 @@ async fn whole(
     let session = TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?;
     let entries = definition.knob_file()?.knobs;
     record::fill(record, &definition, &asked, &entries);
-    let is_left = matches!(place, Place::Server(_)) && definition.measured.workload.is_some();
-    record.left_database = is_left.then(|| definition.measured.database.clone());
     definition.save(stage.session.directory.path())?;
     // For `tune show` of a session that is running or was killed, which names what it measures.
     stage.session.document.tune = Some(record.clone());
@@ -206,8 +204,10 @@ async fn whole(
     let ready = place
         .make_ready(stage, &asked.load, &entries, &definition, resumed)
         .await;
-    if ready.is_err() && !may_be_loaded(&place, &definition.measured.database).await {
-        record.left_database = None;
+    let database = &definition.measured.database;
+    let loads = matches!(place, Place::Server(_)) && definition.measured.workload.is_some();
+    if loads && (ready.is_ok() || is_loaded(&place, database).await) {
+        record.left_database = Some(database.clone());
     }
     ready?;
     let mut tuner = Tuner {
@@ -240,15 +240,13 @@ async fn whole(
     finish(tuner, stage, &definition, record, worked).await
 }
 
-/// May the server have this database? True where it does not say.
-async fn may_be_loaded(place: &Place<'_>, database: &str) -> bool {
+/// Does the server have documents of ours, and no others, in this database? Only such a one may be dropped.
+async fn is_loaded(place: &Place<'_>, database: &str) -> bool {
     let Some(Ok(server)) = place.target().map(Target::server) else {
-        return true;
+        return false;
     };
-    let question = doc! { "listDatabases": 1, "nameOnly": true, "filter": { "name": database } };
-    let reply = server.command("admin", question).await;
-    let listed = reply.as_ref().map(|reply| reply.get_array("databases"));
-    !matches!(listed, Ok(Ok(databases)) if databases.is_empty())
+    let owned = OwnedDatabase::open(server, database).await;
+    owned.is_ok_and(|owned| !owned.data_sets().is_empty())
 }
 
 /// Returns the place of the trials: that of the earlier session, if there is one.

@@ -69,7 +69,7 @@ fn partial(steps: &[KeptSeconds], window: Duration, told: Told<'_>) -> Option<f6
         Told::Operation(name) => {
             let of_name = seconds.iter().flat_map(|(step, second)| {
                 let pairs = step.operations.iter().zip(&second.operations);
-                pairs.filter(|(operation, _)| *operation == name)
+                pairs.filter(|(operation, _)| operation.eq_ignore_ascii_case(name))
             });
             rate(of_name.map(|(_, operation)| operation.done).sum())
         }

@@ -14,7 +14,7 @@ pub fn tell(progress: Progress, choice: &Choice) {
 }
 
 fn lines(choice: &Choice) -> Vec<String> {
-    let reasons = by_reason(&choice.left_out);
+    let reasons = by_reason(choice);
     let left_out = reasons.into_iter();
     let mut lines: Vec<String> = left_out
         .map(|(why, names)| format!("Left out: {}: {why}.", names.join(", ")))
@@ -25,11 +25,11 @@ fn lines(choice: &Choice) -> Vec<String> {
 }
 
 /// Returns the knobs that the user could include, by the reason that excludes them, which names the option or
-/// the phases that would include them.
-fn by_reason(left_out: &[(String, String)]) -> BTreeMap<&str, Vec<&str>> {
+/// the phases that would include them. Of the user's own file, all were asked for.
+fn by_reason(choice: &Choice) -> BTreeMap<&str, Vec<&str>> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let could_be = |why: &str| why.contains(" --") || why.contains("let it in");
-    for (name, why) in left_out.iter().filter(|(_, why)| could_be(why)) {
+    let is_told = |why: &str| choice.is_of_file || why.contains(" --") || why.contains("let it in");
+    for (name, why) in choice.left_out.iter().filter(|(_, why)| is_told(why)) {
         reasons.entry(why).or_default().push(name);
     }
     reasons
@@ -53,12 +53,13 @@ mod tests {
             ),
         ];
         let pair = |(name, why): (&str, &str)| (name.to_string(), why.to_string());
-        let choice = Choice {
+        let mut choice = Choice {
             entries: Vec::new(),
             space: Space::new(Vec::new(), Vec::new()).unwrap(),
             presets: Vec::new(),
             also: Vec::new(),
             left_out: left_out.map(pair).into(),
+            is_of_file: false,
             configured: BTreeMap::new(),
             cautions: vec![pair(("e", "it is not raised above 4"))],
         };
@@ -70,5 +71,7 @@ mod tests {
                 "Caution, e: it is not raised above 4.",
             ]
         );
+        choice.is_of_file = true;
+        assert!(lines(&choice).contains(&"Left out: b: not asked for.".into()));
     }
 }

@@ -121,7 +121,7 @@ impl Rolling {
             std::fs::create_dir_all(&place)
                 .with_context(|| format!("cannot make {}", place.display()))?;
             let means = means(&member, Some(of_member(&self.restart, name)))?;
-            appliers.push((name.clone(), Applier::begin(&own, means, &place)?));
+            appliers.push((name.clone(), Applier::begin(&own.entries, means, &place)?));
         }
         Ok(Appliers::of_set(appliers))
     }

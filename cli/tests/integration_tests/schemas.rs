@@ -19,6 +19,7 @@ pub fn assert_valid(name: &str, document: &Value) {
         "layout" => include_str!("../../../docs/schema/layout.schema.json"),
         "prefetch" => include_str!("../../../docs/schema/prefetch.schema.json"),
         "tune" => include_str!("../../../docs/schema/tune.schema.json"),
+        "tune-apply" => include_str!("../../../docs/schema/tune-apply.schema.json"),
         "compare" => include_str!("../../../docs/schema/compare.schema.json"),
         "trace-import" => include_str!("../../../docs/schema/trace-import.schema.json"),
         "trace-export" => include_str!("../../../docs/schema/trace-export.schema.json"),

@@ -116,6 +116,14 @@ fn a_setting_is_found_put_back_applied_and_undone() {
     let apply = ["tune", "apply", "run", scripted.server.uri.as_str()];
     let said = text_of(&mut seekscope(&apply));
     assert!(said.contains("Nothing was changed"), "{said}");
+    let line = format!("depth = {}, {} so far", best.trim(), ORIGINAL.trim());
+    assert!(said.contains(&line), "{said}");
+    let document = json(&mut seekscope(&apply));
+    assert_valid("tune-apply", &document);
+    assert_eq!(
+        (&document["done"], &document["settings"][0]["before"]),
+        (&false.into(), &ORIGINAL.trim().into())
+    );
     assert_eq!(scripted.value(), ORIGINAL);
     // Nothing was applied that could be undone.
     let undone = seekscope(&apply)

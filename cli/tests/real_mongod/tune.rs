@@ -92,6 +92,51 @@ fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
     );
 }
 
+/// The session's server may have had more memory: a cache beyond what this one can hold is an OOM killer's.
+#[test]
+fn a_change_that_this_server_has_no_room_for_is_not_applied() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    json(&mut session(
+        &bench,
+        &server,
+        "run",
+        &["--knobs", "cache_size"],
+    ));
+    let (before_mib, host_mib) = (
+        cache_mib(&server),
+        seekscope_run::HostFacts::read("/".as_ref()).memory_bytes >> 20,
+    );
+    let file = bench.path("run").join("run.json");
+    let recommend = |mib: u64| {
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        document["tune"]["recommended"] = serde_json::json!({ "cache_size": mib });
+        std::fs::write(&file, document.to_string()).unwrap();
+    };
+    recommend(host_mib);
+    for more in [&[][..], &["--yes"]] {
+        let apply = ["tune", "apply", "run", server.uri()];
+        let output = bench.seekscope(&apply).args(more).output().unwrap();
+        let why = ["cache_size", "it takes", "Nothing was changed"];
+        assert_fails(&output, 2, &why);
+    }
+    assert_eq!(cache_mib(&server), before_mib);
+    recommend(before_mib.unsigned_abs() + 1);
+    let apply = ["tune", "apply", "run", server.uri(), "--yes"];
+    let document = json(&mut bench.seekscope(&apply));
+    assert_valid("tune-apply", &document);
+    assert_eq!(
+        (&document["done"], cache_mib(&server)),
+        (&true.into(), before_mib + 1)
+    );
+    let undo = ["tune", "apply", "run", server.uri(), "--undo", "--yes"];
+    let document = json(&mut bench.seekscope(&undo));
+    assert_valid("tune-apply", &document);
+    assert_eq!(document["put_back"].as_array().unwrap().len(), 1);
+    assert_eq!(cache_mib(&server), before_mib);
+}
+
 /// Sends the command again and again, as a program of its own does.
 async fn ask(uri: String, command: mongodb::bson::Document) {
     let server = Server::connect(&uri).await.unwrap();

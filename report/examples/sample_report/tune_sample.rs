@@ -55,7 +55,7 @@ pub(crate) fn session(searched: usize, hostile: bool) -> RunDocument {
             pair_deviation: 0.05,
             drift_per_hour: Some(-0.012),
             duel_pairs: 24,
-            detectable_gain: 0.031,
+            detectable_gain: Some(0.031),
         }),
         best: values(40, 120, "snappy", 500),
         expected: Some(Expected {

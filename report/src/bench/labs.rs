@@ -70,7 +70,11 @@ pub(super) fn shape_storage(input: &BenchReportInput<'_>) -> Option<Table> {
         let Some(storage) = &shape.storage else {
             continue;
         };
-        let on_disk = storage.disk_bytes().filter(|_| shape.samples > 0);
+        // What the columns beside it say, where the server tells: a directory holds files of the server itself, too.
+        let files = storage.data_file_bytes();
+        let files = files.map(|data| data.saturating_add(storage.index_bytes));
+        let on_disk = files.or(storage.directory_bytes);
+        let on_disk = on_disk.filter(|_| shape.samples > 0);
         let per_sample = on_disk.map(|bytes| bytes as f64 / shape.samples as f64);
         table.row([
             shape_name(shape).into(),

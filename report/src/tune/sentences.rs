@@ -44,6 +44,11 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
     let mut said = match verdict(record) {
         Some(TuneVerdict::Better) => measured,
         Some(TuneVerdict::NotBetter) => without_gain(duel, &measured),
+        // Who looks several times at a duel has to ask for more than a single look does.
+        _ if duel.low > 1.0 || duel.high < 1.0 => format!(
+            "unresolved: {measured}; the interval is that of a single look, which is not enough for a duel that is \
+             looked at several times: more pairs would tell"
+        ),
         _ => format!("unresolved: {measured}; it could be either, more pairs would tell"),
     };
     if ![BEST, MINIMAL].contains(&duel.candidate.as_str()) {
@@ -99,9 +104,7 @@ fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
     let why = if all_failed {
         "every setting that was tried failed, so nothing is known of any"
     } else if was_searched && is_baseline(record, &record.best) && document.outcome == Outcome::Ok {
-        return "no real gain: nothing that was tried promised more than the settings found at the start, \
-                so no duel was fought"
-            .into();
+        return nothing_promised(record);
     } else if record.trials.is_empty() {
         "nothing was run"
     } else if record.trials.iter().all(|trial| trial.value.is_none()) {
@@ -114,6 +117,21 @@ fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
     match verdict(record) {
         Some(TuneVerdict::NotBetter) => format!("no real gain: no duel was fought, {why}"),
         _ => format!("no duel was fought: {why}"),
+    }
+}
+
+/// Says that nothing was better in the search, and what that says of gains at most.
+fn nothing_promised(record: &TuneRecord) -> String {
+    const WHY: &str = "nothing that was tried promised more than the settings found at the start, so no duel was fought";
+    match record.noise.as_ref().and_then(detectable_gain) {
+        Some(gain) if gain <= COARSE => format!("no real gain: {WHY}"),
+        Some(gain) => format!(
+            "no gain was found, and one of less than {} would hardly have been seen: {WHY}",
+            format_share(gain)
+        ),
+        None => format!(
+            "no gain was found, and how large one would have been seen cannot be told from so few runs: {WHY}"
+        ),
     }
 }
 
@@ -192,8 +210,11 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
     record.exports.risks.iter().map(label).collect()
 }
 
-/// Fewest pairs of runs whose spread tells anything of what others will show.
-const PAIRS_MIN: u64 = 2;
+/// Returns the gain that a duel would show. Earlier versions recorded one for a single pair of runs, too, which tells
+/// nothing.
+fn detectable_gain(noise: &TuneNoise) -> Option<f64> {
+    noise.detectable_gain.filter(|_| noise.runs >= 4)
+}
 
 /// Describes noise and drift of the settings found at the start.
 pub(super) fn noise(noise: &TuneNoise) -> String {
@@ -208,19 +229,19 @@ pub(super) fn noise(noise: &TuneNoise) -> String {
             None => String::new(),
         }
     );
-    if noise.runs / 2 < PAIRS_MIN {
+    let Some(detectable_gain) = detectable_gain(noise) else {
         said.push_str(&format!(
             " How small a gain {} pairs show cannot be told from so few.",
             noise.duel_pairs
         ));
         return said;
-    }
+    };
     said.push_str(&format!(
         " {} pairs are likely to show a gain of {} or more",
         noise.duel_pairs,
-        format_share(noise.detectable_gain)
+        format_share(detectable_gain)
     ));
-    said.push_str(match noise.detectable_gain > COARSE {
+    said.push_str(match detectable_gain > COARSE {
         true => "; smaller ones stay unseen: measure longer, or on a quieter machine.",
         false => ".",
     });
@@ -244,11 +265,21 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "Back to where they were, for their effect is within noise: {}. {}.",
+            "Back to where they were in the minimal change, because the model cannot tell their effect from nothing, or \
+             gives each less than 1 %: {}. {}.{}",
             names.join(", "),
-            loss(minimal)
+            loss(minimal),
+            match recommends_best(record, minimal) {
+                true => " The duel showed that together they do help, so what is recommended has them.",
+                false => "",
+            }
         )
     })
+}
+
+/// Is it the best setting that is recommended, with the knobs that the minimal change leaves out?
+fn recommends_best(record: &TuneRecord, minimal: &MinimalChange) -> bool {
+    !record.recommended.is_empty() && record.recommended != minimal.values
 }
 
 /// Returns what that costs according to the model, if known.

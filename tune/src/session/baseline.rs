@@ -92,7 +92,8 @@ impl Session {
             pair_deviation,
             drift_per_hour: self.drift_per_hour(),
             duel_pairs: self.plan.duel_pairs as u64,
-            detectable_gain: detectable_gain(pair_deviation, self.plan.duel_pairs)?,
+            detectable_gain: detectable_gain(pair_deviation, self.plan.duel_pairs)
+                .filter(|_| values.len() >= 2 * PAIRS_MIN),
         })
     }
 

@@ -4,7 +4,7 @@ use seekscope_run::tune::{KnobValues, TuneDuel, TuneRecord, TuneVerdict};
 
 use super::duels::{against, is_better};
 use super::plan::{BASELINE, BEST, MINIMAL};
-use super::search::{Shortlist, expected};
+use super::search::Shortlist;
 use super::{Session, Stream};
 use crate::optimiser::Goal;
 
@@ -49,7 +49,8 @@ impl Session {
         };
         record.recommended = recommended.and_then(values).unwrap_or_default();
         record.best = values(BEST).unwrap_or_else(|| self.baseline.0.clone());
-        record.expected = best.as_ref().map(expected).or_else(|| self.running_best());
+        let expected = best.as_ref().map(|best| self.expected(best));
+        record.expected = expected.or_else(|| self.running_best());
         record.minimal = minimal;
         record.duels = duels;
         record.seed = self.plan.seed;

@@ -30,7 +30,7 @@ pub use budget::Outline;
 use plan::BASELINE;
 pub use plan::{Plan, PlanError, Preset};
 pub use request::{Next, Request, Stopped};
-use search::{Shortlist, expected};
+use search::Shortlist;
 
 /// Consecutive failed runs of the baseline that end the session.
 const BASELINE_FAILURES: usize = 2;
@@ -163,7 +163,7 @@ impl Session {
     /// Returns the expectation of the best setting that was tried; `None` before two settings have worked.
     pub fn running_best(&mut self) -> Option<Expected> {
         let best = self.optimiser.recommend(&self.history())?;
-        Some(expected(&best))
+        Some(self.expected(&best))
     }
 
     /// Returns the median time of a run with its preparation; `None` before the first.

@@ -1,5 +1,7 @@
 //! Runs the search: what is run next, what the optimiser is told of it, and its result.
 
+use std::f64::consts::SQRT_2;
+
 use seekscope_run::tune::{Expected, MinimalChange, TrialPurpose, TrialStatus, TuneTrial};
 
 use super::duels::Arm;
@@ -97,13 +99,24 @@ impl Session {
     }
 }
 
-pub(super) fn expected(best: &Recommendation) -> Expected {
-    Expected {
-        value: best.expected,
-        low: best.low,
-        high: best.high,
+impl Session {
+    /// Returns what is expected of the best setting. A model of few runs takes them for more exact than the pairs of the
+    /// baseline show runs to be, so its interval is at least that of a mean of as many runs.
+    pub(super) fn expected(&self, best: &Recommendation) -> Expected {
+        let runs = self.trials.iter().filter(|trial| trial.value.is_some());
+        let runs = runs.filter(|trial| trial.purpose != TrialPurpose::Duel);
+        let deviation = self.noise().map_or(0.0, |noise| noise.pair_deviation) / SQRT_2;
+        let factor = (NORMAL_95 * deviation / (runs.count().max(1) as f64).sqrt()).exp();
+        Expected {
+            value: best.expected,
+            low: best.low.min(best.expected / factor),
+            high: best.high.max(best.expected * factor),
+        }
     }
 }
+
+/// Half the 95 % interval of a normal distribution, in standard deviations.
+const NORMAL_95: f64 = 1.96;
 
 fn outcome(trial: &TuneTrial) -> Outcome {
     match (trial.status, trial.value) {

@@ -2,7 +2,7 @@
 //! affects others.
 //!
 //! Read [`documents`] and [`kind`] first (what is indexed, and how), then [`lab`] (one build with its
-//! record). Reads and writes of a build can be traced in parallel: `seekscope trace record --pid PID`
+//! record). Reads and writes of a build can be traced in parallel: `seekscope trace --pid PID`
 //! attaches to the server's process at any time and needs nothing from here.
 
 pub mod documents;
