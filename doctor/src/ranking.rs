@@ -48,12 +48,9 @@ const BEFORE: [(&str, &[&str]); 8] = [
             "disk.saturated",
         ],
     ),
-    // It claims seconds only where an index spares them, and then nothing is left to be cached.
-    (
-        "query.collection-scan",
-        &["cache.too-small", "disk.saturated"],
-    ),
-    ("query.index-scan", &["cache.too-small", "disk.saturated"]),
+    // They claim seconds only where reading is spared, and then nothing is left to be cached, or to be waited for.
+    ("query.collection-scan", &OF_READING),
+    ("query.index-scan", &OF_READING),
     ("cache.too-small", &["disk.saturated"]),
     (
         "memory.short",
@@ -71,11 +68,9 @@ const BEFORE: [(&str, &[&str]); 8] = [
             "disk.saturated",
         ],
     ),
-    (
-        "disk.limited",
-        &["journal.slow-sync", "query.collection-scan"],
-    ),
+    ("disk.limited", &["journal.slow-sync"]),
 ];
+const OF_READING: [&str; 3] = ["cache.too-small", "disk.limited", "disk.saturated"];
 /// Findings of operations that queue. Their waiting is not always counted.
 const QUEUES: [&str; 2] = ["cache.dirty-limit-reached", "tickets.exhausted"];
 /// Savings are alike if the smaller is at least this share of the larger.
@@ -280,6 +275,11 @@ mod tests {
             finding("query.collection-scan", Some(600.0)),
         ]);
         assert_eq!(ids(&found)[0], "query.collection-scan");
+        let found = ranked(vec![
+            finding("disk.limited", Some(900.0)),
+            finding("query.index-scan", Some(800.0)),
+        ]);
+        assert_eq!(ids(&found)[0], "query.index-scan");
     }
 
     fn of_a_scan(mut finding: Finding) -> Finding {
