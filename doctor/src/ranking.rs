@@ -117,7 +117,14 @@ fn is_noticeable(finding: &Finding) -> bool {
 /// in jobs that were not observed.
 fn is_held_up(finding: &Finding) -> bool {
     let id = finding.id.as_str();
-    let is_queue = ["cpu.saturated", "locks.queued"].contains(&id) || QUEUES.contains(&id);
+    const SEEN: [&str; 5] = [
+        "cpu.saturated",
+        "locks.queued",
+        "query.collection-scan",
+        "query.index-scan",
+        "query.small-batches",
+    ];
+    let is_queue = SEEN.contains(&id) || QUEUES.contains(&id);
     is_queue && !is_noticeable(finding)
 }
 

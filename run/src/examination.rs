@@ -391,7 +391,10 @@ pub struct FilterSeen {
     pub keys: Vec<KeySeen>,
     /// Whether distinct values are asked for.
     pub distinct: bool,
-    /// Those of `fields` in which it looks for a pattern that may begin anywhere.
+    /// Those of `fields` that are compared with one value or several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub equal: Vec<String>,
+    /// Those of `fields` in which it looks for a pattern that may begin anywhere, or in any letters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
     /// Whether it skips so many of the documents found that reading them is most of the work.

@@ -203,22 +203,41 @@ fn add(found: &mut FilterSeen, filter: &Document, depth: usize) {
             if is_pattern_anywhere(condition) {
                 found.patterns.push(name.into());
             }
+            if is_comparison(condition) && !name.starts_with('$') {
+                found.equal.push(name.into());
+            }
         }
     }
 }
 
-/// Is it a regular expression that may match in the middle of a text? An index narrows down only those that begin with
-/// the text's beginning.
+/// Is it a regular expression that may match in the middle of a text, or whatever the case of its letters? An index
+/// narrows down only those that say how the text begins.
 fn is_pattern_anywhere(condition: &Bson) -> bool {
-    let begins = |pattern: &str| pattern.starts_with('^') || pattern.starts_with("\\A");
+    let narrows = |pattern: &str, options: &str| {
+        let begins = pattern.starts_with('^') || pattern.starts_with("\\A");
+        begins && !options.contains('i')
+    };
     match condition {
-        Bson::RegularExpression(regex) => !begins(regex.pattern.as_str()),
+        Bson::RegularExpression(regex) => !narrows(regex.pattern.as_str(), regex.options.as_str()),
         Bson::Document(condition) => match condition.get("$regex") {
-            Some(Bson::String(pattern)) => !begins(pattern),
-            Some(Bson::RegularExpression(regex)) => !begins(regex.pattern.as_str()),
+            Some(Bson::String(pattern)) => {
+                !narrows(pattern, condition.get_str("$options").unwrap_or_default())
+            }
+            Some(regex @ Bson::RegularExpression(_)) => is_pattern_anywhere(regex),
             _ => false,
         },
         _ => false,
+    }
+}
+
+/// Does the condition compare with one value or several, for which an index is read at these values alone?
+fn is_comparison(condition: &Bson) -> bool {
+    match condition {
+        Bson::RegularExpression(_) => false,
+        Bson::Document(condition) => condition
+            .keys()
+            .all(|name| !name.starts_with('$') || ["$eq", "$in"].contains(&name.as_str())),
+        _ => true,
     }
 }
 
@@ -314,6 +333,11 @@ mod tests {
         ] {
             assert_eq!(find(at_beginning), (String::new(), false));
         }
+        assert_eq!(
+            find(doc! { "$regex": "^SECRET", "$options": "i" }.into()),
+            ("name".into(), false),
+            "in any letters"
+        );
         let page =
             |skip: i64| of(doc! { "find": "a", "sort": { "a": 1 }, "skip": skip, "limit": 20 });
         assert!(page(150_000).1 && !page(40).1);
@@ -323,6 +347,17 @@ mod tests {
             doc! { "$limit": 5 },
         ];
         assert!(of(doc! { "aggregate": "a", "pipeline": stages }).1);
+    }
+
+    #[test]
+    fn fields_that_are_compared_for_equality_are_told_from_others() {
+        let filter = doc! {
+            "a": "SECRET", "b": { "$in": ["SECRET"] }, "c": { "$gte": 5 }, "d": { "$ne": 1 }, "e": { "x": 1 },
+            "f": { "$exists": true }, "$or": [{ "g": 1 }],
+        };
+        let find = doc! { "find": "a", "filter": filter };
+        let found = super::filter(&doc! { "op": "command", "command": find }).unwrap();
+        assert_eq!(found.equal, ["a", "b", "e"]);
     }
 
     #[test]

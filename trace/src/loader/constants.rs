@@ -6,9 +6,9 @@ use crate::groups::{Group, Plan};
 use super::system_calls::{self, OPEN_CALLS};
 use super::{Settings, types};
 
-/// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
+/// Not a [`seekscope_run::IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
 const OPEN: u8 = 255;
-/// Not an [`IoOp`] either: the call submits or collects requests of libaio (`OP_AIO_CALL`).
+/// Not one either: the call submits or collects requests of libaio (`OP_AIO_CALL`).
 const AIO_CALL: u8 = 254;
 
 /// Number of io_pgetevents(2), which the C library's binding lacks.

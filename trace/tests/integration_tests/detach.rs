@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::query::ProgInfoIter;
-use seekscope_trace::Recording;
+use seekscope_trace::{BackendChoice, Recording};
 
 use crate::support::{BOTH, Collector, Worker, alone, attach};
 
@@ -38,15 +38,17 @@ fn a_dropped_recording_leaves_no_program() {
         let mut worker = Worker::start("fast_reads", folder.path());
         let source = attach(&worker, backend, 1 << 20);
         let programs = our_programs();
-        assert_eq!(programs.len(), 2, "one for entry, one for exit");
-        assert_eq!(alive(&programs).len(), 2);
+        // One for entry and one for exit of all calls, or several for single calls.
+        let is_one_pair = programs.len() == 2;
+        assert_eq!(is_one_pair, backend == BackendChoice::TpBtf, "{programs:?}");
+        assert_eq!(alive(&programs).len(), programs.len());
         let recording = Recording::start(Box::new(source), Box::new(Collector::default()));
         worker.work();
         drop(recording);
-        assert!(our_programs().is_empty());
-        // The kernel frees programs a grace period after their last user is gone.
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while !alive(&programs).is_empty() {
+        // The kernel frees programs a grace period after their last user is gone, and lets go of one tracepoint after the
+        // other.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !alive(&programs).is_empty() || !our_programs().is_empty() {
             assert!(
                 Instant::now() < deadline,
                 "programs {:?} are still there",

@@ -121,15 +121,19 @@ impl Kind {
             Some(filter) if filter.fields.is_empty() && !filter.keys.is_empty() => Self::ByKeys,
             Some(filter) if filter.fields.is_empty() => Self::WantsAll,
             Some(_) if is_selective => Self::Selective,
-            // Where few documents match, an index on the filter spares the others, and where many do, one on the order:
-            // it ends with the last document that is asked for.
-            Some(filter) if is_in_vain && has_fields(filter) => match filter.keys.is_empty() {
+            // An index on both has the matches in the order. Of a range or a part of it, it would have far more.
+            Some(filter) if is_in_vain && is_of_values(filter) => match filter.keys.is_empty() {
                 false if !filter.distinct => Self::FirstOfMatches,
                 _ => Self::Unknown,
             },
             _ => Self::Unknown,
         }
     }
+}
+
+/// Does it select by values of its fields alone?
+fn is_of_values(filter: &FilterSeen) -> bool {
+    !filter.fields.is_empty() && filter.equal.len() == filter.fields.len()
 }
 
 /// Does it select by a field, not by an operator alone?
@@ -281,6 +285,10 @@ fn named(
                     keys_of(operation)
                 ),
             ),
+            // It tries indexes, and measures what they spare.
+            Kind::Unknown if operation.filter.as_ref().is_some_and(has_fields) => {
+                advise(evidence.uri(), &namespace)
+            }
             _ => mongosh(evidence.uri(), &running),
         },
         ..Finding::default()
@@ -308,8 +316,8 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
              index on that spares most of the reading."
         ),
         Kind::FirstOfMatches => format!(
-            "It selects by {fields} and takes the first documents of an order: an index that begins with the fields \
-             that are compared for equality, followed by {}, lets it read those alone.",
+            "It selects by values of {fields} and takes the first documents of an order: an index that begins with these \
+             fields, followed by {}, lets it read those alone.",
             keys_of(operation)
         ),
         Kind::ByKeys => {
@@ -461,6 +469,9 @@ impl Reading {
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
     let scans = "metrics.queryExecutor.collectionScans.nonTailable";
     let was_asked = evidence.examined().is_some();
+    let looks = evidence
+        .examined()
+        .map_or(0, |member| member.operation_looks);
     let why = match evidence.status_rate(&[scans]) {
         Some(0.0) => "The server counted no collection scan (serverStatus), so indexes that leave many documents to \
                       examine do it, or aggregations that make one document of many."
@@ -470,8 +481,8 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
              its diagnostic files do not tell; running operations, the profiler and the log do."
         ),
         Some(per_s) => format!(
-            "The server counted {per_s:.1} collection scans per second (serverStatus), each over too soon to be \
-             caught at it (currentOp). The profiler shows them, and so does the log where slowms is small."
+            "The server counted {per_s:.1} collection scans per second (serverStatus), and none was running in {LOOKS_MIN} \
+             of {looks} looks (currentOp). The profiler shows them, and so does the log where slowms is small."
         ),
         None if !was_asked => "Neither scans nor running operations are in the server's diagnostic files: collection \
                                scans, indexes that leave many documents to examine, or aggregations that make one \
@@ -481,8 +492,12 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
                  to examine or aggregations that make one document of many do it."
             .into(),
     };
+    let id = match evidence.status_rate(&[scans]) {
+        Some(0.0) => "query.index-scan",
+        _ => "query.collection-scan",
+    };
     Finding {
-        id: "query.collection-scan".into(),
+        id: id.into(),
         title: format!(
             "The server examines {:.0} {} for each document that it returns, updates or deletes",
             examined.per_result(),

@@ -20,7 +20,7 @@ pub(super) const DETECTOR: Detector = Detector {
 const DOCUMENT_BYTES_MIN: u64 = 128 << 10;
 /// Bytes written for each operation; those on a document of usual size write a page, of 32 KiB. Several changes of a
 /// document in the cache are written once, so this may be far below its size.
-const EACH_BYTES_MIN: u64 = 128 << 10;
+const EACH_BYTES_MIN: u64 = 64 << 10;
 /// Bytes written per second, below which nothing is worth mending.
 const WRITTEN_BYTES_PER_S_MIN: f64 = 4e6;
 /// Updates for each document that is inserted: writing a new document takes its size, and that is no waste.

@@ -89,6 +89,8 @@ fn together(
     let counted_s = unused.iter().filter_map(|index| index.counted_s);
     let counted = duration(counted_s.reduce(f64::min)?);
     let names: Vec<&str> = unused.iter().map(|index| index.name.as_str()).collect();
+    let writing_ns = collection.writing_ns.zip(evidence.observed_s());
+    let writing_s = writing_ns.map(|(ns, seconds)| ns as f64 / 1e9 / seconds * 3600.0);
     Some(Finding {
         id: "index.write-cost".into(),
         title: format!(
@@ -108,7 +110,16 @@ fn together(
                 "No query used them in the {counted} that the server has counted: {} ($indexStats of this member).",
                 names.join(", ")
             ),
-        ],
+        ]
+        .into_iter()
+        .chain(writing_s.map(|s| {
+            format!(
+                "Its writes took {} per hour (top); if no query needs these indexes, that share of it is spared.",
+                duration(s)
+            )
+        }))
+        .collect(),
+        saves_s_per_hour: writing_s.map(|s| s * share),
         confidence: "low".into(),
         risk: DROPPING_RISK.into(),
         command: mongosh(
@@ -224,6 +235,7 @@ mod tests {
             ..IndexFacts::default()
         };
         let mut recording = with_index(unused());
+        recording.examined().collections[0].writing_ns = Some(40_000_000_000);
         recording.examined().collections[0].indexes = (0..indexes).map(index).collect();
         recording.rising("metrics.document.inserted", inserted);
         let tid = recording.thread("WTEvict");
@@ -260,6 +272,8 @@ mod tests {
             "{found:?}"
         );
         assert!(found[0].evidence[1].contains("in the 45.0 s"), "{found:?}");
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!((saved - 40.0 * 60.0 * 0.8).abs() < 100.0, "{saved}");
         assert_eq!(inserting(4, 7, 2_500.0), []);
         assert_eq!(inserting(4, 0, 5.0), []);
         assert_eq!(inserting(2, 0, 2_500.0), []);

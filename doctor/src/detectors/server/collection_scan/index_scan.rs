@@ -40,7 +40,9 @@ pub(super) fn findings(
     }
     // What another one groups or counts was examined, too, and not in vain.
     let mut others = seen.iter().filter(|operation| is_index_scan(operation));
-    let is_alone = longest.len() == 1 && !beside_scans && others.all(reads_in_vain);
+    let is_alone = longest.len() == 1
+        && !beside_scans
+        && others.all(|one| reads_in_vain(one) || is_served(one));
     let findings = longest.into_iter();
     findings
         .map(|operation| finding(evidence, answers, operation, examined, is_alone))
@@ -50,7 +52,38 @@ pub(super) fn findings(
 /// May it read an index in vain, as far as is known of what it asks for?
 fn is_meant(operation: &OperationSeen) -> bool {
     let is_unknown = operation.filter.is_none();
-    is_index_scan(operation) && (is_unknown || reads_in_vain(operation))
+    is_index_scan(operation)
+        && operation.looks >= LOOKS_MIN
+        && (is_unknown || reads_in_vain(operation))
+        && !is_served(operation)
+}
+
+/// Has its index just what it asks for: the fields that it compares with values, and then the order? It reads no more of
+/// it than it returns.
+fn is_served(operation: &OperationSeen) -> bool {
+    let plan = operation.plan.as_deref().unwrap_or_default();
+    let (Some(filter), Some(index)) = (&operation.filter, key_names(plan)) else {
+        return false;
+    };
+    let (values, rest) = index.split_at(filter.fields.len().min(index.len()));
+    let mut order = filter.keys.iter().map(|key| key.field.as_str());
+    !filter.skips
+        && filter.fields.len() == filter.equal.len()
+        && filter
+            .fields
+            .iter()
+            .all(|field| values.contains(&field.as_str()))
+        && order.by_ref().zip(rest).all(|(key, field)| key == *field)
+        && filter.keys.len() <= rest.len()
+}
+
+/// Returns the names of the keys of the plan's index; `None` if it reads several.
+fn key_names(plan: &str) -> Option<Vec<&str>> {
+    let keys = plan.strip_prefix("IXSCAN {")?.strip_suffix('}')?;
+    let names = keys
+        .split(',')
+        .map(|key| key.split(':').next().unwrap_or_default().trim());
+    (!keys.contains('{')).then(|| names.collect())
 }
 
 /// Do its results show how much of what it reads it asks for? Of a group or a count, they do not.
@@ -59,13 +92,12 @@ fn reads_in_vain(operation: &OperationSeen) -> bool {
     filter.is_some_and(|filter| !filter.reduced || !filter.keys.is_empty())
 }
 
-/// Does it scan an index, often enough to be seen? Counting keys (COUNT_SCAN) is another plan.
+/// Does it scan an index, or count its keys?
 fn is_index_scan(operation: &OperationSeen) -> bool {
     let plan = operation.plan.as_deref().unwrap_or_default();
     let namespace = operation.namespace.as_deref().unwrap_or_default();
-    plan.contains("IXSCAN")
+    (plan.contains("IXSCAN") || plan.contains("COUNT_SCAN"))
         && !is_internal(namespace)
-        && operation.looks >= LOOKS_MIN
         && !is_maintenance(operation)
 }
 
@@ -111,6 +143,10 @@ fn finding(
     Finding {
         id: "query.index-scan".into(),
         title: match is_alone {
+            true if examined.results_per_s < 1.0 => format!(
+                "Operations on {namespace} read {} keys of an index per second for next to no results",
+                format_count(whole(examined.keys_per_s))
+            ),
             true => format!(
                 "Operations on {namespace} read {} for each result",
                 examined.of_each_result()
@@ -146,8 +182,9 @@ fn about(operation: &OperationSeen, cause: Cause) -> String {
                          last one of the page before, by the keys of the order, reads none of them."
             .into(),
         Cause::Pattern => format!(
-            "It looks for a pattern that may begin anywhere in {}, so every key of the index is compared: only a \
-             pattern that begins with ^, or a text index, reads fewer.",
+            "It looks for a pattern that may begin anywhere in {}, or in any letters, so every key of the index is \
+             compared: only a pattern that begins with ^ and minds the case, an index with a collation, or a text index \
+             reads fewer.",
             names(filter.map_or(&[][..], |filter| &filter.patterns))
         ),
         Cause::OtherIndex => {

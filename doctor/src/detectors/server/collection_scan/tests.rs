@@ -144,14 +144,18 @@ fn an_index_is_promised_to_the_first_of_an_order_and_to_distinct_values() {
     assert!(distinct.saves_s_per_hour.is_some());
 }
 
-/// Where few documents match, an index on the filter helps, and where many do, one on the order.
 #[test]
 fn an_index_is_promised_to_the_first_of_an_order_among_matches() {
     let mut operation = by(&["customer"], true);
-    operation.filter.as_mut().unwrap().keys = vec![KeySeen {
+    let filter = operation.filter.as_mut().unwrap();
+    filter.keys = vec![KeySeen {
         field: "at".into(),
         descending: true,
     }];
+    // An index on the order is read from its beginning until enough of a range was found, which may be all of it.
+    let range = waited_for(vec![operation.clone()], 50_000.0, 20.0);
+    assert_eq!(range.saves_s_per_hour, None, "{range:?}");
+    operation.filter.as_mut().unwrap().equal = vec!["customer".into()];
     let found = waited_for(vec![operation.clone()], 50_000.0, 20.0);
     assert!(
         found.evidence[1].contains("followed by {\"at\": -1}"),
@@ -196,6 +200,27 @@ fn an_index_that_is_read_in_vain_is_named_with_what_helps() {
         assert!(!finding.command.contains("advise"), "{finding:?}");
     }
     assert_eq!(reading_keys(|_| (), 500.0), [], "few");
+
+    // What is found by the values of the index's first fields is read alone: something else read all the others.
+    let served = |filter: &mut FilterSeen| {
+        filter.fields = vec!["at".into()];
+        filter.equal = vec!["at".into()];
+    };
+    let found = &reading_keys(served, 20_000.0)[0];
+    assert_eq!(
+        (found.subject.as_str(), found.saves_s_per_hour),
+        ("", None),
+        "{found:?}"
+    );
+    let in_order = |filter: &mut FilterSeen| {
+        served(filter);
+        filter.reduced = true;
+        filter.keys = vec![KeySeen {
+            field: "name".into(),
+            descending: true,
+        }];
+    };
+    assert_eq!(reading_keys(in_order, 20_000.0)[0].subject, "");
     let grouped = &reading_keys(|filter| filter.reduced = true, 20_000.0)[0];
     assert_eq!(grouped.saves_s_per_hour, None, "{grouped:?}");
     assert!(grouped.evidence[1].contains("aggregations"), "{grouped:?}");
