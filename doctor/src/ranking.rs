@@ -29,7 +29,12 @@ pub const NOTICEABLE_S_PER_HOUR: f64 = 36.0;
 pub const PER_HOUR: &str = "s of waiting per hour";
 
 const FILESYSTEM: &str = "filesystem.unfit";
-const INCOMPLETE: &str = "evidence.incomplete";
+/// Findings about seekscope, and about the server's age and its start: nothing that was seen while it was watched.
+const NOT_OF_THE_WATCH: [&str; 3] = [
+    "evidence.incomplete",
+    "server.old-settings",
+    "server.warnings",
+];
 
 /// Findings that precede others that save alike.
 const BEFORE: [(&str, &[&str]); 8] = [
@@ -167,8 +172,10 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
                 is_held_up(finding),
             ),
             saved(finding).unwrap_or(-1.0),
-            // One is about seekscope, not about the server, the other is worth one line at most.
-            finding.id != INCOMPLETE && !is_boilerplate(finding),
+            (
+                !is_boilerplate(finding),
+                !NOT_OF_THE_WATCH.contains(&finding.id.as_str()),
+            ),
             confidence(&finding.confidence),
         )
     };
@@ -287,6 +294,15 @@ mod tests {
             finding("query.index-scan", Some(800.0)),
         ]);
         assert_eq!(ids(&found)[0], "query.index-scan");
+    }
+
+    #[test]
+    fn what_was_seen_comes_before_the_age_of_the_server() {
+        let mut old = finding("server.old-settings", None);
+        old.confidence = "medium".into();
+        let mut seen = finding("index.write-cost", None);
+        seen.confidence = "low".into();
+        assert_eq!(ids(&ranked(vec![old, seen]))[0], "index.write-cost");
     }
 
     fn of_a_scan(mut finding: Finding) -> Finding {

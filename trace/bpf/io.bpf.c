@@ -442,82 +442,57 @@ int seekscope_exit(__u64 *ctx)
 
 /* ---- Backend tracepoint: run at the followed calls only. Names are limited to 15 characters. ---- */
 
-/* Each program may read as many arguments as the calls have that it is attached to. */
-static __always_inline bool is_followed(void)
-{
-	return tracing && is_target(bpf_get_current_pid_tgid());
-}
-
-static __always_inline int on_begin(__s32 nr, const struct arguments *call)
+/* `arguments` is how many the calls have that the program is attached to: the kernel refuses one that may read more. */
+static __always_inline int on_begin(struct syscall_enter *ctx, const int arguments)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
-	__u8 op = op_of(nr);
 
-	return HAS_TYPED_TASK ? on_enter(pid_tgid, nr, op, call, true)
-			      : on_enter(pid_tgid, nr, op, call, false);
+	if (!tracing || !is_target(pid_tgid))
+		return 0;
+	struct arguments call = {.fd = ctx->args[0]};
+	if (arguments >= 3) {
+		call.second = ctx->args[1];
+		call.count = ctx->args[2];
+	}
+	if (arguments >= 4)
+		call.position = ctx->args[3];
+	if (arguments >= 6)
+		call.rwf = ctx->args[5];
+	return HAS_TYPED_TASK ? on_enter(pid_tgid, ctx->nr, op_of(ctx->nr), &call, true)
+			      : on_enter(pid_tgid, ctx->nr, op_of(ctx->nr), &call, false);
 }
 
 SEC("tracepoint")
 int seekscope_args1(struct syscall_enter *ctx)
 {
-	if (!is_followed())
-		return 0;
-	struct arguments call = {.fd = ctx->args[0]};
-	return on_begin(ctx->nr, &call);
+	return on_begin(ctx, 1);
 }
 
 SEC("tracepoint")
 int seekscope_args3(struct syscall_enter *ctx)
 {
-	if (!is_followed())
-		return 0;
-	struct arguments call = {
-		.fd = ctx->args[0],
-		.second = ctx->args[1],
-		.count = ctx->args[2],
-	};
-	return on_begin(ctx->nr, &call);
+	return on_begin(ctx, 3);
 }
 
 SEC("tracepoint")
 int seekscope_args4(struct syscall_enter *ctx)
 {
-	if (!is_followed())
-		return 0;
-	struct arguments call = {
-		.fd = ctx->args[0],
-		.second = ctx->args[1],
-		.count = ctx->args[2],
-		.position = ctx->args[3],
-	};
-	return on_begin(ctx->nr, &call);
+	return on_begin(ctx, 4);
 }
 
 SEC("tracepoint")
 int seekscope_args6(struct syscall_enter *ctx)
 {
-	if (!is_followed())
-		return 0;
-	struct arguments call = {
-		.fd = ctx->args[0],
-		.second = ctx->args[1],
-		.count = ctx->args[2],
-		.position = ctx->args[3],
-		.rwf = ctx->args[5],
-	};
-	return on_begin(ctx->nr, &call);
+	return on_begin(ctx, 6);
 }
 
 SEC("tracepoint")
 int seekscope_end(struct syscall_exit *ctx)
 {
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct start_slot start;
-	__u64 pid_tgid;
 
-	if (!tracing)
-		return 0;
-	pid_tgid = bpf_get_current_pid_tgid();
-	if (!is_target(pid_tgid))
+	if (!tracing || !is_target(pid_tgid))
 		return 0;
 	enum start found = take_start(pid_tgid, ctx->nr, &start);
 	if (found == START_TAKEN)

@@ -234,7 +234,7 @@ fn the_terminal_tells_duels_change_importance_time_and_undo() {
         "only the duel proves",
         "-1.2 % per hour. 24 pairs are likely to show a gain of 3.1 % or more",
         "commit_interval [DURABILITY] 100 500 mongod.conf",
-        "within noise: compressor.",
+        "gives each less than 1 %: compressor.",
         "not told from nothing compressor",
         "failed the server did not start within 60 s 4",
         "measuring, with warm-up 26.7 min 62.0 %",

@@ -34,6 +34,11 @@ fn alive(programs: &HashSet<u32>) -> Vec<u32> {
 fn a_dropped_recording_leaves_no_program() {
     let _turn = alone();
     for backend in BOTH {
+        // Those of another test may still be on their way out.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !our_programs().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let folder = tempfile::tempdir().unwrap();
         let mut worker = Worker::start("fast_reads", folder.path());
         let source = attach(&worker, backend, 1 << 20);

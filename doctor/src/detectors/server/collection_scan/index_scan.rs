@@ -205,10 +205,14 @@ impl Examined {
     /// Returns what was examined for each result, in words.
     fn of_each_result(&self) -> String {
         let of = |per_s: f64| format_count(whole(per_s / self.results_per_s.max(1.0)));
+        let documents = of(self.documents_per_s);
+        let noun = match documents.as_str() {
+            "1" => "document",
+            _ => "documents",
+        };
         format!(
-            "{} keys of an index and {} documents",
-            of(self.keys_per_s),
-            of(self.documents_per_s)
+            "{} keys of an index and {documents} {noun}",
+            of(self.keys_per_s)
         )
     }
 

@@ -184,7 +184,7 @@ fn an_index_that_is_read_in_vain_is_named_with_what_helps() {
     let found = &reading_keys(|_| (), 20_000.0)[0];
     assert_eq!(
         found.title,
-        "Operations on shop.orders read 2,000 keys of an index and 1 documents for each result"
+        "Operations on shop.orders read 2,000 keys of an index and 1 document for each result"
     );
     assert_eq!(found.id, "query.index-scan");
     assert!(found.command.contains(" advise "), "{found:?}");
