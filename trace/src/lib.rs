@@ -24,9 +24,9 @@
 //! # Two ways into the kernel
 //!
 //! Programs of type `tp_btf` run at every system call of the host: a followed call takes about 375 ns
-//! longer, and any other 130 ns. Programs on the classic tracepoints of the followed calls alone add 500 ns
-//! to these, 240 ns to the same calls of other processes, and 45 ns to all other calls (`./x bench cost`,
-//! Linux 6.18); they need tracefs. A server makes several calls on sockets for each on a file. So what
+//! longer, and any other 130 ns. Programs on the classic tracepoints of the followed calls alone add 530 ns
+//! to these, 290 ns to the same calls of other processes, and 45 ns to all other calls (Linux 6.18); they
+//! need tracefs. A server makes several calls on sockets for each on a file. So what
 //! watches one takes these first ([`BackendChoice::Sparing`]); [`BackendChoice::Auto`] takes the others,
 //! except from Linux 7.2 on, where they miss more calls (`preemption`). Where one kind does not load,
 //! the other is tried, and the trailer says which one ran and why.
