@@ -1,7 +1,7 @@
 //! Computes how long the server's threads waited for reads, and finds counters by any of their names.
 
 use seekscope_pattern::{FileTrace, LatencyByOutcome};
-use seekscope_run::MemberState;
+use seekscope_run::{CollectionFacts, MemberState};
 use seekscope_stats::Quantiles;
 
 use super::{Evidence, Series};
@@ -205,6 +205,12 @@ impl<'a> Evidence<'a> {
         let writes = self.status_rate(&["opLatencies.writes.latency"])?;
         let transactions = self.status_rate(&["opLatencies.transactions.latency"]);
         Some((writes + transactions.unwrap_or(0.0)) / 1e6 * 3600.0)
+    }
+
+    /// Returns the time that the writes to one collection took, s per hour (`top`).
+    pub(crate) fn writing_to_s_per_hour(&self, collection: &CollectionFacts) -> Option<f64> {
+        let seconds = self.observed_s()?;
+        Some(collection.writing_ns? as f64 / 1e9 / seconds * 3600.0)
     }
 
     fn traced_waiting(&self) -> Option<ReadWaiting> {

@@ -52,9 +52,7 @@ fn finding(evidence: &Evidence<'_>, facts: &CollectionFacts, seconds: f64) -> Op
         return None;
     }
     let namespace = &facts.namespace;
-    let writing_s = facts
-        .writing_ns
-        .map(|ns| ns as f64 / 1e9 / seconds * 3600.0);
+    let writing_s = evidence.writing_to_s_per_hour(facts);
     let mut sentences = vec![
         format!(
             "{} operations on it wrote {} from the cache to its file, {} each; its documents have {} on average \

@@ -67,21 +67,19 @@ fn together(
         return None;
     }
     let namespace = &collection.namespace;
-    let written_to = |is_meant: &dyn Fn(&str) -> bool| -> f64 {
-        let users = answers.device_users.iter().filter(|user| user.writes);
-        let users = users.filter(|user| user.namespace.as_deref().is_some_and(is_meant));
-        users.map(|user| user.bytes_per_s).sum()
-    };
-    let of_collection = |name: &str| {
-        let rest = name.strip_prefix(namespace.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let of_unused = |name: &str| {
-        let index = name.strip_prefix(namespace.as_str());
-        let index = index.and_then(|rest| rest.strip_prefix('/'));
-        index.is_some_and(|name| unused.iter().any(|index| index.name == name))
-    };
-    let (written, all) = (written_to(&of_unused), written_to(&of_collection));
+    let (mut written, mut all) = (0.0, 0.0);
+    for user in answers.device_users.iter().filter(|user| user.writes) {
+        let name = user.namespace.as_deref().unwrap_or_default();
+        let index = match name.strip_prefix(namespace.as_str()) {
+            Some("") => None,
+            Some(rest) if rest.starts_with('/') => Some(&rest[1..]),
+            _ => continue,
+        };
+        all += user.bytes_per_s;
+        if index.is_some_and(|name| unused.iter().any(|index| index.name == name)) {
+            written += user.bytes_per_s;
+        }
+    }
     let share = written / all.max(1.0);
     if share < WRITTEN_SHARE_MIN {
         return None;
@@ -89,8 +87,7 @@ fn together(
     let counted_s = unused.iter().filter_map(|index| index.counted_s);
     let counted = duration(counted_s.reduce(f64::min)?);
     let names: Vec<&str> = unused.iter().map(|index| index.name.as_str()).collect();
-    let writing_ns = collection.writing_ns.zip(evidence.observed_s());
-    let writing_s = writing_ns.map(|(ns, seconds)| ns as f64 / 1e9 / seconds * 3600.0);
+    let writing_s = evidence.writing_to_s_per_hour(collection);
     Some(Finding {
         id: "index.write-cost".into(),
         title: format!(

@@ -66,15 +66,14 @@ fn is_served(operation: &OperationSeen) -> bool {
         return false;
     };
     let (values, rest) = index.split_at(filter.fields.len().min(index.len()));
-    let mut order = filter.keys.iter().map(|key| key.field.as_str());
+    let order: Vec<&str> = filter.keys.iter().map(|key| key.field.as_str()).collect();
     !filter.skips
         && filter.fields.len() == filter.equal.len()
         && filter
             .fields
             .iter()
             .all(|field| values.contains(&field.as_str()))
-        && order.by_ref().zip(rest).all(|(key, field)| key == *field)
-        && filter.keys.len() <= rest.len()
+        && rest.starts_with(&order)
 }
 
 /// Returns the names of the keys of the plan's index; `None` if it reads several.
