@@ -279,7 +279,7 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
 
 /// Is it the best setting that is recommended, with the knobs that the minimal change leaves out?
 fn recommends_best(record: &TuneRecord, minimal: &MinimalChange) -> bool {
-    !record.recommended.is_empty() && record.recommended != minimal.values
+    record.recommended == record.best && record.best != minimal.values
 }
 
 /// Returns what that costs according to the model, if known.
