@@ -408,6 +408,9 @@ pub struct TuneRecord {
     pub ledger: TuneLedger,
     /// Whether every setting was restored and verified by reading it back; `None` if nothing had been changed.
     pub restored: Option<bool>,
+    /// Whether somebody else had set some of them meanwhile, which was left as it is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub left_to_others: bool,
     /// The database in which the workload's documents are left; `None` where nothing is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_database: Option<String>,

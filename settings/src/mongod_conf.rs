@@ -57,6 +57,31 @@ pub(crate) fn edited(text: &str, settings: &[Setting]) -> Result<String, String>
     }
 }
 
+/// Returns the original text with what was edited between `written` and `found`; `None` if that touches what was
+/// written, or gives no configuration.
+pub(crate) fn merged(original: &str, written: &str, found: &str) -> Option<String> {
+    let merged = diffy::merge(written, original, found).ok()?;
+    let value: Value = yaml_serde::from_str(&merged).ok()?;
+    (value.is_mapping() || value.is_null()).then_some(merged)
+}
+
+/// Returns whether both files say the same of these settings, whatever the settings' values.
+pub(crate) fn agree(one: &str, other: &str, settings: &[Setting]) -> bool {
+    let parse = |text| yaml_serde::from_str::<Value>(text).ok();
+    let (Some(one), Some(other)) = (parse(one), parse(other)) else {
+        return false;
+    };
+    let said = |root: &Value, setting: &Setting| {
+        let mut parts = setting.path.split('.');
+        let value = parts.try_fold(root, |at, part| at.get(part)).cloned()?;
+        match (&setting.key, value.as_str()) {
+            (Some(key), Some(text)) => engine_string::lookup(text, key).map(Value::String),
+            _ => Some(value),
+        }
+    };
+    (settings.iter()).all(|setting| said(&one, setting) == said(&other, setting))
+}
+
 /// Applies the patches; `None` if the library refuses.
 fn patched(text: &str, patches: &[Patch<'_>]) -> Option<String> {
     let document = Document::new(text).ok()?;

@@ -39,6 +39,15 @@ pub struct Originals {
     /// Touched knobs whose values the server has rejected so far: they were not changed, and cannot be put
     /// back either.
     pub(crate) refused: BTreeSet<String>,
+    /// The values of the touched knobs in the configuration that was applied last and read back.
+    #[serde(default)]
+    pub(crate) applied: Option<BTreeMap<String, KnobValue>>,
+    /// Those of the configuration that is being applied, or that could not be.
+    #[serde(default)]
+    pub(crate) applying: Option<BTreeMap<String, KnobValue>>,
+    /// Touched knobs that somebody else has set, and that were left to them.
+    #[serde(default)]
+    pub(crate) left_to_others: BTreeSet<String>,
     /// Text of WiredTiger's runtime configuration before the first key was set.
     #[serde(default)]
     pub(crate) engine_text: Option<String>,
@@ -103,6 +112,9 @@ impl Originals {
             knobs: Vec::new(),
             touched: BTreeSet::new(),
             refused: BTreeSet::new(),
+            applied: None,
+            applying: None,
+            left_to_others: BTreeSet::new(),
             engine_text: None,
             files: BTreeMap::new(),
             config: None,
@@ -187,6 +199,7 @@ impl Originals {
     /// Records that everything is as it was; the copy of the configuration file is not needed any more.
     pub(crate) fn close(&mut self, folder: &Path) -> Result<(), OriginalsError> {
         self.restored = true;
+        (self.applied, self.applying) = (None, None);
         self.save(folder)?;
         match fs::remove_file(folder.join(CONFIG_COPY)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
+use seekscope_client::Workload;
 use seekscope_run::BenchMeasurement;
 
 use super::abandonment::Abandonment;
@@ -96,10 +97,15 @@ impl Repeatable {
             return Err(Usage(why.into()).into());
         }
         // Other mistakes are reported before anything is created.
+        self.operations().map(drop)
+    }
+
+    /// Returns the names of the operations that it counts in a run.
+    pub fn operations(&self) -> Result<Vec<String>> {
         match self {
-            Self::Ycsb(args) => ycsb::check_repeatable(args),
-            Self::Sysbench(args) => sysbench::check_repeatable(args),
-            Self::Own(args) => own::check_repeatable(args),
+            Self::Ycsb(args) => ycsb::operations(args),
+            Self::Sysbench(args) => sysbench::operations(args),
+            Self::Own(args) => own::operations(args),
         }
     }
 
@@ -172,6 +178,12 @@ impl Repeatable {
             Self::Own(args) => own::duration(args),
         }
     }
+}
+
+/// Returns the names of what a workload counts.
+pub fn operation_names(workload: &impl Workload) -> Vec<String> {
+    let operations = workload.operations().iter();
+    operations.map(|operation| operation.name.clone()).collect()
 }
 
 #[cfg(test)]

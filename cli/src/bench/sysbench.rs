@@ -16,6 +16,7 @@ use seekscope_workload::sysbench::{
 
 use super::ending::Demands;
 use super::objective::Judgement;
+use super::repeatable::operation_names;
 use super::results::Show;
 use super::rounds::{Repeated, Rounds, Stretch};
 use super::sending::{Defaults, Sending};
@@ -70,8 +71,10 @@ pub async fn run(
 }
 
 /// Refuses a workload that cannot be run at all.
-pub fn check_repeatable(args: &SysbenchArgs) -> Result<()> {
-    Sysbench::new(args).map(|_| ())
+pub fn operations(args: &SysbenchArgs) -> Result<Vec<String>> {
+    let settings = Sysbench::new(args)?.settings;
+    let run = SysbenchRun::new(settings).map_err(|e| Usage(e.to_string()))?;
+    Ok(operation_names(&run))
 }
 
 /// Loads the data for later runs.

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
 use seekscope_settings::apply::Means;
 use seekscope_settings::discovery::Discovered;
-use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, SetByOthers, TunerLock};
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, TunerLock};
 use seekscope_tune::space::{Configuration, Space};
 use serde::Serialize;
 
 use super::definition::Definition;
 use super::knobs;
 use super::rolling::{self, Rolling};
-use super::server_arena::{self, means, put_back, restart, telling};
+use super::server_arena::{self, PutBack, leave_to_others, means, put_back, restart, telling};
 use crate::args::TuneApplyArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
@@ -303,24 +303,23 @@ impl Change<'_> {
         let Some(mut applier) = rolling::resume(&self.folder, means)? else {
             return Ok(());
         };
-        let others = applier.set_by_others(&self.wanted).await;
-        applier.leave(&others).await;
+        let left = leave_to_others(&mut applier).await;
         let back = applier.outstanding_in_words();
         let is_all_left = back.is_empty();
-        let lines = back.into_iter().chain(others.iter().map(left));
+        let lines = back.into_iter().chain(left);
         let output = ApplyOutput {
             put_back: lines.collect(),
             ..self.output()
         };
         if self.args.yes {
             match put_back(progress, &mut applier, None).await {
-                Some(false) => {
+                PutBack::NotAll => {
                     let why = "not every setting could be put back";
                     return Err(Inconsistent(why.into()).into());
                 }
-                Some(true) => {}
+                PutBack::Everything | PutBack::ButForOthers => {}
                 // Everything is left to others, which is recorded as the change being undone.
-                None => drop(applier.restore().await),
+                PutBack::Nothing => drop(applier.restore().await),
             }
         }
         self.say(&output, is_all_left)
@@ -371,27 +370,4 @@ fn locks(
     let folder = unrestored::lock_folder(&environment.lease_folder)?;
     let members = rolling.map_or(&[][..], Rolling::members);
     Ok(rolling::lock(&folder, target.server()?, members)?)
-}
-
-/// Says what is left as somebody else has set it.
-fn left(other: &SetByOthers) -> String {
-    let SetByOthers {
-        knob,
-        member,
-        found,
-        applied,
-    } = other;
-    let on = match member.as_str() {
-        "" => String::new(),
-        member => format!(" on {member}"),
-    };
-    match found {
-        Some(found) => format!(
-            "{knob} stays {found}{on}: somebody else has set it since this command set {applied}"
-        ),
-        None => format!(
-            "{knob} stays as it is{on}: the configuration file was edited since this command set {applied}, and its \
-             original text would undo that too"
-        ),
-    }
 }

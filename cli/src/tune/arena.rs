@@ -10,7 +10,7 @@ use seekscope_tune::space::{ChangeCost, Configuration};
 use super::definition::Definition;
 use super::local_arena::{LocalArena, StartOptions};
 use super::measurement::Load;
-use super::server_arena::{self, ServerArena};
+use super::server_arena::{self, PutBack, ServerArena};
 use crate::bench::{Stage, Target};
 
 /// The setting cannot be run: a result of the trial, not an error of the session.
@@ -136,12 +136,12 @@ impl Arena<'_> {
         environment
     }
 
-    /// Restores everything. Returns whether every setting is as it was; `None` if none was changed.
-    pub async fn close(self, stage: &Stage) -> Result<Option<bool>> {
+    /// Restores everything.
+    pub async fn close(self, stage: &Stage) -> Result<PutBack> {
         match self.place {
-            Place::Local(local) => local.close().await.map(|()| None),
+            Place::Local(local) => local.close().await.map(|()| PutBack::Nothing),
             Place::Server(server) => server.put_back(stage).await,
-            Place::Nowhere(None) => Ok(None),
+            Place::Nowhere(None) => Ok(PutBack::Nothing),
             Place::Nowhere(Some(mut applier)) => {
                 let interruption = Some(&stage.interruption);
                 Ok(server_arena::put_back(stage.progress, &mut applier, interruption).await)

@@ -7,7 +7,7 @@ use seekscope_settings::Runs;
 use seekscope_tune::optimiser::Goal;
 
 use super::measurement::Load;
-use super::metric::{Constraint, Metric};
+use super::metric::{Constraint, Metric, operation_in};
 use crate::args::TuneMeasuredArgs;
 use crate::bench::Repeatable;
 use crate::exit::Usage;
@@ -36,11 +36,33 @@ impl Asked {
         };
         let metric = Metric::parse(args.metric.as_deref().unwrap_or(usual), direction)?;
         let constraints = args.constraint.iter().map(|text| Constraint::parse(text));
-        Ok(Self {
+        let asked = Self {
             load: load(args)?,
             metric,
             constraints: constraints.collect::<Result<_>>()?,
-        })
+        };
+        asked.refuse_unknown_operations()?;
+        Ok(asked)
+    }
+
+    /// Refuses the rate of an operation that the workload does not have, which would be found out after the load.
+    fn refuse_unknown_operations(&self) -> Result<()> {
+        let Load::Workload(workload) = &self.load else {
+            return Ok(());
+        };
+        let constraints = self.constraints.iter().map(|one| one.figure.as_str());
+        let figures = std::iter::once(self.metric.figure.as_str()).chain(constraints);
+        for wanted in figures.filter_map(operation_in) {
+            let known = workload.operations()?;
+            if known.iter().all(|name| !name.eq_ignore_ascii_case(wanted)) {
+                return Err(Usage(format!(
+                    "the workload has no operation {wanted}; its operations are {}",
+                    known.join(", ")
+                ))
+                .into());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -55,8 +77,8 @@ impl Load {
             Self::Workload(workload) => Runs {
                 length: workload.duration(),
                 remedy: match workload.as_ref() {
-                    Repeatable::Own(_) => "longer phases of the workload let it in",
-                    _ => "a longer --trial-for lets it in",
+                    Repeatable::Own(_) => "longer phases of the workload judge it",
+                    _ => "a longer --trial-for judges it",
                 },
             },
         }

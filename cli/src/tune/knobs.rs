@@ -39,6 +39,8 @@ pub struct Choice {
     pub left_out: Vec<(String, String)>,
     /// The knobs were asked for by a file of the user's.
     pub is_of_file: bool,
+    /// The knobs were asked for by their names.
+    pub is_named: bool,
     /// See [`Discovered::configured`].
     pub configured: BTreeMap<String, String>,
     /// For the tuned knobs: what they risk, what bounds them, and which no run can judge.
@@ -79,6 +81,7 @@ pub async fn choose(
     let found = found(&file, &whose, unlocked, args.knobs.host, &args.local, runs);
     let mut found = stage.interruption.or(found).await?;
     leave_out_unreached(&mut found, &whose, load);
+    let is_named = !names.is_empty();
     let chosen = match is_file {
         true => choose_of_file(&mut found, names),
         false => found.choose(&names),
@@ -108,6 +111,7 @@ pub async fn choose(
         also,
         left_out: chosen.left_out,
         is_of_file: is_file,
+        is_named,
         configured: found.configured,
     })
 }

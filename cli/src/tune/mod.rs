@@ -46,7 +46,7 @@ use self::knobs::Choice;
 use self::local_arena::LocalArena;
 use self::measurement::Load;
 use self::progress_lines::ProgressLines;
-use self::server_arena::ServerArena;
+use self::server_arena::{PutBack, ServerArena};
 use self::tuner::Tuner;
 use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
 use crate::bench::{Stage, Target};
@@ -313,13 +313,19 @@ async fn finish(
         &record.recommended,
     );
     match closed {
-        Ok(restored) => {
-            record.restored = restored;
+        Ok(put_back) => {
+            note_put_back(record, put_back);
             worked
         }
         // The first error is the cause.
         Err(error) => worked.and(Err(error)),
     }
+}
+
+/// Records how putting settings back has ended.
+fn note_put_back(record: &mut TuneRecord, put_back: PutBack) {
+    record.restored = put_back.is_complete();
+    record.left_to_others = put_back == PutBack::ButForOthers;
 }
 
 /// Returns the session's definition for storage.

@@ -25,10 +25,14 @@ fn lines(choice: &Choice) -> Vec<String> {
 }
 
 /// Returns the knobs that the user could include, by the reason that excludes them, which names the option or
-/// the phases that would include them. Of the user's own file, all were asked for.
+/// the phases that would include them. Of the user's own file, all were asked for, and of the catalogue nothing but what
+/// was named, if some was.
 fn by_reason(choice: &Choice) -> BTreeMap<&str, Vec<&str>> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let is_told = |why: &str| choice.is_of_file || why.contains(" --") || why.contains("let it in");
+    if choice.is_named && !choice.is_of_file {
+        return reasons;
+    }
+    let is_told = |why: &str| choice.is_of_file || why.contains(" --") || why.contains("judge it");
     for (name, why) in choice.left_out.iter().filter(|(_, why)| is_told(why)) {
         reasons.entry(why).or_default().push(name);
     }
@@ -49,7 +53,7 @@ mod tests {
             ("c", "it weakens durability; --allow-durability unlocks it"),
             (
                 "d",
-                "it shows in runs of more than 60 s; longer phases of the workload let it in",
+                "it shows in runs of more than 60 s; longer phases of the workload judge it",
             ),
         ];
         let pair = |(name, why): (&str, &str)| (name.to_string(), why.to_string());
@@ -60,17 +64,20 @@ mod tests {
             also: Vec::new(),
             left_out: left_out.map(pair).into(),
             is_of_file: false,
+            is_named: false,
             configured: BTreeMap::new(),
             cautions: vec![pair(("e", "it is not raised above 4"))],
         };
         assert_eq!(
             lines(&choice),
             [
-                "Left out: d: it shows in runs of more than 60 s; longer phases of the workload let it in.",
+                "Left out: d: it shows in runs of more than 60 s; longer phases of the workload judge it.",
                 "Left out: a, c: it weakens durability; --allow-durability unlocks it.",
                 "Caution, e: it is not raised above 4.",
             ]
         );
+        choice.is_named = true;
+        assert_eq!(lines(&choice), ["Caution, e: it is not raised above 4."]);
         choice.is_of_file = true;
         assert!(lines(&choice).contains(&"Left out: b: not asked for.".into()));
     }

@@ -8,10 +8,10 @@ use seekscope_server::Server;
 use seekscope_settings::apply::Means;
 use seekscope_settings::{Applier, HostFiles, Originals, Restart};
 
-use super::LOCAL;
 use super::definition::Definition;
 use super::rolling::{self, Rolling};
-use super::server_arena::{self, means, put_back, telling};
+use super::server_arena::{self, PutBack, means, put_back, telling};
+use super::{LOCAL, note_put_back};
 use crate::args::TuneSessionArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
@@ -111,23 +111,27 @@ async fn restore(
         let waiting = applier.waiting();
         telling(progress, &waiting, applier.recover()).await;
     }
-    match put_back(progress, &mut applier, None).await {
-        None => output::print("Nothing to put back: the session had not changed anything.\n"),
-        Some(true) => {
-            note_restored(run)?;
-            output::print("Every setting is as the session found it.\n")
+    let put_back = put_back(progress, &mut applier, None).await;
+    note_restored(run, put_back)?;
+    output::print(match put_back {
+        PutBack::Nothing => "Nothing to put back: the session had not changed anything.\n",
+        PutBack::Everything => "Every setting is as the session found it.\n",
+        PutBack::ButForOthers => {
+            "Every setting is as the session found it, but for what somebody else has set since.\n"
         }
-        Some(false) => Err(not_restored(run)),
-    }
+        PutBack::NotAll => return Err(not_restored(run)),
+    })
 }
 
 /// Records in the session's run, if it is one, that every setting was put back.
-fn note_restored(run: &Path) -> Result<()> {
+fn note_restored(run: &Path, put_back: PutBack) -> Result<()> {
     let Ok((directory, mut document)) = RunDirectory::open(run) else {
         return Ok(());
     };
-    if let Some(record) = &mut document.tune {
-        record.restored = Some(true);
+    if let Some(record) = &mut document.tune
+        && put_back.is_complete() == Some(true)
+    {
+        note_put_back(record, put_back);
         directory.save(&document)?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use seekscope_server::ProcFs;
 use seekscope_settings::apply::{Means, Waiting};
 use seekscope_settings::{
-    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, Traffic, TunerLock,
+    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, SetByOthers, Traffic, TunerLock,
 };
 use seekscope_tune::space::Configuration;
 
@@ -197,11 +197,11 @@ impl ServerArena {
         Ok(())
     }
 
-    /// Restores everything. Returns whether all of it is as it was; `None` if nothing was changed.
-    pub async fn put_back(mut self, stage: &Stage) -> Result<Option<bool>> {
+    /// Restores everything.
+    pub async fn put_back(mut self, stage: &Stage) -> Result<PutBack> {
         let restored = match &mut self.applier {
             Some(applier) => put_back(stage.progress, applier, Some(&stage.interruption)).await,
-            None => None,
+            None => PutBack::Nothing,
         };
         drop((self.locks, self.host_lock));
         Ok(restored)
@@ -217,10 +217,13 @@ pub struct Set {
 
 /// Applies a configuration and reads it back. Returns an error only if nothing can be measured or restored.
 pub async fn set(stage: &Stage, applier: &mut Appliers, values: &Configuration) -> Result<Set> {
+    refuse_set_by_others(applier).await?;
     let waiting = applier.waiting();
     let applied = async { Ok(applier.apply(values).await) };
     let applied = stage.interruption.or(applied);
-    match telling(stage.progress, &waiting, applied).await? {
+    let applied = telling(stage.progress, &waiting, applied).await?;
+    tell_kept_edits(stage.progress, applier);
+    match applied {
         Ok(applied) => Ok(Set {
             fit: Ok(()),
             restarted: applied.restarted,
@@ -239,6 +242,40 @@ pub async fn set(stage: &Stage, applier: &mut Appliers, values: &Configuration) 
             restarted: matches!(error, ApplyError::DidNotComeBack { .. }),
             fit: Err(Unfit(error.to_string())),
         }),
+    }
+}
+
+/// Ends a session in which somebody else has set what it tunes: the run before was not of what it seems to be of, and
+/// the next one would overwrite what they set.
+async fn refuse_set_by_others(applier: &Appliers) -> Result<()> {
+    let others = applier.set_by_others().await;
+    if others.is_empty() {
+        return Ok(());
+    }
+    let set = others.iter().map(
+        |SetByOthers {
+             knob,
+             found,
+             applied,
+             ..
+         }| { format!("{knob} is {found}, and was set to {applied} for the last run") },
+    );
+    let set: Vec<String> = set.collect();
+    Err(Elsewhere(format!(
+        "somebody else sets what this session tunes ({}): it ends, and leaves that to them",
+        set.join("; ")
+    ))
+    .into())
+}
+
+/// Says which configuration files somebody else has edited meanwhile.
+fn tell_kept_edits(progress: Progress, applier: &mut Appliers) {
+    for path in applier.take_kept_edits() {
+        progress.complain(format!(
+            "{} was edited by somebody else meanwhile: what they edited stays in it, and holds from the server's next \
+             start on",
+            path.display()
+        ));
     }
 }
 
@@ -263,7 +300,34 @@ pub async fn begin(
 ) -> Result<Appliers> {
     put_back_earlier(stage, earlier, &means).await?;
     let folder = stage.session.directory.path();
-    Ok(Applier::begin(entries, means, folder)?.into())
+    let applier = Applier::begin(entries, means, folder)?;
+    if earlier.is_some() {
+        refuse_other_baseline(&applier.set_since_read().await)?;
+    }
+    Ok(applier.into())
+}
+
+/// Refuses to resume a session on a server that somebody else has set since: its runs so far were not of that.
+fn refuse_other_baseline(others: &[SetByOthers]) -> Result<()> {
+    if others.is_empty() {
+        return Ok(());
+    }
+    let set = others.iter().map(|other| {
+        let SetByOthers {
+            knob,
+            found,
+            original,
+            ..
+        } = other;
+        format!("{knob} is {found} and was {original} when the session began")
+    });
+    let set: Vec<String> = set.collect();
+    Err(Elsewhere(format!(
+        "{}: the session's baseline is no longer what there is. Begin a new one, with --begin-with and this run if its \
+         best setting is to be tried first",
+        set.join(", ")
+    ))
+    .into())
 }
 
 /// Does the work, and says what it waits for where that takes long.
@@ -354,15 +418,77 @@ async fn next_signal(interruption: Option<&Interruption>, waiting: &Waiting) {
     }
 }
 
-/// Restores what the applier has changed, and reports it. A signal ends the wait for a restart, if there was
-/// none before; the settings that remain are outstanding then.
+/// Leaves what somebody else has set since the last configuration was applied as it is. Returns it in words.
+pub async fn leave_to_others(applier: &mut Appliers) -> Vec<String> {
+    let others = applier.set_by_others().await;
+    applier.leave(&others).await;
+    let restarts = applier.restore_restarts();
+    others.iter().map(|other| left(other, restarts)).collect()
+}
+
+/// Says what is left as somebody else has set it. `restarts` says that the rest is put back by a restart.
+fn left(other: &SetByOthers, restarts: bool) -> String {
+    let SetByOthers {
+        knob,
+        member,
+        found,
+        applied,
+        original,
+        is_until_restart,
+    } = other;
+    let until = match restarts && *is_until_restart {
+        true => " until the restart that puts the rest back",
+        false => "",
+    };
+    let on = match member.as_str() {
+        "" => String::new(),
+        member => format!(" on {member}"),
+    };
+    format!(
+        "{knob} stays {found}{on}{until}: somebody else has set it since seekscope set {applied}; before that it was {original}"
+    )
+}
+
+/// How putting settings back has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutBack {
+    /// No setting was changed.
+    Nothing,
+    Everything,
+    /// Everything but for what somebody else has set since, which is theirs.
+    ButForOthers,
+    /// Some setting is not as it was.
+    NotAll,
+}
+
+impl PutBack {
+    /// Returns whether every setting that was changed is its owner's again; `None` if none was changed.
+    pub fn is_complete(self) -> Option<bool> {
+        match self {
+            Self::Nothing => None,
+            Self::Everything | Self::ButForOthers => Some(true),
+            Self::NotAll => Some(false),
+        }
+    }
+}
+
+/// Restores what the applier has changed, but for what somebody else has set since, and reports it. A signal ends the
+/// wait for a restart, if there was none before; the settings that remain are outstanding then.
 pub async fn put_back(
     progress: Progress,
     applier: &mut Appliers,
     interruption: Option<&Interruption>,
-) -> Option<bool> {
+) -> PutBack {
     if !applier.is_outstanding() {
-        return applier.is_restored().then_some(true);
+        return match (applier.is_restored(), applier.has_left_some()) {
+            (true, true) => PutBack::ButForOthers,
+            (true, false) => PutBack::Everything,
+            (false, _) => PutBack::Nothing,
+        };
+    }
+    let left = leave_to_others(applier).await;
+    for left in &left {
+        progress.complain(left);
     }
     let restored = {
         let _step = progress.step("putting settings back");
@@ -371,11 +497,12 @@ pub async fn put_back(
             biased;
             () = next_signal(interruption, &waiting) => {
                 progress.complain("The wait was ended; nothing more is put back.");
-                return Some(false);
+                return PutBack::NotAll;
             }
             restored = telling(progress, &waiting, applier.restore()) => restored,
         }
     };
+    tell_kept_edits(progress, applier);
     for (knob, result) in &restored.knobs {
         match result {
             Ok(()) => progress.say(format!("  {knob}: as it was")),
@@ -385,7 +512,11 @@ pub async fn put_back(
     if let Some(why) = &restored.not_noted {
         progress.say(format!("  That could not be written down: {why}"));
     }
-    Some(restored.is_complete())
+    match (restored.is_complete(), left.is_empty()) {
+        (false, _) => PutBack::NotAll,
+        (true, true) => PutBack::Everything,
+        (true, false) => PutBack::ButForOthers,
+    }
 }
 
 /// Restores what a session left changed before it is resumed, so that it starts from its original state.
@@ -397,7 +528,7 @@ async fn put_back_earlier(stage: &Stage, earlier: Option<&Path>, means: &Means) 
         return Ok(());
     };
     match put_back(stage.progress, &mut applier, Some(&stage.interruption)).await {
-        Some(false) => Err(Usage(format!(
+        PutBack::NotAll => Err(Usage(format!(
             "{}: not all that the session had changed could be put back; see above, and run --restore",
             run.display()
         ))

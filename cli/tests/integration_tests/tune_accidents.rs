@@ -104,6 +104,34 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
     assert_eq!(document["summary"]["verdict"], "better");
     assert_eq!(document["summary"]["baseline"]["depth"], 2);
     assert_eq!(scripted.value(), ORIGINAL);
+    // What somebody else has set since is theirs, and no session goes on from there.
+    let mut child = scripted
+        .session("third", &[])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_trials(&scripted.bench.path("third"), |trials| {
+        count(trials, TrialPurpose::Search) >= 2
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::write(scripted.bench.path("value"), "99\n").unwrap();
+    let restore = ["tune", "--restore", "third"];
+    let output = scripted.bench.seekscope(&restore).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
+    assert!(output.status.success(), "{said}");
+    for words in [
+        "depth stays 99: somebody else has set it since seekscope set",
+        "before that it was 2",
+        "but for what somebody else has set since",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(scripted.value(), "99\n");
+    let resume = ["tune", "--resume", "third", "--out", "fourth"];
+    let output = scripted.bench.seekscope(&resume).output().unwrap();
+    assert_fails(&output, 3, &["depth is 99 and was 2", "--begin-with"]);
+    assert_eq!(scripted.value(), "99\n");
     let restore = ["tune", "--restore", "nowhere"];
     let output = scripted.bench.seekscope(&restore).output().unwrap();
     assert_fails(&output, 2, &["nowhere", "no tuning session"]);

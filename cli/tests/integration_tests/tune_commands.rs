@@ -77,6 +77,16 @@ fn senseless_requests_end_with_2_and_say_why() {
         let output = bench.seekscope(&arguments).output().unwrap();
         assert_fails(&output, 2, words);
     }
+    // An operation that the workload does not have is found out before anything is started.
+    for more in [
+        ["--metric", "throughput:foo"],
+        ["--constraint", "throughput:foo >= 1/s"],
+    ] {
+        let mut arguments = vec!["tune", "local", "--workload", "ycsb:a"];
+        arguments.extend(more);
+        let output = bench.seekscope(&arguments).output().unwrap();
+        assert_fails(&output, 2, &["no operation foo", "READ, UPDATE"]);
+    }
     // A figure of a command's own says nothing of which way is better.
     let undirected = ["tune", "--command", "true", "--knobs", "knobs.toml"];
     let output = bench.seekscope(&undirected).output().unwrap();

@@ -328,6 +328,9 @@ pub(super) fn restored(document: &RunDocument, record: &TuneRecord) -> &'static 
             "The session has not ended, or was killed: settings may differ from those found at the start. If it was \
              killed, seekscope tune --restore with this run's folder puts them back."
         }
+        Some(true) if record.left_to_others => {
+            "Every setting was put back and read back, but for what somebody else has set since: that is as they left it."
+        }
         Some(true) => {
             "Every setting was put back and read back: the server's settings are as they were found."
         }

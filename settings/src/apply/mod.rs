@@ -88,6 +88,8 @@ pub struct Applier {
     running: Option<String>,
     /// Knobs for which the server accepted a value.
     accepted: BTreeSet<String>,
+    /// Whether somebody else has edited the configuration file, and their edits were kept.
+    has_kept_edits: bool,
     waiting: Waiting,
 }
 
@@ -140,6 +142,7 @@ impl Applier {
             running: config_text.clone(),
             config_text,
             accepted: BTreeSet::new(),
+            has_kept_edits: false,
             waiting: Waiting::default(),
         })
     }
@@ -179,6 +182,7 @@ impl Applier {
         let running = config_text.clone().filter(|_| !written);
         Ok(Some(Self {
             accepted: accepted.cloned().collect(),
+            has_kept_edits: false,
             means,
             folder: folder.to_path_buf(),
             originals,
@@ -254,6 +258,7 @@ impl Applier {
             }
         }
         self.apply_engine_keys(&changed).await?;
+        self.note_applied()?;
         Ok(applied)
     }
 
@@ -337,11 +342,35 @@ impl Applier {
                 self.originals.touched.insert(target.name.clone());
             }
         }
-        if self.originals.touched.len() > before || self.originals.restored {
+        let applying = self.values_of_touched(wanted);
+        let is_known = self.originals.applied.as_ref() == Some(&applying);
+        let is_other = !(applying.is_empty() || is_known && self.originals.applying.is_none());
+        if self.originals.touched.len() > before || self.originals.restored || is_other {
             self.originals.restored = false;
+            self.originals.applying = Some(applying);
             self.originals.save(&self.folder)?;
         }
         Ok(())
+    }
+
+    fn values_of_touched(&self, wanted: &[(Target, KnobValue)]) -> BTreeMap<String, KnobValue> {
+        let touched = wanted
+            .iter()
+            .filter(|(target, _)| self.originals.touched.contains(&target.name));
+        touched
+            .map(|(target, value)| (target.name.clone(), value.clone()))
+            .collect()
+    }
+
+    /// Records what the touched knobs are now, so that what somebody else sets later can be told from it.
+    fn note_applied(&mut self) -> Result<(), ApplyError> {
+        match self.originals.applying.take() {
+            Some(applied) => {
+                self.originals.applied = Some(applied);
+                Ok(self.originals.save(&self.folder)?)
+            }
+            None => Ok(()),
+        }
     }
 
     fn needed_server(&self, knob: &str) -> Result<&Server, ApplyError> {

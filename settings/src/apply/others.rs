@@ -1,10 +1,13 @@
 //! Finds what somebody else has set since a change was applied. It is theirs, and undoing the change leaves it.
 
+use std::path::PathBuf;
+
 use seekscope_run::tune::KnobValue;
 use seekscope_tune::space::Configuration;
 
 use super::engine::engine_text;
-use super::{Applier, Appliers, parameter, reads_as};
+use super::restart::settings;
+use super::{Applier, Appliers, ApplyError, parameter, reads_as, same};
 use crate::engine_string::{self, value_text};
 use crate::knob_file::Route;
 use crate::originals::Target;
@@ -16,18 +19,21 @@ pub struct SetByOthers {
     pub knob: String,
     /// The member of the set, `host:port`; empty for a server that is set alone.
     pub member: String,
-    /// What it is now; `None` for a setting in a configuration file that was edited since.
-    pub found: Option<String>,
+    /// What it is now.
+    pub found: String,
     pub applied: KnobValue,
+    pub original: KnobValue,
+    /// Whether it is set in the running server, and only until its next start.
+    pub is_until_restart: bool,
 }
 
 impl Appliers {
-    /// Returns what somebody else has set since `applied` was. What cannot be read is not among it.
-    pub async fn set_by_others(&self, applied: &Configuration) -> Vec<SetByOthers> {
+    /// Returns what somebody else has set since the last configuration was applied. What cannot be read is not among it,
+    /// nor is the configuration file, into which the originals are merged.
+    pub async fn set_by_others(&self) -> Vec<SetByOthers> {
         let mut others = Vec::new();
         for member in &self.members {
-            let part = member.part_of(applied);
-            let found = member.applier.set_by_others(&part).await;
+            let found = member.applier.set_by_others().await;
             others.extend(found.into_iter().map(|other| SetByOthers {
                 member: member.name.clone(),
                 ..other
@@ -43,6 +49,29 @@ impl Appliers {
             let knobs: Vec<&str> = own.map(|other| other.knob.as_str()).collect();
             member.applier.leave(&knobs).await;
         }
+    }
+
+    /// Returns whether restoring restarts a server.
+    pub fn restore_restarts(&self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| member.applier.restore_needs_restart())
+    }
+
+    /// Returns whether something was left to others when everything else was put back.
+    pub fn has_left_some(&self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| !member.applier.originals().left_to_others.is_empty())
+    }
+
+    /// Returns the configuration files that somebody else has edited, and that have kept their edits, since this was asked.
+    pub fn take_kept_edits(&mut self) -> Vec<PathBuf> {
+        let members = self.members.iter_mut().map(|member| &mut member.applier);
+        let edited = members.filter_map(|applier| {
+            let has_kept = std::mem::take(&mut applier.has_kept_edits);
+            let restart = applier.means.restart.as_ref().filter(|_| has_kept)?;
+            Some(restart.config_file.clone())
+        });
+        edited.collect()
     }
 
     /// Returns what is to be put back, each with its original value and, in a set, its member.
@@ -62,49 +91,73 @@ impl Appliers {
 }
 
 impl Applier {
-    async fn set_by_others(&self, applied: &Configuration) -> Vec<SetByOthers> {
+    async fn set_by_others(&self) -> Vec<SetByOthers> {
+        // A server may make something else of a value, which is found when it is read back.
+        let (Some(applied), None) = (&self.originals.applied, &self.originals.applying) else {
+            return Vec::new();
+        };
+        let touched = self.touched().into_iter();
+        let touched = touched.filter_map(|(target, _)| {
+            let applied = applied.get(&target.name)?.clone();
+            Some((target, applied))
+        });
+        self.set_otherwise(touched, self.engine_text().await).await
+    }
+
+    /// Returns the settings that are not what the originals say, before anything was set: somebody has set them since
+    /// the originals' values were read.
+    pub async fn set_since_read(&self) -> Vec<SetByOthers> {
+        let engine_text = match &self.means.server {
+            Some(server) => engine_text(server).await.ok(),
+            None => None,
+        };
+        let knobs = self.originals.knobs.iter();
+        let baselines = knobs.map(|target| (target.clone(), target.baseline.clone()));
+        self.set_otherwise(baselines, engine_text).await
+    }
+
+    /// Returns those of the settings that have neither the value given here nor their original one.
+    async fn set_otherwise(
+        &self,
+        settings: impl Iterator<Item = (Target, KnobValue)>,
+        engine_text: Option<String>,
+    ) -> Vec<SetByOthers> {
         let mut others = Vec::new();
-        let is_edited = self.is_config_edited(applied);
-        let engine_text = self.engine_text().await;
-        for (target, original) in self.touched() {
-            let Some(applied) = applied.0.get(&target.name) else {
-                continue;
-            };
-            let ours = [applied, &original];
+        for (target, applied) in settings {
+            let ours = [&applied, &target.baseline];
             let found = match &target.set {
-                Route::Option { .. } => is_edited.then_some(None),
                 Route::Engine { key, suffix } => {
                     let is_ours = |found: &String| {
-                        let text_of = |value: &KnobValue| value_text(value, suffix);
-                        ours.iter()
-                            .any(|value| text_of(value).as_ref() == Ok(found))
+                        let found = engine_string::parse_value(found, suffix);
+                        ours.iter().any(|value| same(value, &found))
                     };
                     // A text that does not name the key has not set it.
                     let found = engine_text.as_deref();
                     let found = found.and_then(|text| engine_string::lookup(text, key));
-                    found.filter(|found| !is_ours(found)).map(Some)
+                    found.filter(|found| !is_ours(found))
                 }
-                _ => self.other_value(&target, ours).await.map(Some),
+                _ => self.other_value(&target, ours).await,
             };
             others.extend(found.map(|found| SetByOthers {
-                knob: target.name,
+                knob: target.name.clone(),
                 member: String::new(),
                 found,
-                applied: applied.clone(),
+                original: target.baseline.clone(),
+                applied,
+                is_until_restart: matches!(
+                    target.set,
+                    Route::Engine { .. } | Route::Parameter { .. }
+                ),
             }));
         }
         others
     }
 
     async fn leave(&mut self, knobs: &[&str]) {
-        let mut left = self.originals.knobs.iter();
-        let is_option = |target: &Target| matches!(target.set, Route::Option { .. });
-        if left.any(|target| is_option(target) && knobs.contains(&target.name.as_str())) {
-            // Its original text would undo the edits of others.
-            self.config_text = None;
-        }
         let touched = &mut self.originals.touched;
         touched.retain(|knob| !knobs.contains(&knob.as_str()));
+        let left = knobs.iter().map(ToString::to_string);
+        self.originals.left_to_others.extend(left);
         if let Some(text) = self.engine_text_of_others().await {
             self.originals.engine_text = Some(text);
         }
@@ -136,17 +189,46 @@ impl Applier {
         engine_text(self.means.server.as_ref()?).await.ok()
     }
 
-    /// Returns whether the configuration file is neither the one that was applied nor the original.
-    fn is_config_edited(&self, applied: &Configuration) -> bool {
+    /// Takes over what somebody else has edited in the configuration file since it was written: to them the original is
+    /// what it was with their edits, and so it is from now on.
+    ///
+    /// # Errors
+    /// Returns an error if they edited the lines that were set, so that only they can say what holds.
+    pub(super) fn take_over_edits(&mut self) -> Result<(), ApplyError> {
         let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
-            return false;
+            return Ok(());
         };
-        let Ok(wanted) = self.wanted(applied) else {
-            return false;
+        let found = restart.read_config()?;
+        // A process that was killed while it applied a configuration may have written the file or not.
+        let known = [&self.originals.applied, &self.originals.applying];
+        let (mut written, mut set) = (Vec::new(), Vec::new());
+        for values in known.into_iter().flatten() {
+            let settings = settings(&self.wanted(&Configuration(values.clone()))?);
+            let text = mongod_conf::edited(original, &settings);
+            written.push(text.map_err(|why| restart.failed(why))?);
+            set.extend(settings);
+        }
+        if found == *original || written.contains(&found) {
+            return Ok(());
+        }
+        let is_put_back = |text: &str| mongod_conf::agree(original, text, &set);
+        let merged = match is_put_back(&found) {
+            // Nothing was set in it yet, or they have put it back themselves.
+            true => Some((found.clone(), original)),
+            false => written.iter().rev().find_map(|text| {
+                let merged = mongod_conf::merged(original, text, &found);
+                Some((merged.filter(|merged| is_put_back(merged))?, text))
+            }),
         };
-        let applied = mongod_conf::edited(original, &super::restart::settings(&wanted));
-        let found = restart.read_config();
-        found.is_ok_and(|found| found != *original && applied.is_ok_and(|ours| found != ours))
+        let conflict = "it was edited in the lines that were set, or next to them: put these settings back by hand";
+        let (merged, text) = merged.ok_or_else(|| restart.failed(conflict))?;
+        // What the server was started with is what was written, and their edits are for them to put into force.
+        if self.running.as_ref() == Some(text) {
+            self.running = Some(found);
+        }
+        self.config_text = Some(merged);
+        self.has_kept_edits = true;
+        Ok(())
     }
 
     /// Returns the value of a setting that has a place of its own, unless it is one of ours.

@@ -35,8 +35,8 @@ impl Applier {
                 .collect();
             return restored;
         }
-        // The original text, byte for byte: no setting differs from its original.
-        let options = self.apply_options(&touched).await.map(|_| ());
+        // The original text, byte for byte but for what others have edited.
+        let options = self.apply_options(&touched).await.map(drop);
         let options = options.map_err(|error| error.to_string());
         let due: Vec<(Target, KnobValue)> = (touched.iter())
             .filter(|(target, value)| self.is_due(target, value))

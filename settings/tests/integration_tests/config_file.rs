@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use seekscope_server::Server;
 use seekscope_settings::originals::Originals;
-use seekscope_settings::{Applier, Appliers, ApplyError, KnobEntry, Means, Restart};
+use seekscope_settings::{Applier, ApplyError, KnobEntry, Means, Restart};
 
 use crate::secantusd::RestartedServer;
 use crate::support::{configuration, knob};
@@ -106,27 +106,47 @@ async fn edited_and_put_back_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_file_that_others_have_edited_is_left_to_them() {
+async fn what_others_have_edited_in_the_file_stays_and_what_was_set_goes() {
     let (root, conf, folder) = files(CONF);
     let (started, means) = counting_restarts(&root, &conf);
-    let changed = configuration(&[("log", 32)]);
-    let mut applier: Appliers = Applier::begin(&entries(), means.clone(), &folder)
-        .unwrap()
-        .into();
-    applier.apply(&changed).await.unwrap();
-    assert_eq!(applier.set_by_others(&changed).await, []);
-    let edited = fs::read_to_string(&conf).unwrap() + "replication: {replSetName: a}\n";
+    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    let theirs = "replication: {replSetName: a}\n";
+    let edited = fs::read_to_string(&conf).unwrap() + theirs;
     fs::write(&conf, &edited).unwrap();
     fs::remove_file(&started).unwrap();
-    let resumed = Applier::resume(&folder, Means::default()).unwrap();
-    let mut later: Appliers = resumed.unwrap().into();
-    let others = later.set_by_others(&changed).await;
-    assert_eq!((others.len(), &others[0].found), (1, &None), "{others:?}");
-    later.leave(&others).await;
+    let mut later = Applier::resume(&folder, Means::default()).unwrap().unwrap();
     assert!(later.restore().await.is_complete());
-    assert_eq!(fs::read_to_string(&conf).unwrap(), edited);
-    assert!(!started.exists(), "it was restarted");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), CONF.to_owned() + theirs);
+    assert!(started.exists(), "it was not restarted");
     assert!(!folder.join("originals.mongod.conf").exists());
+}
+
+/// Only they can say what holds; once they have, the rest is done.
+#[tokio::test]
+async fn a_file_in_which_others_have_edited_what_was_set_is_theirs_to_put_right() {
+    let (root, conf, folder) = files(CONF);
+    let (_, means) = counting_restarts(&root, &conf);
+    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    let written = fs::read_to_string(&conf).unwrap();
+    let edited = written.replace("file_max=32MB", "file_max=48MB");
+    assert_ne!(edited, written);
+    fs::write(&conf, &edited).unwrap();
+    let resume = || Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    let restored = resume().restore().await;
+    assert!(!restored.is_complete(), "{restored:?}");
+    let why = restored
+        .knobs
+        .iter()
+        .find_map(|(_, result)| result.as_ref().err());
+    assert!(why.unwrap().contains("by hand"), "{why:?}");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), edited);
+
+    let by_hand = CONF.to_owned() + "# theirs\n";
+    fs::write(&conf, &by_hand).unwrap();
+    assert!(resume().restore().await.is_complete());
+    assert_eq!(fs::read_to_string(&conf).unwrap(), by_hand);
 }
 
 #[tokio::test]

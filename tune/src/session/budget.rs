@@ -51,10 +51,16 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Returns why the budget allows no search if runs take this long, before anything is run.
+    /// Returns why the budget allows no search if runs have this length, before anything is run.
     pub fn refused(&self, budget: Duration, run: Duration) -> Option<Stopped> {
+        // Setting, settling and ending add a tenth at least.
+        let with_preparation = run.saturating_mul(11) / 10;
         let due = 2 * self.baseline_pairs.min(PAIRS_MIN) + duel_runs(self.also);
-        self.too_small(budget, run, Duration::ZERO, due)
+        let mut stopped = self.too_small(budget, with_preparation, Duration::ZERO, due)?;
+        if let Stopped::BudgetTooSmall { run_s, .. } = &mut stopped {
+            *run_s = run.as_secs_f64();
+        }
+        Some(stopped)
     }
 
     /// Returns the same after `elapsed`, with so many runs due besides one of the search.

@@ -18,6 +18,7 @@ use seekscope_workload::own::{ExpectedCollection, Plan, PlanOptions, Source};
 use seekscope_workload::ownership::DataSet;
 
 use super::ending::Demands;
+use super::repeatable::operation_names;
 use super::results::Show;
 use super::rounds::Stretch;
 use super::sharding::{self, Expected, Sharding};
@@ -56,15 +57,17 @@ pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<Strin
     stage.end(worked, &demands, &args.keep.output, Show::Tables)
 }
 
-/// Refuses a workload that cannot be loaded once and run many times.
-pub fn check_repeatable(args: &RunArgs) -> Result<()> {
+/// Returns the operations of what is measured; refuses a workload that cannot be loaded once and run many times.
+pub fn operations(args: &RunArgs) -> Result<Vec<String>> {
     let (plan, _) = plan_of(args)?;
     let loads = |phase: &PhasePlan| phase.roles.iter().any(RolePlan::is_load);
     if plan.phases.iter().all(loads) {
         let why = "it has nothing but loads: what is to be measured?";
         return Err(Usage(format!("{}: {why}", args.workload)).into());
     }
-    Ok(())
+    let measured = plan.phases.iter().filter(|phase| Part::Rest.has(phase));
+    let roles = measured.flat_map(|phase| &phase.roles);
+    Ok(roles.flat_map(operation_names).collect())
 }
 
 /// Returns how long a run of the phases that do not load takes; `None` unless all of them say so.

@@ -19,6 +19,7 @@ use seekscope_workload::ycsb::{ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSett
 use self::expected::AfterGaps;
 use self::plan::{Letter, Part, Plan};
 use super::ending::Demands;
+use super::repeatable::operation_names;
 use super::results::Show;
 use super::rounds::{Repeated, Rounds, Stretch};
 use super::sharding::{self, Expected, Sharding};
@@ -63,8 +64,10 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
 }
 
 /// Refuses a workload that cannot be loaded once and run many times.
-pub fn check_repeatable(args: &YcsbArgs) -> Result<()> {
-    only_letter(&Plan::new(args)?).map(|_| ())
+pub fn operations(args: &YcsbArgs) -> Result<Vec<String>> {
+    let letter = only_letter(&Plan::new(args)?)?;
+    let run = YcsbRun::new(letter.settings, ClientSlice::default())?;
+    Ok(operation_names(&run))
 }
 
 /// Loads the data for later runs.
