@@ -169,6 +169,7 @@ fn kinds_of(id: &str) -> Option<&'static [Kind]> {
         "query.collection-scan" | "query.index-scan" => &OF_READING,
         "journal.slow-sync" => &[Kind::Syncs],
         "eviction.by-application-threads" => &[Kind::Room],
+        "flow-control.engaged" => &[Kind::Operations],
         "checkpoint.long" => &OF_CHECKPOINTS,
         _ => return None,
     })

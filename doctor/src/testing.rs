@@ -250,6 +250,18 @@ impl Recording {
         });
     }
 
+    /// Records that a transaction was open for so long while its client did nothing.
+    pub(crate) fn hold_transaction_open(&mut self, seconds: u64) {
+        self.steady("transactions.currentInactive", 1.0);
+        self.examined().operations.push(OperationSeen {
+            kind: OperationSeen::IDLE_TRANSACTION.into(),
+            running_us: seconds * 1_000_000,
+            looks: 20,
+            at_once: 1,
+            ..OperationSeen::default()
+        });
+    }
+
     /// Adds a counter of `serverStatus` that rises evenly.
     pub(crate) fn rising(&mut self, name: &str, per_s: f64) {
         self.values("serverStatus", name, |s| 1000.0 + s * per_s);

@@ -341,6 +341,9 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl OperationSeen {
+    /// The kind of a transaction that is open while its client does nothing.
+    pub const IDLE_TRANSACTION: &str = "idle transaction";
+
     /// Returns whether it had ended when it was looked for the last time. A single look may miss an operation between
     /// two of its phases.
     pub fn has_ended(&self) -> bool {

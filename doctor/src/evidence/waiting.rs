@@ -96,6 +96,8 @@ pub(crate) const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)"
 const ASKED_FOR_PER_S: f64 = 15.0;
 /// A write that comes while the journal is synced waits for the next sync, too.
 const SYNCS_WAITED_FOR: f64 = 2.0;
+/// Share of a sync that a write takes at least that waits for one.
+const AS_LONG: f64 = 0.5;
 
 /// Returns the reads of this file that waited for the device: how many, and their total time, ns.
 pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
@@ -182,16 +184,30 @@ impl<'a> Evidence<'a> {
         Some(most.min(together.map_or(took, |together| took.max(together))))
     }
 
+    /// Do writes wait for syncs, each by itself, whether checkpoints run or not?
+    pub(crate) fn writes_wait_for_syncs(&self) -> bool {
+        let both = self.syncs().zip(self.writing_s_per_hour());
+        both.is_some_and(|(syncs, writing)| {
+            self.waiting_together_s_per_hour(&syncs, writing).is_some()
+        })
+    }
+
     /// Returns how long writes waited for syncs that they asked for, each by itself, s per hour; `writing` is what all
     /// of them took. `None` where the journal's own thread may be all that syncs.
     fn waiting_together_s_per_hour(&self, syncs: &JournalSyncs, writing: f64) -> Option<f64> {
-        if syncs.per_s() < ASKED_FOR_PER_S {
+        let writes_per_s = self.status_rate(&["opLatencies.writes.ops"])?;
+        // A write that takes as long as a sync waits for one: where syncs are slow, there are few however many ask.
+        let is_as_long = writing / 3600.0 >= AS_LONG * writes_per_s * syncs.mean_ns / 1e9;
+        if syncs.per_s() < ASKED_FOR_PER_S && !(is_as_long && writes_per_s > 0.0) {
             return None;
         }
-        let writes_per_s = self.status_rate(&["opLatencies.writes.ops"])?;
         let each_s = SYNCS_WAITED_FOR * syncs.mean_ns / 1e9;
         let reads = self.read_waiting().map_or(0.0, |w| w.s_per_s * 3600.0);
-        let room = self.status_rate(&CACHE_ROOM_US).unwrap_or(0.0) / 1e6 * 3600.0;
+        let room_us = [&CACHE_ROOM_US[..], &EVICTING_US]
+            .into_iter()
+            .filter_map(|names| self.status_rate(names))
+            .fold(0.0, f64::max);
+        let room = room_us / 1e6 * 3600.0;
         Some((writes_per_s * each_s * 3600.0).min(writing - reads - room))
     }
 

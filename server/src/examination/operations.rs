@@ -55,10 +55,13 @@ impl Looks {
         if self.is_refused {
             return;
         }
-        match asker
-            .ask("admin", doc! { "currentOp": 1, "active": true })
-            .await
-        {
+        // A session whose transaction is open between two statements is not active.
+        let looked_for = [
+            doc! { "active": true },
+            doc! { "transaction": { "$exists": true } },
+        ];
+        let command = doc! { "currentOp": 1, "$or": looked_for.to_vec() };
+        match asker.ask("admin", command).await {
             Ok(reply) => self.add(&reply),
             Err(error) => {
                 self.is_refused =
@@ -155,6 +158,9 @@ impl Running {
     /// Reads an operation; `None` for what is not work: our own questions, waiting for news, idle threads of
     /// the server.
     fn read(operation: &Document) -> Option<Self> {
+        if let Some(open) = Self::idle_transaction(operation) {
+            return Some(open);
+        }
         let text = |name: &str| operation.get_str(name).unwrap_or_default();
         let message = text("msg");
         let is_idle = operation
@@ -186,6 +192,23 @@ impl Running {
                 .unwrap_or(0),
             is_waiting: is_waiting(operation),
             progress: progress("done").zip(progress("total")),
+        })
+    }
+}
+
+impl Running {
+    /// Reads a session whose transaction is open while its client does nothing.
+    fn idle_transaction(session: &Document) -> Option<Self> {
+        let is_active = session.get_bool("active").unwrap_or(true);
+        let open_us = at(session, &["transaction", "timeOpenMicros"]).and_then(number)?;
+        (!is_active).then(|| Self {
+            alike: Alike {
+                kind: OperationSeen::IDLE_TRANSACTION.into(),
+                ..Alike::default()
+            },
+            running_us: open_us,
+            is_waiting: false,
+            progress: None,
         })
     }
 }
@@ -292,6 +315,22 @@ mod tests {
             "command": { "find": "orders", "filter": { "name": "SECRET" }, "$db": "shop" },
             "planSummary": "COLLSCAN", "waitingForLock": false, "waitingForFlowControl": false,
         }
+    }
+
+    /// As mongod 4.4.6 shows one between two statements, without the fields that nobody reads.
+    #[test]
+    fn a_transaction_that_its_client_leaves_open_is_seen() {
+        let mut session = doc! {
+            "type": "idleSession", "desc": "inactive transaction", "active": false, "waitingForLock": false,
+            "transaction": { "timeOpenMicros": 6_089_560_i64, "timeInactiveMicros": 6_089_463_i64 },
+        };
+        let open = running(&session).unwrap();
+        assert_eq!(
+            (open.alike.kind.as_str(), open.running_us),
+            (OperationSeen::IDLE_TRANSACTION, 6_089_560)
+        );
+        session.remove("transaction");
+        assert_eq!(running(&session), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ const NEVER: [&str; 2] = ["key", "password"];
 const SET_PARAMETER: &str = "setParameter.";
 
 /// Prefixes of the parameters that bear on the disk.
-const PARAMETERS: [&str; 31] = [
+const PARAMETERS: [&str; 32] = [
     "batchUserMultiDeletes",
     "cachePressure",
     "collectionClonerBatchSize",
@@ -51,6 +51,7 @@ const PARAMETERS: [&str; 31] = [
     "lowPriorityAdmission",
     "maxIndexBuild",
     "maxNumActiveUserIndexBuilds",
+    "maxTargetSnapshotHistoryWindow",
     "minSnapshotHistoryWindow",
     "oplogBatchDelay",
     "oplogFetcher",

@@ -47,7 +47,7 @@ enum Names {
 }
 
 /// Sections by their path, and what is kept of each.
-const KEPT: [(&[&str], Names); 22] = [
+const KEPT: [(&[&str], Names); 23] = [
     (&[], Names::Beginning(&["uptimeMillis"])),
     (&["opcounters"], Names::All),
     (&["opLatencies"], Names::All),
@@ -55,6 +55,14 @@ const KEPT: [(&[&str], Names); 22] = [
     (&["globalLock", "currentQueue"], Names::All),
     (&["globalLock", "activeClients"], Names::All),
     (&["queues", "execution"], Names::All),
+    (
+        &["flowControl"],
+        Names::Beginning(&[
+            "targetRateLimit",
+            "timeAcquiringMicros",
+            "isLaggedTimeMicros",
+        ]),
+    ),
     (&["mem"], Names::Beginning(&["resident", "virtual"])),
     (
         &["network"],

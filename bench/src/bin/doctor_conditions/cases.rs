@@ -243,6 +243,7 @@ fn write_burst(rows: Rows) -> Case {
             "cache.dirty-limit-reached",
             "eviction.by-application-threads",
             "cache.too-small",
+            "flow-control.engaged",
             "oplog.too-short",
         ],
         work: ycsb('a', rows.beside_aged, &REPLACED, None),

@@ -50,6 +50,9 @@ impl Whole {
             return None;
         }
         let mut local = LocalMembers::of(found, &asked.uri);
+        if asked.args.no_members && local.router.is_none() {
+            return None;
+        }
         local.members.truncate(EXAMINED_MAX);
         let is_worth_it = match local.router {
             Some(_) => true,

@@ -25,6 +25,8 @@ pub(super) const DETECTOR: Detector = Detector {
 const PRESSURE_SHARE_MIN: f64 = 0.02;
 /// Bytes of the server that were swapped out. A few pages that nobody uses go with any swap.
 const SWAPPED_BYTES_MIN: u64 = 256 << 20;
+/// A host with so much memory available is not short of it.
+const AVAILABLE_MIN_BYTES: u64 = 2 << 30;
 /// Shorter observations say nothing about pressure.
 const SPAN_S_MIN: f64 = 5.0;
 /// Share of the disk's reads of data that had been in memory before.
@@ -50,6 +52,8 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         sentences.extend(refaults.sentences(evidence));
     }
     let pressure = pressure_share(evidence).filter(|share| *share >= PRESSURE_SHARE_MIN);
+    // Tasks of any control group that is at its limit count as tasks of the host.
+    let pressure = pressure.filter(|_| !has_room(evidence));
     if let Some(share) = pressure {
         sentences.push(format!(
             "Some task waited for memory {} of the time (pressure).",
@@ -96,7 +100,7 @@ fn plain(title: String, confidence: &str) -> Finding {
         id: "memory.short".into(),
         title,
         confidence: confidence.into(),
-        risk: "A smaller cache reads more from the disk; see the answer on memory first.".into(),
+        risk: "A smaller cache leaves more memory to others, and reads more from the disk.".into(),
         command: "ps -eo rss,comm --sort=-rss | head".into(),
         ..Finding::default()
     }
@@ -266,6 +270,16 @@ fn whose(evidence: &Evidence<'_>) -> &'static str {
         Some(_) => "The server's control group or the host",
         None => "The host",
     }
+}
+
+/// Has the host memory left, and the server's control group, if it has a limit, as well?
+fn has_room(evidence: &Evidence<'_>) -> bool {
+    let host = evidence.host_settings();
+    let available = host.and_then(|host| host.memory_available_bytes);
+    let group = group_memory(evidence);
+    available.is_some_and(|bytes| bytes >= AVAILABLE_MIN_BYTES)
+        && group
+            .is_none_or(|group| (group.used_bytes as f64) < FULL_SHARE * group.limit_bytes as f64)
 }
 
 fn pressure_share(evidence: &Evidence<'_>) -> Option<f64> {

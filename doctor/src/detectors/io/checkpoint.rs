@@ -9,7 +9,7 @@ use seekscope_run::units::format_bytes;
 use seekscope_stats::Quantiles;
 
 use super::application_eviction::is_for_reads;
-use super::{Detector, confidence, engine_option, saved_per_hour};
+use super::{Detector, confidence, disk_limited, engine_option, saved_per_hour};
 use crate::answers::{CheckpointAnswer, extra_in_checkpoints, split_by_checkpoints};
 use crate::evidence::Series;
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
@@ -65,6 +65,9 @@ fn harm(evidence: &Evidence<'_>, answers: &Answers) -> Option<Harm> {
     let found = answers.checkpoints.as_ref()?;
     let covered_s = found.covered_s(evidence)?;
     if found.longest_s < LONG_S && found.total_s() < SHARE_MIN * covered_s {
+        return None;
+    }
+    if disk_limited::holds_up_syncs(evidence) {
         return None;
     }
     let suffering = [
@@ -293,8 +296,12 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
     Finding {
         id: "checkpoint.long".into(),
         title: format!(
-            "Checkpoints take up to {} and hold up the rest: {} of waiting per hour",
+            "Checkpoints take up to {}{} and hold up the rest: {} of waiting per hour",
             duration(found.longest_s),
+            match found.longest_is_under_way() {
+                true => " and more",
+                false => "",
+            },
             duration(saved)
         ),
         evidence: sentences,

@@ -22,7 +22,8 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Share of the waiting from which on the file is named.
+/// Share of the waiting from which on the file is named, and of the seconds in which a limit was reached from which on it
+/// is why checkpoints take long.
 const MOST: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -45,6 +46,13 @@ pub(super) fn is_limited(evidence: &Evidence<'_>, answers: &Answers) -> bool {
 pub(super) fn limits_writes(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     ceiling_reached(evidence).is_some_and(|ceiling| ceiling.of_writes)
         && is_limited(evidence, answers)
+}
+
+/// Is there a limit of writes that was reached most of the time while writes wait for syncs? Then they are held up by it,
+/// checkpoints or not, and checkpoints take long because of it, too.
+pub(super) fn holds_up_syncs(evidence: &Evidence<'_>) -> bool {
+    let ceiling = ceiling_reached(evidence).filter(|ceiling| ceiling.of_writes);
+    ceiling.is_some_and(|ceiling| ceiling.share >= MOST) && evidence.writes_wait_for_syncs()
 }
 
 /// The waiting that a limit causes.

@@ -6,10 +6,10 @@
 use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{FileRole, Finding};
 
-use super::super::server::locks::{IDLE_MIN, IDLE_TRANSACTIONS, OPEN_TRANSACTIONS};
+use super::super::server::locks::{HeldOpen, OPEN_TRANSACTIONS};
 use super::{Detector, confidence};
 use crate::answers::DeviceUser;
-use crate::wording::{mongosh, percent};
+use crate::wording::{duration, mongosh, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -22,8 +22,11 @@ const SHARE_MIN: f64 = 0.3;
 /// Fewer bytes per second are no load.
 const BYTES_PER_S_MIN: f64 = 2_000_000.0;
 const VERSIONS: &str = "wiredTiger.cache.history store table insert calls";
-/// How long the server keeps versions for readers of snapshots, s.
-const WINDOW: &str = "db.adminCommand({getParameter: 1, minSnapshotHistoryWindowInSeconds: 1})";
+/// How long the server keeps versions for readers of snapshots, s: from MongoDB 5.0 on, and in 4.4.
+const WINDOWS: [&str; 2] = [
+    "minSnapshotHistoryWindowInSeconds",
+    "maxTargetSnapshotHistoryWindowInSeconds",
+];
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, &answers.device_users).into_iter().collect()
@@ -69,17 +72,24 @@ fn judge(evidence: &Evidence<'_>, users: &[DeviceUser]) -> Option<Finding> {
     if share < SHARE_MIN || read + written < BYTES_PER_S_MIN {
         return None;
     }
-    let mean_idle = evidence.status(&[IDLE_TRANSACTIONS]).and_then(|s| s.mean());
-    let idle = mean_idle.filter(|idle| *idle >= IDLE_MIN);
-    let mut sentences = vec![
+    let held = HeldOpen::of(evidence);
+    let window = WINDOWS.into_iter().find_map(|name| {
+        let value = evidence.examined()?.parameter(name)?;
+        Some((name, value))
+    });
+    let window_in_words = window.map_or(String::new(), |(name, value)| {
+        format!(" ({name} is {value})")
+    });
+    let mut sentences = vec![format!(
         "An update leaves the version before it there for as long as an open transaction, a secondary that is behind, \
-         or a reader of snapshots may want it (minSnapshotHistoryWindowInSeconds, 300 unless set)."
-            .into(),
-    ];
-    sentences.extend(idle.map(|idle| {
+         or a reader of snapshots may want it{window_in_words}; where the same documents are updated often, much of that \
+         goes there in any case."
+    )];
+    sentences.extend(held.map(|held| {
         format!(
-            "{idle:.1} transactions were open and idle on average: what was changed since they began cannot be removed \
-             (serverStatus)."
+            "A transaction whose client did nothing was open for {}: what was changed since it began cannot be removed \
+             (currentOp).",
+            duration(held.oldest_s)
         )
     }));
     sentences.extend(
@@ -87,10 +97,13 @@ fn judge(evidence: &Evidence<'_>, users: &[DeviceUser]) -> Option<Finding> {
             .status_rate(&[VERSIONS])
             .map(|per_s| format!("{per_s:.0} versions per second were put there (serverStatus).")),
     );
-    let script = if idle.is_some() {
-        OPEN_TRANSACTIONS
-    } else {
-        WINDOW
+    let command = match (held, window) {
+        (Some(_), _) => mongosh(evidence.uri(), OPEN_TRANSACTIONS),
+        (None, Some((name, _))) => {
+            let script = format!("db.adminCommand({{getParameter: 1, {name}: 1}})");
+            mongosh(evidence.uri(), &script)
+        }
+        (None, None) => String::new(),
     };
     Some(Finding {
         id: "history-store.busy".into(),
@@ -106,7 +119,7 @@ fn judge(evidence: &Evidence<'_>, users: &[DeviceUser]) -> Option<Finding> {
         risk: "Ending somebody's transaction undoes what it has written; a shorter window fails those who read older \
                snapshots."
             .into(),
-        command: mongosh(evidence.uri(), script),
+        command,
         ..Finding::default()
     })
 }
@@ -144,20 +157,24 @@ mod tests {
     fn ill() {
         let mut recording = reading(2_000, 8_000);
         recording.rising(VERSIONS, 5_000.0);
+        recording
+            .examined()
+            .parameters
+            .push(seekscope_run::NamedValue {
+                name: WINDOWS[1].into(),
+                value: "5".into(),
+            });
         let found = recording.findings(&DETECTOR).remove(0);
         let title = "Old versions of documents are 80 % of what the server reads and writes: 4.";
         assert!(found.title.starts_with(title), "{found:?}");
         assert!(
-            found.command.contains("minSnapshotHistoryWindow"),
+            found.command.contains("maxTargetSnapshotHistoryWindow"),
             "{found:?}"
         );
-        recording.steady(IDLE_TRANSACTIONS, 1.0);
+        recording.hold_transaction_open(45);
         let found = recording.findings(&DETECTOR).remove(0);
         assert!(found.command.contains("idleSessions"), "{found:?}");
-        assert!(
-            found.evidence[1].starts_with("1.0 transactions"),
-            "{found:?}"
-        );
+        assert!(found.evidence[1].contains("open for 45"), "{found:?}");
         assert!(found.evidence[2].starts_with("5000 versions"), "{found:?}");
     }
 

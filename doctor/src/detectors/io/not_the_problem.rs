@@ -132,8 +132,8 @@ fn share_waited(waiting: &ReadWaiting, syncs_s_per_s: f64, answers: &Answers) ->
     };
     if syncs_s_per_s >= TOLD_MIN {
         told.push_str(&format!(
-            ", and its journal is synced for {}",
-            percent(syncs_s_per_s)
+            ", and syncing its journal takes {} of the time",
+            percent(syncs_s_per_s.min(1.0))
         ));
     }
     told
@@ -248,7 +248,7 @@ mod tests {
         assert!(
             found[0]
                 .title
-                .ends_with("and its journal is synced for 4.3 %")
+                .ends_with("and syncing its journal takes 4.3 % of the time")
         );
         assert_eq!(
             found[0].evidence[0],

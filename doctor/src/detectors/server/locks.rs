@@ -3,12 +3,12 @@
 //! A transaction holds its locks and documents until it ends, also while its client does nothing. Who wants the same
 //! lock queues; who wants the same document is refused by the engine and tries again (a write conflict).
 
-use seekscope_run::Finding;
+use seekscope_run::{Finding, OperationSeen};
 
-use super::Detector;
 use super::tickets::EXHAUSTED_SHARE_MIN;
+use super::{Detector, flow_control};
 use crate::answers::tickets_of;
-use crate::wording::mongosh;
+use crate::wording::{duration, mongosh};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -24,12 +24,34 @@ pub(in crate::detectors) const OPEN_TRANSACTIONS: &str = "db.getSiblingDB('admin
      {$match: {transaction: {$exists: true}}}])";
 /// Lists the operations that wait for a lock.
 const WAITING: &str = "db.currentOp({waitingForLock: true})";
+/// Lists the updates that are running, with the documents that they are after.
+const UPDATES: &str = "db.currentOp({op: \"update\"})";
 /// Mean number of operations that wait; fewer are everyday.
 const QUEUED_MIN: f64 = 1.0;
-/// Mean number of transactions whose clients do nothing: one, nearly all the time.
-pub(in crate::detectors) const IDLE_MIN: f64 = 0.9;
-/// Write conflicts per second, of operations that try again and again.
+/// A transaction that has been open for so long, s, is one that its client has forgotten, or waits with.
+const HELD_OPEN_MIN_S: f64 = 5.0;
+/// Write conflicts per second, of operations that try again until a transaction ends.
 const CONFLICTS_PER_S_MIN: f64 = 1.0;
+/// The same of operations that are in each other's way: more per second, and per update or so many of them.
+const CONTENDED_PER_S_MIN: f64 = 100.0;
+const CONTENDED_PER_UPDATE_MIN: f64 = 0.5;
+
+/// A transaction that is open while its client does nothing.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::detectors) struct HeldOpen {
+    /// For how long the oldest was seen open, s.
+    pub(in crate::detectors) oldest_s: f64,
+}
+
+impl HeldOpen {
+    /// Many short ones, of which there is always one, are none.
+    pub(in crate::detectors) fn of(evidence: &Evidence<'_>) -> Option<Self> {
+        let mut seen = evidence.examined()?.operations.iter();
+        let open = seen.find(|operation| operation.kind == OperationSeen::IDLE_TRANSACTION)?;
+        let oldest_s = open.running_us as f64 / 1e6;
+        (oldest_s >= HELD_OPEN_MIN_S).then_some(Self { oldest_s })
+    }
+}
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     judge(evidence).into_iter().collect()
@@ -37,21 +59,29 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
 
 fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
     let mean = |name| evidence.status(&[name])?.mean();
-    // Those that wait for a ticket are in the same queue.
+    // Those that wait for a ticket, or for flow control, are in the same queue.
     let mut tickets = tickets_of(evidence).into_iter();
     let is_for_tickets = tickets.any(|tickets| tickets.exhausted_share >= EXHAUSTED_SHARE_MIN);
-    let queued = mean(QUEUED).filter(|queued| *queued >= QUEUED_MIN && !is_for_tickets);
-    let idle = mean(IDLE_TRANSACTIONS).filter(|idle| *idle >= IDLE_MIN);
+    let for_flow_control = flow_control::waiting(evidence).unwrap_or(0.0);
+    let queued = mean(QUEUED).map(|queued| queued - for_flow_control);
+    let queued = queued.filter(|queued| *queued >= QUEUED_MIN && !is_for_tickets);
+    let held_open = HeldOpen::of(evidence);
+    let updates = evidence.status_rate(&["opcounters.update"]).unwrap_or(0.0);
+    let is_contended =
+        |per_s: f64| per_s >= CONTENDED_PER_S_MIN && per_s >= CONTENDED_PER_UPDATE_MIN * updates;
     let conflicts = evidence.status_rate(&[CONFLICTS]);
-    let conflicts = conflicts.filter(|per_s| *per_s >= CONFLICTS_PER_S_MIN && idle.is_some());
+    let conflicts = conflicts.filter(|per_s| {
+        is_contended(*per_s) || (*per_s >= CONFLICTS_PER_S_MIN && held_open.is_some())
+    });
     let held = match (queued, conflicts) {
         (Some(queued), _) => format!("{queued:.0} operations wait for locks on average"),
         (None, Some(per_s)) => format!(
-            "Writes are refused {per_s:.0} times per second because others have written the same documents"
+            "Writes are refused {} per second because others have written the same documents",
+            times(per_s)
         ),
         (None, None) => return None,
     };
-    let by = idle.map_or(
+    let by = held_open.map_or(
         "",
         |_| ", and a transaction stays open whose client does nothing",
     );
@@ -64,28 +94,45 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
         )
     }));
     sentences.extend(conflicts.map(|per_s| {
-        format!("{per_s:.1} write conflicts per second: an operation tries again until the other one ends (serverStatus).")
-    }));
-    sentences.extend(idle.map(|idle| {
         format!(
-            "{idle:.1} transactions were open and idle on average: each keeps its locks and documents until it is \
-             committed, aborted, or 60 s old (transactionLifetimeLimitSeconds)."
+            "{per_s:.1} write conflicts per second beside {updates:.0} updates: an operation tries again until the other \
+             one ends (serverStatus)."
         )
     }));
-    let script = if idle.is_some() {
-        OPEN_TRANSACTIONS
-    } else {
-        WAITING
+    sentences.extend(held_open.map(|held| {
+        format!(
+            "The oldest was seen open for {} (currentOp): it keeps its locks, and the documents that it has written, \
+             until it is committed, aborted, or as old as transactionLifetimeLimitSeconds allows (60 unless set).",
+            duration(held.oldest_s)
+        )
+    }));
+    let script = match (held_open, queued) {
+        (Some(_), _) => OPEN_TRANSACTIONS,
+        (None, Some(_)) => WAITING,
+        (None, None) => UPDATES,
     };
     Some(Finding {
         id: "locks.queued".into(),
         title: format!("{held}{by}"),
         evidence: sentences,
-        confidence: if idle.is_some() { "high" } else { "medium" }.into(),
-        risk: "Ending somebody's operation or transaction undoes what it has written.".into(),
+        confidence: "medium".into(),
+        risk: match (held_open, queued) {
+            (None, None) => {
+                "Documents that everybody updates, such as counters, have to be split, or updated less often."
+            }
+            _ => "Ending somebody's operation or transaction undoes what it has written.",
+        }
+        .into(),
         command: mongosh(evidence.uri(), script),
         ..Finding::default()
     })
+}
+
+fn times(per_s: f64) -> String {
+    match per_s.round() {
+        ..=1.0 => "once".into(),
+        per_s => format!("{per_s:.0} times"),
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +147,7 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert_eq!(found[0].title, "7 operations wait for locks on average");
         assert!(found[0].command.contains("waitingForLock"));
-        recording.steady(IDLE_TRANSACTIONS, 1.0);
+        recording.hold_transaction_open(45);
         let found = recording.findings(&DETECTOR);
         assert!(
             found[0].title.ends_with("whose client does nothing"),
@@ -118,7 +165,7 @@ mod tests {
             [],
             "that is how writers get along"
         );
-        recording.steady(IDLE_TRANSACTIONS, 1.0);
+        recording.hold_transaction_open(45);
         let found = recording.findings(&DETECTOR);
         assert!(
             found[0].title.contains("refused 30 times per second"),
@@ -127,11 +174,38 @@ mod tests {
     }
 
     #[test]
+    fn documents_that_everybody_updates() {
+        let mut recording = Recording::new();
+        recording.rising(CONFLICTS, 4_000.0);
+        recording.rising("opcounters.update", 2_000.0);
+        let found = recording.findings(&DETECTOR).remove(0);
+        assert!(
+            found
+                .title
+                .contains("refused 4000 times per second because"),
+            "{found:?}"
+        );
+        assert!(found.command.contains("update"), "{found:?}");
+    }
+
+    #[test]
+    fn short_transactions_hold_nothing_open() {
+        let mut recording = Recording::new();
+        recording.rising(CONFLICTS, 7.0);
+        recording.hold_transaction_open(1);
+        assert_eq!(recording.findings(&DETECTOR), []);
+    }
+
+    #[test]
     fn healthy() {
         let mut recording = Recording::new();
         recording.steady(IDLE_TRANSACTIONS, 1.0);
         recording.steady(QUEUED, 0.3);
         recording.rising(CONFLICTS, 0.1);
+        assert_eq!(recording.findings(&DETECTOR), []);
+        // They wait for flow control.
+        recording.steady(QUEUED, 5.0);
+        recording.rising("flowControl.timeAcquiringMicros", 4_800_000.0);
         assert_eq!(recording.findings(&DETECTOR), []);
         // They wait for tickets.
         recording.steady(QUEUED, 40.0);

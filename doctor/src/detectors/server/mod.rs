@@ -2,6 +2,7 @@
 
 mod collection_scan;
 mod connections;
+mod flow_control;
 mod incomplete;
 mod large_documents;
 pub(super) mod locks;
@@ -23,6 +24,7 @@ use super::Detector;
 pub(super) const DETECTORS: &[Detector] = &[
     unresponsive::DETECTOR,
     tickets::DETECTOR,
+    flow_control::DETECTOR,
     locks::DETECTOR,
     collection_scan::DETECTOR,
     small_batches::DETECTOR,
