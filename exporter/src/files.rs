@@ -2,10 +2,12 @@
 //!
 //! The files for which threads waited longest have their own series, all others are summed as one. A file that comes
 //! in begins at 0, and so does a kind of call that is new to it, since a rate does not tell what a counter begins with;
-//! what was counted before stays with the others, so no counter ever goes back. A file comes in where there is room, or
+//! what it counted in the reading with which it came in is added with the next one, and what was counted before that
+//! stays with the others, so no counter ever goes back. A file comes in where there is room, or
 //! in place of one for which threads recently waited less than half as long, but not before that one has been shown for
 //! a while: what is shown does not flap between scrapes. One that comes back within an hour goes on where it was.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use seekscope_run::{FileRole, IoKind};
@@ -212,6 +214,8 @@ impl ByKind {
 #[derive(Debug, Clone)]
 struct Shown {
     counted: ByKind,
+    /// What it did of kinds that were new to it: their counters begin at 0, and this is added with the next reading.
+    deferred: ByKind,
     series: usize,
     waited_ns: f64,
     since_ns: u64,
@@ -249,9 +253,13 @@ impl Files {
     ) {
         self.forget_slowly(now_ns);
         self.others.add_all(&std::mem::take(&mut self.deferred));
+        for shown in self.shown.values_mut() {
+            shown.counted.add_all(&std::mem::take(&mut shown.deferred));
+        }
         let mut newly: HashMap<FileName, ByKind> = HashMap::new();
         for FileCalls { name, kind, calls } in counted {
             if calls.calls() > 0 {
+                self.begin_for_others(kind.name());
                 newly.entry(name).or_default().add(kind, &calls);
             }
         }
@@ -262,18 +270,17 @@ impl Files {
                 Some(shown) => {
                     let unseen = shown.counted.add_known(&counted);
                     shown.counted.begin(&unseen);
+                    shown.deferred = unseen;
                     shown.series = shown.counted.series();
                     shown.waited_ns += waited_ns;
                     shown.last_call_ns = now_ns;
-                    self.add_to_others(&unseen);
                 }
                 None => {
-                    self.add_to_others(&counted);
                     let waiting = self.waiting.entry(name.clone()).or_default();
                     waiting.waited_ns += waited_ns;
                     let mut begun = waiting.left.clone().map(|(left, _)| left);
                     begun.get_or_insert_default().begin(&counted);
-                    strangers.push((waiting.waited_ns, name, begun.unwrap_or_default()));
+                    strangers.push((name, begun.unwrap_or_default(), counted, waiting.waited_ns));
                 }
             }
         }
@@ -281,38 +288,58 @@ impl Files {
         let idle = self.shown.iter().filter(|(_, shown)| is_idle(shown));
         let idle: Vec<FileName> = idle.map(|(name, _)| name.clone()).collect();
         idle.iter().for_each(|name| self.put_out(name));
-        strangers.sort_by(|(a, name_a, _), (b, name_b, _)| {
+        strangers.sort_by(|(name_a, _, _, a), (name_b, _, _, b)| {
             b.total_cmp(a).then_with(|| name_a.cmp(name_b))
         });
-        for (waited_ns, name, begun) in strangers {
+        let mut is_full = false;
+        for (name, begun, counted, waited_ns) in strangers {
             let stranger = Shown {
                 series: begun.series(),
                 counted: begun,
+                deferred: counted,
                 waited_ns,
                 since_ns: now_ns,
                 last_call_ns: now_ns,
             };
-            if !self.let_in(name, stranger, now_ns, series_max) {
-                break;
+            let refused = match is_full {
+                true => Some(stranger),
+                false => self.let_in(name, stranger, now_ns, series_max).err(),
+            };
+            if let Some(refused) = refused {
+                self.add_to_others(&refused.deferred);
+                is_full = true;
             }
         }
         self.shrink_to(series_max);
     }
 
-    fn add_to_others(&mut self, counted: &ByKind) {
-        for (kind, calls) in &counted.0 {
-            let is_new = !self.others.0.contains_key(kind) || self.deferred.0.contains_key(kind);
-            let sum = match is_new {
-                true => &mut self.deferred,
-                false => &mut self.others,
-            };
-            sum.0.entry(kind).or_default().add(calls);
-            self.others.0.entry(kind).or_default();
+    /// Begins the sum of a kind at 0, if it is new to the others: there is room for it from then on.
+    fn begin_for_others(&mut self, kind: &'static str) {
+        if let Entry::Vacant(sum) = self.others.0.entry(kind) {
+            sum.insert(Calls::default());
+            self.deferred.0.insert(kind, Calls::default());
         }
     }
 
-    /// Lets a file in, if there is room or others have to make room for it.
-    fn let_in(&mut self, name: FileName, stranger: Shown, now_ns: u64, series_max: usize) -> bool {
+    fn add_to_others(&mut self, counted: &ByKind) {
+        for (kind, calls) in &counted.0 {
+            self.begin_for_others(kind);
+            let sums = match self.deferred.0.contains_key(kind) {
+                true => &mut self.deferred,
+                false => &mut self.others,
+            };
+            sums.0.entry(kind).or_default().add(calls);
+        }
+    }
+
+    /// Lets a file in, if there is room or others have to make room for it; otherwise gives it back.
+    fn let_in(
+        &mut self,
+        name: FileName,
+        stranger: Shown,
+        now_ns: u64,
+        series_max: usize,
+    ) -> Result<(), Shown> {
         let mut leaving = Vec::new();
         let mut free = series_max.saturating_sub(self.series());
         let mut least: Vec<(&FileName, &Shown)> = self.shown.iter().collect();
@@ -330,16 +357,17 @@ impl Files {
             }
         }
         if free < stranger.series {
-            return false;
+            return Err(stranger);
         }
         leaving.into_iter().for_each(|name| self.put_out(&name));
         self.waiting.remove(&name);
         self.shown.insert(name, stranger);
-        true
+        Ok(())
     }
 
     fn put_out(&mut self, name: &FileName) {
         if let Some(shown) = self.shown.remove(name) {
+            self.add_to_others(&shown.deferred);
             let waiting = Waiting {
                 waited_ns: shown.waited_ns,
                 left: Some((shown.counted, self.read_ns.unwrap_or_default())),
