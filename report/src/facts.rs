@@ -50,7 +50,7 @@ pub fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
         ("Path", known(&device.path)),
         ("Disk", device.disk.clone()),
         ("Filesystem", known(&device.filesystem)),
-        ("Mount options", known(&device.mount_options)),
+        ("Mount options", known(&all_options(device))),
         ("Size", known_bytes(device.size_bytes)),
         ("Free", known_bytes(device.free_bytes)),
         ("Rotational, as the kernel claims", rotational),
@@ -63,6 +63,15 @@ pub fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
         ),
         ("Write cache", device.write_cache.clone()),
     ]
+}
+
+/// Returns the options of the mount and those of its filesystem that are not among them.
+fn all_options(device: &DeviceFacts) -> String {
+    let of_mount = device.mount_options.split(',');
+    let of_filesystem = device.filesystem_options.split(',');
+    let more = of_filesystem.filter(|option| of_mount.clone().all(|known| known != *option));
+    let all: Vec<&str> = of_mount.clone().chain(more).collect();
+    all.join(",")
 }
 
 /// Returns facts of the server under study.

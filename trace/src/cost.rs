@@ -50,22 +50,15 @@ pub(crate) struct CostSampler {
     /// Events seen at the last look.
     seen: u64,
     drains: u32,
-    delays: Option<CallDelays>,
+    delays: Option<CallTimes>,
 }
 
-/// By how much system calls of processes that are not followed take longer, ns.
+/// How long system calls of processes that are not followed take, or by how much longer than untraced, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct CallDelays {
-    /// A call that is not followed.
-    pub(crate) passing_ns: f64,
-    /// A call of which the programs find that it is none of the followed processes'.
-    pub(crate) rejected_ns: f64,
-}
-
-/// How long these calls take, ns.
-#[derive(Debug, Clone, Copy)]
 pub(crate) struct CallTimes {
+    /// A call that is not followed.
     passing_ns: f64,
+    /// A call of which the programs find that it is none of the followed processes'.
     rejected_ns: f64,
 }
 
@@ -81,8 +74,8 @@ impl CallTimes {
     }
 
     /// Returns by how much they take longer than `before`.
-    pub(crate) fn since(self, before: Self) -> CallDelays {
-        CallDelays {
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
             passing_ns: (self.passing_ns - before.passing_ns).max(0.0),
             rejected_ns: (self.rejected_ns - before.rejected_ns).max(0.0),
         }
@@ -170,7 +163,7 @@ impl CostSampler {
     }
 
     /// Begins with the statistics on.
-    pub(crate) fn start(&mut self, delays: CallDelays) {
+    pub(crate) fn start(&mut self, delays: CallTimes) {
         self.began = Instant::now();
         self.statistics = RunTimeStatistics::enable();
         self.delays = Some(delays);
@@ -437,7 +430,7 @@ mod tests {
     #[test]
     fn the_first_events_after_an_idle_start_are_measured_at_once() {
         let mut sampler = CostSampler::new();
-        sampler.start(CallDelays::default());
+        sampler.start(CallTimes::default());
         assert!(sampler.statistics.is_some(), "needs root");
         let mut drained = |seen| {
             assert!(sampler.is_due());
@@ -491,7 +484,7 @@ mod tests {
         let mut sampler = sampler(&[second(0), second(1000), second(5000)], 10_000_000_000);
         let counted = sampler.estimate(20_000, 2, None);
         assert_eq!(counted.standing_ns, 2_005_000_000);
-        sampler.delays = Some(CallDelays {
+        sampler.delays = Some(CallTimes {
             passing_ns: 50.0,
             rejected_ns: 140.0,
         });

@@ -128,6 +128,7 @@ function markKnee(plot: uPlot, line: Line, xs: number[], places: (number | null)
   const left = plot.valToPos(xs[line.knee!]!, "x", true);
   const top = plot.valToPos(place, "y", true);
   ctx.save();
+  ctx.setLineDash([]);
   ctx.strokeStyle = ctx.fillStyle = theme().lines[line.colour]!;
   ctx.lineWidth = 2 * uPlot.pxRatio;
   ctx.beginPath();

@@ -23,6 +23,8 @@ export function drawShapes(plot: uPlot, line: Line, xs: number[], places: (numbe
   const { ctx } = plot;
   const radius = RADIUS * uPlot.pxRatio;
   ctx.save();
+  // The plot leaves the dashes of the line that it drew last.
+  ctx.setLineDash([]);
   ctx.strokeStyle = theme().lines[line.colour]!;
   ctx.lineWidth = 1.5 * uPlot.pxRatio;
   places.forEach((place, i) => {
@@ -49,6 +51,7 @@ export function drawShapes(plot: uPlot, line: Line, xs: number[], places: (numbe
 export function drawWhiskers(plot: uPlot, line: Line, xs: number[], ends: Ends): void {
   const { ctx } = plot;
   ctx.save();
+  ctx.setLineDash([]);
   ctx.strokeStyle = theme().lines[line.colour]!;
   ctx.lineWidth = 2 * uPlot.pxRatio;
   ctx.beginPath();

@@ -102,7 +102,8 @@ impl Reader<'_> {
             points if points.is_empty() => self.traced(direction, |requests| {
                 (requests.count > 0).then(|| requests.latency_ns as f64 / requests.count as f64)
             }),
-            points => points,
+            // The kernel counts whole milliseconds: of few short requests none may be counted.
+            points => points.into_iter().filter(|(_, ns)| *ns > 0.0).collect(),
         }
     }
 
