@@ -75,6 +75,16 @@ const BEFORE: [(&str, &[&str]); 8] = [
     ),
     ("disk.limited", &["journal.slow-sync"]),
 ];
+/// What is an effect of others that are found as well, however much of the waiting is counted under it.
+const EFFECT: &str = "flow-control.engaged";
+const ITS_CAUSES: [&str; 6] = [
+    "checkpoint.long",
+    "disk.limited",
+    "disk.saturated",
+    "disk.slow",
+    "journal.slow-sync",
+    "member.lagging",
+];
 const OF_READING: [&str; 3] = ["cache.too-small", "disk.limited", "disk.saturated"];
 /// Findings of operations that queue. Their waiting is not always counted.
 const QUEUES: [&str; 2] = ["cache.dirty-limit-reached", "tickets.exhausted"];
@@ -187,7 +197,23 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     for (first, later) in BEFORE.into_iter().rev() {
         put_before(&mut findings, first, later);
     }
+    put_effect_after_causes(&mut findings);
     findings
+}
+
+fn put_effect_after_causes(findings: &mut Vec<Finding>) {
+    let is_cause = |finding: &Finding| {
+        let is_counted = is_noticeable(finding) || finding.saves_s_per_hour.is_none();
+        ITS_CAUSES.contains(&finding.id.as_str()) && is_counted
+    };
+    let effect = findings.iter().position(|finding| finding.id == EFFECT);
+    let cause = findings.iter().rposition(is_cause);
+    if let (Some(effect), Some(cause)) = (effect, cause)
+        && effect < cause
+    {
+        let finding = findings.remove(effect);
+        findings.insert(cause, finding);
+    }
 }
 
 /// Moves findings with the id `first` before the first of `later` that saves alike and is equally of observed
@@ -294,6 +320,26 @@ mod tests {
             finding("query.index-scan", Some(800.0)),
         ]);
         assert_eq!(ids(&found)[0], "query.index-scan");
+    }
+
+    #[test]
+    fn an_effect_follows_its_causes_and_no_others() {
+        let flow = || finding("flow-control.engaged", Some(9_000.0));
+        let found = ranked(vec![
+            flow(),
+            finding("eviction.by-application-threads", Some(48.0)),
+            finding("disk.limited", Some(500.0)),
+            finding("member.lagging", None),
+        ]);
+        let [first, .., last] = &ids(&found)[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((*first, *last), ("disk.limited", "flow-control.engaged"));
+        let alone = ranked(vec![
+            finding("eviction.by-application-threads", Some(48.0)),
+            flow(),
+        ]);
+        assert_eq!(ids(&alone)[0], "flow-control.engaged");
     }
 
     #[test]

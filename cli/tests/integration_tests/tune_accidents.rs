@@ -1,6 +1,7 @@
 //! What interrupts `seekscope tune`: signals in each phase, kills, other tuners and clients, full disks.
 //! Whatever it was, the user's setting is as it was.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +105,15 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
     assert_eq!(document["summary"]["verdict"], "better");
     assert_eq!(document["summary"]["baseline"]["depth"], 2);
     assert_eq!(scripted.value(), ORIGINAL);
-    // What somebody else has set since is theirs, and no session goes on from there.
+    let restore = ["tune", "--restore", "nowhere"];
+    let output = scripted.bench.seekscope(&restore).output().unwrap();
+    assert_fails(&output, 2, &["nowhere", "no tuning session"]);
+}
+
+/// No session goes on from there either.
+#[test]
+fn what_somebody_else_has_set_since_a_kill_is_theirs() {
+    let scripted = Scripted::start(SLOW);
     let mut child = scripted
         .session("third", &[])
         .stdout(Stdio::null())
@@ -113,6 +122,7 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
     wait_for_trials(&scripted.bench.path("third"), |trials| {
         count(trials, TrialPurpose::Search) >= 2
     });
+    wait_until_measuring(&scripted.bench.path("third"));
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::write(scripted.bench.path("value"), "99\n").unwrap();
@@ -132,9 +142,43 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
     let output = scripted.bench.seekscope(&resume).output().unwrap();
     assert_fails(&output, 3, &["depth is 99 and was 2", "--begin-with"]);
     assert_eq!(scripted.value(), "99\n");
-    let restore = ["tune", "--restore", "nowhere"];
-    let output = scripted.bench.seekscope(&restore).output().unwrap();
-    assert_fails(&output, 2, &["nowhere", "no tuning session"]);
+}
+
+/// Neither is the run before of what was set, nor may the next one overwrite it.
+#[test]
+fn a_session_ends_where_somebody_else_sets_what_it_tunes() {
+    let scripted = Scripted::start(SLOW);
+    let child = scripted
+        .session("run", &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_trials(&scripted.bench.path("run"), |trials| {
+        count(trials, TrialPurpose::Search) >= 2
+    });
+    wait_until_measuring(&scripted.bench.path("run"));
+    std::fs::write(scripted.bench.path("value"), "99\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_fails(&output, 3, &["somebody else sets", "depth is 99"]);
+    assert_eq!(scripted.value(), "99\n");
+    let tune = &run_document(&scripted.bench.path("run"))["tune"];
+    assert_eq!(
+        (&tune["restored"], &tune["left_to_others"]),
+        (&true.into(), &true.into())
+    );
+}
+
+/// Waits until a session is not about to set something: nobody can tell then whose a value is.
+fn wait_until_measuring(run: &Path) {
+    let is_measuring = || {
+        let text = std::fs::read_to_string(run.join("originals.json")).unwrap();
+        let originals: serde_json::Value = serde_json::from_str(&text).unwrap();
+        originals["applied"].is_object() && originals["applying"].is_null()
+    };
+    while !is_measuring() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

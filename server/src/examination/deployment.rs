@@ -228,9 +228,15 @@ impl SetStatus {
         };
         let members = reply.get_array("members").into_iter().flatten();
         let members: Vec<&Document> = members.filter_map(Bson::as_document).collect();
-        let applied_ms = |member: &Document| {
-            let date = member.get_datetime("optimeDate").ok()?;
+        let date_ms = |member: &Document, name: &str| {
+            let date = member.get_datetime(name).ok()?;
             Some(date.timestamp_millis())
+        };
+        let applied_ms = |member: &Document| date_ms(member, "optimeDate");
+        // A majority waits for what is in the journal of its members, which may be behind what they have applied.
+        let durable_ms = |member: &Document| {
+            let durable = date_ms(member, "optimeDurableDate").filter(|ms| *ms > 0);
+            applied_ms(member).map(|applied| durable.map_or(applied, |ms| ms.min(applied)))
         };
         let state = |member: &Document| state_of(member.get("state").and_then(number));
         let primary = members.iter().find(|m| state(m) == MemberState::Primary);
@@ -247,7 +253,7 @@ impl SetStatus {
                 status.sources.insert(name.clone(), source);
             }
             let is_copy = state(member) == MemberState::Secondary;
-            if let (true, Some(primary), Some(own)) = (is_copy, primary_ms, applied_ms(member)) {
+            if let (true, Some(primary), Some(own)) = (is_copy, primary_ms, durable_ms(member)) {
                 let behind_ms = primary.saturating_sub(own).max(0);
                 status.lags_s.insert(name, behind_ms as f64 / 1e3);
             }
@@ -383,6 +389,7 @@ mod tests {
                 { "name": "a:1", "state": 1, "optimeDate": at_s(100) },
                 { "name": "b:1", "state": 2, "optimeDate": at_s(88) },
                 { "name": "c:1", "state": 2, "optimeDate": at_s(101) },
+                { "name": "e:1", "state": 2, "optimeDate": at_s(100), "optimeDurableDate": at_s(81) },
                 { "name": "d:1", "state": 5, "optimeDate": at_s(0) },
                 { "name": "e:1", "state": 7 },
             ],
@@ -390,6 +397,7 @@ mod tests {
         });
         assert_eq!(status.lag_s("b:1"), Some(12.0));
         assert_eq!(status.lag_s("c:1"), Some(0.0));
+        assert_eq!(status.lag_s("e:1"), Some(19.0));
         assert_eq!(status.lag_s("d:1"), None);
         assert_eq!(status.state("e:1"), Some(MemberState::Arbiter));
         assert_eq!(status.state("d:1"), Some(MemberState::InitialSync));

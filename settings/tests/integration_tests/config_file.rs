@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use seekscope_server::Server;
 use seekscope_settings::originals::Originals;
-use seekscope_settings::{Applier, ApplyError, KnobEntry, Means, Restart};
+use seekscope_settings::{Applier, Appliers, ApplyError, KnobEntry, Means, Restart};
 
 use crate::secantusd::RestartedServer;
 use crate::support::{configuration, knob};
@@ -120,6 +120,42 @@ async fn what_others_have_edited_in_the_file_stays_and_what_was_set_goes() {
     assert_eq!(fs::read_to_string(&conf).unwrap(), CONF.to_owned() + theirs);
     assert!(started.exists(), "it was not restarted");
     assert!(!folder.join("originals.mongod.conf").exists());
+}
+
+/// Between two trials, and after a process that was killed while it restarted the server.
+#[tokio::test]
+async fn what_others_edit_during_a_session_stays_in_the_file() {
+    let (root, conf, folder) = files(CONF);
+    let (started, means) = counting_restarts(&root, &conf);
+    let restarts = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
+    let mut applier: Appliers = Applier::begin(&entries(), means, &folder).unwrap().into();
+    let log = |mib| configuration(&[("log", mib)]);
+    applier.apply(&log(32)).await.unwrap();
+    let edit = |theirs: &str| {
+        let text = fs::read_to_string(&conf).unwrap();
+        fs::write(&conf, text.replace("# kept by hand", theirs)).unwrap();
+    };
+    edit("# theirs");
+    // What is set already needs no restart, and theirs is in force when they want it to be.
+    let before = restarts();
+    applier.apply(&log(32)).await.unwrap();
+    assert_eq!(restarts(), before);
+    assert_eq!(applier.take_kept_edits(), std::slice::from_ref(&conf));
+    applier.apply(&log(64)).await.unwrap();
+    let text = fs::read_to_string(&conf).unwrap();
+    assert!(
+        text.contains("# theirs") && text.contains("file_max=64MB"),
+        "{text}"
+    );
+    let recorded = folder.join("originals.json");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&recorded).unwrap()).unwrap();
+    json["applying"] = json["applied"].take();
+    fs::write(&recorded, json.to_string()).unwrap();
+    let mut later = Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    assert!(later.restore().await.is_complete());
+    let put_back = fs::read_to_string(&conf).unwrap();
+    assert_eq!(put_back, CONF.replace("# kept by hand", "# theirs"));
 }
 
 /// Only they can say what holds; once they have, the rest is done.
