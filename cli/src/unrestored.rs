@@ -69,7 +69,7 @@ pub fn limitation(leases: &Path, server: &Server) -> Option<Limitation> {
     let left = all(leases).into_iter().find(is_of_it)?;
     Some(Limitation {
         what: format!(
-            "the server is not set as its owner set it: {}",
+            "the server is not set as its owner set it, which was {}",
             left.in_words()
         ),
         why: "a killed run has changed that and not put it back".into(),

@@ -72,6 +72,9 @@ pub struct BenchMeasurement {
     pub merged_from: Vec<String>,
     /// How the collections were sharded, if that was asked for.
     pub sharding: Option<BenchSharding>,
+    /// Whether a killed run had left settings of a measured server changed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_left_changed: bool,
     pub steps: Vec<BenchStep>,
     /// Load against latency, if a maximum was searched for.
     pub saturation: Option<Saturation>,

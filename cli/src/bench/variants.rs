@@ -48,6 +48,7 @@ pub async fn open(
             left.and_then(|server| unrestored::limitation(&environment.lease_folder, server));
         if let Some(limitation) = left {
             stage.session.limit(limitation);
+            stage.measurement().is_left_changed = true;
         }
     }
     Ok(targets)

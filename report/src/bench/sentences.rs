@@ -83,6 +83,9 @@ fn doubts(bench: &BenchMeasurement) -> Option<String> {
         .iter()
         .any(|step| step.verification.as_ref().is_some_and(|v| !v.holds()));
     let mut said = Vec::new();
+    if bench.is_left_changed {
+        said.push("The server is not set as its owner set it (see what is missing).".to_string());
+    }
     if lost {
         said.push("Acknowledged writes are not all there (see verification).".to_string());
     }

@@ -35,6 +35,10 @@ fn the_first_line_is_the_verdict() {
         "{}",
         sample.terminal(WIDTH)
     );
+    sample.document.bench.as_mut().unwrap().is_left_changed = true;
+    let text = sample.terminal(WIDTH);
+    let first = text.lines().next().unwrap();
+    assert!(first.contains("not set as its owner set it"), "{text}");
     let steps = &mut sample.document.bench.as_mut().unwrap().steps;
     steps[0].invalid = vec!["the backlog grew to 4,000 operations".into()];
     let text = sample.terminal(WIDTH);

@@ -13,7 +13,7 @@ mod writes;
 use seekscope_run::units::{format_bytes, format_ns};
 use seekscope_run::{DiskMeasurement, StepGroup};
 
-use super::steps::{Measured, Orders, Ramp, held_to_per_s, of_group, p50_ns, p99_ns, ramps};
+use super::steps::{Measured, Ramp, held_to_per_s, of_group, p50_ns, p99_ns, ramps};
 use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
 
 type Sentence = fn(&DiskMeasurement) -> Option<String>;
@@ -130,9 +130,7 @@ fn disk_figures(measurement: &DiskMeasurement) -> Vec<KeyFigure> {
         ),
         (
             "order gain",
-            Orders::of(measurement)
-                .gain()
-                .map(|gain| format!("{} times", format_times(gain))),
+            order::told_gain(measurement).map(|gain| format!("{} times", format_times(gain))),
         ),
         (
             "a journaled commit, median",
@@ -153,8 +151,7 @@ pub(super) fn headline(measurement: &DiskMeasurement) -> Option<String> {
     let commit = writes::plain_commit(measurement)
         .and_then(|m| p50_ns(m.latency()))
         .map(|p50| format!("a journaled commit takes {}", format_ns(p50)));
-    let order = Orders::of(measurement)
-        .gain()
+    let order = order::told_gain(measurement)
         .filter(|&gain| gain > 1.0)
         .map(|gain| {
             format!(

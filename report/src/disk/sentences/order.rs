@@ -25,15 +25,7 @@ pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
         format_rate(shuffled.job.iops())
     );
     let times = format_times(gain);
-    let of_runs = orders.runs.iter().map(|(blocks, run)| {
-        let times = run.job.iops() / shuffled.job.iops();
-        (blocks, times)
-    });
-    let fastest = of_runs.max_by(|(_, a), (_, b)| a.total_cmp(b));
-    // What lies in order as a whole cannot be slower than what does so in parts, but for noise and odd read-ahead.
-    if let Some((blocks, of_runs)) = fastest.filter(|(_, of_runs)| *of_runs >= WORTH_IT)
-        && gain < WORTH_IT
-    {
+    if let Some((blocks, of_runs)) = faster_runs(&orders) {
         return Some(format!(
             "What an ordered rewrite gains cannot be told: all blocks in order were read {times} times as fast as \
              shuffled ones ({evidence}), but runs of {blocks} in order {} times. Measure again, with a larger --size.",
@@ -50,6 +42,27 @@ pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
         ),
         _ => format!("Order does not matter on this disk: {evidence}."),
     })
+}
+
+/// Returns how many times as fast as shuffled blocks all blocks in order were read, unless that cannot be told.
+pub(super) fn told_gain(measurement: &DiskMeasurement) -> Option<f64> {
+    let orders = Orders::of(measurement);
+    orders.gain().filter(|_| faster_runs(&orders).is_none())
+}
+
+/// Returns the runs of so many blocks in order that were read so many times as fast as shuffled ones, where all blocks in
+/// order hardly were: what lies in order as a whole cannot be slower than what does so in parts, but for noise and odd
+/// read-ahead.
+fn faster_runs(orders: &Orders<'_>) -> Option<(u64, f64)> {
+    orders.gain().filter(|gain| *gain < WORTH_IT)?;
+    let shuffled = orders.shuffled?.job.iops();
+    let of_runs = orders
+        .runs
+        .iter()
+        .map(|(blocks, run)| (*blocks, run.job.iops() / shuffled));
+    of_runs
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .filter(|(_, times)| *times >= WORTH_IT)
 }
 
 pub(super) fn partial_order(measurement: &DiskMeasurement) -> Option<String> {
