@@ -252,7 +252,6 @@ impl Recording {
 
     /// Records that a transaction was open for so long while its client did nothing.
     pub(crate) fn hold_transaction_open(&mut self, seconds: u64) {
-        self.steady("transactions.currentInactive", 1.0);
         self.examined().operations.push(OperationSeen {
             kind: OperationSeen::IDLE_TRANSACTION.into(),
             running_us: seconds * 1_000_000,

@@ -70,6 +70,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Is it set in the configuration file?
+    pub(crate) fn is_option(&self) -> bool {
+        matches!(self.set, Route::Option { .. })
+    }
+
     /// Says what its original value is, and how it is set.
     pub(crate) fn in_words(&self) -> String {
         let (name, value, set) = (&self.name, &self.baseline, self.set.in_words());

@@ -88,6 +88,8 @@ pub(crate) const CACHE_ROOM_US: [&str; 2] = [
     "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
     "wiredTiger.cache.application thread time waiting for cache (usecs)",
 ];
+/// µs that writes waited for flow control.
+pub(crate) const FLOW_CONTROL_US: &str = "flowControl.timeAcquiringMicros";
 /// Counters of journal syncs, and of the time that they took, µs.
 pub(crate) const SYNCS: &str = "wiredTiger.log.log sync operations";
 pub(crate) const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)";
@@ -196,19 +198,21 @@ impl<'a> Evidence<'a> {
     /// of them took. `None` where the journal's own thread may be all that syncs.
     fn waiting_together_s_per_hour(&self, syncs: &JournalSyncs, writing: f64) -> Option<f64> {
         let writes_per_s = self.status_rate(&["opLatencies.writes.ops"])?;
-        // A write that takes as long as a sync waits for one: where syncs are slow, there are few however many ask.
-        let is_as_long = writing / 3600.0 >= AS_LONG * writes_per_s * syncs.mean_ns / 1e9;
-        if syncs.per_s() < ASKED_FOR_PER_S && !(is_as_long && writes_per_s > 0.0) {
-            return None;
-        }
         let each_s = SYNCS_WAITED_FOR * syncs.mean_ns / 1e9;
         let reads = self.read_waiting().map_or(0.0, |w| w.s_per_s * 3600.0);
         let room_us = [&CACHE_ROOM_US[..], &EVICTING_US]
             .into_iter()
             .filter_map(|names| self.status_rate(names))
             .fold(0.0, f64::max);
-        let room = room_us / 1e6 * 3600.0;
-        Some((writes_per_s * each_s * 3600.0).min(writing - reads - room))
+        let held_back_us = self.status_rate(&[FLOW_CONTROL_US]).unwrap_or(0.0);
+        let otherwise = reads + (room_us + held_back_us) / 1e6 * 3600.0;
+        // A write that takes as long as a sync waits for one: where syncs are slow, there are few however many ask.
+        let left = writing - otherwise;
+        let is_as_long = left / 3600.0 >= AS_LONG * writes_per_s * syncs.mean_ns / 1e9;
+        if syncs.per_s() < ASKED_FOR_PER_S && !(is_as_long && writes_per_s > 0.0) {
+            return None;
+        }
+        Some((writes_per_s * each_s * 3600.0).min(left))
     }
 
     /// Returns the time that all writes took, s per hour: those that wait for the journal are among them.

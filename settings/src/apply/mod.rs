@@ -119,10 +119,9 @@ impl Applier {
             }
             originals.knobs.push(target);
         }
-        let options = |target: &Target| matches!(target.set, Route::Option { .. });
         let mut config_text = None;
         if let Some(restart) = &means.restart
-            && originals.knobs.iter().any(options)
+            && originals.knobs.iter().any(Target::is_option)
         {
             let text = restart.read_config()?;
             let sha256 = Originals::save_config(folder, &text)?;
@@ -176,9 +175,10 @@ impl Applier {
         let config_text = originals.config_text(folder)?;
         let accepted = originals.touched.difference(&originals.refused);
         // The process that wrote the file may have ended before the restart.
-        let written = originals.knobs.iter().any(|target| {
-            matches!(target.set, Route::Option { .. }) && originals.touched.contains(&target.name)
-        });
+        let written = originals
+            .knobs
+            .iter()
+            .any(|target| target.is_option() && originals.touched.contains(&target.name));
         let running = config_text.clone().filter(|_| !written);
         Ok(Some(Self {
             accepted: accepted.cloned().collect(),

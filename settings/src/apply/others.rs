@@ -208,7 +208,10 @@ impl Applier {
             written.push(text.map_err(|why| restart.failed(why))?);
             set.extend(settings);
         }
-        if found == *original || written.contains(&found) {
+        // A version before this one did not record what it had written.
+        let is_unknown =
+            written.is_empty() && self.touched().iter().any(|(target, _)| target.is_option());
+        if is_unknown || found == *original || written.contains(&found) {
             return Ok(());
         }
         let is_put_back = |text: &str| mongod_conf::agree(original, text, &set);

@@ -129,8 +129,7 @@ impl Applier {
         &mut self,
         wanted: &[(Target, KnobValue)],
     ) -> Result<bool, ApplyError> {
-        let is_option = |(target, _): &(Target, _)| matches!(target.set, Route::Option { .. });
-        if wanted.iter().any(is_option) {
+        if wanted.iter().any(|(target, _)| target.is_option()) {
             self.take_over_edits()?;
         }
         let Some((restart, text)) = self.due_config(wanted)? else {

@@ -109,13 +109,13 @@ async fn edited_and_put_back_byte_for_byte() {
 async fn what_others_have_edited_in_the_file_stays_and_what_was_set_goes() {
     let (root, conf, folder) = files(CONF);
     let (started, means) = counting_restarts(&root, &conf);
-    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    let mut applier = Applier::begin(&entries(), means.clone(), &folder).unwrap();
     applier.apply(&configuration(&[("log", 32)])).await.unwrap();
     let theirs = "replication: {replSetName: a}\n";
     let edited = fs::read_to_string(&conf).unwrap() + theirs;
     fs::write(&conf, &edited).unwrap();
     fs::remove_file(&started).unwrap();
-    let mut later = Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    let mut later = Applier::resume(&folder, means.clone()).unwrap().unwrap();
     assert!(later.restore().await.is_complete());
     assert_eq!(fs::read_to_string(&conf).unwrap(), CONF.to_owned() + theirs);
     assert!(started.exists(), "it was not restarted");
@@ -128,7 +128,9 @@ async fn what_others_edit_during_a_session_stays_in_the_file() {
     let (root, conf, folder) = files(CONF);
     let (started, means) = counting_restarts(&root, &conf);
     let restarts = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
-    let mut applier: Appliers = Applier::begin(&entries(), means, &folder).unwrap().into();
+    let mut applier: Appliers = Applier::begin(&entries(), means.clone(), &folder)
+        .unwrap()
+        .into();
     let log = |mib| configuration(&[("log", mib)]);
     applier.apply(&log(32)).await.unwrap();
     let edit = |theirs: &str| {
@@ -152,10 +154,27 @@ async fn what_others_edit_during_a_session_stays_in_the_file() {
         serde_json::from_str(&fs::read_to_string(&recorded).unwrap()).unwrap();
     json["applying"] = json["applied"].take();
     fs::write(&recorded, json.to_string()).unwrap();
-    let mut later = Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    let mut later = Applier::resume(&folder, means.clone()).unwrap().unwrap();
     assert!(later.restore().await.is_complete());
     let put_back = fs::read_to_string(&conf).unwrap();
     assert_eq!(put_back, CONF.replace("# kept by hand", "# theirs"));
+}
+
+/// Versions before this one did not record what they had applied.
+#[tokio::test]
+async fn a_file_of_which_nobody_knows_what_was_written_is_the_original_again() {
+    let (root, conf, folder) = files(CONF);
+    let (_, means) = counting_restarts(&root, &conf);
+    let mut applier = Applier::begin(&entries(), means.clone(), &folder).unwrap();
+    applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    let recorded = folder.join("originals.json");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&recorded).unwrap()).unwrap();
+    json["applied"] = serde_json::Value::Null;
+    fs::write(&recorded, json.to_string()).unwrap();
+    let mut later = Applier::resume(&folder, means.clone()).unwrap().unwrap();
+    assert!(later.restore().await.is_complete());
+    assert_eq!(fs::read_to_string(&conf).unwrap(), CONF);
 }
 
 /// Only they can say what holds; once they have, the rest is done.
@@ -163,13 +182,13 @@ async fn what_others_edit_during_a_session_stays_in_the_file() {
 async fn a_file_in_which_others_have_edited_what_was_set_is_theirs_to_put_right() {
     let (root, conf, folder) = files(CONF);
     let (_, means) = counting_restarts(&root, &conf);
-    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    let mut applier = Applier::begin(&entries(), means.clone(), &folder).unwrap();
     applier.apply(&configuration(&[("log", 32)])).await.unwrap();
     let written = fs::read_to_string(&conf).unwrap();
     let edited = written.replace("file_max=32MB", "file_max=48MB");
     assert_ne!(edited, written);
     fs::write(&conf, &edited).unwrap();
-    let resume = || Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    let resume = || Applier::resume(&folder, means.clone()).unwrap().unwrap();
     let restored = resume().restore().await;
     assert!(!restored.is_complete(), "{restored:?}");
     let why = restored

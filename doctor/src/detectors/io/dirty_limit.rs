@@ -5,7 +5,7 @@ use seekscope_run::Finding;
 
 use super::{Detector, checkpoint, disk_limited, engine_option, mongosh, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
-use crate::detectors::server::locks::{IDLE_TRANSACTIONS, OPEN_TRANSACTIONS};
+use crate::detectors::server::locks::{HeldOpen, OPEN_TRANSACTIONS};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
@@ -56,8 +56,6 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let idle_disk = load
         .and_then(|load| load.utilisation)
         .filter(|busy| *busy < DISK_BUSY && !is_limited);
-    let idle_transactions = evidence.status(&[IDLE_TRANSACTIONS]);
-    let idle_transactions = idle_transactions.and_then(|series| series.min());
     let command = match (is_limited, idle_disk) {
         (true, _) => String::new(),
         (false, Some(_)) => mongosh(evidence.uri(), OPEN_TRANSACTIONS),
@@ -95,11 +93,11 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
             },
         ]
         .into_iter()
-        .chain(idle_transactions.filter(|count| *count >= 1.0).map(|count| {
-            match count {
-                ..2.0 => "An open transaction was idle all the time (serverStatus).".into(),
-                _ => format!("{count:.0} open transactions were idle all the time (serverStatus)."),
-            }
+        .chain(HeldOpen::of(evidence).map(|held| {
+            format!(
+                "A transaction whose client did nothing was open for {} (currentOp).",
+                duration(held.oldest_s)
+            )
         }))
         .collect(),
         gain: saved.map(|saved| saved_per_hour(saved, saved * 0.2, saved)),
@@ -168,7 +166,7 @@ mod tests {
             recording.values("diskstats", name, |s| s * rate);
         }
         recording.ability(crate::testing::flash(0.1));
-        recording.steady(IDLE_TRANSACTIONS, 1.0);
+        recording.hold_transaction_open(45);
         let found = recording.findings(&DETECTOR);
         assert!(
             found[0].risk.starts_with("The disk has time left"),
@@ -181,7 +179,7 @@ mod tests {
             found[0].command
         );
         let last = found[0].evidence.last().unwrap();
-        assert!(last.starts_with("An open transaction was idle"), "{last}");
+        assert!(last.contains("open for 45"), "{last}");
     }
 
     #[test]

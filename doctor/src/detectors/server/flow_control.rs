@@ -7,6 +7,7 @@ use seekscope_run::Finding;
 
 use super::Detector;
 use crate::detectors::io::saved_per_hour;
+use crate::evidence::waiting::FLOW_CONTROL_US;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, mongosh, percent};
 use crate::{Answers, Evidence};
@@ -16,7 +17,6 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-const WAITED_US: &str = "flowControl.timeAcquiringMicros";
 const LAGGED_US: &str = "flowControl.isLaggedTimeMicros";
 /// Writes that are let through per second, as the server sets it.
 const LET_THROUGH: &str = "flowControl.targetRateLimit";
@@ -24,7 +24,7 @@ const LET_THROUGH: &str = "flowControl.targetRateLimit";
 /// Returns the mean number of operations that wait for flow control; `None` where the server does not have it.
 pub(super) fn waiting(evidence: &Evidence<'_>) -> Option<f64> {
     evidence
-        .status_rate(&[WAITED_US])
+        .status_rate(&[FLOW_CONTROL_US])
         .map(|us_per_s| us_per_s / 1e6)
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn ill() {
         let mut recording = Recording::new();
-        recording.rising(WAITED_US, 1_500_000.0);
+        recording.rising(FLOW_CONTROL_US, 1_500_000.0);
         recording.rising(LAGGED_US, 250_000.0);
         recording.values("serverStatus", LET_THROUGH, |s| {
             if s < 40.0 { 1e9 } else { 100.0 }
@@ -103,7 +103,7 @@ mod tests {
         let mut recording = Recording::new();
         assert_eq!(recording.findings(&DETECTOR), []);
         // What taking a ticket costs that is free.
-        recording.rising(WAITED_US, 2_000.0);
+        recording.rising(FLOW_CONTROL_US, 2_000.0);
         recording.steady(LET_THROUGH, 1e9);
         assert_eq!(recording.findings(&DETECTOR), []);
     }

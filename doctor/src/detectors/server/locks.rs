@@ -18,7 +18,6 @@ pub(super) const DETECTOR: Detector = Detector {
 
 const QUEUED: &str = "globalLock.currentQueue.total";
 const CONFLICTS: &str = "metrics.operation.writeConflicts";
-pub(in crate::detectors) const IDLE_TRANSACTIONS: &str = "transactions.currentInactive";
 /// Lists the transactions that are open.
 pub(in crate::detectors) const OPEN_TRANSACTIONS: &str = "db.getSiblingDB('admin').aggregate([{$currentOp: {allUsers: true, idleSessions: true}}, \
      {$match: {transaction: {$exists: true}}}])";
@@ -63,8 +62,10 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
     let mut tickets = tickets_of(evidence).into_iter();
     let is_for_tickets = tickets.any(|tickets| tickets.exhausted_share >= EXHAUSTED_SHARE_MIN);
     let for_flow_control = flow_control::waiting(evidence).unwrap_or(0.0);
-    let queued = mean(QUEUED).map(|queued| queued - for_flow_control);
-    let queued = queued.filter(|queued| *queued >= QUEUED_MIN && !is_for_tickets);
+    // Its waits are counted when they end, and the queue is looked at meanwhile.
+    let queued = mean(QUEUED).filter(|queued| {
+        *queued >= QUEUED_MIN && !is_for_tickets && for_flow_control < queued / 2.0
+    });
     let held_open = HeldOpen::of(evidence);
     let updates = evidence.status_rate(&["opcounters.update"]).unwrap_or(0.0);
     let is_contended =
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn healthy() {
         let mut recording = Recording::new();
-        recording.steady(IDLE_TRANSACTIONS, 1.0);
+        recording.hold_transaction_open(45);
         recording.steady(QUEUED, 0.3);
         recording.rising(CONFLICTS, 0.1);
         assert_eq!(recording.findings(&DETECTOR), []);
