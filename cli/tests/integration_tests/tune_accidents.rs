@@ -169,14 +169,19 @@ fn a_session_ends_where_somebody_else_sets_what_it_tunes() {
     );
 }
 
-/// Waits until a session is not about to set something: nobody can tell then whose a value is.
+/// Waits until a session has just set the next trial, and measures it: while it sets something, nobody can tell whose a
+/// value is.
 fn wait_until_measuring(run: &Path) {
-    let is_measuring = || {
+    let originals = || -> serde_json::Value {
         let text = std::fs::read_to_string(run.join("originals.json")).unwrap();
-        let originals: serde_json::Value = serde_json::from_str(&text).unwrap();
-        originals["applied"].is_object() && originals["applying"].is_null()
+        serde_json::from_str(&text).unwrap()
     };
-    while !is_measuring() {
+    let before = originals()["applied"].clone();
+    loop {
+        let now = originals();
+        if now["applied"].is_object() && now["applied"] != before && now["applying"].is_null() {
+            return;
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
