@@ -1,6 +1,6 @@
 //! Decides the order of findings.
 //!
-//! Findings are ordered by the waiting that acting on them saves, the most first. Five rules are applied here
+//! Findings are ordered by the waiting that acting on them saves, the most first. Six rules are applied here
 //! because no finding knows of the others:
 //!
 //! - Noticeable observed waiting comes before what a job that nobody ran would save: the seconds of one scan
@@ -9,6 +9,7 @@
 //!   of what is left, and so on, so that the sum never exceeds what was waited (`claims.rs`).
 //! - Of findings that save alike (within a factor of two), the one that removes the cause and costs least
 //!   comes first: order before a faster disk (`BEFORE`).
+//! - An effect follows its causes, however much of the waiting is counted under it (`EFFECT`).
 //! - "Nothing is wrong with the disk" holds only where nothing else saves anything noticeable, and is then
 //!   the answer.
 //! - Findings that apply to every such host and cost next to nothing come last ([`is_boilerplate`]).
@@ -201,6 +202,7 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
+/// Moves the effect behind the last of its causes that costs something, or of which that is not known.
 fn put_effect_after_causes(findings: &mut Vec<Finding>) {
     let is_cause = |finding: &Finding| {
         let is_counted = is_noticeable(finding) || finding.saves_s_per_hour.is_none();

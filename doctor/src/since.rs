@@ -162,33 +162,23 @@ fn change_of(
         before,
         after,
         predicted: finding.gain.clone(),
-        verdict: match now_otherwise(finding, again, now) {
-            Some(other) => format!(
-                "{}; its operations use an index now, and read too much of it: see {}",
-                verdict(finding, change, &found),
-                other.id
+        verdict: match again.is_none() && has_become_index_scan(finding, now) {
+            true => format!(
+                "{}; its operations use an index now, and read too much of it: see query.index-scan",
+                verdict(finding, change, &found)
             ),
-            None => verdict(finding, change, &found),
+            false => verdict(finding, change, &found),
         },
         work: found.work,
     }
 }
 
-/// Returns the finding that a scan of a collection has become, where an index that was made serves its queries badly.
-fn now_otherwise<'a>(
-    finding: &Finding,
-    again: Option<&Finding>,
-    now: Examined<'a>,
-) -> Option<&'a Finding> {
+/// Was it a scan of a collection, and does an index that was made serve its queries badly?
+fn has_become_index_scan(finding: &Finding, now: Examined<'_>) -> bool {
     let mut others = now.diagnosis.findings.iter();
-    let is_gone = again.is_none() && finding.id == "query.collection-scan";
-    let has_become = |other: &&Finding| {
-        is_gone
-            && other.id == "query.index-scan"
-            && other.subject == finding.subject
-            && !other.subject.is_empty()
-    };
-    others.find(has_become)
+    finding.id == "query.collection-scan"
+        && !finding.subject.is_empty()
+        && others.any(|other| other.id == "query.index-scan" && other.subject == finding.subject)
 }
 
 /// Is a finding that was made again the same whatever the loads were? That it is gone would be another matter.
@@ -387,13 +377,11 @@ fn against_prediction(gain: &Gain, saved: f64) -> String {
     let Gain {
         low, high, unit, ..
     } = gain;
+    if saved < 0.0 {
+        let more = figure(-saved);
+        return format!("it became worse: {more} {unit} more, where acting on it was to save some");
+    }
     let word = match saved {
-        s if s < 0.0 => {
-            let more = figure(-saved);
-            return format!(
-                "it became worse: {more} {unit} more, where acting on it was to save some"
-            );
-        }
         s if s < *low * (1.0 - ROUNDING) => "less than predicted",
         s if s > *high * (1.0 + ROUNDING) => "more than predicted",
         _ => "as predicted",

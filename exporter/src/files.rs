@@ -278,9 +278,18 @@ impl Files {
                 None => {
                     let waiting = self.waiting.entry(name.clone()).or_default();
                     waiting.waited_ns += waited_ns;
-                    let mut begun = waiting.left.clone().map(|(left, _)| left);
-                    begun.get_or_insert_default().begin(&counted);
-                    strangers.push((name, begun.unwrap_or_default(), counted, waiting.waited_ns));
+                    let left = waiting.left.clone();
+                    let mut begun = left.map(|(left, _)| left).unwrap_or_default();
+                    begun.begin(&counted);
+                    let stranger = Shown {
+                        series: begun.series(),
+                        counted: begun,
+                        deferred: counted,
+                        waited_ns: waiting.waited_ns,
+                        since_ns: now_ns,
+                        last_call_ns: now_ns,
+                    };
+                    strangers.push((name, stranger));
                 }
             }
         }
@@ -288,19 +297,12 @@ impl Files {
         let idle = self.shown.iter().filter(|(_, shown)| is_idle(shown));
         let idle: Vec<FileName> = idle.map(|(name, _)| name.clone()).collect();
         idle.iter().for_each(|name| self.put_out(name));
-        strangers.sort_by(|(name_a, _, _, a), (name_b, _, _, b)| {
-            b.total_cmp(a).then_with(|| name_a.cmp(name_b))
+        strangers.sort_by(|(name_a, a), (name_b, b)| {
+            let by_waiting = b.waited_ns.total_cmp(&a.waited_ns);
+            by_waiting.then_with(|| name_a.cmp(name_b))
         });
         let mut is_full = false;
-        for (name, begun, counted, waited_ns) in strangers {
-            let stranger = Shown {
-                series: begun.series(),
-                counted: begun,
-                deferred: counted,
-                waited_ns,
-                since_ns: now_ns,
-                last_call_ns: now_ns,
-            };
+        for (name, stranger) in strangers {
             let refused = match is_full {
                 true => Some(stranger),
                 false => self.let_in(name, stranger, now_ns, series_max).err(),

@@ -70,7 +70,7 @@ pub async fn run(
     stage.end(worked, &bench.demands, &args.keep.output, Show::Tables)
 }
 
-/// Refuses a workload that cannot be run at all.
+/// Returns the operations of a run; refuses a workload that cannot be run at all.
 pub fn operations(args: &SysbenchArgs) -> Result<Vec<String>> {
     let settings = Sysbench::new(args)?.settings;
     let run = SysbenchRun::new(settings).map_err(|e| Usage(e.to_string()))?;

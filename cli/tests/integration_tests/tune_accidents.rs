@@ -115,18 +115,18 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
 fn what_somebody_else_has_set_since_a_kill_is_theirs() {
     let scripted = Scripted::start(SLOW);
     let mut child = scripted
-        .session("third", &[])
+        .session("run", &[])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for_trials(&scripted.bench.path("third"), |trials| {
+    wait_for_trials(&scripted.bench.path("run"), |trials| {
         count(trials, TrialPurpose::Search) >= 2
     });
-    wait_until_measuring(&scripted.bench.path("third"));
+    wait_until_measuring(&scripted.bench.path("run"));
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::write(scripted.bench.path("value"), "99\n").unwrap();
-    let restore = ["tune", "--restore", "third"];
+    let restore = ["tune", "--restore", "run"];
     let output = scripted.bench.seekscope(&restore).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
     assert!(output.status.success(), "{said}");
@@ -138,7 +138,7 @@ fn what_somebody_else_has_set_since_a_kill_is_theirs() {
         assert!(said.contains(words), "{said}");
     }
     assert_eq!(scripted.value(), "99\n");
-    let resume = ["tune", "--resume", "third", "--out", "fourth"];
+    let resume = ["tune", "--resume", "run", "--out", "resumed"];
     let output = scripted.bench.seekscope(&resume).output().unwrap();
     assert_fails(&output, 3, &["depth is 99 and was 2", "--begin-with"]);
     assert_eq!(scripted.value(), "99\n");
@@ -177,7 +177,9 @@ fn wait_until_measuring(run: &Path) {
         serde_json::from_str(&text).unwrap()
     };
     let before = originals()["applied"].clone();
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
+        assert!(Instant::now() < end, "no other trial was set");
         let now = originals();
         if now["applied"].is_object() && now["applied"] != before && now["applying"].is_null() {
             return;

@@ -333,33 +333,28 @@ impl Applier {
             .collect())
     }
 
-    /// Records which knobs are about to differ from their originals.
+    /// Records which knobs are about to differ from their originals, and what they are about to be.
     fn touch(&mut self, wanted: &[(Target, KnobValue)]) -> Result<(), ApplyError> {
-        let before = self.originals.touched.len();
+        let originals = &mut self.originals;
         for (target, value) in wanted {
             let ours = !matches!(target.set, Route::Local { .. } | Route::Environment { .. });
             if ours && !same(value, &target.baseline) {
-                self.originals.touched.insert(target.name.clone());
+                originals.touched.insert(target.name.clone());
             }
         }
-        let applying = self.values_of_touched(wanted);
-        let is_known = self.originals.applied.as_ref() == Some(&applying);
-        let is_other = !(applying.is_empty() || is_known && self.originals.applying.is_none());
-        if self.originals.touched.len() > before || self.originals.restored || is_other {
-            self.originals.restored = false;
-            self.originals.applying = Some(applying);
-            self.originals.save(&self.folder)?;
-        }
-        Ok(())
-    }
-
-    fn values_of_touched(&self, wanted: &[(Target, KnobValue)]) -> BTreeMap<String, KnobValue> {
         let touched = wanted
             .iter()
-            .filter(|(target, _)| self.originals.touched.contains(&target.name));
-        touched
-            .map(|(target, value)| (target.name.clone(), value.clone()))
-            .collect()
+            .filter(|(target, _)| originals.touched.contains(&target.name))
+            .map(|(target, value)| (target.name.clone(), value.clone()));
+        let applying: BTreeMap<String, KnobValue> = touched.collect();
+        let is_in_force =
+            originals.applied.as_ref() == Some(&applying) && originals.applying.is_none();
+        if applying.is_empty() || is_in_force {
+            return Ok(());
+        }
+        originals.restored = false;
+        originals.applying = Some(applying);
+        Ok(originals.save(&self.folder)?)
     }
 
     /// Records what the touched knobs are now, so that what somebody else sets later can be told from it.

@@ -122,6 +122,13 @@ async fn what_others_have_edited_in_the_file_stays_and_what_was_set_goes() {
     assert!(!folder.join("originals.mongod.conf").exists());
 }
 
+fn edit_originals(folder: &Path, edit: impl FnOnce(&mut serde_json::Value)) {
+    let recorded = folder.join("originals.json");
+    let mut json = serde_json::from_str(&fs::read_to_string(&recorded).unwrap()).unwrap();
+    edit(&mut json);
+    fs::write(&recorded, json.to_string()).unwrap();
+}
+
 /// Between two trials, and after a process that was killed while it restarted the server.
 #[tokio::test]
 async fn what_others_edit_during_a_session_stays_in_the_file() {
@@ -149,11 +156,7 @@ async fn what_others_edit_during_a_session_stays_in_the_file() {
         text.contains("# theirs") && text.contains("file_max=64MB"),
         "{text}"
     );
-    let recorded = folder.join("originals.json");
-    let mut json: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&recorded).unwrap()).unwrap();
-    json["applying"] = json["applied"].take();
-    fs::write(&recorded, json.to_string()).unwrap();
+    edit_originals(&folder, |json| json["applying"] = json["applied"].take());
     let mut later = Applier::resume(&folder, means.clone()).unwrap().unwrap();
     assert!(later.restore().await.is_complete());
     let put_back = fs::read_to_string(&conf).unwrap();
@@ -167,11 +170,7 @@ async fn a_file_of_which_nobody_knows_what_was_written_is_the_original_again() {
     let (_, means) = counting_restarts(&root, &conf);
     let mut applier = Applier::begin(&entries(), means.clone(), &folder).unwrap();
     applier.apply(&configuration(&[("log", 32)])).await.unwrap();
-    let recorded = folder.join("originals.json");
-    let mut json: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&recorded).unwrap()).unwrap();
-    json["applied"] = serde_json::Value::Null;
-    fs::write(&recorded, json.to_string()).unwrap();
+    edit_originals(&folder, |json| json["applied"] = serde_json::Value::Null);
     let mut later = Applier::resume(&folder, means.clone()).unwrap().unwrap();
     assert!(later.restore().await.is_complete());
     assert_eq!(fs::read_to_string(&conf).unwrap(), CONF);

@@ -63,7 +63,7 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
     stage.end(worked, &bench.demands, &args.keep.output, show)
 }
 
-/// Refuses a workload that cannot be loaded once and run many times.
+/// Returns the operations of a run; refuses a workload that cannot be loaded once and run many times.
 pub fn operations(args: &YcsbArgs) -> Result<Vec<String>> {
     let letter = only_letter(&Plan::new(args)?)?;
     let run = YcsbRun::new(letter.settings, ClientSlice::default())?;
