@@ -194,8 +194,11 @@ fn a_scan_is_followed_in_a_small_window() {
     let summary = &document["summary"];
     let number = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!(summary["fits"], false);
+    // Alone, it reads the whole file: a leaf that is missed brings its neighbours by the kernel's read-ahead. A
+    // tenth of the leaves is missed, and depending on how long a gap the disk seems to be worth, these bring up to
+    // half as many bytes as all leaves have.
     assert!(
-        by_server < number("leaf_bytes") / 2,
+        by_server < number("leaf_bytes") * 2 / 3,
         "{by_server}: {summary}"
     );
     assert!(
