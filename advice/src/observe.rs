@@ -12,7 +12,7 @@ use seekscope_server::{Hello, Namespace, Server, ServerError, number};
 
 use crate::usage::Usage;
 use crate::values::date_ms;
-use seen::{GET_MORE, SHAPES_MAX, Seen};
+use seen::{GET_MORE, LEFT_OUT, SHAPES_MAX, Seen};
 
 /// Time between two looks at the running operations.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -85,6 +85,17 @@ impl Observed {
                 "neither the running operations nor the profile can be seen, and so no query on {namespace}: grant the \
                  user clusterMonitor and the role read on the database and have the profiler on \
                  (db.setProfilingLevel(2)), or {TELL}"
+            );
+        }
+        let mut left_out = self
+            .limitations
+            .iter()
+            .filter(|known| known.what == LEFT_OUT);
+        if let Some(first) = left_out.next() {
+            return format!(
+                "queries on {namespace} were seen in {watched_s:.0} s, and none of them can be tried: {}; judge them by \
+                 hand, or {TELL}",
+                first.why
             );
         }
         let reads = self.used.map_or(0, |used| used.reads);

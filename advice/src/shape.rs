@@ -119,7 +119,15 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
             };
             Ok(shape)
         }
-        "findAndModify" | "findandmodify" => of_filter(&inner("query")?),
+        "findAndModify" | "findandmodify" => {
+            let mut shape = of_filter(&inner("query")?)?;
+            let sort = inner("sort")?;
+            shape.sort =
+                sort_fields(&sort).ok_or_else(|| NoShape::Condition("its order".into()))?;
+            // The first in its order is changed, and no other.
+            shape.returned = Some(1.0);
+            Ok(shape)
+        }
         "q" => of_filter(&inner("q")?),
         "aggregate" => {
             let stages = command

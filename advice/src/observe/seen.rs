@@ -7,6 +7,8 @@ use seekscope_server::number;
 use super::Observed;
 use crate::shape::{NoShape, of_command};
 
+/// What is said of a query that no trial can ask.
+pub(super) const LEFT_OUT: &str = "a kind of query was left out";
 /// The most different shapes that are kept.
 pub(super) const SHAPES_MAX: usize = 100;
 /// The operation of the profile that goes on with an answer.
@@ -153,7 +155,7 @@ impl Seen {
         observed
             .limitations
             .extend(self.strange.into_iter().take(5).map(|strange| Limitation {
-                what: "a kind of query was left out".into(),
+                what: LEFT_OUT.into(),
                 why: strange.to_string(),
                 remedy: "judge it by hand".into(),
             }));
