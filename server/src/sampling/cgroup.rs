@@ -17,8 +17,11 @@ const SOURCE: &str = "cgroup";
 pub(super) struct GroupCounters {
     unified: Option<PathBuf>,
     cpuacct: Option<PathBuf>,
-    cpu: Option<PathBuf>,
+    /// The group and those around it, each of which may have a quota.
+    cpu: Vec<PathBuf>,
+    /// The group whose limit of memory is the tightest, and the process's own, which counts what the kernel ended.
     memory: Option<GroupMemory>,
+    own_memory: Option<PathBuf>,
     blkio: Option<PathBuf>,
 }
 
@@ -31,11 +34,13 @@ impl GroupCounters {
         let groups = proc_fs.control_groups(pid);
         let own = |hierarchy| groups.own_to_top(hierarchy).into_iter().next();
         let folder = |hierarchy| Some(own(hierarchy)?.folder);
+        let around = groups.own_to_top(groups.hierarchy_of("cpu")).into_iter();
         Self {
             memory: GroupMemory::find(&groups),
+            own_memory: folder(groups.hierarchy_of("memory")),
             unified: folder(Hierarchy::V2),
             cpuacct: folder(Hierarchy::V1("cpuacct")),
-            cpu: folder(Hierarchy::V1("cpu")),
+            cpu: around.map(|group| group.folder).collect(),
             blkio: folder(Hierarchy::V1("blkio")),
         }
     }
@@ -52,14 +57,17 @@ impl GroupCounters {
             .map(|us| us.saturating_mul(1_000))
             .or_else(|| number(v1(&self.cpuacct, "cpuacct.usage")));
         push(rows, "cpu_ns", cpu_ns);
-        let old_stat = v1(&self.cpu, "cpu.stat");
-        let throttled_ns = field(stat.as_deref(), "throttled_usec")
-            .map(|us| us.saturating_mul(1_000))
-            .or_else(|| field(old_stat.as_deref(), "throttled_time"));
-        push(rows, "cpu_throttled_ns", throttled_ns);
+        push(rows, "cpu_throttled_ns", self.throttled_ns());
         if let Some(memory) = &self.memory {
             memory.read(|name, value| push(rows, name, value));
         }
+        let events = ["memory.events", "memory.oom_control"].into_iter();
+        let mut events = events.filter_map(|name| read_file(self.own_memory.as_deref()?, name));
+        push(
+            rows,
+            "oom_kills",
+            field(events.next().as_deref(), "oom_kill"),
+        );
 
         let Some(device) = device else { return };
         let stat = unified("io.stat").unwrap_or_default();
@@ -78,6 +86,18 @@ impl GroupCounters {
                 value.or_else(|| of_device(old, device, word, ' ')),
             );
         }
+    }
+
+    /// Returns the time for which the group was throttled, summed over CPUs: each group counts what its own quota did.
+    fn throttled_ns(&self) -> Option<u64> {
+        let of_group = |folder: &PathBuf| {
+            let stat = read_file(folder, "cpu.stat");
+            let us = field(stat.as_deref(), "throttled_usec");
+            let ns = us.map(|us| us.saturating_mul(1_000));
+            ns.or_else(|| field(stat.as_deref(), "throttled_time"))
+        };
+        let known = self.cpu.iter().filter_map(of_group);
+        known.reduce(u64::saturating_add)
     }
 }
 
@@ -170,8 +190,27 @@ mod tests {
         assert_eq!(read(root.path(), &v2, "0::/../../etc\n"), []);
 
         let v1 = format!("32 23 0:29 / {point} rw - cgroup cgroup rw,cpu,cpuacct\n");
-        let expected = [("cpu_ns".to_string(), 77.0)];
+        // A quota of the group, and one of the group around it.
+        fs::write(group.join("cpu.stat"), "nr_throttled 1\nthrottled_time 5\n").unwrap();
+        fs::write(
+            group.parent().unwrap().join("cpu.stat"),
+            "throttled_time 9\n",
+        )
+        .unwrap();
+        let expected = [("cpu_ns", 77.0), ("cpu_throttled_ns", 14.0)];
+        let expected = expected.map(|(name, value)| (name.to_string(), value));
         assert_eq!(read(root.path(), &v1, "2:cpu,cpuacct:/db\n"), expected);
+        fs::write(
+            group.join("memory.oom_control"),
+            "under_oom 0\noom_kill 2\n",
+        )
+        .unwrap();
+        let v1 = format!("32 23 0:29 / {point} rw - cgroup cgroup rw,memory\n");
+        let read_in_v1 = read(root.path(), &v1, "2:memory:/db\n");
+        assert!(
+            read_in_v1.contains(&("oom_kills".into(), 2.0)),
+            "{read_in_v1:?}"
+        );
         let v1 = format!("32 23 0:29 / {point} rw - cgroup cgroup rw,blkio\n");
         let expected = [("read_bytes", 4_096.0), ("reads", 5.0), ("writes", 6.0)];
         let expected = expected.map(|(name, value)| (name.to_string(), value));

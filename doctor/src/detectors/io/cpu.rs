@@ -3,7 +3,7 @@
 
 use seekscope_run::Finding;
 
-use super::Detector;
+use super::{Detector, saved_per_hour};
 use crate::evidence::cpu::{self, Use};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{percent, shell_quoted};
@@ -54,12 +54,20 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         .rate("cgroup", "cpu_throttled_ns")
         .map_or(0.0, |ns| ns / 1e9);
     let cause = cause(evidence, &found, throttled)?;
+    // What a quota holds up is counted; an operation waits again for those that it held up before.
+    let saved = match cause {
+        Cause::Quota(waiting) => Some(waiting * 3600.0),
+        _ => None,
+    };
     Some(Finding {
         id: "cpu.saturated".into(),
         title: title(&cause, &found),
         evidence: sentences(evidence, &found, throttled),
+        gain: saved.map(|s| saved_per_hour(s, s * 0.5, s * 2.0)),
+        saves_s_per_hour: saved,
         confidence: "medium".into(),
         risk: match answers.waited.total_for_disk() < NOTICEABLE_S_PER_HOUR {
+            _ if saved.is_some() => "The host's CPUs have to have room for what the quota held back.",
             true => {
                 "What a faster CPU would save cannot be told from here; a faster disk saves nothing while threads wait \
                  for CPUs."
@@ -139,12 +147,13 @@ fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String
     let mut sentences = Vec::new();
     if throttled >= THROTTLED {
         sentences.push(format!(
-            "Its control group allows {:.2} CPUs, and made it wait {throttled:.2} s per second, summed over CPUs (cgroup).",
+            "Its control group, or one around it, allows {:.2} CPUs, and made it wait {throttled:.2} s per second, summed \
+             over CPUs (cgroup).",
             found.allowed
         ));
     }
     sentences.push(format!(
-        "The server used {:.1} of {:.1} CPUs on average (process, host).",
+        "The server used {:.2} of {:.2} CPUs on average (process, host).",
         found.used, found.allowed
     ));
     sentences.extend(found.used_by_all.map(|all| {
@@ -257,6 +266,7 @@ mod tests {
         );
         assert!(found.evidence[0].contains("allows 4.00 CPUs"), "{found:?}");
         assert_eq!(found.command, "cat /sys/fs/cgroup/db/cpu.max");
+        assert_eq!(found.saves_s_per_hour, Some(0.3 * 3600.0));
     }
 
     #[test]

@@ -33,12 +33,26 @@ fn lasted_to_the_end(evidence: &Evidence<'_>, silence: Silence) -> bool {
     ended_ns as f64 / 1e9 >= watched_s - AT_THE_END_S
 }
 
+/// Did the kernel end a process of the server's control group, because the group had no memory left?
+fn was_out_of_memory(evidence: &Evidence<'_>) -> bool {
+    let killed = evidence.counters.get("cgroup", "oom_kills");
+    killed.is_some_and(|series| series.increase().is_some_and(|killed| killed > 0.0))
+}
+
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     let Some(examination) = evidence.examination() else {
         return Vec::new();
     };
     let seconds = |ns: u64| duration(ns as f64 / 1e9);
     let (title, sentence) = match (examination.server_lost_after_ns, examination.silence) {
+        (Some(after_ns), _) if was_out_of_memory(evidence) => (
+            format!(
+                "The server was lost {} after the watch began, when the kernel ended a process of its control group for \
+                 want of memory",
+                seconds(after_ns)
+            ),
+            "The group's count of processes that were ended so (oom_kill) rose while it was watched.",
+        ),
         (Some(after_ns), _) => (
             format!(
                 "The server was lost {} after the watch began",
@@ -114,5 +128,8 @@ mod tests {
         recording.examination().server_lost_after_ns = Some(20_000_000_000);
         let title = &recording.findings(&DETECTOR)[0].title;
         assert_eq!(title, "The server was lost 20.0 s after the watch began");
+        recording.values("cgroup", "oom_kills", |s| if s < 20.0 { 3.0 } else { 4.0 });
+        let title = &recording.findings(&DETECTOR)[0].title;
+        assert!(title.ends_with("for want of memory"), "{title}");
     }
 }
