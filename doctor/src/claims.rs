@@ -30,6 +30,9 @@ pub struct Waited {
     /// Making room in the cache, by application threads, or waiting for it.
     #[schemars(range(min = 0))]
     pub cache_room: f64,
+    /// Writes that other members had yet to acknowledge.
+    #[schemars(range(min = 0))]
+    pub members: f64,
     /// Operations beyond all that: locks, tickets, the CPU.
     #[schemars(range(min = 0))]
     pub operations: f64,
@@ -42,14 +45,16 @@ enum Kind {
     FromMemory,
     Syncs,
     Room,
+    Members,
     Operations,
 }
 
-const ALL: [Kind; 5] = [
+const ALL: [Kind; 6] = [
     Kind::Reads,
     Kind::FromMemory,
     Kind::Syncs,
     Kind::Room,
+    Kind::Members,
     Kind::Operations,
 ];
 /// The kinds of waiting that an operation that reads may include.
@@ -67,6 +72,7 @@ impl Waited {
             cache_room: per_hour(&CACHE_ROOM_US)
                 .unwrap_or(0.0)
                 .max(per_hour(&EVICTING_US).unwrap_or(0.0)),
+            members: evidence.waiting_for_members_s_per_hour(),
             operations: 0.0,
         };
         let latencies = ["reads", "writes", "commands", "transactions"];
@@ -103,6 +109,7 @@ impl Waited {
             Kind::FromMemory => self.reads_from_memory,
             Kind::Syncs => self.syncs,
             Kind::Room => self.cache_room,
+            Kind::Members => self.members,
             Kind::Operations => self.operations,
         }
     }
@@ -113,6 +120,7 @@ impl Waited {
             Kind::FromMemory => &mut self.reads_from_memory,
             Kind::Syncs => &mut self.syncs,
             Kind::Room => &mut self.cache_room,
+            Kind::Members => &mut self.members,
             Kind::Operations => &mut self.operations,
         }
     }
@@ -169,6 +177,7 @@ fn kinds_of(id: &str) -> Option<&'static [Kind]> {
         "query.collection-scan" | "query.index-scan" => &OF_READING,
         "journal.slow-sync" => &[Kind::Syncs],
         "eviction.by-application-threads" => &[Kind::Room],
+        "writes.unacknowledged" => &[Kind::Members],
         "flow-control.engaged" => &[Kind::Operations],
         "checkpoint.long" => &OF_CHECKPOINTS,
         _ => return None,

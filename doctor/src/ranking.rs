@@ -9,7 +9,7 @@
 //!   of what is left, and so on, so that the sum never exceeds what was waited (`claims.rs`).
 //! - Of findings that save alike (within a factor of two), the one that removes the cause and costs least
 //!   comes first: order before a faster disk (`BEFORE`).
-//! - An effect follows its causes, however much of the waiting is counted under it (`EFFECT`).
+//! - An effect follows its causes, however much of the waiting is counted under it (`EFFECTS`).
 //! - "Nothing is wrong with the disk" holds only where nothing else saves anything noticeable, and is then
 //!   the answer.
 //! - Findings that apply to every such host and cost next to nothing come last ([`is_boilerplate`]).
@@ -76,15 +76,20 @@ const BEFORE: [(&str, &[&str]); 8] = [
     ),
     ("disk.limited", &["journal.slow-sync"]),
 ];
-/// What is an effect of others that are found as well, however much of the waiting is counted under it.
-const EFFECT: &str = "flow-control.engaged";
-const ITS_CAUSES: [&str; 6] = [
+/// What is an effect of others that are found as well, however much of the waiting is counted under it, and its causes.
+const EFFECTS: [(&str, &[&str]); 2] = [
+    ("writes.unacknowledged", &BEHIND),
+    ("flow-control.engaged", &BEHIND),
+];
+/// Why a member, or the server itself, may be behind with what it has to acknowledge.
+const BEHIND: [&str; 7] = [
     "checkpoint.long",
     "disk.limited",
     "disk.saturated",
     "disk.slow",
     "journal.slow-sync",
     "member.lagging",
+    "member.unavailable",
 ];
 const OF_READING: [&str; 3] = ["cache.too-small", "disk.limited", "disk.saturated"];
 /// Findings of operations that queue. Their waiting is not always counted.
@@ -133,9 +138,10 @@ fn is_noticeable(finding: &Finding) -> bool {
 /// in jobs that were not observed.
 fn is_held_up(finding: &Finding) -> bool {
     let id = finding.id.as_str();
-    const SEEN: [&str; 5] = [
+    const SEEN: [&str; 6] = [
         "cpu.saturated",
         "locks.queued",
+        "member.unavailable",
         "query.collection-scan",
         "query.index-scan",
         "query.small-batches",
@@ -198,23 +204,27 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     for (first, later) in BEFORE.into_iter().rev() {
         put_before(&mut findings, first, later);
     }
-    put_effect_after_causes(&mut findings);
+    for (effect, causes) in EFFECTS {
+        put_after_causes(&mut findings, effect, causes);
+    }
     findings
 }
 
-/// Moves the effect behind the last of its causes that costs something, or of which that is not known.
-fn put_effect_after_causes(findings: &mut Vec<Finding>) {
-    let is_cause = |finding: &Finding| {
-        let is_counted = is_noticeable(finding) || finding.saves_s_per_hour.is_none();
-        ITS_CAUSES.contains(&finding.id.as_str()) && is_counted
+/// Moves an effect behind the last of its causes that costs something, and causes of which that is not known before it.
+fn put_after_causes(findings: &mut Vec<Finding>, effect: &str, causes: &[&str]) {
+    let is_cause = |finding: &Finding| causes.contains(&finding.id.as_str());
+    let Some(at) = findings.iter().position(|finding| finding.id == effect) else {
+        return;
     };
-    let effect = findings.iter().position(|finding| finding.id == EFFECT);
-    let cause = findings.iter().rposition(is_cause);
-    if let (Some(effect), Some(cause)) = (effect, cause)
-        && effect < cause
-    {
-        let finding = findings.remove(effect);
-        findings.insert(cause, finding);
+    let mut later = findings.split_off(at);
+    let effect = later.remove(0);
+    let (uncounted, mut later): (Vec<_>, Vec<_>) = later
+        .into_iter()
+        .partition(|finding| is_cause(finding) && finding.saves_s_per_hour.is_none());
+    let last = later.iter().rposition(|f| is_cause(f) && is_noticeable(f));
+    let after = later.split_off(last.map_or(0, |last| last + 1));
+    for part in [later, uncounted, vec![effect], after] {
+        findings.extend(part);
     }
 }
 
@@ -333,10 +343,13 @@ mod tests {
             finding("disk.limited", Some(500.0)),
             finding("member.lagging", None),
         ]);
-        let [first, .., last] = &ids(&found)[..] else {
-            panic!("{found:?}");
-        };
-        assert_eq!((*first, *last), ("disk.limited", "flow-control.engaged"));
+        let expected = [
+            "disk.limited",
+            "member.lagging",
+            "flow-control.engaged",
+            "eviction.by-application-threads",
+        ];
+        assert_eq!(ids(&found), expected);
         let alone = ranked(vec![
             finding("eviction.by-application-threads", Some(48.0)),
             flow(),

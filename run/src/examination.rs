@@ -296,6 +296,36 @@ pub struct IndexFacts {
     pub counted_s: Option<f64>,
     /// Whether it is still being built.
     pub building: bool,
+    /// What it is besides its keys, as far as known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<IndexOption>,
+    /// The collation by which it orders texts, as [`FilterSeen::collation`]; `None` if it orders their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collation: Option<String>,
+}
+
+/// An option of an index that decides what it can be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexOption {
+    /// No two documents may have the same keys.
+    Unique,
+    /// The server deletes documents by it (TTL).
+    Expiring,
+    /// It has only documents that have the field.
+    Sparse,
+    /// It has only documents that match a filter.
+    Partial,
+    /// Queries do not use it.
+    Hidden,
+}
+
+impl IndexFacts {
+    /// Is it needed even if no query uses it?
+    pub fn has_a_duty(&self) -> bool {
+        let duties = [IndexOption::Unique, IndexOption::Expiring];
+        duties.iter().any(|duty| self.options.contains(duty))
+    }
 }
 
 /// An operation as `currentOp` showed it in one or several samples.
@@ -313,6 +343,9 @@ pub struct OperationSeen {
     pub looks: u32,
     /// The most such operations seen in one sample.
     pub at_once: u32,
+    /// Number of such operations in all samples together; 0 in records of versions that did not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sightings: u32,
     /// Number of samples in which one of them waited for a lock, a ticket or flow control.
     pub waiting_looks: u32,
     /// Number of samples since the last one in which it was running.
@@ -343,11 +376,18 @@ fn is_false(flag: &bool) -> bool {
 impl OperationSeen {
     /// The kind of a transaction that is open while its client does nothing.
     pub const IDLE_TRANSACTION: &str = "idle transaction";
+    /// The kind of a write that is made, and waits for other members to acknowledge it.
+    pub const UNACKNOWLEDGED_WRITE: &str = "unacknowledged write";
 
     /// Returns whether it had ended when it was looked for the last time. A single look may miss an operation between
     /// two of its phases.
     pub fn has_ended(&self) -> bool {
         self.looks_since > 1
+    }
+
+    /// Returns how many such operations were running on average while there were any; at least one.
+    pub fn mean_at_once(&self) -> f64 {
+        (f64::from(self.sightings) / f64::from(self.looks.max(1))).max(1.0)
     }
 
     /// Sums up what was seen in separate samples, earlier ones first. The longest comes first.
@@ -370,6 +410,7 @@ impl OperationSeen {
 
     fn add(&mut self, later: &Self) {
         self.looks = self.looks.saturating_add(later.looks);
+        self.sightings = self.sightings.saturating_add(later.sightings);
         self.waiting_looks = self.waiting_looks.saturating_add(later.waiting_looks);
         self.at_once = self.at_once.max(later.at_once);
         self.running_us = self.running_us.max(later.running_us);
@@ -400,11 +441,34 @@ pub struct FilterSeen {
     /// Those of `fields` in which it looks for a pattern that may begin anywhere, or in any letters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
+    /// Conditions for which an ordinary index on the field is not read at a few places only, patterns apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beyond: Vec<ConditionSeen>,
+    /// The collation by which it compares texts, as a JSON document; `None` if it compares their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collation: Option<String>,
+    /// Whether it asks for documents as they lie in the collection (`$natural`), for which no index is used.
+    #[serde(skip_serializing_if = "is_false")]
+    pub natural: bool,
+    /// Whether it ends after a number of documents, whatever their order.
+    #[serde(skip_serializing_if = "is_false")]
+    pub limited: bool,
     /// Whether it skips so many of the documents found that reading them is most of the work.
     #[serde(skip_serializing_if = "is_false")]
     pub skips: bool,
     /// Collections whose documents an aggregation adds to its own by the value of a field (`$lookup`, `$graphLookup`).
     pub joins: Vec<JoinSeen>,
+}
+
+/// A condition on a field, without its value.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct ConditionSeen {
+    pub field: String,
+    /// The operator, e.g. "$size".
+    pub operator: String,
 }
 
 /// A collection that an aggregation looks documents up in.
@@ -605,6 +669,11 @@ impl ExaminationRecord {
 }
 
 impl MemberRecord {
+    /// Returns its state when it was last looked at: what it became while it was watched, if it changed.
+    pub fn state_at_end(&self) -> MemberState {
+        self.role_change.map_or(self.state, |change| change.state)
+    }
+
     /// Returns the value of an option of the command line or configuration file.
     pub fn option(&self, name: &str) -> Option<&str> {
         value_of(&self.options, name)

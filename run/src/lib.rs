@@ -85,10 +85,11 @@ pub use document::{
 pub use error::RunError;
 pub use error_kind::{ErrorKind, Kinded};
 pub use examination::{
-    COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
-    ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
-    IndexFacts, JoinSeen, KeySeen, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue,
-    OperationSeen, OplogFacts, RoleChange, Silence, WorkCompared,
+    COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, ConditionSeen, Deployment, DiskAbility,
+    EarlierRun, ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts,
+    HostSettings, IndexFacts, IndexOption, JoinSeen, KeySeen, MemberOnHost, MemberRecord,
+    MemberRun, MemberState, NamedValue, OperationSeen, OplogFacts, RoleChange, Silence,
+    WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState, SORT_FILES, TEMPORARY_FOLDER, labelled};
 pub use file_totals::FileTotals;

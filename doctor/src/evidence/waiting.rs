@@ -1,7 +1,7 @@
 //! Computes how long the server's threads waited for reads, and finds counters by any of their names.
 
 use seekscope_pattern::{FileTrace, LatencyByOutcome};
-use seekscope_run::{CollectionFacts, MemberState};
+use seekscope_run::{CollectionFacts, MemberState, OperationSeen};
 use seekscope_stats::Quantiles;
 
 use super::{Evidence, Series};
@@ -90,6 +90,9 @@ pub(crate) const CACHE_ROOM_US: [&str; 2] = [
 ];
 /// µs that writes waited for flow control.
 pub(crate) const FLOW_CONTROL_US: &str = "flowControl.timeAcquiringMicros";
+/// Writes that other members had to acknowledge, when they had, and the time that they waited for it, ms.
+const ACKNOWLEDGED: &str = "metrics.getLastError.wtime.num";
+const ACKNOWLEDGED_MS: &str = "metrics.getLastError.wtime.totalMillis";
 /// Counters of journal syncs, and of the time that they took, µs.
 pub(crate) const SYNCS: &str = "wiredTiger.log.log sync operations";
 pub(crate) const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)";
@@ -100,6 +103,28 @@ const ASKED_FOR_PER_S: f64 = 15.0;
 const SYNCS_WAITED_FOR: f64 = 2.0;
 /// Share of a sync that a write takes at least that waits for one.
 const AS_LONG: f64 = 0.5;
+
+/// Waiting longer than this for other members, s, is more than a network and a disk account for.
+const UNACKNOWLEDGED_MIN_S: f64 = 5.0;
+
+/// Writes that waited for other members, or for a majority with the server itself, to acknowledge them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Acknowledged {
+    pub(crate) per_s: f64,
+    /// Mean time that one waited, ns.
+    pub(crate) mean_ns: f64,
+}
+
+/// Writes that were seen waiting for other members for seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Unacknowledged<'a> {
+    /// The one that waited longest, with those like it.
+    pub(crate) longest: &'a OperationSeen,
+    /// The most of them at a time.
+    pub(crate) at_once: u32,
+    /// Mean number of them at a time.
+    pub(crate) mean: f64,
+}
 
 /// Returns the reads of this file that waited for the device: how many, and their total time, ns.
 pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
@@ -213,6 +238,60 @@ impl<'a> Evidence<'a> {
             return None;
         }
         Some((writes_per_s * each_s * 3600.0).min(left))
+    }
+
+    /// Returns the writes that other members have acknowledged while the server was watched; `None` for a server that
+    /// is no set, or a set of one, whose writes wait for its own journal.
+    pub(crate) fn acknowledged(&self) -> Option<Acknowledged> {
+        if !self.has_company() {
+            return None;
+        }
+        let per_s = self.status_rate(&[ACKNOWLEDGED])?;
+        let ms_per_s = self.status_rate(&[ACKNOWLEDGED_MS])?;
+        (per_s > 0.0).then(|| Acknowledged {
+            per_s,
+            mean_ns: ms_per_s * 1e6 / per_s,
+        })
+    }
+
+    /// Returns the writes that waited for other members for seconds; `None` if there were none. They are not counted by the
+    /// server as long as they wait.
+    pub(crate) fn unacknowledged(&self) -> Option<Unacknowledged<'a>> {
+        let member = self.examined()?;
+        let waiting = member.operations.iter().filter(|operation| {
+            operation.kind == OperationSeen::UNACKNOWLEDGED_WRITE
+                && operation.running_us as f64 / 1e6 >= UNACKNOWLEDGED_MIN_S
+        });
+        let longest = waiting
+            .clone()
+            .max_by_key(|operation| operation.running_us)?;
+        let looks = f64::from(member.operation_looks.max(1));
+        let seen = waiting.clone();
+        Some(Unacknowledged {
+            longest,
+            at_once: waiting.map(|operation| operation.at_once).sum(),
+            mean: seen
+                .map(|o| o.mean_at_once() * f64::from(o.looks) / looks)
+                .sum(),
+        })
+    }
+
+    /// Returns how long writes waited for other members, beyond what the server's own journal accounts for, s per hour.
+    pub(crate) fn waiting_for_members_s_per_hour(&self) -> f64 {
+        let counted = self.acknowledged().map_or(0.0, |acknowledged| {
+            let all = acknowledged.per_s * acknowledged.mean_ns / 1e9 * 3600.0;
+            all - self.sync_waiting_s_per_hour().unwrap_or(0.0)
+        });
+        let seen = self
+            .unacknowledged()
+            .map_or(0.0, |waiting| waiting.mean * 3600.0);
+        counted.max(seen)
+    }
+
+    /// Do others replicate with the examined server? The oplog of one that is alone is not looked at.
+    fn has_company(&self) -> bool {
+        let others = self.examination().is_some_and(|e| e.members.len() > 1);
+        others || self.examined().is_some_and(|member| member.oplog.is_some())
     }
 
     /// Returns the time that all writes took, s per hour: those that wait for the journal are among them.

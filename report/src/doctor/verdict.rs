@@ -14,7 +14,7 @@ use crate::numbers::{format_number, format_rate, format_share};
 
 /// Says that no other finding saves anything noticeable.
 const HEALTHY: &str = "disk.not-the-problem";
-const QUEUED: &str = "locks.queued";
+const HELD_UP: [&str; 3] = ["cpu.saturated", "locks.queued", "writes.unacknowledged"];
 /// Jobs that read more than all operations together.
 const JOBS: [&str; 2] = ["index-build.running", "resync.running"];
 /// Findings that set a shard or a member apart from the others: where the data lies explains how the work does.
@@ -125,14 +125,19 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
         };
     }
     let of_deployment = input.document.is_of_deployment();
-    let apart = APART
-        .iter()
-        .filter_map(|id| findings.iter().find(|finding| finding.id == *id));
+    // What is little sure is left to the findings: it would stand before what costs most.
+    let is_sure = |finding: &&Finding| finding.confidence != "low";
+    let apart = APART.iter().filter_map(|id| {
+        let mut sure = findings.iter().filter(is_sure);
+        sure.find(|finding| finding.id == *id)
+    });
     let apart: Vec<String> = apart.map(|finding| format!("{}.", finding.title)).collect();
     let apart = (of_deployment && !apart.is_empty()).then(|| apart.join(" "));
     if let Some(healthy) = findings.iter().find(|finding| finding.id == HEALTHY) {
         // What holds operations up instead.
-        let queued = findings.iter().find(|finding| finding.id == QUEUED);
+        let queued = findings
+            .iter()
+            .find(|finding| HELD_UP.contains(&finding.id.as_str()));
         let elsewhere = apart.or_else(|| queued.map(|finding| format!("{}.", finding.title)));
         return match elsewhere {
             None => alone(&healthy.title),

@@ -1,14 +1,21 @@
 //! Finds what a running operation selects documents by: the names of its fields, never their values.
 
-use mongodb::bson::{Bson, Document};
-use seekscope_run::{FilterSeen, JoinSeen, KeySeen};
+mod conditions;
+mod joins;
 
+use mongodb::bson::{Bson, Document};
+use seekscope_run::{ConditionSeen, FilterSeen, KeySeen};
+
+use self::conditions::{beyond_an_index, is_comparison, is_pattern_anywhere, of_elements};
+use self::joins::joins;
+use super::collation::collation;
 use crate::replies::{at, number};
 
 /// Bounds what a hostile reply can make us keep. A longer name is counted, but not kept.
 const FIELDS_MAX: usize = 20;
 const NAME_MAX_CHARS: usize = 100;
 const DEPTH_MAX: usize = 5;
+const NATURAL: &str = "$natural";
 const STAGES_MAX: usize = 100;
 /// Documents of an answer that is short beside what a sort reads.
 const SHORT_MAX: u64 = 10_000;
@@ -31,12 +38,28 @@ const REDUCING: [&str; 9] = [
 /// Returns the filter of an operation as `currentOp` shows it; `None` if it shows no command or only a part of
 /// one, or if the command is of an unknown kind.
 pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
+    let command = command_of(operation)?;
+    let is_natural = |name: &str| {
+        let order = command.get_document(name);
+        order.is_ok_and(|order| order.contains_key(NATURAL))
+    };
+    Some(FilterSeen {
+        collation: collation(command),
+        natural: ["sort", "hint"].into_iter().any(is_natural),
+        ..of_command(command)?
+    })
+}
+
+fn command_of(operation: &Document) -> Option<&Document> {
     let document = |path: &[&str]| at(operation, path).and_then(Bson::as_document);
     // A getmore is judged by the command that opened its cursor; servers up to 3.4 call a command `query`.
-    let command = document(&["cursor", "originatingCommand"])
+    document(&["cursor", "originatingCommand"])
         .or_else(|| document(&["originatingCommand"]))
         .or_else(|| document(&["command"]).filter(|command| !command.is_empty()))
-        .or_else(|| document(&["query"]))?;
+        .or_else(|| document(&["query"]))
+}
+
+fn of_command(command: &Document) -> Option<FilterSeen> {
     let of = |name: &str, reduced: bool| {
         let mut found = FilterSeen {
             reduced,
@@ -50,19 +73,27 @@ pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
     };
     match command.keys().next()?.as_str() {
         "find" => {
-            let is_cut_off = has(command, "sort") && has(command, "limit");
+            let is_limited =
+                has(command, "limit") || command.get_bool("singleBatch").unwrap_or(false);
+            let is_cut_off = has(command, "sort") && is_limited;
             let is_short = is_cut_off && command.get("limit").is_some_and(is_short);
             let sort = command.get_document("sort").ok().filter(|_| is_short);
             Some(FilterSeen {
                 keys: sort.and_then(keys).unwrap_or_default(),
                 skips: command.get("skip").is_some_and(is_long_skip),
+                limited: is_limited && !has(command, "sort"),
                 ..of("filter", is_cut_off)?
             })
         }
         "aggregate" => of_pipeline(command.get_array("pipeline").ok()?),
         "findAndModify" | "findandmodify" => of("query", false),
         "distinct" => Some(FilterSeen {
-            keys: Vec::from_iter(command.get_str("key").ok().map(|name| key(name, false))),
+            keys: Vec::from_iter(
+                command
+                    .get_str("key")
+                    .ok()
+                    .and_then(|name| key(name, false)),
+            ),
             distinct: true,
             ..of("query", true)?
         }),
@@ -83,7 +114,7 @@ fn is_long_skip(skip: &Bson) -> bool {
     number(skip).is_some_and(|skip| skip >= SKIPPED_MIN)
 }
 
-/// Returns the keys of a sort; `None` of one that no index has, such as a score.
+/// Returns the keys of a sort; `None` of one that no index has, such as a score, or whose names are not kept.
 fn keys(sort: &Document) -> Option<Vec<KeySeen>> {
     let keys = sort.iter().take(FIELDS_MAX).map(|(name, direction)| {
         let is_descending = match direction {
@@ -92,16 +123,19 @@ fn keys(sort: &Document) -> Option<Vec<KeySeen>> {
             Bson::Double(n) => *n < 0.0,
             _ => return None,
         };
-        Some(key(name, is_descending))
+        key(name, is_descending).filter(|key| !key.field.starts_with('$'))
     });
     keys.collect()
 }
 
-fn key(name: &str, descending: bool) -> KeySeen {
-    KeySeen {
-        field: kept(name).into(),
-        descending,
-    }
+fn key(name: &str, descending: bool) -> Option<KeySeen> {
+    let field = kept_whole(name)?;
+    Some(KeySeen { field, descending })
+}
+
+/// Returns a name that an index may be made of; `None` if it is too long to be kept.
+fn kept_whole(name: &str) -> Option<String> {
+    (kept(name) == name).then(|| name.into())
 }
 
 /// Returns a name, unless it is too long to be kept.
@@ -152,40 +186,27 @@ fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
     let limit = rest.next().and_then(|stage| stage.get("$limit"));
     let sort = sort.filter(|_| limit.is_some_and(is_short));
     let mut skipped = stages.iter().filter_map(|stage| stage.get("$skip"));
+    // What only passes some documents on, before anything needs all of them.
+    let mut passing = stages.iter().take_while(|stage| {
+        let passes = [
+            "$match",
+            "$skip",
+            "$limit",
+            "$project",
+            "$unset",
+            "$addFields",
+            "$set",
+        ];
+        passes.iter().any(|name| stage.contains_key(*name))
+    });
     Some(FilterSeen {
         reduced,
+        limited: passing.any(|stage| stage.contains_key("$limit")),
         keys: sort.and_then(keys).unwrap_or_default(),
         joins: joins(&stages),
         skips: skipped.any(is_long_skip),
         ..found
     })
-}
-
-/// Returns the collections that the stages look up single values in. A `$lookup` with a pipeline of its own may select
-/// by anything, and is left out.
-fn joins(stages: &[&Document]) -> Vec<JoinSeen> {
-    const FIELDS: [(&str, &str); 2] = [
-        ("$lookup", "foreignField"),
-        ("$graphLookup", "connectToField"),
-    ];
-    let mut found: Vec<JoinSeen> = Vec::new();
-    let lookups = stages.iter().flat_map(|stage| FIELDS.map(|of| (stage, of)));
-    for (stage, (name, field)) in lookups {
-        let Ok(lookup) = stage.get_document(name) else {
-            continue;
-        };
-        let (Ok(collection), Ok(field)) = (lookup.get_str("from"), lookup.get_str(field)) else {
-            continue;
-        };
-        let join = JoinSeen {
-            collection: kept(collection).into(),
-            field: kept(field).into(),
-        };
-        if found.len() < FIELDS_MAX && !found.contains(&join) {
-            found.push(join);
-        }
-    }
-    found
 }
 
 /// Adds the fields of a filter. Conditions of `$and` count like top-level ones.
@@ -197,53 +218,44 @@ fn add(found: &mut FilterSeen, filter: &Document, depth: usize) {
             parts.for_each(|part| add(found, part, depth - 1));
             continue;
         }
-        let name = kept(name);
-        if found.fields.len() < FIELDS_MAX && !found.fields.iter().any(|known| known == name) {
-            found.fields.push(name.into());
-            if is_pattern_anywhere(condition) {
-                found.patterns.push(name.into());
+        match of_elements(condition).filter(|_| depth > 0) {
+            Some(of_elements) => {
+                let of_field = of_elements
+                    .iter()
+                    .map(|(inner, condition)| (format!("{name}.{inner}"), condition));
+                of_field.for_each(|(name, condition)| add_condition(found, &name, condition));
             }
-            if is_comparison(condition) && !name.starts_with('$') {
-                found.equal.push(name.into());
-            }
+            None => add_condition(found, name, condition),
         }
     }
 }
 
-/// Is it a regular expression that may match in the middle of a text, or whatever the case of its letters? An index
-/// narrows down only those that say how the text begins.
-fn is_pattern_anywhere(condition: &Bson) -> bool {
-    let narrows = |pattern: &str, options: &str| {
-        let begins = pattern.starts_with('^') || pattern.starts_with("\\A");
-        begins && !options.contains('i')
-    };
-    match condition {
-        Bson::RegularExpression(regex) => !narrows(regex.pattern.as_str(), regex.options.as_str()),
-        Bson::Document(condition) => match condition.get("$regex") {
-            Some(Bson::String(pattern)) => {
-                !narrows(pattern, condition.get_str("$options").unwrap_or_default())
-            }
-            Some(regex @ Bson::RegularExpression(_)) => is_pattern_anywhere(regex),
-            _ => false,
-        },
-        _ => false,
+fn add_condition(found: &mut FilterSeen, name: &str, condition: &Bson) {
+    let name = kept(name);
+    if found.fields.len() >= FIELDS_MAX || found.fields.iter().any(|known| known == name) {
+        return;
     }
-}
-
-/// Does the condition compare with one value or several, for which an index is read at these values alone?
-fn is_comparison(condition: &Bson) -> bool {
-    match condition {
-        Bson::RegularExpression(_) => false,
-        Bson::Document(condition) => condition
-            .keys()
-            .all(|name| !name.starts_with('$') || ["$eq", "$in"].contains(&name.as_str())),
-        _ => true,
+    found.fields.push(name.into());
+    if is_pattern_anywhere(condition) {
+        found.patterns.push(name.into());
+    }
+    if name.starts_with('$') {
+        return;
+    }
+    if let Some(operator) = beyond_an_index(condition) {
+        found.beyond.push(ConditionSeen {
+            field: name.into(),
+            operator: kept(operator).into(),
+        });
+    } else if is_comparison(condition) {
+        found.equal.push(name.into());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use mongodb::bson::{Regex, doc};
+    use seekscope_run::JoinSeen;
 
     use super::*;
 
@@ -402,10 +414,15 @@ mod tests {
             "from": "people", "startWith": "SECRET", "connectFromField": "boss", "connectToField": "name", "as": "SECRET"
         };
         let own = doc! { "from": "items", "let": { "a": 1 }, "pipeline": [], "as": "SECRET" };
+        let both = doc! { "$and": [{ "$gt": ["$n", 5] }, { "$eq": ["$$no", "$item.no"] }] };
+        let by_expression = doc! {
+            "from": "parts", "let": { "no": "$no" }, "pipeline": [{ "$match": { "$expr": both } }], "as": "SECRET"
+        };
         let stages = [
             doc! { "$lookup": &lookup },
             doc! { "$graphLookup": graph },
             doc! { "$lookup": own },
+            doc! { "$lookup": by_expression },
             doc! { "$lookup": lookup },
             doc! { "$lookup": "SECRET" },
         ];
@@ -416,7 +433,11 @@ mod tests {
             collection: collection.into(),
             field: field.into(),
         };
-        let expected = [join("customers", "customer.no"), join("people", "name")];
+        let expected = [
+            join("customers", "customer.no"),
+            join("people", "name"),
+            join("parts", "item.no"),
+        ];
         assert_eq!(found.joins, expected);
     }
 
@@ -450,5 +471,60 @@ mod tests {
             nested = doc! { "$and": [nested] };
         }
         assert_eq!(fields_of(&nested), ["$and"]);
+    }
+
+    #[test]
+    fn conditions_that_no_ordinary_index_narrows_down_are_noted_with_their_operators() {
+        let filter = doc! {
+            "a": 1, "b": { "$gte": 5, "$lt": 9 }, "c": { "$size": 3 }, "d": { "$exists": true }, "e": { "$not": { "$gt": 5 } },
+            "f": { "$geoWithin": { "$centerSphere": "SECRET" } }, "g": { "$all": [1, 2] }, "h": { "$elemMatch": { "$gt": 5 } },
+        };
+        let find = doc! { "find": "a", "filter": filter };
+        let found = super::filter(&doc! { "op": "command", "command": find }).unwrap();
+        let beyond = found
+            .beyond
+            .iter()
+            .map(|c| format!("{} {}", c.field, c.operator));
+        let expected = ["c $size", "d $exists", "e $not", "f $geoWithin"];
+        assert_eq!(beyond.collect::<Vec<_>>(), expected);
+        let elements =
+            doc! { "lines": { "$elemMatch": { "sku": "SECRET", "count": { "$gt": 5 } } } };
+        let find = doc! { "find": "a", "filter": elements };
+        let found = super::filter(&doc! { "op": "command", "command": find }).unwrap();
+        assert_eq!(found.fields, ["lines.sku", "lines.count"]);
+        assert_eq!(found.equal, ["lines.sku"]);
+    }
+
+    #[test]
+    fn the_order_of_the_collection_and_long_names_make_no_keys() {
+        let of = |command: Document| {
+            super::filter(&doc! { "op": "command", "command": command }).unwrap()
+        };
+        let natural = of(doc! { "find": "a", "sort": { "$natural": -1 }, "limit": 10 });
+        assert!(natural.natural && natural.keys.is_empty(), "{natural:?}");
+        let hinted =
+            of(doc! { "find": "a", "sort": { "n": -1 }, "limit": 10, "hint": { "$natural": 1 } });
+        assert!(hinted.natural);
+        let long = of(doc! { "find": "a", "sort": { "x".repeat(200): 1 }, "limit": 10 });
+        assert!(!long.natural && long.keys.is_empty(), "{long:?}");
+    }
+
+    #[test]
+    fn what_ends_after_some_documents_does_not_want_all() {
+        let of = |command: Document| {
+            super::filter(&doc! { "op": "command", "command": command })
+                .unwrap()
+                .limited
+        };
+        assert!(of(doc! { "find": "a", "skip": 5, "limit": 10 }));
+        assert!(!of(doc! { "find": "a", "sort": { "n": 1 }, "limit": 10 }));
+        let piped = |stages: Vec<Document>| of(doc! { "aggregate": "a", "pipeline": stages });
+        let (limit, group) = (doc! { "$limit": 5 }, doc! { "$group": { "_id": "$a" } });
+        assert!(piped(vec![
+            doc! { "$skip": 5 },
+            limit.clone(),
+            group.clone()
+        ]));
+        assert!(!piped(vec![group, limit]));
     }
 }

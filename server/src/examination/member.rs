@@ -239,8 +239,11 @@ impl Member {
             return;
         };
         let reply = asker.ask("admin", doc! { "replSetGetStatus": 1 }).await;
-        let status = reply.map(|reply| SetStatus::read(&reply)).ok();
-        let lag_s = status.and_then(|status| status.lag_s(&self.record.name));
+        let Ok(status) = reply.map(|reply| SetStatus::read(&reply)) else {
+            return;
+        };
+        let lag_s = status.lag_s(&self.record.name);
+        self.status = status;
         if lag_s.is_some() {
             self.record.lag_at_begin_s = self.record.lag_s;
             self.record.lag_s = lag_s;
@@ -259,6 +262,23 @@ impl Member {
                 seen_ns: monotonic_ns(),
             });
         }
+    }
+
+    /// Notes what another member's set says of it in the end, if that is another state than in the beginning: one that
+    /// has gone does not say so itself.
+    pub(super) fn note_state_of(&mut self, status: &SetStatus) {
+        let state = status.state(&self.record.name);
+        let new = state.filter(|state| *state != self.record.state);
+        if let (Some(state), None, true) = (new, self.record.role_change, self.is_known()) {
+            self.record.role_change = Some(RoleChange {
+                state,
+                seen_ns: monotonic_ns(),
+            });
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.record.state != MemberState::Other
     }
 
     pub(super) fn deployment(&self) -> Deployment {

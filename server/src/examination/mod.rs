@@ -7,6 +7,7 @@
 //! value is kept.
 
 mod asking;
+mod collation;
 mod collections;
 mod deployment;
 pub mod diagnostic_files;
@@ -191,6 +192,9 @@ impl Examination {
             examined.finish(END_TIME, spread.as_mut()),
             join_all(of_others)
         );
+        for other in &mut others {
+            other.note_state_of(examined.set_status());
+        }
         let mut all = Examined {
             deployment,
             cluster: spread.map(Spread::into_record),

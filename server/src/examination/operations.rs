@@ -101,6 +101,7 @@ impl Looks {
             seen.looks += 1;
             seen.looks_since = 0;
             seen.at_once = seen.at_once.max(*at_once);
+            seen.sightings = seen.sightings.saturating_add(*at_once);
             seen.waiting_looks += u32::from(*is_waiting);
         }
     }
@@ -161,6 +162,7 @@ impl Running {
         if let Some(open) = Self::idle_transaction(operation) {
             return Some(open);
         }
+        let is_unacknowledged = is_unacknowledged(operation);
         let text = |name: &str| operation.get_str(name).unwrap_or_default();
         let message = text("msg");
         let is_idle = operation
@@ -180,12 +182,21 @@ impl Running {
         let micros = operation.get("microsecs_running").and_then(number);
         let seconds = operation.get("secs_running").and_then(number);
         let progress = |name| at(operation, &["progress", name]).and_then(number);
+        let namespace = namespace.map(shortened);
         Some(Self {
-            alike: Alike {
-                kind: kind(operation),
-                namespace: namespace.map(shortened),
-                plan: plan.map(plan_without_values),
-                filter: filter(operation),
+            alike: match is_unacknowledged {
+                // How it found what it has written does not matter to what it waits for.
+                true => Alike {
+                    kind: OperationSeen::UNACKNOWLEDGED_WRITE.into(),
+                    namespace: namespace.or_else(|| written_to(operation)),
+                    ..Alike::default()
+                },
+                false => Alike {
+                    kind: kind(operation),
+                    namespace,
+                    plan: plan.map(plan_without_values),
+                    filter: filter(operation),
+                },
             },
             running_us: micros
                 .or(seconds.map(|s| s.saturating_mul(1_000_000)))
@@ -219,6 +230,30 @@ fn is_waiting(operation: &Document) -> bool {
     flag("waitingForLock")
         || flag("waitingForFlowControl")
         || operation.get_document("currentQueue").is_ok()
+}
+
+/// Returns whether it is a write that holds no lock any more, and has to be acknowledged by other members. One that has
+/// yet to begin has acquired none.
+fn is_unacknowledged(operation: &Document) -> bool {
+    let by = at(operation, &["command", "writeConcern", "w"]);
+    let by_others = by.is_some_and(|by| by.as_str().is_some() || number(by).is_some_and(|n| n > 1));
+    let has_written = ["w", "W"].iter().any(|mode| {
+        let acquired = ["lockStats", "Global", "acquireCount", mode];
+        at(operation, &acquired).is_some()
+    });
+    let holds_none = operation
+        .get_document("locks")
+        .is_ok_and(Document::is_empty);
+    by_others && has_written && holds_none && !is_waiting(operation)
+}
+
+/// Returns the collection that a command writes to.
+fn written_to(operation: &Document) -> Option<String> {
+    let command = operation.get_document("command").ok()?;
+    let database = command.get_str("$db").ok()?;
+    const WRITES: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
+    let collection = WRITES.iter().find_map(|name| command.get_str(name).ok())?;
+    Some(shortened(&format!("{database}.{collection}")))
 }
 
 fn kind(operation: &Document) -> String {
@@ -333,6 +368,47 @@ mod tests {
         assert_eq!(running(&session), None);
     }
 
+    /// As mongod 4.4.6 shows updates of `w: 3` while one of three members is down, without the fields that nobody reads.
+    #[test]
+    fn a_write_that_others_have_yet_to_acknowledge_is_told_from_one_at_work() {
+        let acquired = doc! { "Global": { "acquireCount": { "r": 1_i64, "w": 2_i64 } } };
+        let waiting = doc! {
+            "type": "op", "desc": "conn28", "active": true, "op": "command", "ns": "shop.$cmd",
+            "command": { "update": "orders", "ordered": true, "writeConcern": { "w": 3 }, "$db": "shop" },
+            "microsecs_running": 2_999_452_i64, "locks": {}, "lockStats": acquired,
+            "waitingForLock": false, "waitingForFlowControl": false,
+        };
+        let alike = |operation: &Document| running(operation).unwrap().alike;
+        let seen = alike(&waiting);
+        assert_eq!(seen.kind, OperationSeen::UNACKNOWLEDGED_WRITE);
+        assert_eq!(seen.namespace.as_deref(), Some("shop.orders"));
+        let with = |name: &str, value: Document| {
+            let mut operation = waiting.clone();
+            operation.insert(name, value);
+            alike(&operation).kind
+        };
+        let majority =
+            doc! { "findAndModify": "orders", "writeConcern": { "w": "majority" }, "$db": "shop" };
+        assert_eq!(
+            with("command", majority),
+            OperationSeen::UNACKNOWLEDGED_WRITE
+        );
+        assert_eq!(
+            with("locks", doc! { "Global": "w" }),
+            "command update",
+            "at work"
+        );
+        assert_eq!(
+            with("lockStats", doc! {}),
+            "command update",
+            "not yet begun"
+        );
+        let read = doc! { "Global": { "acquireCount": { "r": 1_i64 } } };
+        assert_eq!(with("lockStats", read), "command update", "has only read");
+        let alone = doc! { "update": "orders", "writeConcern": { "w": 1 }, "$db": "shop" };
+        assert_eq!(with("command", alone), "command update");
+    }
+
     #[test]
     fn idle_threads_and_our_own_questions_are_left_out() {
         let idle = doc! { "desc": "waitForMajority", "active": true, "op": "none", "ns": "" };
@@ -417,6 +493,7 @@ mod tests {
             running_us: 9_000_000,
             looks: 2,
             at_once: 1,
+            sightings: 2,
             waiting_looks: 1,
             looks_since: 1,
             progress: Some((20, 1000)),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use seekscope_run::{CollectionFacts, IndexFacts};
+use seekscope_run::{CollectionFacts, IndexFacts, IndexOption};
 
 use super::asking::{Asker, NoAnswer};
+use super::collation::collation;
 use crate::cursor::SHARDS_MAX;
 use crate::replies::{at, is_clustered, number, storage_stats};
 
@@ -154,6 +155,10 @@ impl Statistics {
             };
             index.keys = key_text(keys);
             index.building |= entry.get_bool("building").unwrap_or(false);
+            // `$indexStats` tells what the index is like in a document of its own, from MongoDB 4.2.4 on.
+            let spec = entry.get_document("spec").unwrap_or(entry);
+            index.options = options(spec);
+            index.collation = collation(spec);
             add_known(
                 &mut index.uses,
                 at(entry, &["accesses", "ops"]).and_then(number),
@@ -184,6 +189,8 @@ impl Statistics {
         for index in indexes {
             if let Some(known) = known.iter().find(|known| known.name == index.name) {
                 index.keys.clone_from(&known.keys);
+                index.options.clone_from(&known.options);
+                index.collation.clone_from(&known.collation);
                 index.uses = known.uses;
                 index.counted_s = known.counted_s;
             }
@@ -258,6 +265,27 @@ pub(super) fn key_text(keys: &Document) -> String {
 
 fn shortened(text: &str) -> String {
     text.chars().take(TEXT_MAX_CHARS).collect()
+}
+
+/// Reads the options of an index from its specification.
+fn options(spec: &Document) -> Vec<IndexOption> {
+    let is_set = |name: &str| spec.get_bool(name).unwrap_or(false);
+    [
+        (IndexOption::Unique, is_set("unique")),
+        (
+            IndexOption::Expiring,
+            spec.contains_key("expireAfterSeconds"),
+        ),
+        (IndexOption::Sparse, is_set("sparse")),
+        (
+            IndexOption::Partial,
+            spec.contains_key("partialFilterExpression"),
+        ),
+        (IndexOption::Hidden, is_set("hidden")),
+    ]
+    .into_iter()
+    .filter_map(|(option, is_one)| is_one.then_some(option))
+    .collect()
 }
 
 #[cfg(test)]

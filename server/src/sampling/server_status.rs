@@ -47,7 +47,7 @@ enum Names {
 }
 
 /// Sections by their path, and what is kept of each.
-const KEPT: [(&[&str], Names); 23] = [
+const KEPT: [(&[&str], Names); 24] = [
     (&[], Names::Beginning(&["uptimeMillis"])),
     (&["opcounters"], Names::All),
     (&["opLatencies"], Names::All),
@@ -73,6 +73,7 @@ const KEPT: [(&[&str], Names); 23] = [
         Names::Beginning(&["current", "total", "retried"]),
     ),
     (&["metrics", "document"], Names::All),
+    (&["metrics", "getLastError"], Names::Beginning(&["wtime"])),
     (&["metrics", "operation"], Names::All),
     (
         &["metrics", "queryExecutor"],

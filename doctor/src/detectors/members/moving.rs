@@ -1,10 +1,10 @@
-//! `shards.moving`: chunks were moved between shards while the cluster was watched.
+//! `shards.moving`: chunks were moved between shards while the cluster was watched, or one is being moved and does not get on.
 
-use seekscope_run::Finding;
 use seekscope_run::units::format_count;
+use seekscope_run::{Finding, OperationSeen};
 
 use super::Detector;
-use crate::wording::mongosh;
+use crate::wording::{duration, mongosh};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -12,7 +12,56 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
+/// A move of one chunk that takes longer than this, s, does not get on: most take a second or two.
+const SLOW_MOVE_S: f64 = 20.0;
+/// The commands with which a shard moves a chunk, of all versions.
+const MOVES: [&str; 2] = ["movechunk", "moverange"];
+
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
+    let mut findings = moved(evidence);
+    findings.extend(not_getting_on(evidence));
+    findings
+}
+
+/// Finds a move that a shard was at work on for long, and had not done in the end.
+fn not_getting_on(evidence: &Evidence<'_>) -> Option<Finding> {
+    let members = evidence.examination().map_or(&[][..], |e| &e.members);
+    let is_move = |operation: &&OperationSeen| {
+        let kind = operation.kind.to_ascii_lowercase();
+        let is_slow = operation.running_us as f64 / 1e6 >= SLOW_MOVE_S;
+        MOVES.iter().any(|name| kind.contains(name)) && is_slow && !operation.has_ended()
+    };
+    let mut slow = members.iter().filter_map(|member| {
+        let operation = member.operations.iter().find(is_move)?;
+        Some((member, operation))
+    });
+    let (member, operation) = slow.next()?;
+    let of = operation.namespace.as_ref();
+    let of = of.map_or(String::new(), |namespace| format!(" of {namespace}"));
+    let shard = member.shard.as_ref().unwrap_or(&member.name);
+    Some(Finding {
+        id: "shards.moving".into(),
+        subject: shard.clone(),
+        title: format!(
+            "{shard} has been moving a chunk{of} for {}, and had not done when the watch ended",
+            duration(operation.running_us as f64 / 1e6)
+        ),
+        evidence: vec![
+            "Until it is done, the balancer moves nothing else from or to this shard. What a shard has yet to delete of \
+             chunks that it gave away (config.rangeDeletions) holds up one that would come back."
+                .into(),
+        ],
+        confidence: "medium".into(),
+        risk: "None: the command only reads.".into(),
+        command: mongosh(
+            &format!("mongodb://{}/", member.name),
+            "db.getSiblingDB('config').rangeDeletions.countDocuments({})",
+        ),
+        ..Finding::default()
+    })
+}
+
+fn moved(evidence: &Evidence<'_>) -> Vec<Finding> {
     let cluster = evidence.examination().and_then(|e| e.cluster.as_ref());
     let Some(moved) = cluster
         .and_then(|c| c.moved_chunks)
@@ -63,6 +112,27 @@ mod tests {
     fn ill() {
         let title = &found(Some(3))[0].title;
         assert!(title.starts_with("3 chunks were moved"), "{title}");
+    }
+
+    #[test]
+    fn a_move_that_does_not_get_on() {
+        let mut recording = Recording::new();
+        let examined = recording.examined();
+        examined.shard = Some("s2".into());
+        examined.operations = vec![OperationSeen {
+            kind: "command moveChunk".into(),
+            namespace: Some("shop.events".into()),
+            running_us: 55_700_000,
+            looks: 11,
+            ..OperationSeen::default()
+        }];
+        let title = &recording.findings(&DETECTOR)[0].title;
+        assert!(
+            title.starts_with("s2 has been moving a chunk of shop.events for 55.7 s"),
+            "{title}"
+        );
+        recording.examined().operations[0].running_us = 2_000_000;
+        assert_eq!(recording.findings(&DETECTOR), []);
     }
 
     #[test]

@@ -26,6 +26,9 @@ const CHUNK_BYTES_SINCE_6: u64 = 128 << 20;
 /// Below so many times an equal share of chunks they are spread evenly.
 const EVEN_MAX: f64 = 1.2;
 
+/// Where one in so many chunks of the shard, or more, was moved meanwhile, the spread is another one in the end.
+const MOVED_PARTS: u64 = 4;
+
 const UNKNOWN: &str = "an unknown amount";
 /// Shards in one sentence, so that it stays readable.
 const SHARDS_TOLD: usize = 6;
@@ -160,8 +163,22 @@ impl<'a> Spread<'a> {
             overfull.shards,
             overfull.shard
         );
+        // The spread was asked for when the watch began.
+        let moved = collection.moved_chunks.unwrap_or(0);
+        let own = collection
+            .shards
+            .iter()
+            .find(|share| share.shard == overfull.shard);
+        let is_past = own.is_some_and(|own| moved * MOVED_PARTS >= own.chunks.unwrap_or(0).max(1));
+        if is_past {
+            sentences.push(format!(
+                "That was so when the watch began; {} of its chunks were moved since.",
+                format_count(moved)
+            ));
+        }
         let confidence = match reason {
             Reason::Zones => "low",
+            _ if is_past => "low",
             _ => "high",
         };
         Some(Finding {
@@ -445,6 +462,8 @@ mod tests {
             assert!(sentence.contains(words), "{sentence}");
             assert_eq!(confidence, "high");
         }
+        let evened = said(uneven, &|c| c.collections[0].moved_chunks = Some(25));
+        assert_eq!(evened.unwrap().1, "low");
         let zoned = said(uneven, &|c| c.collections[0].zones = vec!["eu".into()]);
         let (sentence, confidence) = zoned.unwrap();
         assert!(sentence.contains("(eu)"), "{sentence}");

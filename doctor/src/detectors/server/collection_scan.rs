@@ -4,8 +4,10 @@
 //! what the server examines is rejected. An operation without a filter needs every document, and no index
 //! changes that.
 
+mod beyond_index;
 mod index_scan;
 mod joins;
+mod present_index;
 
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::{format_count, whole};
@@ -38,18 +40,13 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let mut scans: Vec<&OperationSeen> = Vec::new();
     let joins = joins::without_index(evidence);
     let scanning = seen.iter().filter(|operation| is_scan(operation));
-    // One that joins without an index takes its time for that.
-    let scanning =
-        scanning.filter(|operation| joins.iter().all(|join| join.operation != *operation));
-    for operation in scanning.filter(|operation| !is_capped(evidence, operation)) {
-        // The longest represents its collection.
-        if !scans
-            .iter()
-            .any(|known| known.namespace == operation.namespace)
-        {
-            scans.push(operation);
-        }
-    }
+    // One that wants all of its collection, and joins without an index, takes its time for that.
+    let wants_all = |operation: &OperationSeen| !operation.filter.as_ref().is_some_and(has_fields);
+    let scanning = scanning.filter(|operation| {
+        let mut joins = joins.iter();
+        !(wants_all(operation) && joins.any(|join| join.operation == *operation))
+    });
+    scans.extend(scanning.filter(|operation| !is_capped(evidence, operation)));
     let joined = joins.iter().map(|join| join.finding(evidence));
     let joined: Vec<Finding> = joined.collect();
     let examined = Examined::of(evidence);
@@ -71,10 +68,16 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         .all(selects)
         && examined
             .as_ref()
-            .is_some_and(|e| e.per_result() >= SELECTIVE_MIN);
-    let scans = scans.into_iter().map(|operation| {
+            .is_some_and(|e| e.documents_per_result() >= SELECTIVE_MIN);
+    let kinds = scans.into_iter().map(|operation| {
         let kind = Kind::of(operation, is_selective, examined.as_ref());
-        named(evidence, answers, operation, kind, examined.as_ref())
+        (operation, kind)
+    });
+    let scans = one_of_each_collection(kinds);
+    let scans = scans.into_iter().map(|(operation, kind, others)| {
+        let mut finding = named(evidence, answers, operation, kind, examined.as_ref());
+        finding.evidence.extend(others_beside(others));
+        finding
     });
     let beside = examined.as_ref().filter(|examined| examined.is_much());
     let beside = beside.map(|e| index_scan::findings(evidence, answers, e, true));
@@ -82,6 +85,39 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         .chain(joined)
         .chain(beside.unwrap_or_default())
         .collect()
+}
+
+/// Returns one scan for each collection, with the number of others: the longest of those that an index would spare, else
+/// the longest.
+fn one_of_each_collection<'a>(
+    all: impl Iterator<Item = (&'a OperationSeen, Kind)>,
+) -> Vec<(&'a OperationSeen, Kind, usize)> {
+    let mut found: Vec<(&OperationSeen, Kind, usize)> = Vec::new();
+    for (operation, kind) in all {
+        let mut known = found.iter_mut();
+        let known = known.find(|(known, ..)| known.namespace == operation.namespace);
+        let Some((representative, of_kind, others)) = known else {
+            found.push((operation, kind, 0));
+            continue;
+        };
+        *others += 1;
+        if kind.is_spared() && !of_kind.is_spared() {
+            (*representative, *of_kind) = (operation, kind);
+        }
+    }
+    found
+}
+
+fn others_beside(others: usize) -> Option<String> {
+    match others {
+        0 => None,
+        1 => {
+            Some("One other kind of operation read all of the collection, too (currentOp).".into())
+        }
+        others => Some(format!(
+            "{others} other kinds of operations read all of the collection, too (currentOp)."
+        )),
+    }
 }
 
 /// How an index can help a scan.
@@ -95,18 +131,64 @@ enum Kind {
     ByKeys,
     /// It has no filter.
     WantsAll,
+    /// It asks for documents as they lie, for which no index is used.
+    Natural,
+    /// It selects by conditions alone for which an ordinary index is of no use.
+    BeyondIndex,
     /// It is not known whether it has a filter, or whether that matches few documents.
     Unknown,
 }
 
-/// Returns the keys of an index that serves the operation, as a document of the shell.
+/// Returns the keys of an index that serves the operation's order, as a document of the shell.
 fn keys_of(operation: &OperationSeen) -> String {
     let keys = operation.filter.iter().flat_map(|filter| &filter.keys);
-    let keys = keys.map(|key| {
-        let direction = if key.descending { -1 } else { 1 };
-        format!("{}: {direction}", javascript_text(&key.field))
+    document_of(keys.map(|key| (key.field.as_str(), key.descending)))
+}
+
+/// Returns the keys of an index that serves the operation: what is compared, then the order, then the rest.
+fn all_keys_of(filter: &FilterSeen) -> String {
+    let ascending = |field: &'_ String| (field.clone(), false);
+    let ordered = filter
+        .keys
+        .iter()
+        .map(|key| (key.field.clone(), key.descending));
+    let all = filter.equal.iter().map(ascending).chain(ordered);
+    let mut keys: Vec<(String, bool)> = Vec::new();
+    for key in all.chain(filter.fields.iter().map(ascending)) {
+        if !keys.iter().any(|known| known.0 == key.0) {
+            keys.push(key);
+        }
+    }
+    document_of(
+        keys.iter()
+            .map(|(field, descending)| (field.as_str(), *descending)),
+    )
+}
+
+fn document_of<'a>(keys: impl Iterator<Item = (&'a str, bool)>) -> String {
+    let keys = keys.map(|(field, descending)| {
+        let direction = if descending { -1 } else { 1 };
+        format!("{}: {direction}", javascript_text(field))
     });
     format!("{{{}}}", keys.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the command that makes an index of these keys for a filter's way of comparing texts.
+fn create_index(
+    evidence: &Evidence<'_>,
+    namespace: &str,
+    keys: &str,
+    filter: &FilterSeen,
+) -> String {
+    let collation = filter.collation.as_ref();
+    let options = collation.map_or(String::new(), |collation| {
+        format!(", {{collation: {collation}}}")
+    });
+    let script = format!(
+        "{}.createIndex({keys}{options})",
+        mongosh_collection(namespace)
+    );
+    mongosh(&evidence.uri_for_writes(), &script)
 }
 
 impl Kind {
@@ -116,11 +198,13 @@ impl Kind {
     }
 
     fn of(operation: &OperationSeen, is_selective: bool, examined: Option<&Examined>) -> Self {
-        let is_in_vain = examined.is_some_and(|e| e.per_result() >= SELECTIVE_MIN);
+        let is_in_vain = examined.is_some_and(|e| e.documents_per_result() >= SELECTIVE_MIN);
         match &operation.filter {
+            Some(filter) if filter.natural => Self::Natural,
             Some(filter) if filter.fields.is_empty() && !filter.keys.is_empty() => Self::ByKeys,
             Some(filter) if filter.fields.is_empty() => Self::WantsAll,
-            Some(_) if is_selective => Self::Selective,
+            Some(filter) if beyond_index::is_all_of(filter) => Self::BeyondIndex,
+            Some(filter) if is_selective && beyond_index::is_none_of(filter) => Self::Selective,
             // An index on both has the matches in the order. Of a range or a part of it, it would have far more.
             Some(filter) if is_in_vain && is_of_values(filter) => match filter.keys.is_empty() {
                 false if !filter.distinct => Self::FirstOfMatches,
@@ -152,7 +236,13 @@ fn selects(operation: &OperationSeen) -> bool {
 fn is_scan(operation: &OperationSeen) -> bool {
     let plan = operation.plan.as_deref().unwrap_or_default();
     let namespace = operation.namespace.as_deref().unwrap_or_default();
+    // What ends after some documents without having selected any does not read all.
+    let ends_early = operation
+        .filter
+        .as_ref()
+        .is_some_and(|filter| filter.limited && filter.fields.is_empty() && filter.keys.is_empty());
     plan.starts_with("COLLSCAN")
+        && !ends_early
         && !is_internal(namespace)
         && operation.looks >= LOOKS_MIN
         && !is_maintenance(operation)
@@ -211,6 +301,11 @@ impl Examined {
         self.most_per_s() / self.results_per_s.max(1.0)
     }
 
+    /// Documents examined for each result: all that a collection scan examines.
+    fn documents_per_result(&self) -> f64 {
+        self.documents_per_s / self.results_per_s.max(1.0)
+    }
+
     fn is_much(&self) -> bool {
         self.most_per_s() >= EXAMINED_PER_S_MIN && self.per_result() >= EXAMINED_PER_RESULT_MIN
     }
@@ -241,10 +336,12 @@ fn named(
     let namespace = operation.namespace.clone().unwrap_or_default();
     let reading = Reading::of(evidence, answers, operation, is_scan);
     let spared = reading.as_ref().filter(|_| kind.is_spared());
+    let present = present_index::of(evidence, operation, kind);
     let mut sentences = vec![
         seen_often(operation, "COLLSCAN"),
         about_index(operation, kind),
     ];
+    sentences.extend(present.as_ref().map(|present| present.sentence()));
     if let Some(collection) = collection_of(evidence, operation) {
         sentences.push(format!(
             "The collection has {} documents (collStats).",
@@ -275,23 +372,38 @@ fn named(
             }
             _ => INDEX_RISK.into(),
         },
-        command: match kind {
-            Kind::Selective | Kind::FirstOfMatches => advise(evidence.uri(), &namespace),
-            Kind::ByKeys => mongosh(
-                &evidence.uri_for_writes(),
-                &format!(
-                    "{}.createIndex({})",
-                    mongosh_collection(&namespace),
-                    keys_of(operation)
-                ),
-            ),
-            // It tries indexes, and measures what they spare.
-            Kind::Unknown if operation.filter.as_ref().is_some_and(has_fields) => {
-                advise(evidence.uri(), &namespace)
-            }
-            _ => mongosh(evidence.uri(), &running),
-        },
+        command: present
+            .and_then(|present| present.command(evidence))
+            .or_else(|| command(evidence, operation, kind))
+            .unwrap_or_else(|| mongosh(evidence.uri(), &running)),
         ..Finding::default()
+    }
+}
+
+/// Returns the command that makes the index, or that tries which one is best; `None` where there is none to make.
+fn command(evidence: &Evidence<'_>, operation: &OperationSeen, kind: Kind) -> Option<String> {
+    let namespace = operation.namespace.as_deref()?;
+    let filter = operation.filter.as_ref()?;
+    // Trials compare texts by their bytes.
+    let is_tried = filter.collation.is_none();
+    match kind {
+        Kind::ByKeys => Some(create_index(
+            evidence,
+            namespace,
+            &keys_of(operation),
+            filter,
+        )),
+        Kind::Selective | Kind::FirstOfMatches if !is_tried => Some(create_index(
+            evidence,
+            namespace,
+            &all_keys_of(filter),
+            filter,
+        )),
+        Kind::Selective | Kind::FirstOfMatches => Some(advise(evidence.uri(), namespace)),
+        // It tries indexes, and measures what they spare.
+        Kind::Unknown if has_fields(filter) && is_tried => Some(advise(evidence.uri(), namespace)),
+        Kind::BeyondIndex => beyond_index::command(evidence, namespace, filter),
+        Kind::Unknown | Kind::WantsAll | Kind::Natural => None,
     }
 }
 
@@ -328,21 +440,37 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
                     "It asks for the distinct values of a field, and reads every document for them: an index on \
                      {keys} lets it read one key for each value."
                 ),
+                false if operation.filter.as_ref().is_some_and(|filter| filter.skips) => format!(
+                    "It takes documents of an order that no index has, after many others that it skips, and reads every \
+                     document for them: with an index on {keys} it reads the keys of those that it skips, and none if it \
+                     asks for what follows the last document of the page before."
+                ),
                 false => format!(
                     "It takes the first documents of an order that no index has, and reads every document for them: \
                      an index on {keys} lets it read those alone."
                 ),
             }
         }
+        Kind::Natural => "It asks for documents in the order in which they lie ($natural), and no index is used for that."
+            .into(),
+        Kind::BeyondIndex => operation
+            .filter
+            .as_ref()
+            .map_or(String::new(), beyond_index::about),
         Kind::WantsAll => {
             let is_reduced = operation.filter.as_ref().is_some_and(|filter| filter.reduced);
             let counting = match is_reduced {
                 true => " If it only counts documents, estimatedDocumentCount() reads none of them.",
                 false => "",
             };
+            let joins = operation.filter.as_ref().is_some_and(|filter| !filter.joins.is_empty());
+            let joining = match joins {
+                true => " It joins documents of other collections, too, and how much of its time that takes is not known.",
+                false => "",
+            };
             format!(
                 "It has no filter, so it reads every document by design and no index spares that: run it less often or \
-                 on a secondary, or keep its totals up to date instead.{counting}"
+                 on a secondary, or keep its totals up to date instead.{counting}{joining}"
             )
         }
         Kind::Unknown if fields.is_empty() => {
@@ -361,14 +489,15 @@ const COUNTED_MIN: f64 = 0.5;
 /// Time between two looks at what runs, at least, s, for runs that do not tell how many there were.
 const LOOK_S: f64 = 1.0;
 
-/// Returns how long something ran that was seen in so many looks at what runs, s.
-fn seen_running_s(evidence: &Evidence<'_>, looks: f64) -> Option<f64> {
+/// Returns how long such operations ran together that were seen in looks at what runs, s.
+fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
     let observed_s = evidence.observed_s()?;
+    let looks = f64::from(operation.looks);
     let running_s = match evidence.examined()?.operation_looks {
         0 => looks * LOOK_S,
         all => looks / f64::from(all) * observed_s,
     };
-    Some(running_s.min(observed_s))
+    Some(running_s.min(observed_s) * operation.mean_at_once())
 }
 
 /// The cost of a collection's scans.
@@ -408,10 +537,13 @@ impl Reading {
         let on_it = member.operations.iter();
         let on_it = on_it.filter(|other| other.namespace == *namespace);
         let (mut scanning, mut all, mut longest_s, mut at_once) = (0.0, 0.0, 0.0, 0.0);
+        let mut seen_s = 0.0;
         for other in on_it {
-            all += f64::from(other.looks);
+            let sightings = f64::from(other.looks) * other.mean_at_once();
+            all += sightings;
             if is_meant(other) {
-                scanning += f64::from(other.looks);
+                scanning += sightings;
+                seen_s += seen_running_s(evidence, other)?;
                 at_once += f64::from(other.at_once.max(1));
                 longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
             }
@@ -422,7 +554,7 @@ impl Reading {
         // MongoDB 4.4 counts next to nothing of the time of an aggregation that groups.
         if counted_s < longest_s * COUNTED_MIN {
             return Some(Self {
-                s_per_hour: per_hour(seen_running_s(evidence, scanning)?.max(longest_s)),
+                s_per_hour: per_hour(f64::max(seen_s, longest_s)),
                 what: "The scans were seen running for",
                 source: "currentOp",
             });
@@ -455,8 +587,8 @@ impl Reading {
     fn sentence(&self, kind: Kind) -> String {
         let saved = match kind {
             Kind::Selective | Kind::FirstOfMatches | Kind::ByKeys => "an index saves that at most",
-            Kind::WantsAll => "reading less often saves it",
-            Kind::Unknown => "what an index would save of it is not known",
+            Kind::WantsAll | Kind::Natural => "reading less often saves it",
+            Kind::BeyondIndex | Kind::Unknown => "what an index would save of it is not known",
         };
         let Self { what, source, .. } = self;
         format!(

@@ -15,6 +15,7 @@ mod small_batches;
 mod spills;
 mod tickets;
 mod tuning;
+mod unacknowledged;
 pub(super) mod unresponsive;
 mod unused_index;
 mod warnings;
@@ -24,6 +25,7 @@ use super::Detector;
 pub(super) const DETECTORS: &[Detector] = &[
     unresponsive::DETECTOR,
     tickets::DETECTOR,
+    unacknowledged::DETECTOR,
     flow_control::DETECTOR,
     locks::DETECTOR,
     collection_scan::DETECTOR,

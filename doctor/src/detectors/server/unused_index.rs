@@ -48,7 +48,7 @@ fn is_unused(index: &IndexFacts) -> bool {
 }
 
 fn nobody_used(index: &IndexFacts) -> bool {
-    index.uses == Some(0) && index.name != "_id_" && !index.building
+    index.uses == Some(0) && index.name != "_id_" && !index.building && !index.has_a_duty()
 }
 
 /// Returns a finding of a collection's indexes that nobody used so far, as far as much is written to them.
@@ -130,8 +130,9 @@ fn together(
     })
 }
 
-const DROPPING_RISK: &str = "Queries on other members, rare reports, and unique or expiring (TTL) indexes need it all \
-     the same: look at every member, then hide it (MongoDB 4.4 and later) before dropping it.";
+const DROPPING_RISK: &str = "Queries on other members and rare reports may need it all the same: look at every member, \
+     then hide it (MongoDB 4.4 and later) before dropping it. A hidden index is kept up to date: what it costs is spared \
+     when it is dropped.";
 
 fn finding(
     evidence: &Evidence<'_>,
@@ -185,7 +186,7 @@ fn finding(
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::FileRole;
+    use seekscope_run::{FileRole, IndexOption};
 
     use super::*;
     use crate::testing::{Call, GIB, Recording};
@@ -288,5 +289,7 @@ mod tests {
         assert_eq!(change(|index| index.counted_s = Some(3600.0)), []);
         assert_eq!(change(|index| index.bytes = 4096), []);
         assert_eq!(change(|index| index.name = "_id_".into()), []);
+        let unique = change(|index| index.options = vec![IndexOption::Unique]);
+        assert_eq!(unique, [], "it keeps others from being the same");
     }
 }

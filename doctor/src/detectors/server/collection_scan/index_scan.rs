@@ -182,8 +182,8 @@ fn about(operation: &OperationSeen, cause: Cause) -> String {
             .into(),
         Cause::Pattern => format!(
             "It looks for a pattern that may begin anywhere in {}, or in any letters, so every key of the index is \
-             compared: only a pattern that begins with ^ and minds the case, an index with a collation, or a text index \
-             reads fewer.",
+             compared: only a pattern that begins with ^ and minds the case, or a text index, reads fewer. (For whole \
+             values in any letters there are indexes with a collation.)",
             names(filter.map_or(&[][..], |filter| &filter.patterns))
         ),
         Cause::OtherIndex => {

@@ -4,9 +4,10 @@
 use seekscope_run::units::format_count;
 use seekscope_run::{CollectionFacts, Finding, JoinSeen, OperationSeen};
 
-use super::{INDEX_RISK, LOOKS_MIN, seen_running_s};
+use super::present_index::finds_by;
+use super::{INDEX_RISK, LOOKS_MIN, create_index, has_fields, is_scan, seen_running_s};
 use crate::Evidence;
-use crate::wording::{capitalised, duration, javascript_text, mongosh, mongosh_collection};
+use crate::wording::{capitalised, duration, javascript_text};
 
 /// Fewest documents of the other collection. Reading fewer takes no longer than looking into an index.
 const DOCUMENTS_MIN: u64 = 1_000;
@@ -36,7 +37,11 @@ pub(super) fn without_index<'a>(evidence: &Evidence<'a>) -> Vec<Join<'a>> {
             let is_known = |known: &Join<'_>| {
                 known.from.namespace == from.namespace && known.join.field == join.field
             };
-            let needs_index = from.documents >= DOCUMENTS_MIN && !has_index(from, &join.field);
+            let has_index = operation
+                .filter
+                .as_ref()
+                .is_some_and(|filter| finds_by(from, &join.field, filter));
+            let needs_index = from.documents >= DOCUMENTS_MIN && !has_index;
             if needs_index && !found.iter().any(is_known) {
                 found.push(Join {
                     operation,
@@ -61,21 +66,12 @@ fn other_collection<'a>(
     collections.iter().find(is_it)
 }
 
-/// Can an index find documents by the field? Where the indexes are not known, nothing is missed.
-fn has_index(collection: &CollectionFacts, field: &str) -> bool {
-    let begins = format!("{{{}:", javascript_text(field));
-    let mut indexes = collection.indexes.iter();
-    (collection.clustered && field == "_id")
-        || collection.indexes.is_empty()
-        || indexes.any(|index| index.keys.starts_with(&begins) || index.keys.contains("$**"))
-}
-
 impl Join<'_> {
     pub(super) fn finding(&self, evidence: &Evidence<'_>) -> Finding {
         let operation = self.operation;
         let Self { join, from, .. } = self;
         let whose = operation.namespace.as_deref().unwrap_or_default();
-        let running_s = seen_running_s(evidence, f64::from(operation.looks));
+        let running_s = seen_running_s(evidence, operation);
         let running_s = running_s.zip(evidence.observed_s());
         let s_per_hour = running_s.map(|(running_s, observed_s)| running_s / observed_s * 3600.0);
         let mut sentences = vec![
@@ -89,37 +85,40 @@ impl Join<'_> {
                 duration(operation.running_us as f64 / 1e6),
             ),
             format!(
-                "{} has {} documents, and none of its indexes begins with {} ($indexStats): each document that is \
-                 joined reads all of them.",
+                "{} has {} documents, and none of its indexes that can be used begins with {} ($indexStats): each \
+                 document that is joined reads all of them.",
                 from.namespace,
                 format_count(from.documents),
                 join.field
             ),
         ];
+        // What it selects of its own collection without an index may take as long, or far longer.
+        let filter = operation.filter.clone().unwrap_or_default();
+        let is_scan_too = is_scan(operation) && has_fields(&filter);
         sentences.extend(s_per_hour.map(|s| {
-            format!(
-                "They were seen running for {} per hour; an index saves most of that (currentOp).",
-                duration(s)
-            )
+            let saved = match is_scan_too {
+                true => "they read all of their own collection, too, and how much of the time the join takes is not known",
+                false => "an index saves most of that",
+            };
+            let s = duration(s);
+            format!("They were seen running for {s} per hour; {saved} (currentOp).")
         }));
         Finding {
             id: "query.collection-scan".into(),
             title: format!(
-                "Aggregations on {whose} read all of {} for each document that they join: no index begins with {}",
+                "Aggregations on {whose} read all of {} for each document that they join: no index that can be used begins with {}",
                 from.namespace, join.field
             ),
             subject: from.namespace.clone(),
             evidence: sentences,
-            saves_s_per_hour: s_per_hour,
-            confidence: "medium".into(),
+            saves_s_per_hour: s_per_hour.filter(|_| !is_scan_too),
+            confidence: if is_scan_too { "low" } else { "medium" }.into(),
             risk: INDEX_RISK.into(),
-            command: mongosh(
-                &evidence.uri_for_writes(),
-                &format!(
-                    "{}.createIndex({{{}: 1}})",
-                    mongosh_collection(&from.namespace),
-                    javascript_text(&join.field)
-                ),
+            command: create_index(
+                evidence,
+                &from.namespace,
+                &format!("{{{}: 1}}", javascript_text(&join.field)),
+                &filter,
             ),
             ..Finding::default()
         }

@@ -1,4 +1,4 @@
-use seekscope_run::{FilterSeen, IndexFacts, JoinSeen, KeySeen};
+use seekscope_run::{ConditionSeen, FilterSeen, IndexFacts, IndexOption, JoinSeen, KeySeen};
 
 use super::*;
 use crate::testing::Recording;
@@ -385,7 +385,7 @@ fn a_join_without_an_index_is_named_with_the_collection_that_lacks_it() {
     assert_eq!(found.subject, "shop.customers");
     assert_eq!(
         found.title,
-        "Aggregations on shop.orders read all of shop.customers for each document that they join: no index begins with no"
+        "Aggregations on shop.orders read all of shop.customers for each document that they join: no index that can be used begins with no"
     );
     assert!(
         found.command.contains(r#"createIndex({"no": 1})"#),
@@ -408,8 +408,159 @@ fn a_join_by_an_index_or_with_few_documents_is_not_named() {
 #[test]
 fn what_joins_without_an_index_is_no_scan_besides() {
     let mut recording = joining(r#"{"name":1}"#, 20_000);
-    recording.examined().operations[0].plan = Some("COLLSCAN".into());
+    let operation = &mut recording.examined().operations[0];
+    operation.plan = Some("COLLSCAN".into());
+    let selecting = operation.clone();
+    operation.filter.as_mut().unwrap().fields.clear();
     let found = recording.findings(&DETECTOR);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].subject, "shop.customers");
+    // What it selects without an index may be what takes the time.
+    recording.examined().operations = vec![selecting];
+    let found = recording.findings(&DETECTOR);
+    let subjects: Vec<&str> = found.iter().map(|f| f.subject.as_str()).collect();
+    assert_eq!(subjects, ["shop.orders", "shop.customers"]);
+    assert_eq!(found[1].saves_s_per_hour, None, "{found:?}");
+}
+
+#[test]
+fn a_join_is_not_served_by_an_index_that_is_not_used() {
+    let with = |change: &dyn Fn(&mut IndexFacts)| {
+        let mut recording = joining(r#"{"no":1}"#, 20_000);
+        change(&mut recording.examined().collections[0].indexes[1]);
+        recording.findings(&DETECTOR).len()
+    };
+    assert_eq!(with(&|_| {}), 0);
+    assert_eq!(with(&|index| index.options = vec![IndexOption::Sparse]), 0);
+    for option in [IndexOption::Hidden, IndexOption::Partial] {
+        assert_eq!(with(&|index| index.options = vec![option]), 1, "{option:?}");
+    }
+    assert_eq!(
+        with(&|index| index.collation = Some(r#"{"locale":"en"}"#.into())),
+        1
+    );
+    assert_eq!(with(&|index| index.keys = r#"{"meta.$**":1}"#.into()), 1);
+}
+
+/// Records a query that an index would serve, and an index that the collection has.
+fn with_index(change: impl FnOnce(&mut FilterSeen), keys: &str, option: IndexOption) -> Finding {
+    let mut operation = by(&[], true);
+    let filter = operation.filter.as_mut().unwrap();
+    filter.keys = vec![KeySeen {
+        field: "n".into(),
+        descending: true,
+    }];
+    change(filter);
+    let mut recording = waiting(vec![operation]);
+    recording.examined().collections[0].indexes = vec![IndexFacts {
+        name: "n_-1".into(),
+        keys: keys.into(),
+        options: vec![option],
+        ..IndexFacts::default()
+    }];
+    recording.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
+    recording.rising("metrics.document.returned", 10.0);
+    recording.findings(&DETECTOR).remove(0)
+}
+
+#[test]
+fn an_index_that_is_there_and_not_used_is_named() {
+    for keys in [r#"{"n":-1}"#, r#"{"n":1}"#] {
+        let hidden = with_index(|_| (), keys, IndexOption::Hidden);
+        assert!(
+            hidden.command.contains(r#"unhideIndex("n_-1")"#),
+            "{hidden:?}"
+        );
+        assert!(
+            hidden.evidence[2].contains("n_-1 has these keys, and is hidden"),
+            "{hidden:?}"
+        );
+    }
+    let partial = with_index(|_| (), r#"{"n":-1}"#, IndexOption::Partial);
+    assert!(partial.command.contains("getIndexes()"), "{partial:?}");
+    let other = with_index(|_| (), r#"{"m":1}"#, IndexOption::Hidden);
+    assert!(
+        other.command.contains(r#"createIndex({"n": -1})"#),
+        "{other:?}"
+    );
+    let english = |filter: &mut FilterSeen| {
+        filter.collation = Some(r#"{"locale":"en","strength":2}"#.into());
+    };
+    let collated = with_index(english, r#"{"n":-1}"#, IndexOption::Unique);
+    let command = r#"createIndex({"n": -1}, {collation: {"locale":"en","strength":2}})"#;
+    assert!(collated.command.contains(command), "{collated:?}");
+    assert!(
+        collated.evidence[2].contains("another collation"),
+        "{collated:?}"
+    );
+}
+
+#[test]
+fn conditions_beyond_an_index_get_no_promise() {
+    let selecting = |operator: &str| {
+        let mut operation = by(&["place"], false);
+        operation.filter.as_mut().unwrap().beyond = vec![ConditionSeen {
+            field: "place".into(),
+            operator: operator.into(),
+        }];
+        waited_for(vec![operation], 50_000.0, 20.0)
+    };
+    for (operator, words, command) in [
+        ("$size", "with $size", "currentOp"),
+        (
+            "$geoWithin",
+            "a 2dsphere index",
+            r#"createIndex({"place": "2dsphere"})"#,
+        ),
+        (
+            "$exists",
+            "if it is sparse",
+            r#"createIndex({"place": 1}, {sparse: true})"#,
+        ),
+    ] {
+        let found = selecting(operator);
+        assert_eq!(found.saves_s_per_hour, None, "{found:?}");
+        assert!(found.evidence[1].contains(words), "{found:?}");
+        assert!(found.command.contains(command), "{found:?}");
+    }
+    let mut operation = by(&["slug"], false);
+    operation.filter.as_mut().unwrap().patterns = vec!["slug".into()];
+    let pattern = waited_for(vec![operation], 50_000.0, 20.0);
+    assert_eq!(pattern.saves_s_per_hour, None, "{pattern:?}");
+    let mut operation = by(&[], true);
+    operation.filter.as_mut().unwrap().natural = true;
+    let natural = waited_for(vec![operation], 50_000.0, 20.0);
+    assert!(natural.evidence[1].contains("$natural"), "{natural:?}");
+}
+
+/// A regression: keys of another query's index were counted as what the scan examined in vain.
+#[test]
+fn keys_of_indexes_do_not_make_a_scan_selective() {
+    let mut recording = waiting(vec![by(&["region"], false)]);
+    recording.rising("metrics.queryExecutor.scanned", 1_900_000.0);
+    recording.rising("metrics.queryExecutor.scannedObjects", 95_000.0);
+    recording.rising("metrics.document.updated", 83_000.0);
+    recording.rising("metrics.document.returned", 400.0);
+    let found = recording.findings(&DETECTOR).remove(0);
+    assert_eq!(found.saves_s_per_hour, None, "{found:?}");
+}
+
+#[test]
+fn the_scan_that_an_index_spares_represents_its_collection() {
+    let mut first = by(&[], true);
+    first.looks = 5;
+    first.filter.as_mut().unwrap().keys = vec![KeySeen {
+        field: "total".into(),
+        descending: true,
+    }];
+    let found = waited_for(vec![by(&[], true), first], 50_000.0, 1.0);
+    assert!(
+        found.command.contains(r#"createIndex({"total": -1})"#),
+        "{found:?}"
+    );
+    let others = found.evidence.last().unwrap();
+    assert!(
+        others.starts_with("One other kind of operation"),
+        "{found:?}"
+    );
 }
