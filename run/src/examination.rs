@@ -450,6 +450,9 @@ pub struct FilterSeen {
     /// Whether it asks for documents as they lie in the collection (`$natural`), for which no index is used.
     #[serde(skip_serializing_if = "is_false")]
     pub natural: bool,
+    /// Whether it selects by several conditions on one element of an array (`$elemMatch`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub elements: bool,
     /// Whether it ends after a number of documents, whatever their order.
     #[serde(skip_serializing_if = "is_false")]
     pub limited: bool,

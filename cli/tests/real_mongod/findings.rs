@@ -238,6 +238,44 @@ fn the_first_of_an_order_want_an_index(bench: &Bench, running: &Running) {
     }
 }
 
+/// Each of them reads all documents, whatever ordinary index there is: mongod 4.4.6 takes as long with one, or longer.
+fn what_an_index_cannot_serve_gets_no_promise(bench: &Bench, running: &Running) {
+    let english = || doc! { "locale": "en", "strength": 2 };
+    let size = |_| doc! { "find": "orders", "filter": { "bytes": { "$size": 7 } } };
+    let collated =
+        |_| doc! { "find": "totals", "sort": { "status": 1 }, "limit": 5, "collation": english() };
+    // An index that compares bytes is there, and is not used.
+    let index = doc! { "key": { "status": 1 }, "name": "status_1" };
+    running.command(
+        DATABASE,
+        doc! { "createIndexes": "totals", "indexes": [index] },
+    );
+    let document = meanwhile(running, &[&size, &collated], || {
+        examined(bench, running, "10s", &["--out", "beyond"])
+    });
+    running.command(
+        DATABASE,
+        doc! { "dropIndexes": "totals", "index": "status_1" },
+    );
+    let of = |subject: &str| {
+        let mut findings = document["findings"].as_array().unwrap().iter();
+        let found =
+            findings.find(|f| f["id"] == "query.collection-scan" && f["subject"] == subject);
+        found.unwrap_or_else(|| panic!("{document:#}"))
+    };
+    let sized = of("findings.orders");
+    assert_eq!(sized["saves_s_per_hour"], Value::Null, "{sized:#}");
+    assert!(evidence(sized, 1).contains("with $size"), "{sized:#}");
+    let collated = of("findings.totals");
+    let command = collated["command"].as_str().unwrap();
+    let expected = r#"createIndex({"status": 1}, {collation: {"locale":"en","strength":2}})"#;
+    assert!(command.contains(expected), "{command}");
+    assert!(
+        evidence(collated, 2).contains("status_1 has these keys"),
+        "{collated:#}"
+    );
+}
+
 /// Its own collection has an index for all that the server shows of its plan.
 fn a_join_wants_an_index_on_the_other_collection(bench: &Bench, running: &Running) {
     let join = |number: u64| {
@@ -310,6 +348,7 @@ fn collection_scans_and_an_idle_server_afterwards() {
     assert!(screen.contains("cannot be told"), "{screen}");
 
     the_first_of_an_order_want_an_index(&bench, &running);
+    what_an_index_cannot_serve_gets_no_promise(&bench, &running);
     a_join_wants_an_index_on_the_other_collection(&bench, &running);
 
     let group = |_| {

@@ -68,6 +68,7 @@ mod router;
 mod running;
 #[path = "../integration_tests/schemas.rs"]
 mod schemas;
+mod set_writes;
 mod shard_spread;
 mod sharding;
 mod sockets;

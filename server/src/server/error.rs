@@ -61,7 +61,8 @@ pub enum ServerError {
         why: String,
     },
     #[error(
-        "{uri}: the member at work on {command} shut down or is primary no more ({why}); ask again once there is a primary"
+        "{uri}: the member asked for {command} shuts down, is primary no more, or is in no state to answer ({why}); ask again \
+         once rs.status() shows it at work and a primary"
     )]
     RoleLost {
         uri: String,

@@ -39,6 +39,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const WALK_MAX: Duration = Duration::from_secs(10);
 /// How often the guard looks.
 const GUARD_EVERY: Duration = Duration::from_secs(1);
+/// Time for one more sample of the counters once the server has gone; they are read every second.
+const LAST_SAMPLE: Duration = Duration::from_millis(1_200);
 
 /// What was gathered so far. Kept outside of the future that a signal drops.
 pub struct Gathering {
@@ -304,6 +306,8 @@ impl Watched<'_> {
             let has_ended = |process| !ProcFs::host().is_alive(process);
             if process.as_ref().is_some_and(has_ended) || self.guard.finds_nobody() {
                 let after = started.elapsed();
+                // Its control group counts how it ended.
+                tokio::time::sleep(LAST_SAMPLE).await;
                 let record = self.session.document.examination.get_or_insert_default();
                 record.server_lost_after_ns = Some(nanoseconds(after));
                 self.session.limit(gone(after));

@@ -384,8 +384,8 @@ fn named(
 fn command(evidence: &Evidence<'_>, operation: &OperationSeen, kind: Kind) -> Option<String> {
     let namespace = operation.namespace.as_deref()?;
     let filter = operation.filter.as_ref()?;
-    // Trials compare texts by their bytes.
-    let is_tried = filter.collation.is_none();
+    // Trials compare texts by their bytes, and make up no elements of arrays.
+    let is_tried = filter.collation.is_none() && !filter.elements;
     match kind {
         Kind::ByKeys => Some(create_index(
             evidence,
@@ -441,12 +441,12 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
                      {keys} lets it read one key for each value."
                 ),
                 false if operation.filter.as_ref().is_some_and(|filter| filter.skips) => format!(
-                    "It takes documents of an order that no index has, after many others that it skips, and reads every \
+                    "It takes documents of an order for which no index is used, after many others that it skips, and reads every \
                      document for them: with an index on {keys} it reads the keys of those that it skips, and none if it \
                      asks for what follows the last document of the page before."
                 ),
                 false => format!(
-                    "It takes the first documents of an order that no index has, and reads every document for them: \
+                    "It takes the first documents of an order for which no index is used, and reads every document for them: \
                      an index on {keys} lets it read those alone."
                 ),
             }

@@ -4,7 +4,7 @@
 use seekscope_run::units::format_count;
 use seekscope_run::{CollectionFacts, Finding, JoinSeen, OperationSeen};
 
-use super::present_index::finds_by;
+use super::present_index::{beginning_with, finds_by};
 use super::{INDEX_RISK, LOOKS_MIN, create_index, has_fields, is_scan, seen_running_s};
 use crate::Evidence;
 use crate::wording::{capitalised, duration, javascript_text};
@@ -92,8 +92,10 @@ impl Join<'_> {
                 join.field
             ),
         ];
-        // What it selects of its own collection without an index may take as long, or far longer.
         let filter = operation.filter.clone().unwrap_or_default();
+        let present = beginning_with(from, &join.field, &filter);
+        sentences.extend(present.as_ref().map(|present| present.sentence()));
+        // What it selects of its own collection without an index may take as long, or far longer.
         let is_scan_too = is_scan(operation) && has_fields(&filter);
         sentences.extend(s_per_hour.map(|s| {
             let saved = match is_scan_too {
@@ -114,12 +116,12 @@ impl Join<'_> {
             saves_s_per_hour: s_per_hour.filter(|_| !is_scan_too),
             confidence: if is_scan_too { "low" } else { "medium" }.into(),
             risk: INDEX_RISK.into(),
-            command: create_index(
-                evidence,
-                &from.namespace,
-                &format!("{{{}: 1}}", javascript_text(&join.field)),
-                &filter,
-            ),
+            command: present
+                .and_then(|present| present.command(evidence))
+                .unwrap_or_else(|| {
+                    let keys = format!("{{{}: 1}}", javascript_text(&join.field));
+                    create_index(evidence, &from.namespace, &keys, &filter)
+                }),
             ..Finding::default()
         }
     }

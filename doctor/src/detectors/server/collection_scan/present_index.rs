@@ -51,6 +51,26 @@ pub(super) fn of<'a>(
     })
 }
 
+/// Returns an index that begins with this field, and why operations with this filter do not find documents by it.
+pub(super) fn beginning_with<'a>(
+    collection: &'a CollectionFacts,
+    field: &str,
+    filter: &FilterSeen,
+) -> Option<PresentIndex<'a>> {
+    let fitting = collection
+        .indexes
+        .iter()
+        .filter(|index| begins_with(index, field));
+    let mut unused = fitting.filter_map(|index| Some((index, why_unused(index, filter)?)));
+    let (index, why) = unused.next()?;
+    Some(PresentIndex {
+        namespace: &collection.namespace,
+        index,
+        why,
+        is_same: index.keys == format!("{{{}:1}}", javascript_text(field)),
+    })
+}
+
 /// Can one of the indexes find documents by a field, for an operation with this filter? Where the indexes are not known,
 /// nothing is missed.
 pub(super) fn finds_by(collection: &CollectionFacts, field: &str, filter: &FilterSeen) -> bool {
@@ -108,14 +128,14 @@ impl PresentIndex<'_> {
     pub(super) fn sentence(&self) -> String {
         let keys = match self.is_same {
             true => "has these keys",
-            false => "begins with what it selects by",
+            false => "begins with what is selected by",
         };
         let why = match self.why {
             Why::Hidden => "is hidden, so it is kept up to date and not used",
             Why::Partial => {
                 "is partial, so it is not used by what may ask for documents that it has not"
             }
-            Why::Sparse => "is sparse, so it is not used for an order of all documents",
+            Why::Sparse => "is sparse, so it is not used for all documents",
             Why::Collation => "compares texts by another collation, so it is not used for them",
         };
         format!(

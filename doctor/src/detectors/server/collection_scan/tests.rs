@@ -440,6 +440,14 @@ fn a_join_is_not_served_by_an_index_that_is_not_used() {
         1
     );
     assert_eq!(with(&|index| index.keys = r#"{"meta.$**":1}"#.into()), 1);
+    let mut hidden = joining(r#"{"no":1}"#, 20_000);
+    let index = &mut hidden.examined().collections[0].indexes[1];
+    (index.name, index.options) = ("no_1".into(), vec![IndexOption::Hidden]);
+    let found = hidden.findings(&DETECTOR).remove(0);
+    assert!(
+        found.command.contains(r#"unhideIndex("no_1")"#),
+        "{found:?}"
+    );
 }
 
 /// Records a query that an index would serve, and an index that the collection has.
