@@ -73,12 +73,10 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         let kind = Kind::of(operation, is_selective, examined.as_ref());
         (operation, kind)
     });
-    let scans = one_of_each_collection(kinds);
-    let scans = scans.into_iter().map(|(operation, kind, others)| {
-        let mut finding = named(evidence, answers, operation, kind, examined.as_ref());
-        finding.evidence.extend(others_beside(others));
-        finding
-    });
+    let scans = Scans::by_collection(kinds);
+    let scans = scans
+        .iter()
+        .map(|scans| named(evidence, answers, scans, examined.as_ref()));
     let beside = examined.as_ref().filter(|examined| examined.is_much());
     let beside = beside.map(|e| index_scan::findings(evidence, answers, e, true));
     scans
@@ -87,25 +85,50 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns one scan for each collection, with the number of others: the longest of those that an index would spare, else
-/// the longest.
-fn one_of_each_collection<'a>(
-    all: impl Iterator<Item = (&'a OperationSeen, Kind)>,
-) -> Vec<(&'a OperationSeen, Kind, usize)> {
-    let mut found: Vec<(&OperationSeen, Kind, usize)> = Vec::new();
-    for (operation, kind) in all {
-        let mut known = found.iter_mut();
-        let known = known.find(|(known, ..)| known.namespace == operation.namespace);
-        let Some((representative, of_kind, others)) = known else {
-            found.push((operation, kind, 0));
-            continue;
-        };
-        *others += 1;
-        if kind.is_spared() && !of_kind.is_spared() {
-            (*representative, *of_kind) = (operation, kind);
+/// The scans of one collection.
+struct Scans<'a> {
+    /// The longest of those that an index would spare, else the longest.
+    first: &'a OperationSeen,
+    kind: Kind,
+    /// How many others there are.
+    others: usize,
+    /// How often any was seen, and how often one that an index would spare.
+    seen: f64,
+    spared: f64,
+}
+
+impl<'a> Scans<'a> {
+    /// Groups scans by their collections.
+    fn by_collection(all: impl Iterator<Item = (&'a OperationSeen, Kind)>) -> Vec<Self> {
+        let mut found: Vec<Self> = Vec::new();
+        for (operation, kind) in all {
+            let sightings = f64::from(operation.looks) * operation.mean_at_once();
+            let spared = if kind.is_spared() { sightings } else { 0.0 };
+            let is_of_it = |known: &&mut Self| known.first.namespace == operation.namespace;
+            let Some(scans) = found.iter_mut().find(is_of_it) else {
+                found.push(Self {
+                    first: operation,
+                    kind,
+                    others: 0,
+                    seen: sightings,
+                    spared,
+                });
+                continue;
+            };
+            scans.others += 1;
+            scans.seen += sightings;
+            scans.spared += spared;
+            if kind.is_spared() && !scans.kind.is_spared() {
+                (scans.first, scans.kind) = (operation, kind);
+            }
         }
+        found
     }
-    found
+
+    /// Returns the share of the time that all of them take which an index would spare.
+    fn spared_share(&self) -> f64 {
+        self.spared / self.seen.max(1.0)
+    }
 }
 
 fn others_beside(others: usize) -> Option<String> {
@@ -329,10 +352,10 @@ impl Examined {
 fn named(
     evidence: &Evidence<'_>,
     answers: &Answers,
-    operation: &OperationSeen,
-    kind: Kind,
+    scans: &Scans<'_>,
     examined: Option<&Examined>,
 ) -> Finding {
+    let (operation, kind) = (scans.first, scans.kind);
     let namespace = operation.namespace.clone().unwrap_or_default();
     let reading = Reading::of(evidence, answers, operation, is_scan);
     let spared = reading.as_ref().filter(|_| kind.is_spared());
@@ -350,6 +373,7 @@ fn named(
     }
     sentences.extend(examined.map(Examined::sentence));
     sentences.extend(reading.as_ref().map(|reading| reading.sentence(kind)));
+    sentences.extend(others_beside(scans.others));
     let running = format!(
         "db.currentOp({{planSummary: \"COLLSCAN\", ns: {}}})",
         javascript_text(&namespace)
@@ -364,7 +388,7 @@ fn named(
         },
         subject: namespace.clone(),
         evidence: sentences,
-        saves_s_per_hour: spared.map(|reading| reading.s_per_hour),
+        saves_s_per_hour: spared.map(|reading| reading.s_per_hour * scans.spared_share()),
         confidence: if spared.is_some() { "medium" } else { "low" }.into(),
         risk: match kind {
             Kind::WantsAll => {

@@ -53,6 +53,6 @@ const ELEM_MATCH: &str = "$elemMatch";
 /// themselves is one on the field.
 pub(super) fn of_elements(condition: &Bson) -> Option<&Document> {
     let of = condition.as_document()?.get_document(ELEM_MATCH).ok()?;
-    let is_of_fields = of.keys().next().is_some_and(|name| !name.starts_with('$'));
+    let is_of_fields = !of.is_empty() && of.keys().all(|name| !name.starts_with('$'));
     is_of_fields.then_some(of)
 }

@@ -35,19 +35,20 @@ pub(super) fn of<'a>(
     }
     let collection = collection_of(evidence, operation)?;
     let filter = operation.filter.as_ref()?;
-    let is_same = kind == Kind::ByKeys;
-    let has_keys = |index: &&IndexFacts| match is_same {
+    let is_by_keys = kind == Kind::ByKeys;
+    let has_keys = |index: &IndexFacts| match is_by_keys {
         true => has_order(index, filter),
         false => filter.fields.iter().any(|field| begins_with(index, field)),
     };
-    let fitting = collection.indexes.iter().filter(has_keys);
-    let mut unused = fitting.filter_map(|index| Some((index, why_unused(index, filter)?)));
-    let (index, why) = unused.next()?;
+    let (index, why) = unused(collection, filter, has_keys)?;
     Some(PresentIndex {
         namespace: &collection.namespace,
         index,
         why,
-        is_same,
+        is_same: match filter.fields.as_slice() {
+            [field] if !is_by_keys => is_on(index, field),
+            _ => is_by_keys,
+        },
     })
 }
 
@@ -57,18 +58,23 @@ pub(super) fn beginning_with<'a>(
     field: &str,
     filter: &FilterSeen,
 ) -> Option<PresentIndex<'a>> {
-    let fitting = collection
-        .indexes
-        .iter()
-        .filter(|index| begins_with(index, field));
-    let mut unused = fitting.filter_map(|index| Some((index, why_unused(index, filter)?)));
-    let (index, why) = unused.next()?;
+    let (index, why) = unused(collection, filter, |index| begins_with(index, field))?;
     Some(PresentIndex {
         namespace: &collection.namespace,
         index,
         why,
-        is_same: index.keys == format!("{{{}:1}}", javascript_text(field)),
+        is_same: is_on(index, field),
     })
+}
+
+/// Returns the first index that has the wanted keys and is not used.
+fn unused<'a>(
+    collection: &'a CollectionFacts,
+    filter: &FilterSeen,
+    has_keys: impl Fn(&IndexFacts) -> bool,
+) -> Option<(&'a IndexFacts, Why)> {
+    let mut fitting = collection.indexes.iter().filter(|index| has_keys(index));
+    fitting.find_map(|index| Some((index, why_unused(index, filter)?)))
 }
 
 /// Can one of the indexes find documents by a field, for an operation with this filter? Where the indexes are not known,
@@ -76,14 +82,24 @@ pub(super) fn beginning_with<'a>(
 pub(super) fn finds_by(collection: &CollectionFacts, field: &str, filter: &FilterSeen) -> bool {
     let mut indexes = collection.indexes.iter();
     let is_usable = |index: &IndexFacts| {
-        let why = why_unused(index, filter);
-        // One document is looked for at a time, by a value that it has.
-        !index.building && matches!(why, None | Some(Why::Sparse))
+        !index.building
+            && match why_unused(index, filter) {
+                // One document is looked for at a time, by a value that it has.
+                None | Some(Why::Sparse) => true,
+                // It matters to texts alone, and what the values are is not known.
+                Some(Why::Collation) => index.uses != Some(0),
+                Some(Why::Hidden | Why::Partial) => false,
+            }
     };
     (collection.clustered && field == "_id")
         || collection.indexes.is_empty()
         || indexes
             .any(|index| is_usable(index) && (begins_with(index, field) || covers(index, field)))
+}
+
+/// Is it an index on this field alone?
+fn is_on(index: &IndexFacts, field: &str) -> bool {
+    index.keys == format!("{{{}:1}}", javascript_text(field))
 }
 
 fn begins_with(index: &IndexFacts, field: &str) -> bool {
@@ -149,6 +165,7 @@ impl PresentIndex<'_> {
     pub(super) fn command(&self, evidence: &Evidence<'_>) -> Option<String> {
         let collection = mongosh_collection(self.namespace);
         let script = match self.why {
+            Why::Hidden if !self.is_same => return None,
             Why::Hidden => format!(
                 "{collection}.unhideIndex({})",
                 javascript_text(&self.index.name)

@@ -435,10 +435,13 @@ fn a_join_is_not_served_by_an_index_that_is_not_used() {
     for option in [IndexOption::Hidden, IndexOption::Partial] {
         assert_eq!(with(&|index| index.options = vec![option]), 1, "{option:?}");
     }
-    assert_eq!(
-        with(&|index| index.collation = Some(r#"{"locale":"en"}"#.into())),
-        1
-    );
+    let english = |uses: u64| {
+        with(&move |index| {
+            index.collation = Some(r#"{"locale":"en"}"#.into());
+            index.uses = Some(uses);
+        })
+    };
+    assert_eq!((english(0), english(7)), (1, 0), "numbers are found by it");
     assert_eq!(with(&|index| index.keys = r#"{"meta.$**":1}"#.into()), 1);
     let mut hidden = joining(r#"{"no":1}"#, 20_000);
     let index = &mut hidden.examined().collections[0].indexes[1];
@@ -565,6 +568,11 @@ fn the_scan_that_an_index_spares_represents_its_collection() {
     assert!(
         found.command.contains(r#"createIndex({"total": -1})"#),
         "{found:?}"
+    );
+    let saves = found.saves_s_per_hour.unwrap();
+    assert!(
+        (saves - 360.0 * 5.0 / 14.0).abs() < 1.0,
+        "its own share: {saves}"
     );
     let others = found.evidence.last().unwrap();
     assert!(
