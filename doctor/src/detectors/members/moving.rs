@@ -54,7 +54,7 @@ fn not_getting_on(evidence: &Evidence<'_>) -> Option<Finding> {
         confidence: "medium".into(),
         risk: "None: the command only reads.".into(),
         command: mongosh(
-            &format!("mongodb://{}/", member.name),
+            &format!("mongodb://{}/?directConnection=true", member.name),
             "db.getSiblingDB('config').rangeDeletions.countDocuments({})",
         ),
         ..Finding::default()

@@ -71,23 +71,16 @@ fn finding(
 ) -> Option<Finding> {
     let state = member.state_at_end();
     let doing = doing(state)?;
-    let mut sentences = vec![match member.role_change {
+    let sentence = match member.role_change {
         Some(_) => format!(
             "It was {} when the watch began and {} when it ended (replSetGetStatus).",
             member.state.name(),
             state.name()
         ),
         None => format!("Its state is {} (replSetGetStatus).", state.name()),
-    }];
-    let of_set = || members.iter().filter(|other| other.shard == member.shard);
-    let serving = of_set().filter(|other| doing_nothing_else(other)).count();
-    let all = of_set().count();
-    if serving * 2 <= all {
-        sentences.push(format!(
-            "{serving} of {all} members are left, which is no majority: the set takes no writes (if each has one vote)."
-        ));
-    }
-    let window_s = of_set().find_map(|other| Some(other.oplog?.window_s));
+    };
+    let mut of_set = members.iter().filter(|other| other.shard == member.shard);
+    let window_s = of_set.find_map(|other| Some(other.oplog?.window_s));
     let window = window_s.filter(|s| *s > 0.0).map_or(String::new(), |s| {
         format!(" A member that is away for longer than the oplog reaches back ({}) has to be synced anew.", duration(s))
     });
@@ -95,7 +88,7 @@ fn finding(
         id: "member.unavailable".into(),
         subject: member.name.clone(),
         title: format!("{} {doing}", member.name),
-        evidence: sentences,
+        evidence: vec![sentence],
         confidence: "high".into(),
         risk: format!(
             "Until it is back, writes that it has to acknowledge wait, and the set survives one failure fewer.{window}"
@@ -103,10 +96,6 @@ fn finding(
         command: mongosh(evidence.uri(), "rs.status()"),
         ..Finding::default()
     })
-}
-
-fn doing_nothing_else(member: &MemberRecord) -> bool {
-    doing(member.state_at_end()).is_none()
 }
 
 #[cfg(test)]
@@ -137,13 +126,12 @@ mod tests {
             found[0].title,
             "db3:27017 is down: the other members do not reach it"
         );
-        assert_eq!(found[0].evidence.len(), 1, "two of three are a majority");
         let found = with(MemberState::InitialSync).findings(&DETECTOR);
         assert!(found[0].title.contains("(initial sync)"), "{found:?}");
     }
 
     #[test]
-    fn what_it_became_counts_and_so_does_what_is_left() {
+    fn what_it_became_counts() {
         let mut recording = with(MemberState::Down);
         recording.examination().members[1].role_change = Some(RoleChange {
             state: MemberState::Down,
@@ -152,10 +140,6 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert!(
             found[0].evidence[0].contains("was secondary when"),
-            "{found:?}"
-        );
-        assert!(
-            found[0].evidence[1].starts_with("1 of 3 members are left"),
             "{found:?}"
         );
     }
