@@ -61,13 +61,6 @@ impl GroupCounters {
         if let Some(memory) = &self.memory {
             memory.read(|name, value| push(rows, name, value));
         }
-        let events = ["memory.events", "memory.oom_control"].into_iter();
-        let mut events = events.filter_map(|name| read_file(self.own_memory.as_deref()?, name));
-        push(
-            rows,
-            "oom_kills",
-            field(events.next().as_deref(), "oom_kill"),
-        );
 
         let Some(device) = device else { return };
         let stat = unified("io.stat").unwrap_or_default();
@@ -86,6 +79,17 @@ impl GroupCounters {
                 value.or_else(|| of_device(old, device, word, ' ')),
             );
         }
+    }
+
+    /// Reads how many processes of the group the kernel ended for want of memory. The group may outlive the server's.
+    pub(super) fn read_oom_kills(&self, rows: &mut Rows) {
+        let events = ["memory.events", "memory.oom_control"].into_iter();
+        let mut events = events.filter_map(|name| read_file(self.own_memory.as_deref()?, name));
+        push(
+            rows,
+            "oom_kills",
+            field(events.next().as_deref(), "oom_kill"),
+        );
     }
 
     /// Returns the time for which the group was throttled, summed over CPUs: each group counts what its own quota did.
@@ -143,6 +147,7 @@ mod tests {
         let group = GroupCounters::find(&ProcFs::at(root), Some(7));
         let mut rows = Rows::now();
         group.read(Some("254:0"), &mut rows);
+        group.read_oom_kills(&mut rows);
         let samples = rows.samples.into_iter();
         samples.map(|s| (s.name, s.value)).collect()
     }

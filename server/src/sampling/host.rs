@@ -95,6 +95,7 @@ impl HostCounters {
             self.read_process(pid, cpu_ns, rows);
             self.group.read(self.device.as_deref(), rows);
         }
+        self.group.read_oom_kills(rows);
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let own_cpu_ns = own.tv_sec as f64 * 1e9 + own.tv_nsec as f64;
         rows.push("client", "cpu_ns", own_cpu_ns);
