@@ -101,12 +101,15 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
     {
         return Err(NoShape::Collation);
     }
+    let in_order = |filter: &str| {
+        let mut shape = of_filter(&inner(filter)?)?;
+        let sort = sort_fields(&inner("sort")?);
+        shape.sort = sort.ok_or_else(|| NoShape::Condition("its order".into()))?;
+        Ok(shape)
+    };
     match name.as_str() {
         "find" => {
-            let mut shape = of_filter(&inner("filter")?)?;
-            let sort = inner("sort")?;
-            shape.sort =
-                sort_fields(&sort).ok_or_else(|| NoShape::Condition("its order".into()))?;
+            let mut shape = in_order("filter")?;
             shape.projection = projected(&inner("projection")?);
             Ok(shape)
         }
@@ -120,10 +123,7 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
             Ok(shape)
         }
         "findAndModify" | "findandmodify" => {
-            let mut shape = of_filter(&inner("query")?)?;
-            let sort = inner("sort")?;
-            shape.sort =
-                sort_fields(&sort).ok_or_else(|| NoShape::Condition("its order".into()))?;
+            let mut shape = in_order("query")?;
             // The first in its order is changed, and no other.
             shape.returned = Some(1.0);
             Ok(shape)

@@ -39,6 +39,7 @@ pub mod latency_log_reader;
 pub mod layout;
 mod lines;
 pub mod mounts;
+mod operations_seen;
 pub mod page_cache;
 mod parquet_file;
 pub mod prefetch;
@@ -85,11 +86,10 @@ pub use document::{
 pub use error::RunError;
 pub use error_kind::{ErrorKind, Kinded};
 pub use examination::{
-    COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, ConditionSeen, Deployment, DiskAbility,
-    EarlierRun, ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts,
-    HostSettings, IndexFacts, IndexOption, JoinSeen, KeySeen, MemberOnHost, MemberRecord,
-    MemberRun, MemberState, NamedValue, OperationSeen, OplogFacts, RoleChange, Silence,
-    WorkCompared,
+    COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
+    ExaminationCost, ExaminationRecord, FindingChange, FtdcFacts, HostSettings, IndexFacts,
+    IndexOption, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue, OplogFacts,
+    RoleChange, Silence, WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState, SORT_FILES, TEMPORARY_FOLDER, labelled};
 pub use file_totals::FileTotals;
@@ -108,6 +108,7 @@ pub use layout::{
     DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMember, LayoutMoment,
     LeafRecord, NameSource, OrderDecay, PredictedScan, ScanOrder,
 };
+pub use operations_seen::{ConditionSeen, FilterSeen, JoinSeen, KeySeen, OperationSeen};
 pub use parquet_file::JoinedParquetWriter;
 pub use prefetch::{
     PassedScan, PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary,

@@ -271,7 +271,7 @@ impl<'a> Evidence<'a> {
             longest,
             at_once: waiting.map(|operation| operation.at_once).sum(),
             mean: seen
-                .map(|o| o.mean_at_once() * f64::from(o.looks) / looks)
+                .map(|operation| f64::from(operation.times_seen()) / looks)
                 .sum(),
         })
     }

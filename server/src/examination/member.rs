@@ -257,28 +257,26 @@ impl Member {
             && let Ok(hello) = Hello::ask(asker).await
             && hello.state != self.hello.state
         {
-            self.record.role_change = Some(RoleChange {
-                state: hello.state,
-                seen_ns: monotonic_ns(),
-            });
+            self.note_change(hello.state);
         }
     }
 
     /// Notes what another member's set says of it in the end, if that is another state than in the beginning: one that
     /// has gone does not say so itself.
     pub(super) fn note_state_of(&mut self, status: &SetStatus) {
+        let before = self.record.state;
         let state = status.state(&self.record.name);
-        let new = state.filter(|state| *state != self.record.state);
-        if let (Some(state), None, true) = (new, self.record.role_change, self.is_known()) {
-            self.record.role_change = Some(RoleChange {
-                state,
-                seen_ns: monotonic_ns(),
-            });
+        let unchanged = self.record.role_change.is_none() && before != MemberState::Other;
+        if let Some(state) = state.filter(|state| unchanged && *state != before) {
+            self.note_change(state);
         }
     }
 
-    fn is_known(&self) -> bool {
-        self.record.state != MemberState::Other
+    fn note_change(&mut self, state: MemberState) {
+        self.record.role_change = Some(RoleChange {
+            state,
+            seen_ns: monotonic_ns(),
+        });
     }
 
     pub(super) fn deployment(&self) -> Deployment {

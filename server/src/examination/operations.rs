@@ -162,7 +162,6 @@ impl Running {
         if let Some(open) = Self::idle_transaction(operation) {
             return Some(open);
         }
-        let is_unacknowledged = is_unacknowledged(operation);
         let text = |name: &str| operation.get_str(name).unwrap_or_default();
         let message = text("msg");
         let is_idle = operation
@@ -184,7 +183,7 @@ impl Running {
         let progress = |name| at(operation, &["progress", name]).and_then(number);
         let namespace = namespace.map(shortened);
         Some(Self {
-            alike: match is_unacknowledged {
+            alike: match is_unacknowledged(operation) {
                 // How it found what it has written does not matter to what it waits for.
                 true => Alike {
                     kind: OperationSeen::UNACKNOWLEDGED_WRITE.into(),

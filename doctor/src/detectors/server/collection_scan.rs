@@ -8,11 +8,12 @@ mod beyond_index;
 mod index_scan;
 mod joins;
 mod present_index;
+mod reading;
 
-use seekscope_pattern::ThreadRole;
 use seekscope_run::units::{format_count, whole};
 use seekscope_run::{CollectionFacts, FilterSeen, Finding, OperationSeen};
 
+use self::reading::Reading;
 use super::Detector;
 use crate::namespaces::is_internal;
 use crate::wording::{advise, capitalised, duration, javascript_text, mongosh, mongosh_collection};
@@ -102,21 +103,21 @@ impl<'a> Scans<'a> {
     fn by_collection(all: impl Iterator<Item = (&'a OperationSeen, Kind)>) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         for (operation, kind) in all {
-            let sightings = f64::from(operation.looks) * operation.mean_at_once();
-            let spared = if kind.is_spared() { sightings } else { 0.0 };
+            let seen = f64::from(operation.times_seen());
+            let spared = if kind.is_spared() { seen } else { 0.0 };
             let is_of_it = |known: &&mut Self| known.first.namespace == operation.namespace;
             let Some(scans) = found.iter_mut().find(is_of_it) else {
                 found.push(Self {
                     first: operation,
                     kind,
                     others: 0,
-                    seen: sightings,
+                    seen,
                     spared,
                 });
                 continue;
             };
             scans.others += 1;
-            scans.seen += sightings;
+            scans.seen += seen;
             scans.spared += spared;
             if kind.is_spared() && !scans.kind.is_spared() {
                 (scans.first, scans.kind) = (operation, kind);
@@ -196,22 +197,25 @@ fn document_of<'a>(keys: impl Iterator<Item = (&'a str, bool)>) -> String {
     format!("{{{}}}", keys.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the command that makes an index of these keys for a filter's way of comparing texts.
-fn create_index(
+/// Returns the command that makes an index on the server that takes writes, of these keys and options.
+fn create_index(evidence: &Evidence<'_>, namespace: &str, keys_and_options: &str) -> String {
+    let collection = mongosh_collection(namespace);
+    let script = format!("{collection}.createIndex({keys_and_options})");
+    mongosh(&evidence.uri_for_writes(), &script)
+}
+
+/// Returns the same for these keys and a filter's way of comparing texts.
+fn create_index_for(
     evidence: &Evidence<'_>,
     namespace: &str,
     keys: &str,
     filter: &FilterSeen,
 ) -> String {
-    let collation = filter.collation.as_ref();
-    let options = collation.map_or(String::new(), |collation| {
-        format!(", {{collation: {collation}}}")
-    });
-    let script = format!(
-        "{}.createIndex({keys}{options})",
-        mongosh_collection(namespace)
-    );
-    mongosh(&evidence.uri_for_writes(), &script)
+    let collated = filter
+        .collation
+        .as_ref()
+        .map(|collation| format!("{keys}, {{collation: {collation}}}"));
+    create_index(evidence, namespace, collated.as_deref().unwrap_or(keys))
 }
 
 impl Kind {
@@ -411,13 +415,13 @@ fn command(evidence: &Evidence<'_>, operation: &OperationSeen, kind: Kind) -> Op
     // Trials compare texts by their bytes, and make up no elements of arrays.
     let is_tried = filter.collation.is_none() && !filter.elements;
     match kind {
-        Kind::ByKeys => Some(create_index(
+        Kind::ByKeys => Some(create_index_for(
             evidence,
             namespace,
             &keys_of(operation),
             filter,
         )),
-        Kind::Selective | Kind::FirstOfMatches if !is_tried => Some(create_index(
+        Kind::Selective | Kind::FirstOfMatches if !is_tried => Some(create_index_for(
             evidence,
             namespace,
             &all_keys_of(filter),
@@ -505,120 +509,6 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
             "It selects by {fields}; how many documents that takes is not known, and an index helps only \
              where they are few."
         ),
-    }
-}
-
-/// Share of the longest scan that the server must have counted at least for its count to be believed.
-const COUNTED_MIN: f64 = 0.5;
-/// Time between two looks at what runs, at least, s, for runs that do not tell how many there were.
-const LOOK_S: f64 = 1.0;
-
-/// Returns how long such operations ran together that were seen in looks at what runs, s.
-fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
-    let observed_s = evidence.observed_s()?;
-    let looks = f64::from(operation.looks);
-    let running_s = match evidence.examined()?.operation_looks {
-        0 => looks * LOOK_S,
-        all => looks / f64::from(all) * observed_s,
-    };
-    Some(running_s.min(observed_s) * operation.mean_at_once())
-}
-
-/// The cost of a collection's scans.
-struct Reading {
-    s_per_hour: f64,
-    what: &'static str,
-    source: &'static str,
-}
-
-impl Reading {
-    /// Returns the time that the operations took, else what their threads waited for reads: a scan that
-    /// memory serves waits for nothing and takes its time all the same.
-    fn of(
-        evidence: &Evidence<'_>,
-        answers: &Answers,
-        operation: &OperationSeen,
-        is_meant: fn(&OperationSeen) -> bool,
-    ) -> Option<Self> {
-        let namespace = operation.namespace.as_deref()?;
-        let running = Self::running(evidence, operation, is_meant);
-        running.or_else(|| Self::waiting(answers, namespace))
-    }
-
-    /// Estimates from running operations: the server counts the time of all operations on a collection
-    /// together, and the share of each kind is how often it was seen running.
-    fn running(
-        evidence: &Evidence<'_>,
-        operation: &OperationSeen,
-        is_meant: fn(&OperationSeen) -> bool,
-    ) -> Option<Self> {
-        let member = evidence.examined()?;
-        let namespace = &operation.namespace;
-        let facts = collection_of(evidence, operation)?;
-        let counted_ns = facts
-            .reading_ns?
-            .saturating_add(facts.writing_ns.unwrap_or(0));
-        let on_it = member.operations.iter();
-        let on_it = on_it.filter(|other| other.namespace == *namespace);
-        let (mut scanning, mut all, mut longest_s, mut at_once) = (0.0, 0.0, 0.0, 0.0);
-        let mut seen_s = 0.0;
-        for other in on_it {
-            let sightings = f64::from(other.looks) * other.mean_at_once();
-            all += sightings;
-            if is_meant(other) {
-                scanning += sightings;
-                seen_s += seen_running_s(evidence, other)?;
-                at_once += f64::from(other.at_once.max(1));
-                longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
-            }
-        }
-        let counted_s = counted_ns as f64 / 1e9 * (scanning / f64::max(all, 1.0));
-        let observed_s = evidence.observed_s()?;
-        let per_hour = |s: f64| s / observed_s * 3600.0;
-        // MongoDB 4.4 counts next to nothing of the time of an aggregation that groups.
-        if counted_s < longest_s * COUNTED_MIN {
-            return Some(Self {
-                s_per_hour: per_hour(f64::max(seen_s, longest_s)),
-                what: "The scans were seen running for",
-                source: "currentOp",
-            });
-        }
-        // The server counts an operation when it ends, also what ran before the watch began.
-        let counted_s = f64::min(counted_s, at_once * observed_s);
-        Some(Self {
-            s_per_hour: per_hour(counted_s),
-            what: "The scans took",
-            source: "top, currentOp",
-        })
-    }
-
-    /// Returns the waiting of application threads that read the collection.
-    fn waiting(answers: &Answers, namespace: &str) -> Option<Self> {
-        let mut users = answers.device_users.iter().filter(|user| {
-            user.namespace.as_deref() == Some(namespace)
-                && user.thread_role == ThreadRole::Application
-                && !user.writes
-        });
-        let first = users.next()?;
-        let waiting_s_per_s = users.fold(first.waiting_s_per_s, |sum, u| sum + u.waiting_s_per_s);
-        Some(Self {
-            s_per_hour: waiting_s_per_s * 3600.0,
-            what: "Its readers waited",
-            source: first.source(),
-        })
-    }
-
-    fn sentence(&self, kind: Kind) -> String {
-        let saved = match kind {
-            Kind::Selective | Kind::FirstOfMatches | Kind::ByKeys => "an index saves that at most",
-            Kind::WantsAll | Kind::Natural => "reading less often saves it",
-            Kind::BeyondIndex | Kind::Unknown => "what an index would save of it is not known",
-        };
-        let Self { what, source, .. } = self;
-        format!(
-            "{what} {} per hour; {saved} ({source}).",
-            duration(self.s_per_hour)
-        )
     }
 }
 

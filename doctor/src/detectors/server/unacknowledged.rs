@@ -22,12 +22,12 @@ const SLOW_MIN_NS: f64 = 20e6;
 /// A member that is this far behind holds up whoever waits for it, s.
 const BEHIND_MIN_S: f64 = 1.0;
 
-fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
-    judge(evidence).into_iter().collect()
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    judge(evidence, answers).into_iter().collect()
 }
 
-fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
-    let waited = evidence.waiting_for_members_s_per_hour();
+fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
+    let waited = answers.waited.members;
     if waited < NOTICEABLE_S_PER_HOUR {
         return None;
     }

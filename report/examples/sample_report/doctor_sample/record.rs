@@ -1,10 +1,10 @@
 //! What the server and its fellows said.
 
-use seekscope_run::Gain;
 use seekscope_run::examination::{
     CollectionFacts, Deployment, DiskAbility, EarlierRun, ExaminationCost, ExaminationRecord,
-    FindingChange, IndexFacts, MemberRecord, MemberState, OperationSeen, WorkCompared,
+    FindingChange, IndexFacts, MemberRecord, MemberState, WorkCompared,
 };
+use seekscope_run::{Gain, OperationSeen};
 
 use super::{MIB, Naming, SECOND_NS};
 use crate::trace_sample::DURATION_NS;

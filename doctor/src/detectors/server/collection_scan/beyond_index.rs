@@ -2,8 +2,9 @@
 
 use seekscope_run::FilterSeen;
 
+use super::create_index;
 use crate::Evidence;
-use crate::wording::{javascript_text, mongosh, mongosh_collection};
+use crate::wording::javascript_text;
 
 /// Conditions on where something lies.
 const OF_PLACES: [&str; 2] = ["$geoWithin", "$geoIntersects"];
@@ -65,6 +66,5 @@ pub(super) fn command(
         EXISTS => format!("{{{field}: 1}}, {{sparse: true}}"),
         _ => return None,
     };
-    let script = format!("{}.createIndex({index})", mongosh_collection(namespace));
-    Some(mongosh(&evidence.uri_for_writes(), &script))
+    Some(create_index(evidence, namespace, &index))
 }

@@ -5,7 +5,8 @@ use seekscope_run::units::format_count;
 use seekscope_run::{CollectionFacts, Finding, JoinSeen, OperationSeen};
 
 use super::present_index::{beginning_with, finds_by};
-use super::{INDEX_RISK, LOOKS_MIN, create_index, has_fields, is_scan, seen_running_s};
+use super::reading::seen_running_s;
+use super::{INDEX_RISK, LOOKS_MIN, create_index_for, has_fields, is_scan};
 use crate::Evidence;
 use crate::wording::{capitalised, duration, javascript_text};
 
@@ -120,7 +121,7 @@ impl Join<'_> {
                 .and_then(|present| present.command(evidence))
                 .unwrap_or_else(|| {
                     let keys = format!("{{{}: 1}}", javascript_text(&join.field));
-                    create_index(evidence, &from.namespace, &keys, &filter)
+                    create_index_for(evidence, &from.namespace, &keys, &filter)
                 }),
             ..Finding::default()
         }

@@ -1,0 +1,123 @@
+//! What the scans of a collection cost: the time that they took, or that their threads waited for what they read.
+
+use seekscope_pattern::ThreadRole;
+use seekscope_run::OperationSeen;
+
+use super::{Kind, collection_of};
+use crate::wording::duration;
+use crate::{Answers, Evidence};
+
+/// Share of the longest scan that the server must have counted at least for its count to be believed.
+const COUNTED_MIN: f64 = 0.5;
+/// Time between two looks at what runs, at least, s, for runs that do not tell how many there were.
+const LOOK_S: f64 = 1.0;
+
+/// Returns how long such operations ran together that were seen in looks at what runs, s.
+pub(super) fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
+    let observed_s = evidence.observed_s()?;
+    let looks = f64::from(operation.looks);
+    let running_s = match evidence.examined()?.operation_looks {
+        0 => looks * LOOK_S,
+        all => looks / f64::from(all) * observed_s,
+    };
+    let at_once = f64::from(operation.times_seen()) / looks.max(1.0);
+    Some(running_s.min(observed_s) * at_once)
+}
+
+/// The cost of a collection's scans.
+pub(super) struct Reading {
+    pub(super) s_per_hour: f64,
+    pub(super) what: &'static str,
+    pub(super) source: &'static str,
+}
+
+impl Reading {
+    /// Returns the time that the operations took, else what their threads waited for reads: a scan that
+    /// memory serves waits for nothing and takes its time all the same.
+    pub(super) fn of(
+        evidence: &Evidence<'_>,
+        answers: &Answers,
+        operation: &OperationSeen,
+        is_meant: fn(&OperationSeen) -> bool,
+    ) -> Option<Self> {
+        let namespace = operation.namespace.as_deref()?;
+        let running = Self::running(evidence, operation, is_meant);
+        running.or_else(|| Self::waiting(answers, namespace))
+    }
+
+    /// Estimates from running operations: the server counts the time of all operations on a collection
+    /// together, and the share of each kind is how often it was seen running.
+    fn running(
+        evidence: &Evidence<'_>,
+        operation: &OperationSeen,
+        is_meant: fn(&OperationSeen) -> bool,
+    ) -> Option<Self> {
+        let member = evidence.examined()?;
+        let namespace = &operation.namespace;
+        let facts = collection_of(evidence, operation)?;
+        let counted_ns = facts
+            .reading_ns?
+            .saturating_add(facts.writing_ns.unwrap_or(0));
+        let on_it = member.operations.iter();
+        let on_it = on_it.filter(|other| other.namespace == *namespace);
+        let (mut scanning, mut all, mut longest_s, mut at_once) = (0.0, 0.0, 0.0, 0.0);
+        let mut seen_s = 0.0;
+        for other in on_it {
+            let seen = f64::from(other.times_seen());
+            all += seen;
+            if is_meant(other) {
+                scanning += seen;
+                seen_s += seen_running_s(evidence, other)?;
+                at_once += f64::from(other.at_once.max(1));
+                longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
+            }
+        }
+        let counted_s = counted_ns as f64 / 1e9 * (scanning / f64::max(all, 1.0));
+        let observed_s = evidence.observed_s()?;
+        let per_hour = |s: f64| s / observed_s * 3600.0;
+        // MongoDB 4.4 counts next to nothing of the time of an aggregation that groups.
+        if counted_s < longest_s * COUNTED_MIN {
+            return Some(Self {
+                s_per_hour: per_hour(f64::max(seen_s, longest_s)),
+                what: "The scans were seen running for",
+                source: "currentOp",
+            });
+        }
+        // The server counts an operation when it ends, also what ran before the watch began.
+        let counted_s = f64::min(counted_s, at_once * observed_s);
+        Some(Self {
+            s_per_hour: per_hour(counted_s),
+            what: "The scans took",
+            source: "top, currentOp",
+        })
+    }
+
+    /// Returns the waiting of application threads that read the collection.
+    fn waiting(answers: &Answers, namespace: &str) -> Option<Self> {
+        let mut users = answers.device_users.iter().filter(|user| {
+            user.namespace.as_deref() == Some(namespace)
+                && user.thread_role == ThreadRole::Application
+                && !user.writes
+        });
+        let first = users.next()?;
+        let waiting_s_per_s = users.fold(first.waiting_s_per_s, |sum, u| sum + u.waiting_s_per_s);
+        Some(Self {
+            s_per_hour: waiting_s_per_s * 3600.0,
+            what: "Its readers waited",
+            source: first.source(),
+        })
+    }
+
+    pub(super) fn sentence(&self, kind: Kind) -> String {
+        let saved = match kind {
+            Kind::Selective | Kind::FirstOfMatches | Kind::ByKeys => "an index saves that at most",
+            Kind::WantsAll | Kind::Natural => "reading less often saves it",
+            Kind::BeyondIndex | Kind::Unknown => "what an index would save of it is not known",
+        };
+        let Self { what, source, .. } = self;
+        format!(
+            "{what} {} per hour; {saved} ({source}).",
+            duration(self.s_per_hour)
+        )
+    }
+}

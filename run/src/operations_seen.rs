@@ -1,0 +1,176 @@
+//! What a server was doing, as it showed it in samples: kinds of operations, and what they select documents by. Names
+//! of fields are kept, and never their values.
+
+use std::cmp::Reverse;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An operation as `currentOp` showed it in one or several samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct OperationSeen {
+    /// "query", "getmore", "command find", "index build", "initial sync", "compact", …
+    pub kind: String,
+    pub namespace: Option<String>,
+    /// Summary of the query plan, with key names only, e.g. "COLLSCAN", "IXSCAN { a: 1 }".
+    pub plan: Option<String>,
+    /// The longest time that it was seen to have been running, µs.
+    pub running_us: u64,
+    /// Number of samples in which it, or one like it (same kind, namespace, plan and filter), was running.
+    pub looks: u32,
+    /// The most such operations seen in one sample.
+    pub at_once: u32,
+    /// Number of such operations in all samples together; 0 in records of versions that did not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sightings: u32,
+    /// Number of samples in which one of them waited for a lock, a ticket or flow control.
+    pub waiting_looks: u32,
+    /// Number of samples since the last one in which it was running.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub looks_since: u32,
+    /// Progress reported by the server in the last sample: (done, total).
+    pub progress: Option<(u64, u64)>,
+    /// What it selects documents by; `None` if that is not known.
+    pub filter: Option<FilterSeen>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl OperationSeen {
+    /// The kind of a transaction that is open while its client does nothing.
+    pub const IDLE_TRANSACTION: &str = "idle transaction";
+    /// The kind of a write that is made, and waits for other members to acknowledge it.
+    pub const UNACKNOWLEDGED_WRITE: &str = "unacknowledged write";
+
+    /// Returns whether it had ended when it was looked for the last time. A single look may miss an operation between
+    /// two of its phases.
+    pub fn has_ended(&self) -> bool {
+        self.looks_since > 1
+    }
+
+    /// Returns how often such operations were seen, each of those at once counted; at least once in each sample that
+    /// showed any.
+    pub fn times_seen(&self) -> u32 {
+        self.sightings.max(self.looks)
+    }
+
+    /// Sums up what was seen in separate samples, earlier ones first. The longest comes first.
+    pub fn summed_up<'a>(all: impl IntoIterator<Item = &'a Self>) -> Vec<Self> {
+        let mut sums: Vec<Self> = Vec::new();
+        for seen in all {
+            match sums.iter_mut().find(|sum| sum.is_like(seen)) {
+                Some(sum) => sum.add(seen),
+                None => sums.push(seen.clone()),
+            }
+        }
+        sums.sort_by_key(|sum| Reverse(sum.running_us));
+        sums
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.kind, &self.namespace, &self.plan, &self.filter)
+            == (&other.kind, &other.namespace, &other.plan, &other.filter)
+    }
+
+    fn add(&mut self, later: &Self) {
+        self.looks = self.looks.saturating_add(later.looks);
+        self.sightings = self.sightings.saturating_add(later.sightings);
+        self.waiting_looks = self.waiting_looks.saturating_add(later.waiting_looks);
+        self.at_once = self.at_once.max(later.at_once);
+        self.running_us = self.running_us.max(later.running_us);
+        self.looks_since = later.looks_since;
+        self.progress = later.progress.or(self.progress);
+    }
+}
+
+/// What an operation selects documents by: names of fields, never their values.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct FilterSeen {
+    /// Field names, and operators such as "$or" that take the place of one. Empty if it selects every document.
+    pub fields: Vec<String>,
+    /// Whether matching documents are grouped, counted or cut off before they are returned, so that the number
+    /// returned does not show how many matched.
+    pub reduced: bool,
+    /// Keys of an index that would let the server read only what it returns: those of a sort that a limit cuts off, or
+    /// the field whose distinct values are asked for. Empty for others.
+    pub keys: Vec<KeySeen>,
+    /// Whether distinct values are asked for.
+    pub distinct: bool,
+    /// Those of `fields` that are compared with one value or several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub equal: Vec<String>,
+    /// Those of `fields` in which it looks for a pattern that may begin anywhere, or in any letters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
+    /// Conditions for which an ordinary index on the field is not read at a few places only, patterns apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beyond: Vec<ConditionSeen>,
+    /// The collation by which it compares texts, as a JSON document; `None` if it compares their bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collation: Option<String>,
+    /// Whether it asks for documents as they lie in the collection (`$natural`), for which no index is used.
+    #[serde(skip_serializing_if = "is_false")]
+    pub natural: bool,
+    /// Whether it selects by several conditions on one element of an array (`$elemMatch`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub elements: bool,
+    /// Whether it ends after a number of documents, whatever their order.
+    #[serde(skip_serializing_if = "is_false")]
+    pub limited: bool,
+    /// Whether it skips so many of the documents found that reading them is most of the work.
+    #[serde(skip_serializing_if = "is_false")]
+    pub skips: bool,
+    /// Collections whose documents an aggregation adds to its own by the value of a field (`$lookup`, `$graphLookup`).
+    pub joins: Vec<JoinSeen>,
+}
+
+/// A condition on a field, without its value.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct ConditionSeen {
+    pub field: String,
+    /// The operator, e.g. "$size".
+    pub operator: String,
+}
+
+/// A collection that an aggregation looks documents up in.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct JoinSeen {
+    /// Name of the collection, in the database of the aggregation.
+    pub collection: String,
+    /// Field of its documents that is compared.
+    pub field: String,
+}
+
+/// A key of a sort, or the field of a `distinct`.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(default)]
+pub struct KeySeen {
+    pub field: String,
+    pub descending: bool,
+}
