@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// has not answered for 10 s, and drops all connections in the middle of their work.
 const PATIENCE_MS: u32 = 120_000;
 /// Only this much of the end of the server's log is ever read, in bytes.
-const LOG_TAIL_BYTES: u64 = 16 << 10;
+const LOG_TAIL_BYTES: u64 = 64 << 10;
 const LOG_TAIL_LINES: usize = 12;
 
 /// A running server; dropping it kills the server and waits for its end.
@@ -214,6 +214,11 @@ impl LocalServer {
         &self.log_file
     }
 
+    /// Returns the errors of late and the last lines that the server wrote into its log.
+    pub fn last_lines_of_log(&self) -> String {
+        log_tail(&self.log_file, 0)
+    }
+
     /// Asks the server to end (SIGTERM), so that it writes a checkpoint; kills it after `limit`. Dropping the
     /// future kills it at once.
     pub async fn stop(mut self, limit: Duration) -> Stopped {
@@ -237,7 +242,8 @@ fn free_port() -> io::Result<u16> {
         .port())
 }
 
-/// Returns the last lines that the server wrote after `start`, with control characters made harmless.
+/// Returns the errors that the server wrote after `start`, and its last lines, with control characters made harmless.
+/// mongod ends in good order after an error, and says so in more lines than are shown.
 fn log_tail(path: &Path, start: u64) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -254,10 +260,10 @@ fn log_tail(path: &Path, start: u64) -> String {
         Err(error) => return format!("({}: {error})", path.display()),
     };
     let lines: Vec<&str> = text.lines().collect();
-    let tail = lines
-        .get(lines.len().saturating_sub(LOG_TAIL_LINES)..)
-        .unwrap_or_default()
-        .join("\n");
+    let (earlier, last) = lines.split_at(lines.len().saturating_sub(LOG_TAIL_LINES));
+    let errors = earlier.iter().filter(|line| is_error(line));
+    let shown = errors.take(LOG_TAIL_LINES).chain(last).copied();
+    let tail = shown.collect::<Vec<_>>().join("\n");
     let shown: String = tail
         .chars()
         .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
@@ -269,9 +275,28 @@ fn log_tail(path: &Path, start: u64) -> String {
     }
 }
 
+/// Is it a line of mongod's log about an error, or about one that ends the server?
+fn is_error(line: &str) -> bool {
+    ["\"s\":\"E\"", "\"s\":\"F\""]
+        .iter()
+        .any(|severity| line.contains(severity))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_before_the_last_lines_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let error = r#"{"s":"E", "msg":"Failed","attr":{"error":"Address already in use"}}"#;
+        let log = format!("{error}\n{}end\n", "{\"s\":\"I\"}\n".repeat(30));
+        fs::write(&path, log).unwrap();
+        let tail = log_tail(&path, 0);
+        assert!(tail.starts_with(error) && tail.ends_with("end"), "{tail}");
+        assert_eq!(tail.lines().count(), LOG_TAIL_LINES + 1);
+    }
 
     #[test]
     fn log_tail_is_short_and_harmless() {

@@ -37,8 +37,12 @@ pub async fn initiate(set: &str, members: &[&LocalServer], config_servers: bool)
     // A member answers before it has read its own configuration, so each step may have to be tried again.
     while let Err(why) = step(&admin, first, &config).await {
         if Instant::now() > until {
-            let (log, limit) = (first.log_file().display(), READY_LIMIT);
-            bail!("the replica set {set} was not ready within {limit:?}: {why}; see {log}");
+            let logs = members.iter().map(|member| member.last_lines_of_log());
+            let logs = logs.collect::<Vec<String>>().join("\n\n");
+            bail!(
+                "the replica set {set} was not ready within {READY_LIMIT:?}: {why:#}; the last log lines of its \
+                 members:\n{logs}"
+            );
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

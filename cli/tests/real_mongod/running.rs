@@ -34,7 +34,12 @@ pub fn shared(topology: Topology) -> Arc<Running> {
     let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let one = all.entry(topology).or_insert_with(|| {
         let options = DeploymentOptions::default();
-        start(topology, &options).map(Arc::new)
+        // On a busy host a start may fail, and it is not what the tests that share it are about.
+        let started = start(topology, &options).or_else(|why| {
+            println!("{why}\nIt is tried once more.");
+            start(topology, &options)
+        });
+        started.map(Arc::new)
     });
     one.clone().unwrap_or_else(|why| panic!("{why}"))
 }
