@@ -49,6 +49,8 @@ pub enum LayoutError {
         offset: u64,
         length: u32,
     },
+    #[error("{} does not start like a WiredTiger file (magic number, checksum)", path.display())]
+    Start { path: PathBuf },
     #[error("{}: {source}", path.display())]
     Turtle { path: PathBuf, source: TurtleError },
     /// Also covers refusals: encryption, a column store, tiered storage.
@@ -71,7 +73,7 @@ pub enum LayoutError {
     CatalogueEntries { path: PathBuf, entries: usize },
     #[error("{} is gone: it was dropped since the last checkpoint, or lost", path.display())]
     Vanished { path: PathBuf },
-    #[error("{file} cannot be read, being damaged or copied while a server wrote: {source}")]
+    #[error("{file} cannot be read; it is damaged, or was copied while a server wrote: {source}")]
     Damaged {
         file: String,
         source: Box<LayoutError>,
@@ -177,6 +179,7 @@ impl Kinded for LayoutError {
             | Self::Turtle { .. }
             | Self::Block { .. }
             | Self::ShortRead { .. }
+            | Self::Start { .. }
             | Self::TooLong { .. }
             | Self::UnsafeName { .. }
             | Self::NothingRecovered { .. } => Some(ErrorKind::Inconsistent),

@@ -12,6 +12,7 @@
 //! failure, never how anything is read.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use seekscope_disk::safety::listed_as_locked;
@@ -24,17 +25,30 @@ pub(crate) fn server_is_running(directory: &Path, proc: &Path) -> bool {
     locked("WiredTiger.lock") || locked("mongod.lock") || mongod_lives(directory, proc)
 }
 
-/// Returns whether the process that `mongod.lock` names exists and is a mongod. Process ids are
-/// reused, hence the check of the name.
+/// Returns whether the process that `mongod.lock` names exists, is a mongod and has this file open. Process ids are
+/// reused, hence the check of the name; and a copy has the lock file of a server that runs elsewhere.
 fn mongod_lives(directory: &Path, proc: &Path) -> bool {
     let Ok(text) = DataFile::read_whole(&directory.join("mongod.lock"), 64) else {
         return false;
     };
     let pid = String::from_utf8_lossy(&text).trim().parse::<u32>();
     pid.is_ok_and(|pid| {
-        let comm = fs::read_to_string(proc.join(pid.to_string()).join("comm"));
+        let process = proc.join(pid.to_string());
+        let comm = fs::read_to_string(process.join("comm"));
         comm.is_ok_and(|name| name.starts_with("mongod"))
+            && has_open(&process, &directory.join("mongod.lock")).unwrap_or(true)
     })
+}
+
+/// Has the process this file open? `None` if its files may not be seen.
+fn has_open(process: &Path, file: &Path) -> Option<bool> {
+    let of = |path: &Path| {
+        let facts = fs::metadata(path).ok()?;
+        Some((facts.dev(), facts.ino()))
+    };
+    let wanted = of(file)?;
+    let mut open = fs::read_dir(process.join("fd")).ok()?.flatten();
+    Some(open.any(|fd| of(&fd.path()) == Some(wanted)))
 }
 
 #[cfg(test)]
@@ -65,6 +79,11 @@ mod tests {
         fs::write(proc.path().join("4711/comm"), "bash\n").unwrap();
         assert!(!running());
         fs::write(proc.path().join("4711/comm"), "mongod\n").unwrap();
+        assert!(running(), "its files may not be seen");
+        fs::create_dir(proc.path().join("4711/fd")).unwrap();
+        assert!(!running(), "a copy of another server's");
+        let open = proc.path().join("4711/fd/9");
+        std::os::unix::fs::symlink(folder.path().join("mongod.lock"), open).unwrap();
         assert!(running());
         fs::write(folder.path().join("mongod.lock"), "").unwrap();
         assert!(!running());

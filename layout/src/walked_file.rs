@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use seekscope_wiredtiger::lone::begins_like_a_file;
 use seekscope_wiredtiger::walk::{TreeWalk, Visit};
 use seekscope_wiredtiger::{
     Accounting, BlockAddress, BlockFormat, Checkpoint, Compressor, Extent, ExtentList, Tree,
@@ -10,6 +11,7 @@ use seekscope_wiredtiger::{
 
 use crate::LayoutError;
 use crate::data_directory::DataDirectory;
+use crate::data_file::DataFile;
 use crate::gate::Gate;
 use crate::page_cache::{BYTES_MAX, Pages, WalkPages};
 use crate::table_files::TableFile;
@@ -89,6 +91,12 @@ impl DataDirectory {
             let known = WalkPages::new(std::mem::take(&mut pages), bytes_max);
             let config = snapshot.config(&table.file)?;
             let file = self.open_file(&table.file)?;
+            let has_tree = config
+                .newest_checkpoint()
+                .is_some_and(|c| c.cookie.is_some());
+            if has_tree {
+                check_start(&file, config.format().allocation_bytes)?;
+            }
             let mut reader =
                 TreeReader::new(file, &gate, known).in_parallel(options.parallel_reads);
             let checkpoint = config.newest_checkpoint().cloned();
@@ -108,6 +116,17 @@ impl DataDirectory {
             restarts,
             ..walked
         })
+    }
+}
+
+/// Checks what a server checks when it opens a file, and a walk would not read.
+fn check_start(file: &DataFile, allocation_bytes: u32) -> Result<(), LayoutError> {
+    let start = file.read(0, allocation_bytes)?;
+    match begins_like_a_file(&start) {
+        true => Ok(()),
+        false => Err(LayoutError::Start {
+            path: file.path().into(),
+        }),
     }
 }
 

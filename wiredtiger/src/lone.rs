@@ -18,7 +18,7 @@ use crate::checkpoint::CheckpointCookie;
 use crate::file_config::{FileConfig, FileConfigError};
 use crate::tree::BlockAddress;
 
-pub use scan::LoneScan;
+pub use scan::{LoneScan, begins_like_a_file};
 pub use search::LoneSearch;
 
 /// Why nothing has been found.

@@ -143,6 +143,12 @@ impl LoneScan {
     }
 }
 
+/// Does a file of this allocation unit begin like this? `start` is its first unit.
+#[must_use]
+pub fn begins_like_a_file(start: &[u8]) -> bool {
+    allocation_bytes(start).is_some_and(|unit| unit as usize == start.len())
+}
+
 /// Returns the allocation unit: the descriptor's checksum covers exactly one unit, which reveals
 /// its length.
 fn allocation_bytes(start: &[u8]) -> Option<u32> {
