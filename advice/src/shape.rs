@@ -174,6 +174,8 @@ fn add(shape: &mut QueryShape, filter: &Document, depth: usize) -> Result<(), No
                     add(shape, part, depth - 1)?;
                 }
             }
+            // mongod cuts long queries short in its log.
+            ("$truncated", _) => return Err(NoShape::NotShown),
             (name, _) if name.starts_with('$') => {
                 return Err(NoShape::Condition(name.chars().take(40).collect()));
             }
@@ -189,6 +191,9 @@ fn add(shape: &mut QueryShape, filter: &Document, depth: usize) -> Result<(), No
                         }
                     };
                     keep(fields, name)?;
+                    if operator == "$in" {
+                        keep(&mut shape.one_of, name)?;
+                    }
                 }
             }
             (_, Bson::RegularExpression(_)) => {

@@ -189,6 +189,9 @@ pub enum ShapeSource {
 pub struct QueryShape {
     /// Fields that are compared with one value, or with each of a list.
     pub equality: Vec<String>,
+    /// Those of `equality` that are compared with a list (`$in`). A trial asks for one value of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<String>,
     /// Fields of which a range is asked.
     pub range: Vec<String>,
     pub sort: Vec<SortField>,

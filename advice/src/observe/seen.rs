@@ -157,7 +157,10 @@ impl Seen {
             .extend(self.strange.into_iter().take(5).map(|strange| Limitation {
                 what: LEFT_OUT.into(),
                 why: strange.to_string(),
-                remedy: "judge it by hand".into(),
+                remedy: match strange {
+                    NoShape::NotShown => "name it with --query".into(),
+                    NoShape::Condition(_) | NoShape::Collation => "judge it by hand".into(),
+                },
             }));
     }
 }

@@ -8,6 +8,8 @@ use crate::numbers::{format_mean_ns, format_number, format_share};
 
 /// Share of the pages asked for that were read, below which reading fewer saves little.
 const LITTLE: f64 = 0.05;
+/// How many times the present time per hour is told to be longer.
+const LONGER: f64 = 1.1;
 /// Inserts that take longer by a smaller share take about as long.
 const NOTICED: f64 = 0.25;
 /// With fewer blocks of the index on `_id` for each insert, they may be those at the ends of many series.
@@ -46,9 +48,28 @@ pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
     let (blocks, time) = cost(way)?;
     Some(format!(
         "Store {namespace} with {}: a query then reads {blocks} blocks instead of {now_blocks}, in {time} instead of \
-         {now} with cold caches",
-        named(way)
+         {now} with cold caches{}",
+        named(way),
+        longer_while_cached(advice, present, way).unwrap_or_default()
     ))
+}
+
+/// Says that a way that is faster with cold caches is slower with what the server has in memory now.
+fn longer_while_cached(
+    advice: &AdviceRecord,
+    present: &StoringWay,
+    way: &StoringWay,
+) -> Option<String> {
+    let missed = advice.collection.missed_share?;
+    let (now, then) = (present.s_per_hour?, way.s_per_hour?);
+    (then > now * LONGER).then(|| {
+        format!(
+            "; but while only {} of the blocks have to be read, queries take longer with it: {} per hour instead of {}",
+            format_share(missed),
+            format_s(then),
+            format_s(now)
+        )
+    })
 }
 
 /// Returns the way's name as it stands in a sentence.
@@ -96,10 +117,16 @@ pub(super) fn shape(shape: &QueryShape) -> String {
     let is_range = !shape.range.is_empty();
     known.extend(match shape.returned {
         Some(documents) => Some(format!("returns {}", format_number(documents))),
-        None => is_range.then(|| {
-            let documents = format_number(QueryShape::RANGE_RETURNS);
-            format!("taken to return {documents}")
-        }),
+        None if is_range => Some(format!(
+            "taken to return {}",
+            format_number(QueryShape::RANGE_RETURNS)
+        )),
+        None if !shape.one_of.is_empty() => Some(format!(
+            "tried with one value of {}, as if each query had no more; \"returns\" in --query says how many documents it \
+             has",
+            shape.one_of.join(", ")
+        )),
+        None => None,
     });
     format!("{} ({})", parts.join("; "), known.join(", "))
 }
@@ -139,12 +166,17 @@ pub(super) fn trial(advice: &AdviceRecord) -> Option<String> {
 pub(super) fn seconds(advice: &AdviceRecord) -> Option<String> {
     advice.ways.iter().find(|way| way.query_ns.is_some())?;
     let disk = advice.disk.as_deref()?;
+    let a = if disk.starts_with("typical ") {
+        "a "
+    } else {
+        ""
+    };
     let unpacked = match advice.ways.iter().any(|way| way.unpack_ns.is_some()) {
         true => ", of unpacking them,",
         false => ",",
     };
     let mut said = format!(
-        "Times are those of reading the blocks one by one from {disk}{unpacked} and of the work with everything cached as \
+        "Times are those of reading the blocks one by one from {a}{disk}{unpacked} and of the work with everything cached as \
          in the trial."
     );
     let when = match advice.collection.watched_s > 0.0 {
@@ -401,6 +433,17 @@ mod tests {
                         in 5.00 ms instead of 100 ms with cold caches";
         assert_eq!(told, expected);
         assert!(headline(&advice(0)).unwrap().contains("best left as it is"));
+        let mut cached = advice(1);
+        cached.collection.missed_share = Some(0.0);
+        cached.ways[0].s_per_hour = Some(184.0);
+        cached.ways[1].s_per_hour = Some(190.0);
+        assert!(!headline(&cached).unwrap().contains("longer"));
+        cached.ways[1].s_per_hour = Some(918.0);
+        let told = headline(&cached).unwrap();
+        assert!(
+            told.ends_with("queries take longer with it: 918 s per hour instead of 184 s"),
+            "{told}"
+        );
         assert_eq!(headline(&AdviceRecord::default()), None);
     }
 
@@ -536,6 +579,21 @@ mod tests {
             shape(&asked),
             "a, b compared; a range of c; in the order of d (descending) (told, 2.00 per second, taken to return 100)"
         );
+        let listed = QueryShape {
+            equality: vec!["a".into()],
+            one_of: vec!["a".into()],
+            ..QueryShape::default()
+        };
+        let words = shape(&listed);
+        assert!(
+            words.starts_with("a compared (told, tried with one value of a, as if"),
+            "{words}"
+        );
+        let known = QueryShape {
+            returned: Some(900.0),
+            ..listed
+        };
+        assert_eq!(shape(&known), "a compared (told, returns 900)");
         let of = |fields: &[&str]| {
             let fields = fields.iter().map(|field| (*field).to_owned());
             shape(&QueryShape {
