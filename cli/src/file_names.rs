@@ -14,6 +14,8 @@ use seekscope_layout::{DataDirectory, LayoutError};
 use seekscope_run::{Limitation, NameSource};
 use seekscope_server::{FileMap, Namespace, Server, ServerError, Unnamed};
 
+/// MongoDB's own file of collections and their files.
+const CATALOGUE: &str = "_mdb_catalog.wt";
 /// Time limit for reading the metadata of a data directory, which is long if there are very many tables.
 const DIRECTORY_LIMIT: Duration = Duration::from_secs(10);
 const WITH_ROLE: &str = "grant the user the role that `seekscope doctor --print-role` prints";
@@ -180,14 +182,14 @@ async fn of_directory(path: &Path) -> Result<FileMap, Refusal> {
 
 fn named_by(directory: &DataDirectory) -> Result<FileMap, Refusal> {
     if directory.names == NameSource::TableNames {
-        let why = directory.unreadable_names.first();
-        return Err(Refusal {
-            why: why.map_or_else(
-                || "its data directory has no catalogue of MongoDB".into(),
-                ToString::to_string,
-            ),
-            remedy: None,
-        });
+        let why = match directory.unreadable_names.first() {
+            Some(why) => why.to_string(),
+            None if directory.path().join(CATALOGUE).exists() => {
+                "the catalogue of its data directory is in no checkpoint yet".into()
+            }
+            None => "its data directory has no catalogue of MongoDB".into(),
+        };
+        return Err(Refusal { why, remedy: None });
     }
     let mut map = FileMap::default();
     for table in directory.tables() {

@@ -54,6 +54,10 @@ fn space(directory: &Path) -> Result<Space, DiskError> {
     if facts.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(DiskError::ReadOnly(directory.into()));
     }
+    // As of /proc and /sys.
+    if facts.f_blocks == 0 {
+        return Err(DiskError::KeepsNoFiles(directory.into()));
+    }
     let total_bytes = facts.f_blocks.saturating_mul(facts.f_frsize);
     Ok(Space {
         free_bytes: facts.f_bavail.saturating_mul(facts.f_frsize),
@@ -135,6 +139,12 @@ mod tests {
             error.to_string().contains("mongod.lock is locked"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_kernels_own_filesystems_are_no_disk() {
+        let error = check_space(Path::new("/proc"), 1).unwrap_err();
+        assert!(error.to_string().contains("keeps no files"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use seekscope_run::units::{format_count, format_ns};
 
 use super::TraceReportInput;
+use crate::numbers::counted;
 use crate::wording;
 
 /// Returns one word, for style sheets and scripts.
@@ -25,12 +26,15 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
         )),
         Some(trace) => {
             sentences.push(format!(
-                "{} events seen in {}, {} written, {} lost.",
-                format_count(trace.seen),
+                "{} seen in {}, {} written, {} lost.",
+                counted(trace.seen, "event"),
                 format_ns(input.watched_ns()),
                 format_count(trace.written),
                 format_count(trace.lost)
             ));
+            if trace.seen == 0 {
+                sentences.push("What was traced made no call on a file in that time.".into());
+            }
             if trace.overwritten > 0 {
                 sentences.push(format!(
                     "{} older ones gave way to newer ones, as asked.",
