@@ -174,6 +174,7 @@ impl Member {
                 "its counters and cache size",
             )
             .await;
+        self.looks.note_default(&status);
         let mut target = asker.server.target_facts(&build, &cmd_line, &status);
         // Nothing needs the process of another member, and finding it takes time.
         if self.is_examined {

@@ -2,6 +2,7 @@
 //! its plan and filter, and its progress are kept: never a value, never a document.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::{FilterSeen, OperationSeen};
@@ -38,18 +39,42 @@ pub(super) struct Looks {
     /// Samples that were answered.
     count: u32,
     is_refused: bool,
+    default: DefaultWriteConcern,
+    /// When each of the unacknowledged writes of the last sample was seen first, by the server's number of it.
+    unacknowledged_since: HashMap<String, Instant>,
+}
+
+/// Who has to acknowledge a write that does not say it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum DefaultWriteConcern {
+    /// The server that makes it; also where the default is not known.
+    #[default]
+    Itself,
+    /// Other members, too: since MongoDB 5.0 that is so where nothing else was set.
+    Others,
 }
 
 /// One running operation.
 #[derive(Debug, PartialEq)]
 struct Running {
     alike: Alike,
+    /// The server's number of it; that of a cluster has its shard in front.
+    id: Option<String>,
     running_us: u64,
     is_waiting: bool,
     progress: Option<(u64, u64)>,
 }
 
 impl Looks {
+    /// Notes what `serverStatus` says of the default write concern (MongoDB 4.4 and later).
+    pub(super) fn note_default(&mut self, status: &Document) {
+        let by = at(status, &["defaultRWConcern", "defaultWriteConcern", "w"]);
+        self.default = match by.is_some_and(is_by_others) {
+            true => DefaultWriteConcern::Others,
+            false => DefaultWriteConcern::Itself,
+        };
+    }
+
     /// Asks once what is running. Once refused, it does not ask again.
     pub(super) async fn look(&mut self, asker: &mut Asker) {
         if self.is_refused {
@@ -62,7 +87,7 @@ impl Looks {
         ];
         let command = doc! { "currentOp": 1, "$or": looked_for.to_vec() };
         match asker.ask("admin", command).await {
-            Ok(reply) => self.add(&reply),
+            Ok(reply) => self.add(&reply, Instant::now()),
             Err(error) => {
                 self.is_refused =
                     matches!(error, NoAnswer::NotAllowed { .. }) || error.is_unknown();
@@ -72,16 +97,21 @@ impl Looks {
         }
     }
 
-    fn add(&mut self, reply: &Document) {
+    fn add(&mut self, reply: &Document, now: Instant) {
         self.count = self.count.saturating_add(1);
         let running = reply.get_array("inprog").into_iter().flatten();
         let running = running.take(OPERATIONS_MAX).filter_map(Bson::as_document);
-        let mut now: HashMap<Alike, (u32, bool)> = HashMap::new();
-        for operation in running.filter_map(Running::read) {
+        let mut running_now: HashMap<Alike, (u32, bool)> = HashMap::new();
+        let before = std::mem::take(&mut self.unacknowledged_since);
+        let default = self.default;
+        for mut operation in running.filter_map(|operation| Running::read(operation, default)) {
+            operation.running_us = operation
+                .running_us
+                .max(self.unacknowledged_us(&operation, &before, now));
             if self.seen.len() >= DIFFERENT_MAX && !self.seen.contains_key(&operation.alike) {
                 continue;
             }
-            let (at_once, is_waiting) = now.entry(operation.alike.clone()).or_default();
+            let (at_once, is_waiting) = running_now.entry(operation.alike.clone()).or_default();
             *at_once += 1;
             *is_waiting |= operation.is_waiting;
             let alike = operation.alike.clone();
@@ -94,7 +124,7 @@ impl Looks {
         }
         let listed = self.seen.iter_mut();
         for (alike, seen) in listed.filter(|(alike, _)| alike.kind != INITIAL_SYNC) {
-            let Some((at_once, is_waiting)) = now.get(alike) else {
+            let Some((at_once, is_waiting)) = running_now.get(alike) else {
                 seen.looks_since = seen.looks_since.saturating_add(1);
                 continue;
             };
@@ -104,6 +134,23 @@ impl Looks {
             seen.sightings = seen.sightings.saturating_add(*at_once);
             seen.waiting_looks += u32::from(*is_waiting);
         }
+    }
+
+    /// Returns for how long a write was seen to be unacknowledged, µs; 0 for all else. mongod 4.4 shows an insert with the
+    /// time that it took to make it, however long it waits afterwards.
+    fn unacknowledged_us(
+        &mut self,
+        operation: &Running,
+        before: &HashMap<String, Instant>,
+        now: Instant,
+    ) -> u64 {
+        let is_unacknowledged = operation.alike.kind == OperationSeen::UNACKNOWLEDGED_WRITE;
+        let Some(id) = operation.id.as_ref().filter(|_| is_unacknowledged) else {
+            return 0;
+        };
+        let since = before.get(id).copied().unwrap_or(now);
+        self.unacknowledged_since.insert(id.clone(), since);
+        u64::try_from((now - since).as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Records an initial sync, which the server does not list as an operation: bytes copied and in total.
@@ -158,7 +205,7 @@ impl Looks {
 impl Running {
     /// Reads an operation; `None` for what is not work: our own questions, waiting for news, idle threads of
     /// the server.
-    fn read(operation: &Document) -> Option<Self> {
+    fn read(operation: &Document, default: DefaultWriteConcern) -> Option<Self> {
         if let Some(open) = Self::idle_transaction(operation) {
             return Some(open);
         }
@@ -183,7 +230,7 @@ impl Running {
         let progress = |name| at(operation, &["progress", name]).and_then(number);
         let namespace = namespace.map(shortened);
         Some(Self {
-            alike: match is_unacknowledged(operation) {
+            alike: match is_unacknowledged(operation, default) {
                 // How it found what it has written does not matter to what it waits for.
                 true => Alike {
                     kind: OperationSeen::UNACKNOWLEDGED_WRITE.into(),
@@ -197,6 +244,7 @@ impl Running {
                     filter: filter(operation),
                 },
             },
+            id: operation.get("opid").map(ToString::to_string),
             running_us: micros
                 .or(seconds.map(|s| s.saturating_mul(1_000_000)))
                 .unwrap_or(0),
@@ -216,6 +264,7 @@ impl Running {
                 kind: OperationSeen::IDLE_TRANSACTION.into(),
                 ..Alike::default()
             },
+            id: None,
             running_us: open_us,
             is_waiting: false,
             progress: None,
@@ -233,9 +282,11 @@ fn is_waiting(operation: &Document) -> bool {
 
 /// Returns whether it is a write that holds no lock any more, and has to be acknowledged by other members. One that has
 /// yet to begin has acquired none.
-fn is_unacknowledged(operation: &Document) -> bool {
-    let by = at(operation, &["command", "writeConcern", "w"]);
-    let by_others = by.is_some_and(|by| by.as_str().is_some() || number(by).is_some_and(|n| n > 1));
+fn is_unacknowledged(operation: &Document, default: DefaultWriteConcern) -> bool {
+    let by_others = match at(operation, &["command", "writeConcern", "w"]) {
+        Some(by) => is_by_others(by),
+        None => default == DefaultWriteConcern::Others && written_to(operation).is_some(),
+    };
     let has_written = ["w", "W"].iter().any(|mode| {
         let acquired = ["lockStats", "Global", "acquireCount", mode];
         at(operation, &acquired).is_some()
@@ -244,6 +295,11 @@ fn is_unacknowledged(operation: &Document) -> bool {
         .get_document("locks")
         .is_ok_and(Document::is_empty);
     by_others && has_written && holds_none && !is_waiting(operation)
+}
+
+/// Does a write with this `w` wait for other members?
+fn is_by_others(by: &Bson) -> bool {
+    by.as_str().is_some() || number(by).is_some_and(|members| members > 1)
 }
 
 /// Returns the collection that a command writes to.
@@ -335,10 +391,12 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn running(operation: &Document) -> Option<Running> {
-        Running::read(operation)
+        Running::read(operation, DefaultWriteConcern::Itself)
     }
 
     /// As mongod 4.2.2 shows operations, without the fields that nobody reads.
@@ -406,6 +464,64 @@ mod tests {
         assert_eq!(with("lockStats", read), "command update", "has only read");
         let alone = doc! { "update": "orders", "writeConcern": { "w": 1 }, "$db": "shop" };
         assert_eq!(with("command", alone), "command update");
+    }
+
+    /// As mongod 4.4.6 shows an insert for as long as it waits.
+    #[test]
+    fn a_write_is_unacknowledged_for_as_long_as_it_was_seen_to_be() {
+        let mut looks = Looks::default();
+        let waiting = |opid: i32| {
+            doc! {
+                "type": "op", "opid": opid, "active": true, "op": "insert", "ns": "shop.orders",
+                "command": { "insert": "orders", "writeConcern": { "w": 3 }, "$db": "shop" },
+                "microsecs_running": 189_i64, "locks": {},
+                "lockStats": { "Global": { "acquireCount": { "w": 1_i64 } } },
+            }
+        };
+        let begin = Instant::now();
+        let mut longest_us = |after_s: u64, opids: &[i32]| {
+            let all: Vec<Document> = opids.iter().copied().map(waiting).collect();
+            let now = begin + Duration::from_secs(after_s);
+            looks.add(&doc! { "inprog": all }, now);
+            looks.take()[0].running_us
+        };
+        assert_eq!(longest_us(0, &[7]), 189);
+        assert_eq!(longest_us(2, &[7, 8]), 2_000_000);
+        assert_eq!(longest_us(3, &[8]), 1_000_000, "the other has ended");
+        assert_eq!(longest_us(4, &[9]), 189);
+        assert_eq!(longest_us(5, &[8]), 189, "another of this number");
+    }
+
+    #[test]
+    fn a_write_that_names_no_members_waits_for_those_of_the_default() {
+        let mut looks = Looks::default();
+        let write = |command: Document| {
+            doc! {
+                "type": "op", "active": true, "op": "command", "ns": "shop.$cmd", "command": command,
+                "microsecs_running": 2_999_452_i64, "locks": {},
+                "lockStats": { "Global": { "acquireCount": { "w": 1_i64 } } },
+            }
+        };
+        let unsaid = doc! { "insert": "orders", "$db": "shop" };
+        let by_itself = doc! { "insert": "lines", "writeConcern": { "w": 1 }, "$db": "shop" };
+        let listing = doc! { "listCollections": 1, "$db": "shop" };
+        let all = [unsaid, by_itself, listing].map(write).to_vec();
+        let waiting = |looks: &mut Looks| {
+            looks.add(&doc! { "inprog": all.clone() }, Instant::now());
+            let seen = looks.take().into_iter();
+            let seen = seen.filter(|one| one.kind == OperationSeen::UNACKNOWLEDGED_WRITE);
+            seen.map(|one| one.namespace.unwrap())
+                .collect::<Vec<String>>()
+        };
+        assert_eq!(waiting(&mut looks), [""; 0]);
+        // As mongod 4.4.6 shows it once it was set, and 5.0 always.
+        let status = doc! { "defaultRWConcern": {
+            "defaultWriteConcern": { "w": "majority", "wtimeout": 0 },
+        } };
+        looks.note_default(&status);
+        assert_eq!(waiting(&mut looks), ["shop.orders"]);
+        looks.note_default(&doc! { "defaultRWConcern": { "defaultWriteConcern": { "w": 1 } } });
+        assert_eq!(waiting(&mut looks), [""; 0]);
     }
 
     #[test]
@@ -480,9 +596,12 @@ mod tests {
                 "progress": { "done": done, "total": 1000 }, "waitingForLock": done == 20,
             }
         };
-        looks.add(&doc! { "inprog": [scan(50), scan(2_000_000), build(10)] });
-        looks.add(&doc! { "inprog": [build(20)] });
-        looks.add(&doc! { "inprog": [scan(70), 5] });
+        looks.add(
+            &doc! { "inprog": [scan(50), scan(2_000_000), build(10)] },
+            Instant::now(),
+        );
+        looks.add(&doc! { "inprog": [build(20)] }, Instant::now());
+        looks.add(&doc! { "inprog": [scan(70), 5] }, Instant::now());
         let seen = looks.seen();
         assert_eq!(seen.len(), 2);
         let expected_build = OperationSeen {
@@ -515,10 +634,10 @@ mod tests {
             })
             .collect();
         let mut looks = Looks::default();
-        looks.add(&doc! { "inprog": many });
+        looks.add(&doc! { "inprog": many }, Instant::now());
         assert_eq!(looks.seen.len(), DIFFERENT_MAX);
         assert_eq!(looks.seen().len(), KEPT_MAX);
-        looks.add(&doc! { "inprog": { "a": 1 } });
+        looks.add(&doc! { "inprog": { "a": 1 } }, Instant::now());
         let odd =
             doc! { "op": 5, "ns": "x".repeat(10_000), "microsecs_running": -1, "active": true };
         let odd = running(&odd).unwrap();

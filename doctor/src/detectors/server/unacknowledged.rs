@@ -65,9 +65,9 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
 fn title_of(waiting: Unacknowledged<'_>) -> String {
     let longest = duration(waiting.longest.running_us as f64 / 1e6);
     match waiting.at_once {
-        1 => format!("A write waits for other members to acknowledge it, for {longest} so far"),
+        1 => format!("A write waits for other members to acknowledge it, for at least {longest}"),
         several => format!(
-            "{several} writes wait for other members to acknowledge them, the longest for {longest} so far"
+            "{several} writes wait for other members to acknowledge them, the longest for at least {longest}"
         ),
     }
 }
