@@ -268,7 +268,7 @@ fn order_change(
 
 /// Is it true or false whatever the server is doing?
 fn is_fact(id: &str) -> bool {
-    const FACTS: [&str; 11] = [
+    const FACTS: [&str; 12] = [
         "evidence.",
         "filesystem.",
         "host.",
@@ -279,6 +279,7 @@ fn is_fact(id: &str) -> bool {
         "numa.",
         "scheduler.",
         "server.",
+        "shards.",
         "space.",
     ];
     FACTS.iter().any(|fact| id.starts_with(fact))
@@ -313,6 +314,10 @@ fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
     };
     match (family, id) {
         ("layout", _) => document.layout.is_some(),
+        ("shards", _) => {
+            let examination = document.examination.as_ref();
+            examination.is_some_and(|e| e.cluster.is_some())
+        }
         (_, "space.reusable") => !run.diagnosis.answers.space.is_empty(),
         (_, "space.nearly-full") => document.device.is_some(),
         (_, "index.random-inserts" | "cache.too-small")

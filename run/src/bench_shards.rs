@@ -102,6 +102,12 @@ pub struct ShardShare {
     pub disk_bytes: Option<u64>,
     /// `documents` as a share of those on all shards, 0 to 1.
     pub share: Option<f64>,
+    /// Operations of users that read it while the cluster was watched; `None` if the shard was not asked twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<u64>,
+    /// The same of operations that wrote to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<u64>,
 }
 
 /// The shards and the balancer during a step.

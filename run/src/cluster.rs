@@ -25,6 +25,26 @@ pub struct ClusterRecord {
     pub collections: Vec<SpreadCollection>,
     /// How many sharded collections there are; `None` if it is not known.
     pub sharded_collections: Option<u64>,
+    /// Operations that the router sent to shards while the cluster was watched, by kind; empty if it does not count
+    /// them. Other routers of the cluster count their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<SentOperations>,
+}
+
+/// To how many shards a router sent the operations of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct SentOperations {
+    /// "find", "insert", "update", "delete" or "aggregate".
+    pub kind: String,
+    /// Operations sent to every shard that has chunks of their collection, of several such shards.
+    pub all_shards: u64,
+    /// Operations sent to several of these shards, but not to all.
+    pub several_shards: u64,
+    /// Operations sent to one shard.
+    pub one_shard: u64,
+    /// Operations on collections that are not sharded.
+    pub not_sharded: u64,
 }
 
 impl ClusterRecord {
@@ -58,6 +78,7 @@ pub struct SpreadCollection {
     pub namespace: String,
     /// The pattern of its shard key, as JSON.
     pub key: String,
+    /// Each shard's part at the end of the watch, or at its beginning if nobody answered at the end.
     pub shards: Vec<ShardShare>,
     /// Whether the balancer was told to leave it alone.
     pub balancing_off: bool,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mongodb::bson::{Bson, Document, doc};
-use seekscope_run::ShardShare;
+use seekscope_run::{SentOperations, ShardShare};
 
 use crate::cursor::SHARDS_MAX;
 use crate::examination::OWN_DATABASES;
@@ -17,6 +17,8 @@ const CONFIG: &str = "config";
 /// The most sharded collections that are read, and the most pairs of a collection and a shard.
 const COLLECTIONS_MAX: usize = 10_000;
 const PAIRS_MAX: usize = 200_000;
+/// The most kinds of operations that a router is expected to count.
+const KINDS_MAX: usize = 20;
 /// A shard deletes what it gave away a quarter of an hour later, and that may take a while.
 const HOUR_MS: i64 = 3_600_000;
 
@@ -79,13 +81,17 @@ fn of_collection(namespace: &Namespace, sharded: &Sharded) -> Document {
 }
 
 /// One shard's part of a collection, as the shard counts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Part {
     pub documents: u64,
     /// Size of the documents, not compressed, bytes.
     pub data_bytes: u64,
     /// What they and their indexes take on disk, with the free space in their files, bytes.
     pub disk_bytes: u64,
+    /// Operations of users that read or wrote it since the shard started. Neither moves of chunks nor expiring documents
+    /// are counted.
+    pub reads: u64,
+    pub writes: u64,
 }
 
 /// Returns the parts of a collection by shard: copies that moves of chunks have left are included. A shard without the
@@ -94,11 +100,12 @@ pub async fn parts_by_shard(
     server: &Server,
     namespace: &Namespace,
 ) -> Result<BTreeMap<String, Part>, ServerError> {
-    let stage = doc! { "$collStats": { "storageStats": {} } };
+    let stage = doc! { "$collStats": { "storageStats": {}, "latencyStats": {} } };
     // Statistics of the files make a reply of many kilobytes for each shard.
     let parts = doc! { "$project": {
         "shard": 1, "documents": "$storageStats.count", "bytes": "$storageStats.size",
         "disk": { "$add": ["$storageStats.storageSize", "$storageStats.totalIndexSize"] },
+        "reads": "$latencyStats.reads.ops", "writes": "$latencyStats.writes.ops",
     } };
     let command = doc! {
         "aggregate": namespace.collection(), "pipeline": [stage, parts], "cursor": {},
@@ -110,6 +117,8 @@ pub async fn parts_by_shard(
             documents: entry.get("documents").and_then(number)?,
             data_bytes: entry.get("bytes").and_then(number)?,
             disk_bytes: entry.get("disk").and_then(number)?,
+            reads: entry.get("reads").and_then(number).unwrap_or(0),
+            writes: entry.get("writes").and_then(number).unwrap_or(0),
         };
         Some((shard, part))
     };
@@ -127,11 +136,7 @@ pub fn shares(
     let with_documents = parts.into_iter().flat_map(BTreeMap::keys);
     let mut names: BTreeSet<String> = with_chunks.chain(with_documents).cloned().collect();
     names.extend(shards);
-    let nothing = Part {
-        documents: 0,
-        data_bytes: 0,
-        disk_bytes: 0,
-    };
+    let nothing = Part::default();
     let share = |shard: String| {
         let part = parts.map(|parts| parts.get(&shard).copied().unwrap_or(nothing));
         ShardShare {
@@ -140,7 +145,7 @@ pub fn shares(
             data_bytes: part.map(|part| part.data_bytes),
             disk_bytes: part.map(|part| part.disk_bytes),
             shard,
-            share: None,
+            ..ShardShare::default()
         }
     };
     names.into_iter().map(share).collect()
@@ -287,6 +292,29 @@ async fn setting(server: &Server, name: &str) -> Result<Option<Document>, Server
     let find = doc! { "find": "settings", "filter": { "_id": name }, "limit": 1 };
     let reply = server.command_in_time(CONFIG, find).await?;
     Ok(first_batch(&reply).next().cloned())
+}
+
+/// Returns the operations that this router has sent to shards since it started; none if it does not count them, as before
+/// MongoDB 4.4.
+pub async fn sent(server: &Server) -> Result<Vec<SentOperations>, ServerError> {
+    let status = doc! { "serverStatus": 1, "metrics": 0, "tcmalloc": 0 };
+    let reply = server.command_in_time("admin", status).await?;
+    let by_kind = reply
+        .get_document("shardingStatistics")
+        .and_then(|statistics| statistics.get_document("numHostsTargeted"));
+    let by_kind = by_kind.into_iter().flatten().take(KINDS_MAX);
+    let sent = |(kind, counts): (&String, &Bson)| {
+        let counts = counts.as_document()?;
+        let count = |name| counts.get(name).and_then(number);
+        Some(SentOperations {
+            kind: kind.clone(),
+            all_shards: count("allShards")?,
+            several_shards: count("manyShards")?,
+            one_shard: count("oneShard")?,
+            not_sharded: count("unsharded")?,
+        })
+    };
+    Ok(by_kind.filter_map(sent).collect())
 }
 
 /// The collections whose moves are counted.

@@ -100,9 +100,22 @@ fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_count
     assert_eq!(cluster_record["chunk_bytes"], 1 << 20);
     let collections = cluster_record["collections"].as_array().unwrap();
     for collection in collections {
-        let shards = collection["shards"].as_array().unwrap().iter();
-        let documents: u64 = shards.map(|s| s["documents"].as_u64().unwrap()).sum();
-        assert_eq!(documents, DOCUMENTS, "{collection:#}");
+        let shards = collection["shards"].as_array().unwrap();
+        let all = |what: &str| {
+            let each = shards.iter().map(|shard| shard[what].as_u64().unwrap());
+            each.sum::<u64>()
+        };
+        // A shard keeps copies of what it has just given away.
+        let copies = match collection["namespace"] == UNEVEN {
+            true => 100,
+            false => 0,
+        };
+        assert_eq!(all("documents"), DOCUMENTS + copies, "{collection:#}");
+        if collection["namespace"] == UNEVEN {
+            assert_eq!(all("chunks"), 5, "{collection:#}");
+            let empty = shards.iter().any(|shard| shard["chunks"] == 0);
+            assert!(!empty, "as it is in the end: {collection:#}");
+        }
     }
     assert_eq!(collections.len(), 2, "{cluster_record:#}");
 
@@ -203,4 +216,93 @@ fn what_keeps_a_collection_where_it_is_is_named() {
     let said = draining[0]["evidence"].to_string();
     assert!(said.contains("The balancer is off"), "{said}");
     assert!(findings(&document, "shards.uneven").is_empty());
+}
+
+/// Documents whose field `at` grows, so many at a time.
+fn insert_events(cluster: &Running, ats: std::ops::Range<i32>, at_once: usize) {
+    for batch in ats.collect::<Vec<i32>>().chunks(at_once) {
+        let event = |at: &i32| doc! { "at": *at, "customer": *at % 50, "text": "a".repeat(200) };
+        let documents: Vec<Document> = batch.iter().map(event).collect();
+        cluster.command(
+            "spread",
+            doc! { "insert": "events", "documents": documents },
+        );
+    }
+}
+
+#[test]
+fn a_shard_that_takes_all_inserts_and_finds_that_all_have_to_answer_are_named() {
+    const EVENTS: &str = "spread.events";
+    const FINDS: u64 = 150;
+    const DELETES: i32 = 30;
+    const NEW: i32 = 300;
+    let _machine = machine();
+    let bench = Bench::new();
+    let cluster = cluster(&[]);
+    let shard = doc! { "shardCollection": EVENTS, "key": { "at": 1 } };
+    cluster.command("admin", shard);
+    insert_events(&cluster, 0..4_000, 500);
+    let middle = doc! { "split": EVENTS, "middle": { "at": 2_000 } };
+    cluster.command("admin", middle);
+    let moved = doc! { "find": "chunks", "filter": { "ns": EVENTS, "max.at": 2_000 } };
+    let moved = first(&cluster, "config", moved);
+    let taker = moved.get_str("shard").unwrap();
+    let other = match taker {
+        "shard-0" => "shard-1",
+        _ => "shard-0",
+    };
+    let moving = doc! { "moveChunk": EVENTS, "find": { "at": 0 }, "to": other };
+    cluster.command("admin", moving);
+
+    let document = std::thread::scope(|scope| {
+        let examining = scope.spawn(|| examined(&bench, &cluster, "8s", "run"));
+        // The members' runs begin when the router has been asked, or right before.
+        until(|| bench.path("run/member-1/io.spool").exists());
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        insert_events(&cluster, 4_000..4_000 + NEW, 1);
+        for _ in 0..FINDS {
+            let find = doc! { "find": "events", "filter": { "customer": 7 }, "limit": 1 };
+            cluster.command("spread", find);
+        }
+        for at in 0..DELETES {
+            let by_key =
+                doc! { "delete": "events", "deletes": [{ "q": { "at": at }, "limit": 1 }] };
+            cluster.command("spread", by_key);
+        }
+        examining.join().unwrap()
+    });
+    assert_valid("doctor", &document);
+    let record = &document["examination"]["cluster"];
+    let sent = record["sent"].as_array().unwrap();
+    let of = |kind: &str| sent.iter().find(|sent| sent["kind"] == kind).unwrap();
+    assert_eq!(of("find")["all_shards"], FINDS, "{record:#}");
+    assert_eq!(of("delete")["all_shards"], 0, "{record:#}");
+    assert_eq!(of("delete")["one_shard"], DELETES, "{record:#}");
+    // What is asked about collections goes to all shards as well, and is not counted.
+    assert_eq!(of("aggregate")["all_shards"], 0, "{record:#}");
+    let hot = findings(&document, "shards.hot");
+    let [hot] = hot.as_slice() else {
+        panic!("{document:#}");
+    };
+    let title = hot["title"].as_str().unwrap();
+    // The deletes go to the other.
+    let expected = format!("of the writes to {EVENTS} go to one of 2 shards, {taker}");
+    assert!(title.ends_with(&expected), "{hot:#}");
+    let said = hot["evidence"].to_string();
+    assert!(said.contains("did 300 of 330 writes to it"), "{said}");
+    let verdict = document["summary"]["verdict"].to_string();
+    assert!(verdict.contains(title), "{verdict}");
+    let broadcast = findings(&document, "shards.broadcast");
+    let [broadcast] = broadcast.as_slice() else {
+        panic!("{document:#}");
+    };
+    assert_eq!(
+        broadcast["title"],
+        "100 % of the finds on sharded collections go to all shards"
+    );
+
+    // In peace there is nothing to tell.
+    let document = examined(&bench, &cluster, "3s", "later");
+    assert!(findings(&document, "shards.hot").is_empty());
+    assert!(findings(&document, "shards.broadcast").is_empty());
 }

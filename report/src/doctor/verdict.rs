@@ -18,7 +18,7 @@ const HELD_UP: [&str; 3] = ["cpu.saturated", "locks.queued", "writes.unacknowled
 /// Jobs that read more than all operations together.
 const JOBS: [&str; 2] = ["index-build.running", "resync.running"];
 /// Findings that set a shard or a member apart from the others: where the data lies explains how the work does.
-const APART: [&str; 2] = ["shards.uneven", "member.differs"];
+const APART: [&str; 3] = ["shards.uneven", "shards.hot", "member.differs"];
 /// Used share of the disk's capability from which on the disk limits the server.
 const BUSY: f64 = 0.8;
 /// Waiting for files, s per s, below which it is not mentioned: a hundredth of one thread's time.

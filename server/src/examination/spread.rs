@@ -1,13 +1,14 @@
 //! Asks a router how a cluster's data is spread over its shards, and what its balancer does meanwhile.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
-use seekscope_run::{ClusterRecord, Limitation, ShardOnDisk, SpreadCollection};
+use seekscope_run::{ClusterRecord, Limitation, SentOperations, ShardOnDisk, SpreadCollection};
 
 use super::asking::Asker;
 use super::rights::{self, Resource};
 use super::statistics::key_text;
-use crate::cluster::{self, Chunked, MovedOf, Moves};
+use crate::cluster::{self, Chunked, MovedOf, Moves, Part};
 use crate::server::{Server, ServerError};
 
 /// The most collections whose spread is asked for, each of which every shard has to answer for.
@@ -15,6 +16,7 @@ const COLLECTIONS_MAX: usize = 20;
 /// The most zones of a collection that are named.
 const ZONES_MAX: usize = 20;
 const MOVES: &str = "how many chunks were moved between shards meanwhile";
+const SENT: &str = "to how many shards the router sends operations";
 
 /// What an answer needs the right to.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +33,10 @@ pub(super) struct Spread {
     record: ClusterRecord,
     /// The chunks that had ever been moved when the cluster was first asked.
     moves_before: Option<Moves>,
+    /// The operations that the router had sent to shards when the first questions had been answered.
+    sent_before: Option<Vec<SentOperations>>,
+    /// What each shard had of the collections then, by `database.collection` and shard.
+    parts_before: BTreeMap<String, BTreeMap<String, Part>>,
 }
 
 impl Spread {
@@ -52,6 +58,8 @@ impl Spread {
                 ..ClusterRecord::default()
             },
             moves_before,
+            sent_before: None,
+            parts_before: BTreeMap::new(),
         };
         let chunked = cluster::chunked(&server, names.len());
         let chunked = note(
@@ -65,6 +73,8 @@ impl Spread {
         if let Some(chunked) = chunked {
             spread.add_collections(asker, &names, chunked).await;
         }
+        // Last, because the questions about collections are sent to shards, too.
+        spread.sent_before = sent(asker, &server).await;
         spread
     }
 
@@ -84,14 +94,13 @@ impl Spread {
         let draining = note(asker, draining, what, Needs::Config).await;
         let mut draining = draining.unwrap_or_default();
         let shard = |name: &String| {
-            let chunks_of = |one: &Chunked| one.chunks.get(name).copied().unwrap_or(0);
             let databases = draining.remove(name);
             ShardOnDisk {
                 shard: name.clone(),
                 disk_bytes: on_disk
                     .as_ref()
                     .map(|by_shard| by_shard.get(name).copied().unwrap_or(0)),
-                chunks: chunked.map(|all| all.iter().map(chunks_of).sum()),
+                chunks: chunked.map(|all| chunks_of(all, name)),
                 draining: databases.is_some(),
                 databases: databases.unwrap_or_default(),
             }
@@ -121,6 +130,10 @@ impl Spread {
             let parts = cluster::parts_by_shard(&server, &namespace);
             let what = "how many documents of sharded collections each shard has";
             let parts = note(asker, parts, what, Needs::Command("aggregate")).await;
+            if let Some(parts) = &parts {
+                let name = collection.namespace.clone();
+                self.parts_before.insert(name, parts.clone());
+            }
             let zones = zones.remove(&collection.namespace).unwrap_or_default();
             let moves = self.moves_before.iter();
             let moved_from = moves.flat_map(|moves| moves.from_lately(&collection.namespace));
@@ -141,13 +154,23 @@ impl Spread {
         }
     }
 
-    /// Asks again how many chunks were moved.
+    /// Asks again for what the watch may have changed.
     pub(super) async fn finish(&mut self, asker: &mut Asker) {
+        let server = asker.server.clone();
+        if let Some(before) = self.sent_before.take()
+            && let Some(after) = sent(asker, &server).await
+        {
+            self.record.sent = sent_since(&before, after);
+        }
+        self.ask_again_for_moves(asker, &server).await;
+        self.ask_again_for_shares(asker, &server).await;
+    }
+
+    async fn ask_again_for_moves(&mut self, asker: &mut Asker, server: &Server) {
         let Some(before) = &self.moves_before else {
             return;
         };
-        let server = asker.server.clone();
-        let Some(after) = moves(asker, &server).await else {
+        let Some(after) = moves(asker, server).await else {
             return;
         };
         // The log is of limited size: a count that fell says nothing.
@@ -155,6 +178,44 @@ impl Spread {
         for collection in &mut self.record.collections {
             let name = &collection.namespace;
             collection.moved_chunks = after.chunks_of(name).checked_sub(before.chunks_of(name));
+            collection.moved_from = after.from_lately(name).cloned().collect();
+        }
+    }
+
+    /// Asks each shard again what it has of the collections. What nobody answers now stays as it was, and is not missing.
+    async fn ask_again_for_shares(&mut self, asker: &mut Asker, server: &Server) {
+        let names: Vec<String> = self.record.shards.iter().map(|s| s.shard.clone()).collect();
+        let chunked = cluster::chunked(server, names.len());
+        let Ok(chunked) = asker.wait_for(chunked, "find").await else {
+            return;
+        };
+        for shard in &mut self.record.shards {
+            shard.chunks = Some(chunks_of(&chunked, &shard.shard));
+        }
+        for collection in &mut self.record.collections {
+            let now = chunked
+                .iter()
+                .find(|now| now.namespace == collection.namespace);
+            let (Some(now), Ok(namespace)) = (now, collection.namespace.parse()) else {
+                continue;
+            };
+            let parts = cluster::parts_by_shard(server, &namespace);
+            let Ok(parts) = asker.wait_for(parts, "aggregate").await else {
+                return;
+            };
+            collection.shards =
+                cluster::shares(Some(&now.chunks), Some(&parts), names.iter().cloned());
+            if let Some(before) = self.parts_before.get(&collection.namespace) {
+                for share in &mut collection.shards {
+                    let of = |parts: &BTreeMap<String, Part>| {
+                        parts.get(&share.shard).copied().unwrap_or_default()
+                    };
+                    let (before, after) = (of(before), of(&parts));
+                    share.reads = after.reads.checked_sub(before.reads);
+                    share.writes = after.writes.checked_sub(before.writes);
+                }
+            }
+            collection.jumbo_chunks = Some(now.jumbo_chunks);
         }
     }
 
@@ -166,6 +227,32 @@ impl Spread {
 async fn moves(asker: &mut Asker, server: &Server) -> Option<Moves> {
     let moves = cluster::moves(server, MovedOf::Users);
     note(asker, moves, MOVES, Needs::Config).await
+}
+
+async fn sent(asker: &mut Asker, server: &Server) -> Option<Vec<SentOperations>> {
+    let needs = Needs::Command("serverStatus");
+    note(asker, cluster::sent(server), SENT, needs).await
+}
+
+/// Returns what a router has sent between two answers; nothing of kinds that it counts anew because it was restarted.
+fn sent_since(before: &[SentOperations], after: Vec<SentOperations>) -> Vec<SentOperations> {
+    let since = |after: SentOperations| {
+        let before = before.iter().find(|before| before.kind == after.kind)?;
+        Some(SentOperations {
+            all_shards: after.all_shards.checked_sub(before.all_shards)?,
+            several_shards: after.several_shards.checked_sub(before.several_shards)?,
+            one_shard: after.one_shard.checked_sub(before.one_shard)?,
+            not_sharded: after.not_sharded.checked_sub(before.not_sharded)?,
+            kind: after.kind,
+        })
+    };
+    after.into_iter().filter_map(since).collect()
+}
+
+/// Returns how many chunks of all these collections a shard has.
+fn chunks_of(collections: &[Chunked], shard: &str) -> u64 {
+    let chunks = collections.iter().filter_map(|one| one.chunks.get(shard));
+    chunks.sum()
 }
 
 fn left_out(sharded: usize) -> Limitation {

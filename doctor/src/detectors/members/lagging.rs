@@ -68,8 +68,8 @@ fn finding(
         },
         evidence: sentences,
         confidence: "medium".into(),
-        risk: "The primary holds writes back (flow control) once the majority is 10 s behind, not for one member of \
-               three; beyond the oplog's window the member has to be synced anew."
+        risk: "The primary holds writes back (flow control) once a majority of the set is 10 s behind or away; beyond \
+               the oplog's window the member has to be synced anew."
             .into(),
         command: mongosh(evidence.uri(), "rs.printSecondaryReplicationInfo()"),
         ..Finding::default()

@@ -32,13 +32,14 @@ fn not_getting_on(evidence: &Evidence<'_>) -> Option<Finding> {
         MOVES.iter().any(|name| kind.contains(name)) && is_slow && !operation.has_ended()
     };
     let mut slow = members.iter().filter_map(|member| {
+        // A router shows what its shards are at work on, and has none of their records.
+        let shard = member.shard.as_ref()?;
         let operation = member.operations.iter().find(is_move)?;
-        Some((member, operation))
+        Some((member, shard, operation))
     });
-    let (member, operation) = slow.next()?;
+    let (member, shard, operation) = slow.next()?;
     let of = operation.namespace.as_ref();
     let of = of.map_or(String::new(), |namespace| format!(" of {namespace}"));
-    let shard = member.shard.as_ref().unwrap_or(&member.name);
     Some(Finding {
         id: "shards.moving".into(),
         subject: shard.clone(),

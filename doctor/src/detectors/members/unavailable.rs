@@ -40,7 +40,9 @@ fn unknown_shards(evidence: &Evidence<'_>, members: &[MemberRecord]) -> Vec<Find
                 first.not_asked.as_deref().unwrap_or_default()
             )],
             confidence: "medium".into(),
-            risk: "If it is down, and not just out of reach of this host, whatever asks for its data fails.".into(),
+            risk: "If it is down, and does not just refuse to answer or is out of reach of this host, whatever asks for \
+                   its data fails."
+                .into(),
             command: mongosh(evidence.uri(), "sh.status()"),
             ..Finding::default()
         })

@@ -3,7 +3,7 @@
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{ClusterRecord, Finding, ShardOnDisk, ShardShare, SpreadCollection};
 
-use super::Detector;
+use super::{Detector, time_on};
 use crate::answers::mongod_version;
 use crate::wording::{mongosh, mongosh_collection, percent};
 use crate::{Answers, Evidence};
@@ -151,7 +151,7 @@ impl<'a> Spread<'a> {
             ),
             reason.sentence(self.cluster, collection),
         ];
-        sentences.extend(self.time_on(overfull.shard));
+        sentences.extend(time_on(self.answers, overfull.shard));
         let script = format!(
             "{}.getShardDistribution()",
             mongosh_collection(&collection.namespace)
@@ -163,13 +163,15 @@ impl<'a> Spread<'a> {
             overfull.shards,
             overfull.shard
         );
-        // The spread was asked for when the watch began.
+        // Where nobody answered in the end, the spread is that of the beginning.
         let moved = collection.moved_chunks.unwrap_or(0);
         let own = collection
             .shards
             .iter()
             .find(|share| share.shard == overfull.shard);
-        let is_past = own.is_some_and(|own| moved * MOVED_PARTS >= own.chunks.unwrap_or(0).max(1));
+        let is_past = own.is_some_and(|own| {
+            own.writes.is_none() && moved * MOVED_PARTS >= own.chunks.unwrap_or(0).max(1)
+        });
         if is_past {
             sentences.push(format!(
                 "That was so when the watch began; {} of its chunks were moved since.",
@@ -218,7 +220,7 @@ impl<'a> Spread<'a> {
             format!("On disk {} (listDatabases, $collStats).", each.join("; ")),
             NOT_SHARDED.into(),
         ];
-        sentences.extend(self.time_on(overfull.shard));
+        sentences.extend(time_on(self.answers, overfull.shard));
         let title = format!(
             "{} of the data are on one of {} shards, {}, mostly in collections that are not sharded",
             percent(overfull.share),
@@ -255,16 +257,6 @@ impl<'a> Spread<'a> {
             command: mongosh(self.uri, script),
             ..Finding::default()
         }
-    }
-
-    /// Says what the shard had to do in the time observed.
-    fn time_on(&self, shard: &str) -> Option<String> {
-        let mut answers = self.answers.shards.iter();
-        let share = answers.find(|answer| answer.shard == shard)?.time_share?;
-        Some(format!(
-            "Of the time that reads and writes took on all shards, {} passed on this one (opLatencies).",
-            percent(share)
-        ))
     }
 }
 
