@@ -233,7 +233,7 @@ fn names_come_from_the_next_best_source() {
     assert_eq!(directory.names, NameSource::IndexMetadata);
     let why = directory.unreadable_names[0].to_string();
     assert!(
-        why.contains("_mdb_catalog.wt cannot be read, being damaged"),
+        why.contains("_mdb_catalog.wt cannot be read; it is damaged"),
         "{why}"
     );
     let table = directory.find("sdu.append/i_1").unwrap();
@@ -252,6 +252,27 @@ fn names_come_from_the_next_best_source() {
     assert_eq!(
         directory.find("accounts").unwrap().namespace.as_deref(),
         Some("accounts")
+    );
+}
+
+/// A walk needs nothing of the first block, but no server opens a file without it.
+#[test]
+fn a_file_that_no_server_would_open_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = made_tree::write(folder.path(), "accounts", 10, |i| i);
+    made_tree::write_backup(folder.path(), &rows);
+    let walk = || {
+        let directory = open(folder.path()).unwrap();
+        directory.walk(directory.find("accounts").unwrap(), &options(16))
+    };
+    walk().unwrap();
+    let path = folder.path().join("accounts.wt");
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(&[0x55; 4096], 0).unwrap();
+    let why = walk().unwrap_err().to_string();
+    assert!(
+        why.contains("does not start like a WiredTiger file"),
+        "{why}"
     );
 }
 

@@ -62,8 +62,19 @@ pub(crate) fn write_rows(directory: &Path, name: &str, rows: &[(String, String)]
     write_above(&file, name, leaves, end)
 }
 
+/// The first unit of a file: the magic number, the version 1.0 of the format, and the checksum of the unit.
+fn descriptor() -> Vec<u8> {
+    let mut unit = vec![0; usize::try_from(UNIT).unwrap()];
+    unit[..4].copy_from_slice(&120_897_u32.to_le_bytes());
+    unit[4] = 1;
+    let checksum = crc32c::crc32c(&unit);
+    unit[8..12].copy_from_slice(&checksum.to_le_bytes());
+    unit
+}
+
 /// Writes the internal pages above `level` from `end` on, and returns the row of the metadata.
 fn write_above(file: &File, name: &str, mut level: Vec<Child>, mut end: u64) -> String {
+    file.write_all_at(&descriptor(), 0).unwrap();
     loop {
         level = level
             .chunks(CHILDREN)
