@@ -23,8 +23,8 @@ pub enum DiskError {
     },
     #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or only read a file of it (disk --read-existing, replay --file)", .0.display())]
     ReadOnly(PathBuf),
-    #[error("{} is on a filesystem that keeps no files, as the kernel's own are; name a directory on the disk to be measured", .0.display())]
-    KeepsNoFiles(PathBuf),
+    #[error("{} is on a filesystem that does not tell its size, as the kernel's own and ramfs; name a directory on the disk to be measured", .0.display())]
+    NoSize(PathBuf),
     #[error("cannot {action} {}: permission denied; run as its owner, or name another", path.display())]
     NotPermitted { action: &'static str, path: PathBuf },
     #[error(
@@ -98,10 +98,9 @@ pub enum DiskError {
 impl Kinded for DiskError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
-            Self::InvalidJob(_)
-            | Self::NotADirectory(_)
-            | Self::NotAFile(_)
-            | Self::KeepsNoFiles(_) => Some(ErrorKind::Usage),
+            Self::InvalidJob(_) | Self::NotADirectory(_) | Self::NotAFile(_) | Self::NoSize(_) => {
+                Some(ErrorKind::Usage)
+            }
             Self::LiveDatabase { .. } => Some(ErrorKind::Target),
             Self::NotPermitted { .. } | Self::ReadOnly(_) => Some(ErrorKind::NotPermitted),
             Self::File { source, .. } => ErrorKind::of_named_path(source),

@@ -54,9 +54,9 @@ fn space(directory: &Path) -> Result<Space, DiskError> {
     if facts.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(DiskError::ReadOnly(directory.into()));
     }
-    // As of /proc and /sys.
+    // As of /proc, /sys and ramfs: how much may be written cannot be told.
     if facts.f_blocks == 0 {
-        return Err(DiskError::KeepsNoFiles(directory.into()));
+        return Err(DiskError::NoSize(directory.into()));
     }
     let total_bytes = facts.f_blocks.saturating_mul(facts.f_frsize);
     Ok(Space {
@@ -142,9 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_filesystems_are_no_disk() {
+    fn what_tells_no_size_is_not_filled() {
         let error = check_space(Path::new("/proc"), 1).unwrap_err();
-        assert!(error.to_string().contains("keeps no files"), "{error}");
+        assert!(
+            error.to_string().contains("does not tell its size"),
+            "{error}"
+        );
     }
 
     #[test]
