@@ -35,9 +35,9 @@ pub fn shared(topology: Topology) -> Arc<Running> {
     let one = all.entry(topology).or_insert_with(|| {
         let options = DeploymentOptions::default();
         // On a busy host a start may fail, and it is not what the tests that share it are about.
-        let started = start(topology, &options).or_else(|why| {
-            println!("{why}\nIt is tried once more.");
-            start(topology, &options)
+        let started = start(topology, &options).or_else(|first| {
+            let again = start(topology, &options);
+            again.map_err(|second| format!("{first}\nOnce more: {second}"))
         });
         started.map(Arc::new)
     });
