@@ -64,8 +64,8 @@ pub struct WalkedFile {
     pub overflow_bytes: Option<u64>,
     /// Bytes that nothing else explains: blocks that an older checkpoint holds.
     pub pinned_bytes: Option<u64>,
-    /// Bytes requested from the file and the number of reads, over all attempts; the metadata is
-    /// not counted.
+    /// Bytes requested from the file and the number of reads, over all attempts; the metadata and the
+    /// file's first block are not counted.
     pub bytes_read: u64,
     pub reads: u64,
     /// Number of attempts that the server overtook.
@@ -95,6 +95,7 @@ impl DataDirectory {
                 .newest_checkpoint()
                 .is_some_and(|c| c.cookie.is_some());
             if has_tree {
+                gate.pass()?;
                 check_start(&file, config.format().allocation_bytes)?;
             }
             let mut reader =
