@@ -13,9 +13,8 @@ use std::time::Duration;
 use seekscope_layout::{DataDirectory, LayoutError};
 use seekscope_run::{Limitation, NameSource};
 use seekscope_server::{FileMap, Namespace, Server, ServerError, Unnamed};
+use seekscope_wiredtiger::catalogue::CATALOGUE_FILE;
 
-/// MongoDB's own file of collections and their files.
-const CATALOGUE: &str = "_mdb_catalog.wt";
 /// Time limit for reading the metadata of a data directory, which is long if there are very many tables.
 const DIRECTORY_LIMIT: Duration = Duration::from_secs(10);
 const WITH_ROLE: &str = "grant the user the role that `seekscope doctor --print-role` prints";
@@ -184,7 +183,7 @@ fn named_by(directory: &DataDirectory) -> Result<FileMap, Refusal> {
     if directory.names == NameSource::TableNames {
         let why = match directory.unreadable_names.first() {
             Some(why) => why.to_string(),
-            None if directory.path().join(CATALOGUE).exists() => {
+            None if directory.path().join(CATALOGUE_FILE).exists() => {
                 "the catalogue of its data directory is in no checkpoint yet".into()
             }
             None => "its data directory has no catalogue of MongoDB".into(),

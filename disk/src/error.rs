@@ -23,7 +23,7 @@ pub enum DiskError {
     },
     #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or only read a file of it (disk --read-existing, replay --file)", .0.display())]
     ReadOnly(PathBuf),
-    #[error("{} is on a filesystem that does not tell its size, as the kernel's own and ramfs; name a directory on the disk to be measured", .0.display())]
+    #[error("{} is on a filesystem that does not tell its size, like the kernel's own filesystems and ramfs; name a directory on the disk to be measured", .0.display())]
     NoSize(PathBuf),
     #[error("cannot {action} {}: permission denied; run as its owner, or name another", path.display())]
     NotPermitted { action: &'static str, path: PathBuf },

@@ -49,6 +49,11 @@ pub fn capitalised(text: &str) -> String {
     })
 }
 
+/// Is this the first field of a key pattern, as a record has it?
+pub(crate) fn begins_with(keys: &str, field: &str) -> bool {
+    keys.starts_with(&format!("{{{}:", javascript_text(field)))
+}
+
 /// Stands for a router of the server's cluster in commands, where none is known.
 pub const SOME_ROUTER: &str = "mongodb://MONGOS/";
 /// Stands for the primary of the server's set in commands, where it is not known.

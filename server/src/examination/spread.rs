@@ -252,7 +252,7 @@ fn sent_since(before: &[SentOperations], after: Vec<SentOperations>) -> Vec<Sent
 /// Returns how many chunks of all these collections a shard has.
 fn chunks_of(collections: &[Chunked], shard: &str) -> u64 {
     let chunks = collections.iter().filter_map(|one| one.chunks.get(shard));
-    chunks.sum()
+    chunks.copied().fold(0, u64::saturating_add)
 }
 
 fn left_out(sharded: usize) -> Limitation {

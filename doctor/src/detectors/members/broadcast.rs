@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{ClusterRecord, ExaminationRecord, FilterSeen, Finding, SentOperations};
 
 use super::Detector;
-use crate::wording::{javascript_text, mongosh, percent};
+use crate::wording::{begins_with, mongosh, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -42,10 +42,10 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     if kinds.is_empty() {
         return Vec::new();
     }
-    let sum = |count: fn(&SentOperations) -> u64| -> u64 {
-        kinds.iter().map(|(sent, _)| count(sent)).sum()
+    let sum = |count: fn(&SentOperations) -> u64| -> f64 {
+        kinds.iter().map(|(sent, _)| count(sent) as f64).sum()
     };
-    let share = sum(|sent| sent.all_shards) as f64 / sum(of_sharded) as f64;
+    let share = sum(|sent| sent.all_shards) / sum(of_sharded);
     let several: Vec<&str> = kinds.iter().map(|(_, several)| *several).collect();
     let counted = kinds.iter().map(|(sent, several)| {
         let (all, of) = (
@@ -87,7 +87,8 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
 }
 
 fn of_sharded(sent: &SentOperations) -> u64 {
-    sent.all_shards + sent.several_shards + sent.one_shard
+    let several = sent.all_shards.saturating_add(sent.several_shards);
+    several.saturating_add(sent.one_shard)
 }
 
 fn is_broadcast(sent: &SentOperations) -> bool {
@@ -129,19 +130,14 @@ fn queries_without_key(examination: &ExaminationRecord, cluster: &ClusterRecord)
         });
     let mut named: Vec<String> = named.collect();
     named.dedup();
-    named.truncate(QUERIES_TOLD);
-    (!named.is_empty()).then(|| {
-        format!(
-            "Seen at work on several shards: searches {}.",
-            named.join("; ")
-        )
-    })
+    let told = format_list(&named, QUERIES_TOLD, "; ");
+    (!named.is_empty()).then(|| format!("Seen at work on several shards: searches {told}."))
 }
 
 /// Does it ask for values of the first field of the shard key, so that each search is for some shards only?
 fn has_key(filter: &FilterSeen, key: &str) -> bool {
     let mut fields = filter.equal.iter();
-    fields.any(|field| key.starts_with(&format!("{{{}:", javascript_text(field))))
+    fields.any(|field| begins_with(key, field))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use seekscope_run::units::format_count;
 use seekscope_run::{Finding, ShardShare, SpreadCollection};
 
-use super::{Detector, time_on};
+use super::{Detector, distribution_of, time_on, time_share, zoned};
 use crate::answers::mongod_version;
-use crate::wording::{mongosh, mongosh_collection, percent};
+use crate::wording::{mongosh, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -34,11 +34,6 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         does_more.then(|| finding(evidence, answers, collection, &hot))
     });
     found.collect()
-}
-
-fn time_share(answers: &Answers, shard: &str) -> Option<f64> {
-    let mut shards = answers.shards.iter();
-    shards.find(|answer| answer.shard == shard)?.time_share
 }
 
 /// The operations of one kind on a collection, of which a shard gets most.
@@ -80,10 +75,10 @@ impl<'a> Hot<'a> {
             .iter()
             .map(|share| operations(share))
             .collect::<Option<_>>()?;
-        let operations_of_all: u64 = counts.iter().sum();
+        let operations_of_all = total(counts.iter().copied());
         let (share, operations) = parts.iter().zip(counts).max_by_key(|(_, count)| *count)?;
         let of_all = |part: fn(&ShardShare) -> Option<u64>| {
-            let all: u64 = parts.iter().filter_map(|share| part(share)).sum();
+            let all = total(parts.iter().filter_map(|share| part(share)));
             part(share).map_or(0.0, |own| own as f64 / all.max(1) as f64)
         };
         let hot = Self {
@@ -106,6 +101,11 @@ impl<'a> Hot<'a> {
     }
 }
 
+/// Adds counts that servers told, which may be anything.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
 fn finding(
     evidence: &Evidence<'_>,
     answers: &Answers,
@@ -115,10 +115,7 @@ fn finding(
     let key = &collection.key;
     let is_ordered = !key.contains(r#":"hashed""#);
     let reason = match (collection.zones.is_empty(), is_ordered) {
-        (false, _) => format!(
-            "Zones tie ranges of the shard key to shards ({}), so this may be what was ordered.",
-            collection.zones.join(", ")
-        ),
+        (false, _) => zoned(collection),
         (true, true) => format!(
             "The shard key is {key}. Either its values grow with each new document, as times, counters and ObjectIds \
              do, so that what is new belongs to the last chunk; or much of the work is about few values or \
@@ -153,10 +150,6 @@ fn finding(
         remedy.into(),
     ];
     sentences.extend(time_on(answers, hot.shard));
-    let script = format!(
-        "{}.getShardDistribution()",
-        mongosh_collection(&collection.namespace)
-    );
     Finding {
         id: "shards.hot".into(),
         subject: collection.namespace.clone(),
@@ -176,7 +169,7 @@ fn finding(
         risk: "The command only reads. To change the key is to write all documents anew, and queries that name the \
                present one may then go to all shards."
             .into(),
-        command: mongosh(evidence.uri(), &script),
+        command: mongosh(evidence.uri(), &distribution_of(&collection.namespace)),
         ..Finding::default()
     }
 }

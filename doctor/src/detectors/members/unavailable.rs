@@ -40,8 +40,8 @@ fn unknown_shards(evidence: &Evidence<'_>, members: &[MemberRecord]) -> Vec<Find
                 first.not_asked.as_deref().unwrap_or_default()
             )],
             confidence: "medium".into(),
-            risk: "If it is down, and does not just refuse to answer or is out of reach of this host, whatever asks for \
-                   its data fails."
+            risk: "If it is down, and has not just refused to answer or been out of reach of this host, whatever asks \
+                   for its data fails."
                 .into(),
             command: mongosh(evidence.uri(), "sh.status()"),
             ..Finding::default()

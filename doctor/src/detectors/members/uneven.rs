@@ -3,9 +3,9 @@
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{ClusterRecord, Finding, ShardOnDisk, ShardShare, SpreadCollection};
 
-use super::{Detector, time_on};
+use super::{Detector, distribution_of, time_on, zoned};
 use crate::answers::mongod_version;
-use crate::wording::{mongosh, mongosh_collection, percent};
+use crate::wording::{mongosh, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -152,10 +152,7 @@ impl<'a> Spread<'a> {
             reason.sentence(self.cluster, collection),
         ];
         sentences.extend(time_on(self.answers, overfull.shard));
-        let script = format!(
-            "{}.getShardDistribution()",
-            mongosh_collection(&collection.namespace)
-        );
+        let script = distribution_of(&collection.namespace);
         let title = format!(
             "{} of {} are on one of {} shards, {}",
             percent(overfull.share),
@@ -312,10 +309,7 @@ impl Reason {
 
     fn sentence(self, cluster: &ClusterRecord, collection: &SpreadCollection) -> String {
         match self {
-            Self::Zones => format!(
-                "Zones tie ranges of the shard key to shards ({}), so this may be what was ordered.",
-                collection.zones.join(", ")
-            ),
+            Self::Zones => zoned(collection),
             Self::OneChunk => "All of it is one chunk, so that there is nothing to balance: either it was never \
                                split, or all documents have the same value of the shard key, which only another \
                                shard key changes."

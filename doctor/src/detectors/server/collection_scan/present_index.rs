@@ -4,7 +4,7 @@ use seekscope_run::{CollectionFacts, FilterSeen, IndexFacts, IndexOption, Operat
 
 use super::{Kind, collection_of};
 use crate::Evidence;
-use crate::wording::{javascript_text, mongosh, mongosh_collection};
+use crate::wording::{begins_with, javascript_text, mongosh, mongosh_collection};
 
 /// Why an index is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,10 @@ pub(super) fn of<'a>(
     let is_by_keys = kind == Kind::ByKeys;
     let has_keys = |index: &IndexFacts| match is_by_keys {
         true => has_order(index, filter),
-        false => filter.fields.iter().any(|field| begins_with(index, field)),
+        false => filter
+            .fields
+            .iter()
+            .any(|field| begins_with(&index.keys, field)),
     };
     let (index, why) = unused(collection, filter, has_keys)?;
     Some(PresentIndex {
@@ -58,7 +61,7 @@ pub(super) fn beginning_with<'a>(
     field: &str,
     filter: &FilterSeen,
 ) -> Option<PresentIndex<'a>> {
-    let (index, why) = unused(collection, filter, |index| begins_with(index, field))?;
+    let (index, why) = unused(collection, filter, |index| begins_with(&index.keys, field))?;
     Some(PresentIndex {
         namespace: &collection.namespace,
         index,
@@ -93,19 +96,14 @@ pub(super) fn finds_by(collection: &CollectionFacts, field: &str, filter: &Filte
     };
     (collection.clustered && field == "_id")
         || collection.indexes.is_empty()
-        || indexes
-            .any(|index| is_usable(index) && (begins_with(index, field) || covers(index, field)))
+        || indexes.any(|index| {
+            is_usable(index) && (begins_with(&index.keys, field) || covers(index, field))
+        })
 }
 
 /// Is it an index on this field alone?
 fn is_on(index: &IndexFacts, field: &str) -> bool {
     index.keys == format!("{{{}:1}}", javascript_text(field))
-}
-
-fn begins_with(index: &IndexFacts, field: &str) -> bool {
-    index
-        .keys
-        .starts_with(&format!("{{{}:", javascript_text(field)))
 }
 
 /// Is it a wildcard index of all fields, or of those below one that the field is below, too?
