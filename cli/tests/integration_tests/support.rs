@@ -67,6 +67,8 @@ pub fn python_interpreter() -> PathBuf {
 /// A folder on a real disk, with the state that seekscope keeps for its user in it.
 pub struct Bench {
     folder: tempfile::TempDir,
+    /// Those of other runs, which may have been killed before they could remove them.
+    groups_before: Vec<String>,
 }
 
 impl Bench {
@@ -76,6 +78,7 @@ impl Bench {
         std::fs::create_dir_all(parent).unwrap();
         Self {
             folder: tempfile::tempdir_in(parent).unwrap(),
+            groups_before: groups_of_ours(),
         }
     }
 
@@ -127,29 +130,35 @@ impl Bench {
         target
     }
 
-    /// Names that this folder, the lease folder and the cgroup tree hold beyond `expected`.
+    /// Names that this folder and the lease folder hold beyond `expected`, and control groups of ours that
+    /// were not there when the bench was made.
     pub fn leftovers(&self, expected: &[&str]) -> Vec<String> {
-        let names = |folder: &Path| -> Vec<String> {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|e| e.path().display().to_string()).collect()
-        };
         let mut found = names(self.folder.path());
         found.retain(|path| {
             let name = path.rsplit('/').next().unwrap();
             name != "state" && !expected.contains(&name)
         });
         found.extend(names(&self.path("state/seekscope/leases")));
-        for group in ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"] {
-            found.extend(
-                names(Path::new(group))
-                    .into_iter()
-                    .filter(|n| n.contains("/seekscope-")),
-            );
-        }
+        let mut groups = groups_of_ours();
+        groups.retain(|group| !self.groups_before.contains(group));
+        found.extend(groups);
         let here = self.folder.path().display().to_string();
         found.extend(processes_naming(&here));
         found
     }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|e| e.path().display().to_string()).collect()
+}
+
+/// Control groups that seekscope or its tests have made and not removed.
+fn groups_of_ours() -> Vec<String> {
+    let trees = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"];
+    let mut groups: Vec<String> = trees.iter().flat_map(|t| names(Path::new(t))).collect();
+    groups.retain(|group| group.contains("/seekscope-"));
+    groups
 }
 
 /// Command lines of running processes that name a path below `folder`.

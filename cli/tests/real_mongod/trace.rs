@@ -54,8 +54,8 @@ fn a_server_that_ends_before_the_time_ends_the_trace_early() {
         let run = run_document(&bench.path(out));
         assert_eq!(run["outcome"], "partial", "{run:#}");
         let shown = String::from_utf8_lossy(&output.stdout);
-        // What was watched, though next to nothing happened.
-        let (_, seen) = shown.split_once("events seen in ").unwrap();
+        // What was watched, though next to nothing happened: sometimes one event, sometimes none.
+        let (_, seen) = shown.split_once(" seen in ").unwrap();
         let seconds = seen.split(' ').next().unwrap().parse::<f64>().unwrap();
         assert!(seen.contains(" s, ") && seconds >= 3.0, "{shown}");
         running.start_again();
