@@ -9,6 +9,8 @@ use crate::way::{DAY_MS, HOUR_MS, MINUTE_MS, SAMPLES, Way, are_same};
 
 /// The most ways that are tried.
 const WAYS_MAX: usize = 8;
+/// The most indexes of one way: each one more is written with every insert.
+const INDEXES_MAX: usize = 4;
 /// Documents of this size and more gain little in buckets: few of them fill a page.
 const BUCKETED_BYTES_MAX: f64 = 4_096.0;
 /// A bucket is read as a whole, and rewritten as a whole for each sample that it gets.
@@ -80,7 +82,10 @@ pub fn proposals(
         compressor(shapes, present, facts),
         growing_id(shapes, facts).filter(|_| !present.is_of_secondary),
     ];
-    for proposal in of_shapes.chain(of_all).flatten() {
+    // First, because more than one of the others cannot be had at once.
+    let first = indexes_of_all(shapes, indexes);
+    let proposals = std::iter::once(first).chain(of_shapes).chain(of_all);
+    for proposal in proposals.flatten() {
         let is_possible = proposal.way.keeps_file() || !present.keeps_file;
         let is_new = !found.iter().any(|known| is_same(&known.way, &proposal.way));
         if is_possible && is_new && found.len() < WAYS_MAX {
@@ -125,9 +130,41 @@ fn compressor(
     })
 }
 
+/// Returns one index for each shape that neither a present one nor another of them serves, if these are several.
+fn indexes_of_all(shapes: &[QueryShape], present: &[Document]) -> Option<Proposal> {
+    let mut each: Vec<Document> = Vec::new();
+    for shape in shapes {
+        let is_served = each.iter().any(|keys| is_served_by(shape, keys));
+        if let Some(proposal) = index(shape, present).filter(|_| !is_served) {
+            each.extend(proposal.way.keys());
+        }
+    }
+    // An index may serve shapes that came before it.
+    let serves_more = |number: usize| {
+        let mut served = shapes.iter().filter(|s| is_served_by(s, &each[number]));
+        served.any(|shape| {
+            let mut others = each.iter().enumerate();
+            !others.any(|(other, keys)| other != number && is_served_by(shape, keys))
+        })
+    };
+    let each: Vec<Document> = (0..each.len())
+        .filter(|number| serves_more(*number))
+        .map(|number| each[number].clone())
+        .collect();
+    (2..=INDEXES_MAX).contains(&each.len()).then(|| Proposal {
+        way: Way::Indexes { each },
+        reason: "No index serves these queries, and none could serve all of them.".into(),
+        decays: false,
+    })
+}
+
 fn is_same(way: &Way, other: &Way) -> bool {
-    let keys = way.keys().zip(other.keys());
-    way == other && keys.is_none_or(|(keys, others)| are_same(&keys, &others))
+    let (keys, others) = (way.keys(), other.keys());
+    way == other
+        && keys
+            .iter()
+            .zip(&others)
+            .all(|(keys, others)| are_same(keys, others))
 }
 
 fn keys_of(index: &Document) -> Option<&Document> {
@@ -568,7 +605,8 @@ mod tests {
             ..present(&[])
         };
         let found = proposals(&shapes, capped, &series());
-        assert_eq!(found.len(), 3, "{found:?}");
+        // The collection as it is, each index, and both.
+        assert_eq!(found.len(), 4, "{found:?}");
     }
 
     #[test]
@@ -655,6 +693,37 @@ mod tests {
         };
         let found = proposals(&shapes, of_secondary, &with_id(false));
         assert!(found.iter().all(|proposal| proposal.way != Way::GrowingId));
+    }
+
+    #[test]
+    fn queries_that_no_single_index_serves_get_one_each() {
+        let both = |queries: &[&str]| {
+            let shapes: Vec<QueryShape> = queries.iter().map(|q| told(q).unwrap()).collect();
+            let found = proposals(&shapes, present(&[]), &series());
+            found.into_iter().find_map(|proposal| match proposal.way {
+                Way::Indexes { each } => Some(each),
+                _ => None,
+            })
+        };
+        let (device, value) = (doc! { "device": 1 }, doc! { "value": 1 });
+        let (of_device, of_value) = (r#"{"device": "?"}"#, r#"{"value": "?"}"#);
+        let of_both = r#"{"device": "?", "ts": {"$gte": "?"}}"#;
+        assert_eq!(
+            both(&[of_device, of_value]),
+            Some(vec![device, value.clone()])
+        );
+        let served = doc! { "device": 1, "ts": 1 };
+        assert_eq!(
+            both(&[of_device, of_value, of_both]),
+            Some(vec![value, served])
+        );
+        for alike in [
+            &[of_device][..],
+            &[of_device, of_both],
+            &[of_both, of_device],
+        ] {
+            assert_eq!(both(alike), None, "{alike:?}");
+        }
     }
 
     #[test]

@@ -51,7 +51,8 @@ pub fn compare(earlier: &AdviceRecord, way: &StoringWay, now: Now<'_>) -> Advice
 
 /// Returns the share of the pages per read that are no longer read, or why it cannot be told.
 fn measured_saved(earlier: &AdviceRecord, way: &StoringWay, now: Now<'_>) -> Result<f64, String> {
-    if let Some(keys) = way.keys.as_ref().filter(|keys| !now.indexes.contains(keys)) {
+    let mut needed = way.keys.iter().chain(&way.more_keys);
+    if let Some(keys) = needed.find(|keys| !now.indexes.contains(keys)) {
         return Err(format!(
             "there is no index {keys}, so it is not stored so yet"
         ));

@@ -110,16 +110,17 @@ fn per_query(way: &StoringWay, weights: &[f64], of: impl Fn(&ShapeCost) -> f64) 
     Some(sum / weights.iter().sum::<f64>().max(f64::MIN_POSITIVE))
 }
 
-/// Returns how much a change asks of those who make it: an index least, one that holds more fields and changes with each
+/// Returns how much a change asks of those who make it: an index least, several more, one that holds more fields and changes with each
 /// of them more, other documents for the application still more, and an order that must be renewed most.
 fn effort(kind: WayKind, decays: bool) -> u8 {
     match kind {
         WayKind::Present => 0,
         WayKind::Index => 1,
-        WayKind::Covering => 2,
-        WayKind::Order if decays => 5,
-        WayKind::Order | WayKind::Compressor => 3,
-        WayKind::Buckets | WayKind::GrowingId => 4,
+        WayKind::Indexes => 2,
+        WayKind::Covering => 3,
+        WayKind::Order if decays => 6,
+        WayKind::Order | WayKind::Compressor => 4,
+        WayKind::Buckets | WayKind::GrowingId => 5,
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Way {
         /// Whether it holds all that a query asks for.
         covers: bool,
     },
+    /// With several other indexes, each for queries that the others do not serve.
+    Indexes { each: Vec<Document> },
     /// With its documents in the order of an index, which is created if there is none.
     Order { keys: Document, creates_index: bool },
     /// With another compressor of the collection's blocks.
@@ -41,6 +43,7 @@ impl Way {
             Self::Present => WayKind::Present,
             Self::Index { covers: true, .. } => WayKind::Covering,
             Self::Index { .. } => WayKind::Index,
+            Self::Indexes { .. } => WayKind::Indexes,
             Self::Order { .. } => WayKind::Order,
             Self::Compressor { .. } => WayKind::Compressor,
             Self::GrowingId => WayKind::GrowingId,
@@ -53,6 +56,10 @@ impl Way {
         match self {
             Self::Present => "as it is".into(),
             Self::Index { keys, .. } => format!("index {}", keys),
+            Self::Indexes { each } => {
+                let each: Vec<String> = each.iter().map(ToString::to_string).collect();
+                format!("indexes {}", each.join(" and "))
+            }
             Self::Order { keys, .. } => format!("documents in the order of {}", keys),
             Self::Compressor { name } => format!("the compressor {name}"),
             Self::GrowingId => "an _id that grows".into(),
@@ -79,27 +86,25 @@ impl Way {
         }
     }
 
-    /// Returns the keys of the index that it needs.
-    pub fn keys(&self) -> Option<Document> {
+    /// Returns the keys of the indexes that it needs.
+    pub fn keys(&self) -> Vec<Document> {
         match self {
-            Self::Present | Self::Compressor { .. } | Self::GrowingId => None,
-            Self::Index { keys, .. } | Self::Order { keys, .. } => Some(keys.clone()),
+            Self::Present | Self::Compressor { .. } | Self::GrowingId => Vec::new(),
+            Self::Index { keys, .. } | Self::Order { keys, .. } => vec![keys.clone()],
+            Self::Indexes { each } => each.clone(),
             Self::Buckets { keys, time, .. } => {
                 let fields = keys.iter().chain(std::iter::once(time));
-                Some(
-                    fields
-                        .map(|field| (field.clone(), Bson::Int32(1)))
-                        .collect(),
-                )
+                let keys = fields.map(|field| (field.clone(), Bson::Int32(1)));
+                vec![keys.collect()]
             }
         }
     }
 
-    /// Returns whether the index that it needs has to be created.
+    /// Returns whether the indexes that it needs have to be created.
     pub fn creates_index(&self) -> bool {
         match self {
             Self::Present | Self::Compressor { .. } | Self::GrowingId => false,
-            Self::Index { .. } | Self::Buckets { .. } => true,
+            Self::Index { .. } | Self::Indexes { .. } | Self::Buckets { .. } => true,
             Self::Order { creates_index, .. } => *creates_index,
         }
     }

@@ -77,9 +77,13 @@ const BEFORE: [(&str, &[&str]); 8] = [
     ("disk.limited", &["journal.slow-sync"]),
 ];
 /// What is an effect of others that are found as well, however much of the waiting is counted under it.
-const EFFECTS: [&str; 2] = ["writes.unacknowledged", "flow-control.engaged"];
-/// Their causes: why a member, or the server itself, may be behind with what it has to acknowledge.
-const THEIR_CAUSES: [&str; 7] = [
+const EFFECTS: [(&str, &[&str]); 3] = [
+    ("writes.unacknowledged", &ACKNOWLEDGED_LATE),
+    ("flow-control.engaged", &ACKNOWLEDGED_LATE),
+    ("member.differs", &["shards.hot", "shards.uneven"]),
+];
+/// Why a member, or the server itself, may be behind with what it has to acknowledge.
+const ACKNOWLEDGED_LATE: [&str; 7] = [
     "checkpoint.long",
     "disk.limited",
     "disk.saturated",
@@ -201,15 +205,15 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     for (first, later) in BEFORE.into_iter().rev() {
         put_before(&mut findings, first, later);
     }
-    for effect in EFFECTS {
-        put_after_causes(&mut findings, effect);
+    for (effect, causes) in EFFECTS {
+        put_after_causes(&mut findings, effect, causes);
     }
     findings
 }
 
 /// Moves an effect behind the last of its causes that costs something, and causes of which that is not known before it.
-fn put_after_causes(findings: &mut Vec<Finding>, effect: &str) {
-    let is_cause = |finding: &Finding| THEIR_CAUSES.contains(&finding.id.as_str());
+fn put_after_causes(findings: &mut Vec<Finding>, effect: &str, causes: &[&str]) {
+    let is_cause = |finding: &Finding| causes.contains(&finding.id.as_str());
     let Some(at) = findings.iter().position(|finding| finding.id == effect) else {
         return;
     };

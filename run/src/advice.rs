@@ -254,6 +254,8 @@ pub enum WayKind {
     Present,
     /// Another index.
     Index,
+    /// Several other indexes, each for queries that the others do not serve.
+    Indexes,
     /// An index that holds all fields that a query asks for.
     Covering,
     /// Documents in the order of an index.
@@ -269,7 +271,10 @@ pub enum WayKind {
 impl WayKind {
     /// Returns whether the documents stay in the file in which they are.
     pub fn keeps_file(self) -> bool {
-        matches!(self, Self::Present | Self::Index | Self::Covering)
+        matches!(
+            self,
+            Self::Present | Self::Index | Self::Indexes | Self::Covering
+        )
     }
 }
 
@@ -282,6 +287,9 @@ pub struct StoringWay {
     pub name: String,
     /// Keys of the index that it needs, as JSON; null for the present way.
     pub keys: Option<String>,
+    /// Keys of the others, where it needs several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more_keys: Vec<String>,
     /// Whether that index has to be created.
     pub creates_index: bool,
     /// Key pattern of the index that it replaces, as JSON.

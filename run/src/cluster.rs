@@ -31,6 +31,18 @@ pub struct ClusterRecord {
     pub sent: Vec<SentOperations>,
 }
 
+/// Attempts to move chunks of one collection from one shard to another that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct FailedMoves {
+    /// The shard that has the chunks.
+    pub from: String,
+    /// The shard that was to get them.
+    pub to: String,
+    /// How many attempts failed.
+    pub attempts: u64,
+}
+
 /// To how many shards a router sent the operations of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
@@ -88,6 +100,9 @@ pub struct SpreadCollection {
     pub jumbo_chunks: Option<u64>,
     /// Chunks of it that were moved while the cluster was watched; `None` if it is not known.
     pub moved_chunks: Option<u64>,
+    /// Attempts to move chunks of it that failed in the last hour, if nothing of it was moved after them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_moves: Vec<FailedMoves>,
     /// Shards from which chunks of it were moved in the hour before: copies of what moved may still be there.
     pub moved_from: Vec<String>,
 }

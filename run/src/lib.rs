@@ -66,7 +66,7 @@ pub use bench_shards::{
     BenchSharding, RouterCost, ShardFigures, ShardKind, ShardShare, ShardedCollection, StepShards,
 };
 pub use clock::{ClockOffset, monotonic_ns, shifted};
-pub use cluster::{ClusterRecord, SentOperations, ShardOnDisk, SpreadCollection};
+pub use cluster::{ClusterRecord, FailedMoves, SentOperations, ShardOnDisk, SpreadCollection};
 pub use counted_requests::{CountedRequests, RequestCause};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};

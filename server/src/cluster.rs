@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use mongodb::bson::{Bson, Document, doc};
-use seekscope_run::{SentOperations, ShardShare};
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use seekscope_run::{FailedMoves, SentOperations, ShardShare};
 
 use crate::cursor::SHARDS_MAX;
 use crate::examination::OWN_DATABASES;
@@ -326,6 +326,9 @@ pub enum MovedOf<'a> {
     Users,
 }
 
+/// What the cluster's log calls an attempt to move a chunk that was given up.
+const MOVE_FAILED: &str = "moveChunk.error";
+
 /// Chunks that were ever moved, as far back as the cluster's log reaches.
 #[derive(Debug, Default)]
 pub struct Moves(BTreeMap<String, MovesOfCollection>);
@@ -335,6 +338,9 @@ struct MovesOfCollection {
     chunks: u64,
     /// Shards that gave some away in the last hour.
     from_lately: BTreeSet<String>,
+    last_moved: Option<DateTime>,
+    /// Attempts of the last hour that failed, with the time of the last one.
+    failed_lately: Vec<(DateTime, FailedMoves)>,
 }
 
 impl Moves {
@@ -349,9 +355,21 @@ impl Moves {
                 continue;
             };
             let of_collection = moves.0.entry(namespace.to_string()).or_default();
+            let name = |field| of.get_str(field).unwrap_or_default().to_string();
+            let (from, to) = (name("from"), name("to"));
+            let lately = count("lately").unwrap_or(0);
+            let last = group.get_datetime("last").ok().copied();
+            if name("what") == MOVE_FAILED {
+                let attempts = lately;
+                let failed = last.map(|last| (last, FailedMoves { from, to, attempts }));
+                let failed = failed.filter(|_| attempts > 0);
+                of_collection.failed_lately.extend(failed);
+                continue;
+            }
             of_collection.chunks = of_collection.chunks.saturating_add(chunks);
-            if let (Ok(from), Some(1..)) = (of.get_str("from"), count("lately")) {
-                of_collection.from_lately.insert(from.to_string());
+            of_collection.last_moved = of_collection.last_moved.max(last);
+            if lately > 0 && !from.is_empty() {
+                of_collection.from_lately.insert(from);
             }
         }
         moves
@@ -368,6 +386,19 @@ impl Moves {
         self.0.get(namespace).map_or(0, |moves| moves.chunks)
     }
 
+    /// Returns the attempts of the last hour to move chunks of a collection that failed and were not followed by one that
+    /// did not.
+    pub fn failed_lately(&self, namespace: &str) -> Vec<FailedMoves> {
+        let Some(moves) = self.0.get(namespace) else {
+            return Vec::new();
+        };
+        let failed = moves.failed_lately.iter();
+        failed
+            .filter(|(last, _)| Some(*last) > moves.last_moved)
+            .map(|(_, failed)| failed.clone())
+            .collect()
+    }
+
     /// Returns the shards from which chunks of a collection were moved within the last hour.
     pub fn from_lately(&self, namespace: &str) -> impl Iterator<Item = &String> {
         let moves = self.0.get(namespace).into_iter();
@@ -375,7 +406,7 @@ impl Moves {
     }
 }
 
-/// Reads how many chunks were moved from the cluster's log.
+/// Reads how many chunks were moved, and which could not be, from the cluster's log.
 pub async fn moves(server: &Server, of: MovedOf<'_>) -> Result<Moves, ServerError> {
     let namespaces = match of {
         MovedOf::Collections(names) => doc! { "$in": names },
@@ -384,11 +415,12 @@ pub async fn moves(server: &Server, of: MovedOf<'_>) -> Result<Moves, ServerErro
     let hour_ago = doc! { "$subtract": ["$$NOW", HOUR_MS] };
     let is_late = doc! { "$cond": [{ "$gte": ["$time", hour_ago] }, 1_i64, 0_i64] };
     let pipeline = [
-        doc! { "$match": { "what": "moveChunk.commit", "ns": namespaces } },
+        doc! { "$match": { "what": { "$in": ["moveChunk.commit", MOVE_FAILED] }, "ns": namespaces } },
         doc! { "$group": {
-            "_id": { "ns": "$ns", "from": "$details.from" },
+            "_id": { "what": "$what", "ns": "$ns", "from": "$details.from", "to": "$details.to" },
             "chunks": { "$sum": 1_i64 },
             "lately": { "$sum": is_late },
+            "last": { "$max": "$time" },
         } },
     ];
     let command = doc! { "aggregate": "changelog", "pipeline": pipeline.to_vec(), "cursor": {} };
@@ -513,6 +545,32 @@ mod tests {
         let lately: Vec<&String> = moves.from_lately("a.b").collect();
         assert_eq!(lately, ["s0"]);
         assert_eq!(moves.chunks_of("a.d"), 0);
+    }
+
+    #[test]
+    fn attempts_that_failed_count_until_a_move_succeeds() {
+        let group = |what: &str, namespace: &str, last_s: i64, lately: i64| {
+            let by = doc! { "what": what, "ns": namespace, "from": "s0", "to": "s1" };
+            let last = DateTime::from_millis(last_s * 1_000);
+            doc! { "_id": by, "chunks": lately.max(1), "lately": lately, "last": last }
+        };
+        let moves = Moves::read(&[
+            group(MOVE_FAILED, "a.b", 20, 3),
+            group("moveChunk.commit", "a.b", 10, 1),
+            group(MOVE_FAILED, "a.c", 20, 3),
+            group("moveChunk.commit", "a.c", 30, 1),
+            group(MOVE_FAILED, "a.long_ago", 20, 0),
+        ]);
+        let failed = FailedMoves {
+            from: "s0".into(),
+            to: "s1".into(),
+            attempts: 3,
+        };
+        assert_eq!(moves.failed_lately("a.b"), [failed]);
+        assert_eq!((moves.chunks(), moves.chunks_of("a.b")), (2, 1));
+        for namespace in ["a.c", "a.long_ago", "a.other"] {
+            assert_eq!(moves.failed_lately(namespace), []);
+        }
     }
 
     #[test]

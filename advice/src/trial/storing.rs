@@ -96,7 +96,11 @@ async fn fill(server: &Server, collection: &str, way: &Way) -> Result<(u64, f64)
     };
     let mut cursor = match way {
         // The newest was stored first.
-        Way::Present | Way::Index { .. } | Way::Compressor { .. } | Way::GrowingId => {
+        Way::Present
+        | Way::Index { .. }
+        | Way::Indexes { .. }
+        | Way::Compressor { .. }
+        | Way::GrowingId => {
             let newest_last = from.find(doc! {}).sort(doc! { "$natural": -1 });
             newest_last.projection(way.projection()).await
         }
@@ -151,6 +155,14 @@ fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
             all.push(new(keys.clone()));
             all
         }
+        Way::Indexes { each } => {
+            let mut all = kept(present, &each.iter().collect::<Vec<_>>());
+            let named = |(number, keys): (usize, &Document)| {
+                doc! { "key": keys.clone(), "name": format!("{NEW_INDEX} {number}") }
+            };
+            all.extend(each.iter().enumerate().map(named));
+            all
+        }
         Way::Order {
             keys,
             creates_index: true,
@@ -160,7 +172,7 @@ fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
             all
         }
         Way::Order { .. } => kept(present, &[]),
-        Way::Buckets { .. } => way.keys().map(new).into_iter().collect(),
+        Way::Buckets { .. } => way.keys().into_iter().map(new).collect(),
     }
 }
 

@@ -356,11 +356,13 @@ fn described(proposal: &Proposal) -> StoringWay {
         Way::Compressor { name } => Some(name.clone()),
         _ => None,
     };
+    let mut keys = way.keys().into_iter().map(|keys| keys.to_string());
     StoringWay {
         kind: way.kind(),
         compressor,
         name: way.name(),
-        keys: way.keys().map(|keys| keys.to_string()),
+        keys: keys.next(),
+        more_keys: keys.collect(),
         creates_index: way.creates_index(),
         replaces,
         bucket_ms,

@@ -147,8 +147,12 @@ impl Running {
 
     /// Runs a command, which must succeed.
     pub fn command(&self, database: &str, command: Document) -> Document {
+        self.try_command(database, command).unwrap()
+    }
+
+    pub fn try_command(&self, database: &str, command: Document) -> Result<Document, String> {
         let reply = self.deployment.command(database, command);
-        runtime().block_on(reply).unwrap()
+        runtime().block_on(reply).map_err(|error| error.to_string())
     }
 
     /// Runs an administrative command on each process, whether it takes writes or not.

@@ -155,6 +155,7 @@ fn what_keeps_a_collection_where_it_is_is_named() {
     const ONE_VALUE: &str = "spread.one_value";
     const LEFT_ALONE: &str = "spread.left_alone";
     const MOVED: &str = "spread.moved";
+    const FAILING: &str = "spread.failing";
     let _machine = machine();
     let bench = Bench::new();
     let by_id = doc! { "_id": 1 };
@@ -171,6 +172,7 @@ fn what_keeps_a_collection_where_it_is_is_named() {
     }
     // Its copies of these stay for a quarter of an hour.
     move_below(&cluster, MOVED, (DOCUMENTS / 2).try_into().unwrap());
+    let attempts = fail_to_move(&cluster, FAILING);
     cluster.command("admin", doc! { "addShardToZone": &keeper, "zone": "eu" });
     let (least, most) = (mongodb::bson::Bson::MinKey, mongodb::bson::Bson::MaxKey);
     let (min, max) = (doc! { "_id": least }, doc! { "_id": most });
@@ -199,6 +201,14 @@ fn what_keeps_a_collection_where_it_is_is_named() {
         assert!(said.contains(words), "{finding:#}");
     }
     assert!(findings(&document, "shards.draining").is_empty());
+    let moving = findings(&document, "shards.moving");
+    let [failing] = moving.as_slice() else {
+        panic!("{moving:#?}");
+    };
+    let title = failing["title"].as_str().unwrap();
+    let expected =
+        format!("{attempts} attempts to move a chunk of {FAILING} failed in the last hour");
+    assert!(title.starts_with(&expected), "{failing:#}");
 
     // The other one, so that what it has is little.
     let leaving = if keeper == "shard-0" {
@@ -216,6 +226,36 @@ fn what_keeps_a_collection_where_it_is_is_named() {
     let said = draining[0]["evidence"].to_string();
     assert!(said.contains("The balancer is off"), "{said}");
     assert!(findings(&document, "shards.uneven").is_empty());
+}
+
+/// Tries to move a chunk to the shard that has a document with the same `_id`, which is unique on each shard alone. Returns
+/// how many attempts failed.
+fn fail_to_move(cluster: &Running, namespace: &str) -> usize {
+    const ATTEMPTS: usize = 2;
+    let (_, collection) = namespace.split_once('.').unwrap();
+    let shard = doc! { "shardCollection": namespace, "key": { "place": 1 } };
+    cluster.command("admin", shard);
+    let insert = |place: i32| {
+        let document = doc! { "_id": 1, "place": place };
+        let insert = doc! { "insert": collection, "documents": [document] };
+        cluster.command("spread", insert);
+    };
+    insert(0);
+    let middle = doc! { "split": namespace, "middle": { "place": 100 } };
+    cluster.command("admin", middle);
+    let chunk = doc! { "find": "chunks", "filter": { "ns": namespace, "max.place": 100 } };
+    let other = match first(cluster, "config", chunk).get_str("shard").unwrap() {
+        "shard-0" => "shard-1",
+        _ => "shard-0",
+    };
+    let move_at =
+        |place: i32| doc! { "moveChunk": namespace, "find": { "place": place }, "to": other };
+    cluster.command("admin", move_at(100));
+    insert(100);
+    for _ in 0..ATTEMPTS {
+        cluster.try_command("admin", move_at(0)).unwrap_err();
+    }
+    ATTEMPTS
 }
 
 /// Documents whose field `at` grows, so many at a time.

@@ -18,10 +18,11 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
     let keys = way.keys.as_deref().unwrap_or("{}");
     let mut lines = Vec::new();
     if way.creates_index && way.kind != WayKind::Buckets {
-        lines.push(mongosh(uri, &create_index(advice, keys)));
+        let each = std::iter::once(keys).chain(way.more_keys.iter().map(String::as_str));
+        lines.extend(each.map(|keys| mongosh(uri, &create_index(advice, keys))));
     }
     match way.kind {
-        WayKind::Present | WayKind::GrowingId => {}
+        WayKind::Present | WayKind::Indexes | WayKind::GrowingId => {}
         WayKind::Index | WayKind::Covering => lines.extend(way.replaces.as_ref().map(|old| {
             let collection = mongosh_collection(&advice.namespace);
             let drop = mongosh(uri, &format!("{collection}.dropIndex({old})"));
@@ -146,6 +147,22 @@ mod tests {
         assert!(lines[1].contains("dropIndex({ \"c\": 1 })"), "{lines:?}");
         let beside = index("{ \"a\": 1, \"b\": 1 }", None);
         assert!(beside[0].contains(", {name: \"advised\"})"), "{beside:?}");
+        let several = told(StoringWay {
+            kind: WayKind::Indexes,
+            keys: Some("{ \"b\": 1 }".into()),
+            more_keys: vec!["{ \"c\": 1 }".into()],
+            creates_index: true,
+            ..StoringWay::default()
+        });
+        let made = ["createIndex({ \"b\": 1 })", "createIndex({ \"c\": 1 })"];
+        assert_eq!(several.len(), 2);
+        assert!(
+            several
+                .iter()
+                .zip(made)
+                .all(|(line, made)| line.contains(made)),
+            "{several:?}"
+        );
     }
 
     #[test]

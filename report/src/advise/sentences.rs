@@ -265,6 +265,7 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
                  Without --apply, reorder shows its plan first; --quiesced says that nobody writes to the collection, \
                  and seekscope reorder --help names other ways to keep writers out."
             }
+            WayKind::Indexes => "The application need not change.",
             WayKind::Index => "The application need not change, unless it names the old index in a hint.",
             WayKind::Covering => {
                 "The application need not change. Queries that ask for other fields too, or for whole documents, read \
@@ -301,8 +302,10 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
 fn insertion(way: &StoringWay, present: &StoringWay) -> Option<String> {
     let (ns, now_ns) = way.insert_ns.zip(present.insert_ns)?;
     // One more index makes no insert quicker, whatever the host did meanwhile.
-    let adds_index =
-        matches!(way.kind, WayKind::Index | WayKind::Covering) && way.replaces.is_none();
+    let adds_index = matches!(
+        way.kind,
+        WayKind::Index | WayKind::Indexes | WayKind::Covering
+    ) && way.replaces.is_none();
     let is_possible = !adds_index || ns > now_ns;
     let is_noticed = is_possible && (ns / now_ns.max(1.0) - 1.0).abs() > NOTICED;
     let added = match way.kind {

@@ -148,6 +148,7 @@ impl Spread {
                 zones: zones.into_iter().take(ZONES_MAX).collect(),
                 jumbo_chunks: Some(collection.jumbo_chunks),
                 moved_chunks: None,
+                failed_moves: Vec::new(),
                 moved_from: moved_from.cloned().collect(),
                 namespace: collection.namespace,
             });
@@ -178,6 +179,7 @@ impl Spread {
         for collection in &mut self.record.collections {
             let name = &collection.namespace;
             collection.moved_chunks = after.chunks_of(name).checked_sub(before.chunks_of(name));
+            collection.failed_moves = after.failed_lately(name);
             collection.moved_from = after.from_lately(name).cloned().collect();
         }
     }

@@ -241,6 +241,30 @@ fn the_index_of_values_that_are_not_equally_frequent_is_advised() {
     assert_eq!(advised["keys"], r#"{ "customer": 1 }"#, "{summary:#}");
 }
 
+#[test]
+fn queries_that_no_single_index_serves_are_advised_one_each() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    let document = |n: i64| {
+        let random = SplitMix64::new(n.unsigned_abs()).next_u64();
+        let below = |count: u64, shift: u32| i64::try_from((random >> shift) % count).unwrap();
+        doc! { "customer": below(2_000, 0), "article": below(1_500, 24), "text": text(n, 300) }
+    };
+    insert(&running, "orders", 20_000, document);
+    let query = |field: &str| format!(r#"{{"filter": {{"{field}": "?"}}, "per_s": 5}}"#);
+    let more = ["--query", &query("article")];
+    let summary = advice(&bench, &running, "orders", &query("customer"), &more);
+    let advised = advised(&summary);
+    assert_eq!(advised["kind"], "indexes", "{summary:#}");
+    assert_eq!(advised["keys"], r#"{ "customer": 1 }"#);
+    let others = advised["more_keys"].as_array().unwrap();
+    assert_eq!(others[..], [r#"{ "article": 1 }"#]);
+    let blocks = |way: &Value| way["blocks_per_query"].as_f64().unwrap();
+    let one = blocks(way(&summary, "index"));
+    assert!(blocks(advised) < one / 4.0, "{summary:#}");
+}
+
 /// A query that stops at the tenth match reads little without an index, and one that returns all that matches reads all.
 #[test]
 fn a_query_that_has_enough_early_is_not_what_an_index_is_advised_for() {

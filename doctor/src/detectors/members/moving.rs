@@ -1,7 +1,8 @@
-//! `shards.moving`: chunks were moved between shards while the cluster was watched, or one is being moved and does not get on.
+//! `shards.moving`: chunks were moved between shards while the cluster was watched, cannot be moved, or one is being moved
+//! and does not get on.
 
 use seekscope_run::units::format_count;
-use seekscope_run::{Finding, OperationSeen};
+use seekscope_run::{FailedMoves, Finding, OperationSeen, SpreadCollection};
 
 use super::Detector;
 use crate::wording::{duration, mongosh};
@@ -17,9 +18,14 @@ const SLOW_MOVE_S: f64 = 20.0;
 /// The commands with which a shard moves a chunk, of all versions.
 const MOVES: [&str; 2] = ["movechunk", "moverange"];
 
+const FAILS: &str = "Nothing of the collection was moved since (config.changelog). Each attempt copies the chunk to the other \
+                     shard and deletes it there again, and the balancer makes the next one in its next round.";
+const LATEST_FAILURES: &str = r#"db.getSiblingDB("config").changelog.find({what: "moveChunk.error"}).sort({time: -1}).limit(5).toArray()"#;
+
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     let mut findings = moved(evidence);
     findings.extend(not_getting_on(evidence));
+    findings.extend(failing(evidence));
     findings
 }
 
@@ -60,6 +66,50 @@ fn not_getting_on(evidence: &Evidence<'_>) -> Option<Finding> {
         ),
         ..Finding::default()
     })
+}
+
+/// Finds collections whose chunks could not be moved.
+fn failing(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let cluster = evidence.examination().and_then(|e| e.cluster.as_ref());
+    let collections = cluster.map_or(&[][..], |cluster| &cluster.collections);
+    let failing = collections.iter().filter_map(|collection| {
+        let most = collection.failed_moves.iter().max_by_key(|f| f.attempts)?;
+        Some((collection, most))
+    });
+    let finding = |(collection, most): (&SpreadCollection, &FailedMoves)| {
+        let attempts = collection.failed_moves.iter().map(|failed| failed.attempts);
+        let attempts = attempts.fold(0, u64::saturating_add);
+        let namespace = &collection.namespace;
+        let times = match attempts {
+            1 => "An attempt to move a chunk".into(),
+            _ => format!("{} attempts to move a chunk", format_count(attempts)),
+        };
+        let often = match collection.failed_moves.len() {
+            1 => "",
+            _ => " most often",
+        };
+        Finding {
+            id: "shards.moving".into(),
+            subject: namespace.clone(),
+            title: format!(
+                "{times} of {namespace} failed in the last hour,{often} from {} to {}",
+                most.from, most.to
+            ),
+            evidence: vec![
+                FAILS.into(),
+                format!(
+                    "The log of the primary of {} says why (\"c\":\"MIGRATE\"). Often a unique index is in the way: its \
+                     values, those of _id as well, are unique on each shard alone, and two shards may have the same one.",
+                    most.to
+                ),
+            ],
+            confidence: "high".into(),
+            risk: "None: the command only reads.".into(),
+            command: mongosh(evidence.uri(), LATEST_FAILURES),
+            ..Finding::default()
+        }
+    };
+    failing.map(finding).collect()
 }
 
 fn moved(evidence: &Evidence<'_>) -> Vec<Finding> {
@@ -134,6 +184,29 @@ mod tests {
         );
         recording.examined().operations[0].running_us = 2_000_000;
         assert_eq!(recording.findings(&DETECTOR), []);
+    }
+
+    #[test]
+    fn moves_that_fail() {
+        let failed = |to: &str, attempts| FailedMoves {
+            from: "s0".into(),
+            to: to.into(),
+            attempts,
+        };
+        let mut recording = Recording::new();
+        let mut collections = vec![SpreadCollection::default(); 2];
+        collections[1].namespace = "shop.events".into();
+        collections[1].failed_moves = vec![failed("s1", 2), failed("s2", 4)];
+        recording.examination().cluster = Some(ClusterRecord {
+            collections,
+            ..ClusterRecord::default()
+        });
+        let [finding] = recording.findings(&DETECTOR).try_into().unwrap();
+        assert_eq!(
+            finding.title,
+            "6 attempts to move a chunk of shop.events failed in the last hour, most often from s0 to s2"
+        );
+        assert_eq!(finding.subject, "shop.events");
     }
 
     #[test]

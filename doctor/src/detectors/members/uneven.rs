@@ -279,6 +279,7 @@ enum Reason {
     BalancingOff,
     BalancerOff,
     UnderWay,
+    Failing,
     Window,
     Idle,
     NotKnown,
@@ -301,6 +302,7 @@ impl Reason {
             _ if collection.balancing_off => Self::BalancingOff,
             (Some(false), _) => Self::BalancerOff,
             _ if moved > 0 => Self::UnderWay,
+            _ if !collection.failed_moves.is_empty() => Self::Failing,
             (Some(true), _) if cluster.balancer_window.is_some() => Self::Window,
             (Some(true), _) => Self::Idle,
             (None, _) => Self::NotKnown,
@@ -332,6 +334,9 @@ impl Reason {
                 .into(),
             Self::UnderWay => "Chunks of it were moved while the cluster was watched, so this may be evened out by and by."
                 .into(),
+            Self::Failing => {
+                "Attempts to move its chunks fail, as another finding says.".into()
+            }
             Self::Window => format!(
                 "The balancer is on, but may work only at certain hours ({}).",
                 cluster.balancer_window.as_deref().unwrap_or_default()
