@@ -222,7 +222,7 @@ fn what_keeps_a_collection_where_it_is_is_named() {
     assert_eq!(draining.len(), 1, "{draining:#?}");
     assert_eq!(draining[0]["subject"], leaving);
     let title = draining[0]["title"].as_str().unwrap();
-    assert!(title.contains("still has 2 chunks"), "{title}");
+    assert!(title.contains("still has 3 chunks"), "{title}");
     let said = draining[0]["evidence"].to_string();
     assert!(said.contains("The balancer is off"), "{said}");
     assert!(findings(&document, "shards.uneven").is_empty());

@@ -11,6 +11,7 @@ pub(crate) mod waiting;
 pub(crate) use counters::Named;
 pub use counters::{CHECKPOINT_LAST_MS, CHECKPOINT_STATE, Counters, Series};
 pub use scanning::Scanning;
+pub(crate) use scanning::is_job;
 
 use seekscope_pattern::{DeviceUse, TraceAnalysis};
 use seekscope_run::{

@@ -129,7 +129,7 @@ fn seen_on<'a>(evidence: &Evidence<'a>, file: &LayoutFile) -> Option<&'a Operati
     scans.min_by_key(|operation| (is_job(operation), operation.looks_since > 0))
 }
 
-fn is_job(operation: &OperationSeen) -> bool {
+pub(crate) fn is_job(operation: &OperationSeen) -> bool {
     SCAN_KINDS.iter().any(|word| operation.kind.contains(word))
 }
 

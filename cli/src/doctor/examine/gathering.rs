@@ -10,9 +10,10 @@ use seekscope_run::units::nanoseconds;
 use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState, Silence};
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use seekscope_server::{ProcFs, Server};
+use seekscope_stats::SplitMix64;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::contract::{may_trace, may_trace_primary};
 use super::cost;
@@ -196,15 +197,15 @@ pub async fn questions(
     let examination = slot.insert(examination);
     moments.told.notify_one();
     let looks = async {
-        let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut random = SplitMix64::new(u64::from(std::process::id()));
         loop {
-            ticks.tick().await;
             examination.look().await;
             let change = examination.examined().role_change;
             if change.is_some_and(|change| change.state == MemberState::Primary) {
                 moments.is_primary.store(true, Ordering::Relaxed);
             }
+            // At no regular times: they could be those between the queries of a job that runs every second.
+            sleep(LOOK_EVERY.mul_f64(0.5 + random.unit_f64())).await;
         }
     };
     tokio::select! {

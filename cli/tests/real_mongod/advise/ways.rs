@@ -257,9 +257,11 @@ fn queries_that_no_single_index_serves_are_advised_one_each() {
     let summary = advice(&bench, &running, "orders", &query("customer"), &more);
     let advised = advised(&summary);
     assert_eq!(advised["kind"], "indexes", "{summary:#}");
-    assert_eq!(advised["keys"], r#"{ "customer": 1 }"#);
     let others = advised["more_keys"].as_array().unwrap();
-    assert_eq!(others[..], [r#"{ "article": 1 }"#]);
+    let mut keys: Vec<&str> = others.iter().filter_map(Value::as_str).collect();
+    keys.extend(advised["keys"].as_str());
+    keys.sort_unstable();
+    assert_eq!(keys, [r#"{ "article": 1 }"#, r#"{ "customer": 1 }"#]);
     let blocks = |way: &Value| way["blocks_per_query"].as_f64().unwrap();
     let one = blocks(way(&summary, "index"));
     assert!(blocks(advised) < one / 4.0, "{summary:#}");

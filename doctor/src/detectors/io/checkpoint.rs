@@ -31,12 +31,17 @@ const SUFFERS: f64 = 1.5;
 /// Fewest calls on either side; fewer say nothing.
 const CALLS_MIN: u64 = 10;
 
+/// With more of the usual operations per second than this, none were held up.
+const SLOWED_MAX: f64 = 0.95;
+
 /// Share of what is written; with so little of it their own, checkpoints flush for others.
 const OWN_SHARE_FEW: f64 = 0.33;
 
 const LIMIT_RISK: &str = "Less may be dirty, so pages that change often are written more often: more bytes \
                           in all, in smaller portions. It holds where the disk has written what is evicted \
                           before the next checkpoint begins. Set it back if throughput falls.";
+const LIMITED_RISK: &str = "A limit on writes was reached most of the time, as another finding says: it holds up \
+                            checkpoints, too, and no setting of the server makes it higher.";
 const TUNE_RISK: &str = "Which setting bounds them is not known from what was seen; `tune` tries on a test \
                          server, and puts everything back.";
 
@@ -232,6 +237,15 @@ fn room(evidence: &Evidence<'_>, answers: &Answers, found: &CheckpointAnswer) ->
     })
 }
 
+/// Says how long checkpoints waited for syncs, if these did not overlap: of several at a time it is no duration.
+fn synced(synced_ns: u64, checkpoints_s: f64) -> String {
+    let synced_s = synced_ns as f64 / 1e9;
+    match synced_s <= checkpoints_s {
+        true => format!(" and spent {} in syncs", duration(synced_s)),
+        false => String::new(),
+    }
+}
+
 fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Finding {
     let count = found.checkpoints.len();
     let covered_s = found.covered_s(evidence).unwrap_or(0.0);
@@ -254,13 +268,13 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
     let synced_ns: u64 = found.checkpoints.iter().map(|c| c.sync_ns).sum();
     if written > 0 {
         sentences.push(format!(
-            "They wrote {} and spent {} in syncs (trace).",
+            "They wrote {}{} (trace).",
             format_bytes(written),
-            duration(synced_ns as f64 / 1e9)
+            synced(synced_ns, found.total_s())
         ));
     }
     sentences.extend(harm.sentences.iter().cloned());
-    if let Some(ratio) = found.throughput_ratio.filter(|ratio| *ratio < 1.0) {
+    if let Some(ratio) = found.throughput_ratio.filter(|ratio| *ratio < SLOWED_MAX) {
         sentences.push(format!(
             "Operations per second fell to {} of what they are otherwise (serverStatus).",
             percent(ratio)
@@ -287,6 +301,7 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
             ));
             (engine_option(evidence, &limit.setting), LIMIT_RISK)
         }
+        None if disk_limited::keeps_writes_back(evidence) => (String::new(), LIMITED_RISK),
         None => {
             let command = format!("seekscope tune init {}", shell_quoted(evidence.uri()));
             (command, TUNE_RISK)

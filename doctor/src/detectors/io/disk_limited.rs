@@ -12,6 +12,7 @@ use super::{Detector, are_enough, checkpoint, confidence, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
 use crate::evidence::held_back::{HELD_BACK, HeldBack};
+use crate::evidence::is_job;
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US, ReadWaiting};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
@@ -48,11 +49,15 @@ pub(super) fn limits_writes(evidence: &Evidence<'_>, answers: &Answers) -> bool 
         && is_limited(evidence, answers)
 }
 
-/// Is there a limit of writes that was reached most of the time while writes wait for syncs? Then they are held up by it,
-/// checkpoints or not, and checkpoints take long because of it, too.
-pub(super) fn holds_up_syncs(evidence: &Evidence<'_>) -> bool {
+/// Is there a limit on writes that was reached most of the time? Then checkpoints take long because of it, too.
+pub(super) fn keeps_writes_back(evidence: &Evidence<'_>) -> bool {
     let ceiling = ceiling_reached(evidence).filter(|ceiling| ceiling.of_writes);
-    ceiling.is_some_and(|ceiling| ceiling.share >= MOST) && evidence.writes_wait_for_syncs()
+    ceiling.is_some_and(|ceiling| ceiling.share >= MOST)
+}
+
+/// Is there such a limit while writes wait for syncs? Then they are held up by it, checkpoints or not.
+pub(super) fn holds_up_syncs(evidence: &Evidence<'_>) -> bool {
+    keeps_writes_back(evidence) && evidence.writes_wait_for_syncs()
 }
 
 /// The waiting that a limit causes.
@@ -169,6 +174,7 @@ fn at_ceiling(
             percent(share)
         )
     }));
+    sentences.extend(built_meanwhile(evidence));
     let by = others_share.map_or("", |_| BY_OTHERS);
     Some(Finding {
         id: "disk.limited".into(),
@@ -192,6 +198,19 @@ fn at_ceiling(
         },
         ..Finding::default()
     })
+}
+
+/// Says that a job ran which has ended, so that what was waited in that time is not waited every hour.
+fn built_meanwhile(evidence: &Evidence<'_>) -> Option<String> {
+    let mut operations = evidence.examined()?.operations.iter();
+    let ended = operations.find(|operation| is_job(operation) && operation.has_ended())?;
+    let on = ended.namespace.as_deref();
+    Some(format!(
+        "A job of the server ({}{}) ran meanwhile and has ended: what waited for it is counted, and is not saved again \
+         in every hour.",
+        ended.kind,
+        on.map_or(String::new(), |on| format!(" on {on}"))
+    ))
 }
 
 /// Returns the share of what uses the limit up that is not the server's, if that is most of it.

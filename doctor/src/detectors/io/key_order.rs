@@ -5,7 +5,9 @@
 //! layout is all that is known ([`of_layout`]).
 
 use seekscope_run::units::format_bytes;
-use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan, RunDocument, ScanOrder};
+use seekscope_run::{
+    Finding, Gain, LayoutFile, LayoutMeasurement, PredictedScan, RunDocument, ScanOrder,
+};
 
 use super::{Detector, confidence, saved_per_hour};
 use crate::answers::{IndexBuildAnswer, name_of};
@@ -23,6 +25,8 @@ pub(super) const DETECTOR: Detector = Detector {
 const SHARE_SAVED_MIN: f64 = 0.25;
 /// Smallest saving that is worth a rewrite, s.
 const SCAN_SAVED_S_MIN: f64 = 1.0;
+/// The same where nothing is known of the disk, s: it may be several times as fast as is typical.
+const GUESSED_SAVED_S_MIN: f64 = 5.0;
 /// Fewest leaves; smaller files are read in no time.
 const LEAVES_MIN: u64 = 100;
 
@@ -114,6 +118,9 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
         // order, and every index on a random key is out of order.
         None if file.index.is_some() => return None,
         None if !is_worth_ordering(file) => return None,
+        None if is_for_typical_disk(evidence) && file.scan_saved_s() < GUESSED_SAVED_S_MIN => {
+            return None;
+        }
         None => {
             finding.evidence.extend(evidence.trace.is_some().then(|| {
                 "No scan of it was seen meanwhile; the gain is that of each cold scan or index build.".into()
@@ -152,18 +159,30 @@ fn of_seen(finding: &mut Finding, seen: &Scanning, share: f64, evidence: &Eviden
     finding.gain = Some(saved_per_hour(saved, saved * 0.7, seen.waiting_s_per_hour));
 }
 
+/// Is nothing known of the disk, so that times are those of a typical one?
+fn is_for_typical_disk(evidence: &Evidence<'_>) -> bool {
+    let layout = evidence.document.layout.as_ref();
+    layout.is_some_and(LayoutMeasurement::is_for_typical_disk)
+}
+
 fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<'_>) {
     let saved_s = scan.now_s - scan.ordered_s;
     // The order is exact; the seconds are as good as the knowledge of the disk.
     let layout = evidence.document.layout.as_ref();
-    finding.confidence = match layout.is_some_and(|layout| layout.disk_measured) {
-        true => "high".into(),
-        false => "medium".into(),
+    let is_guess = is_for_typical_disk(evidence);
+    finding.confidence = match layout {
+        _ if is_guess => "low".into(),
+        Some(layout) if layout.disk_measured => "high".into(),
+        _ => "medium".into(),
     };
     finding.saves_s_per_hour = Some(saved_s);
     finding.gain = Some(Gain {
         value: saved_s,
-        low: (scan.now_low_s - scan.ordered_s).clamp(0.0, saved_s),
+        low: match is_guess {
+            // The disk may be many times as fast as is typical.
+            true => 0.0,
+            false => (scan.now_low_s - scan.ordered_s).clamp(0.0, saved_s),
+        },
         high: (scan.now_high_s - scan.ordered_s).max(saved_s),
         unit: "s per cold scan".into(),
     });
@@ -181,7 +200,7 @@ fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{FileRole, LayoutMeasurement, OperationSeen};
+    use seekscope_run::{FileRole, OperationSeen};
 
     use super::*;
     use crate::testing::{Call, Recording, shuffled};

@@ -85,7 +85,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     }));
     sentences.extend(load.map(|load| {
         format!(
-            "The disk served {:.0} reads and {:.0} writes per second (diskstats).",
+            "The disk served {:.0} reads and {:.0} writes of all processes per second (diskstats).",
             load.reads_per_s, load.writes_per_s
         )
     }));

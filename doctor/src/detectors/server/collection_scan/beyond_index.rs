@@ -41,8 +41,9 @@ pub(super) fn about(filter: &FilterSeen) -> String {
              what lies there, and an ordinary one does not."
         ),
         EXISTS => format!(
-            "It selects by whether documents have {field} ($exists): an index on that helps if it is sparse and few have \
-             the field."
+            "It selects by whether documents have {field} ($exists). Where it asks for those that have it, and few do, a \
+             sparse index on that helps; where it asks for those that lack it, and few do, an ordinary one does, and a \
+             sparse one is not used."
         ),
         _ => format!(
             "It selects by {field} with {operator}, for which an index on that is read from end to end if at all: only a \
@@ -63,7 +64,6 @@ pub(super) fn command(
     let field = javascript_text(&condition.field);
     let index = match condition.operator.as_str() {
         place if OF_PLACES.contains(&place) => format!("{{{field}: \"2dsphere\"}}"),
-        EXISTS => format!("{{{field}: 1}}, {{sparse: true}}"),
         _ => return None,
     };
     Some(create_index(evidence, namespace, &index))
