@@ -40,7 +40,7 @@ pub async fn begin_load(
             return Err(Usage(format!(
                 "the database {database} holds loaded data; several clients cannot drop it: drop it first by this \
                  command with `--phase run --records {} --operations 1 --drop` in place of --clients, --records and \
-                 --phase load, or name another with --database",
+                 --phase load, and without --for, --rate and --arrivals, or name another database with --database",
                 earlier.records
             ))
             .into());

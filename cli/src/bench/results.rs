@@ -1,8 +1,12 @@
 //! What a benchmark's records say, derived from the run directory each time: by `bench` at its end and by
 //! `report` later.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, Result};
-use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal, variants_compared};
+use seekscope_report::bench::{
+    BenchRecords, BenchReportInput, LostLatencies, html, terminal, variants_compared,
+};
 use seekscope_run::{Outcome, RunDocument};
 
 use super::summary::BenchSummary;
@@ -11,7 +15,7 @@ use crate::args::OutputArgs;
 use crate::ending;
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{Session, limit};
 
 /// What to print on stdout unless JSON is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,7 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
 /// A benchmark's records and the page made from them.
 pub struct Results {
     records: BenchRecords,
+    lost: Option<LostLatencies>,
     /// Whether summary and page are on the disk.
     saved: Result<()>,
 }
@@ -38,10 +43,14 @@ impl Results {
     /// does not keep the figures from being shown: [`Self::show`] returns that error.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let saved = session.save();
-        let records = match BenchRecords::read(&session.directory, &session.document) {
-            Ok(records) => records,
+        let bench = session.document.bench.as_ref();
+        let (records, lost) = match BenchRecords::read(&session.directory, &session.document) {
+            Ok(records) => {
+                let lost = bench.and_then(|bench| records.lost_latencies(bench));
+                (records, lost)
+            }
             // The files end where the disk did.
-            Err(_) if saved.is_err() => BenchRecords::default(),
+            Err(_) if saved.is_err() => (BenchRecords::default(), None),
             Err(error) => return Err(error).context("while reading the records of the run"),
         };
         if let Some(measurement) = &session.document.bench {
@@ -49,7 +58,11 @@ impl Results {
             let summary = BenchSummary::of(measurement, variants.as_ref());
             session.document.summary = serde_json::to_value(summary)?;
         }
-        let mut results = Self { records, saved };
+        let mut results = Self {
+            records,
+            lost,
+            saved,
+        };
         if results.saved.is_ok() {
             results.saved = results.save(session);
         }
@@ -58,13 +71,24 @@ impl Results {
 
     fn save(&self, session: &Session) -> Result<()> {
         session.save()?;
-        let page = html(&self.input(session));
+        let page = html(&self.input(&self.shown(session)));
         Ok(session.directory.save_report(&page)?)
     }
 
-    fn input<'a>(&'a self, session: &'a Session) -> BenchReportInput<'a> {
+    /// Returns the run's document, with what its files lack among the limitations. That is not saved: it is a fact of
+    /// these files, and no longer true once the run was copied again.
+    fn shown<'a>(&self, session: &'a Session) -> Cow<'a, RunDocument> {
+        let Some(lost) = &self.lost else {
+            return Cow::Borrowed(&session.document);
+        };
+        let mut document = session.document.clone();
+        limit(&mut document, lost.limitation());
+        Cow::Owned(document)
+    }
+
+    fn input<'a>(&'a self, document: &'a RunDocument) -> BenchReportInput<'a> {
         BenchReportInput {
-            document: &session.document,
+            document,
             records: &self.records,
         }
     }
@@ -77,13 +101,14 @@ impl Results {
         progress: Progress,
         show: Show,
     ) -> Result<()> {
-        let document = &session.document;
+        let shown = self.shown(session);
+        let document: &RunDocument = &shown;
         // `bench`, or `merge`, which makes one run of several.
         let json = |run_dir: &str| {
             output::print_json(&RunOutput::of(&document.command, document, run_dir))
         };
         let text = |width| match show {
-            Show::Tables => Ok(terminal(&self.input(session), width)),
+            Show::Tables => Ok(terminal(&self.input(document), width)),
             Show::YcsbLines => {
                 Ok(warning(document) + &ycsb_output::lines(&session.directory, document)?)
             }

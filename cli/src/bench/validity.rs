@@ -12,6 +12,9 @@ use super::step_recorder::SecondTotals;
 
 /// Minimum share of due operations that must have been started.
 pub const ACHIEVED_SHARE_MIN: f64 = 0.99;
+/// Fewer operations say nothing of a rate, nor do those that are due within less time than this and late by less.
+const JUDGED_OPERATIONS_MIN: u64 = 100;
+const JUDGED_S_MIN: f64 = 1.0;
 /// If the client is late by more than this share of the response time, which includes the lateness, for one
 /// operation in a hundred, then the client is what was measured. Lateness up to `LAG_NS_MAX` is tolerated all
 /// the same.
@@ -66,10 +69,7 @@ pub fn faults(judged: &Judged<'_>) -> Vec<Fault> {
 /// Returns the rates of operations due and begun, per second of the schedule: what is waited for after its end, such as a
 /// server that stalls, is no time in which anything is due.
 pub fn offered_and_begun(job: &Job, ended: &Ended) -> (f64, f64) {
-    let scheduled_s = job
-        .duration
-        .map_or(f64::INFINITY, |duration| duration.as_secs_f64());
-    let elapsed_s = seconds_of(ended).min(scheduled_s.max(1e-9));
+    let elapsed_s = elapsed_s(job, ended);
     let due = match due_time_s(job, ended) {
         // Due at an end that comes before the real one.
         Some(due_s) => ended.transactions as f64 / due_s.min(elapsed_s),
@@ -78,8 +78,13 @@ pub fn offered_and_begun(job: &Job, ended: &Ended) -> (f64, f64) {
     (due, ended.transactions as f64 / elapsed_s)
 }
 
-fn seconds_of(ended: &Ended) -> f64 {
-    (ended.ended_ns.saturating_sub(ended.started_ns).max(1)) as f64 / 1e9
+/// Returns how long the step took, without what comes after the end of its schedule, s.
+fn elapsed_s(job: &Job, ended: &Ended) -> f64 {
+    let taken_s = (ended.ended_ns.saturating_sub(ended.started_ns).max(1)) as f64 / 1e9;
+    let scheduled_s = job
+        .duration
+        .map_or(f64::INFINITY, |duration| duration.as_secs_f64());
+    taken_s.min(scheduled_s.max(1e-9))
 }
 
 /// Returns when the last of a fixed number of operations was due, s; `None` if time ended the work.
@@ -119,11 +124,12 @@ fn ramp_time_s(count: f64, from_per_s: f64, growth: f64) -> f64 {
 
 fn behind(judged: &Judged<'_>) -> Option<String> {
     let (job, ended) = (judged.job, judged.ended);
-    let begun_share = match due_time_s(job, ended) {
-        None => {
-            let due = ended.transactions + ended.backlog;
-            ended.transactions as f64 / due.max(1) as f64
-        }
+    let (due, begun) = offered_and_begun(job, ended);
+    let begun_share = begun / due.max(f64::MIN_POSITIVE);
+    let elapsed_s = elapsed_s(job, ended);
+    let judged_share = match due_time_s(job, ended) {
+        None => begun_share,
+        Some(due_s) if is_too_little(ended.transactions, due_s, elapsed_s) => return None,
         Some(due_s) => {
             // The last operation may take a while, and its arrival is random.
             let slack_s = judged.response_p99_ns as f64 / 1e9;
@@ -131,18 +137,22 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
                 ScheduleKind::Poisson { .. } => 3.0 / (ended.transactions.max(1) as f64).sqrt(),
                 _ => 0.0,
             };
-            due_s * (1.0 + chance)
-                / (seconds_of(ended) - slack_s.min(due_s * 0.5)).max(due_s * 0.01)
+            due_s * (1.0 + chance) / (elapsed_s - slack_s.min(due_s * 0.5)).max(due_s * 0.01)
         }
     };
-    let (due, begun) = offered_and_begun(job, ended);
-    (begun_share < ACHIEVED_SHARE_MIN).then(|| {
+    (judged_share < ACHIEVED_SHARE_MIN).then(|| {
         format!(
             "{:.1} % of the target was reached: {due:.0}/s were due, {begun:.0}/s were begun, {} were never begun",
             begun_share * 100.0,
             ended.backlog
         )
     })
+}
+
+/// Is a fixed number of operations too small for its rate to be judged?
+fn is_too_little(transactions: u64, due_s: f64, elapsed_s: f64) -> bool {
+    let is_brief = due_s < JUDGED_S_MIN && elapsed_s - due_s < JUDGED_S_MIN;
+    transactions < JUDGED_OPERATIONS_MIN || is_brief
 }
 
 /// Reports a growing number of waiting operations: the rate is just above what the server can do.
@@ -295,6 +305,43 @@ mod tests {
         assert!(broken_off.is_empty());
         let closed = job(ScheduleKind::Closed);
         assert!(judge(&closed, &ended(10, 10, 0, EndReason::Time), &[], 1 << 40).is_empty());
+    }
+
+    #[test]
+    fn a_rate_is_not_judged_by_a_handful_of_operations() {
+        let open = job(ScheduleKind::Constant { per_s: 1000.0 });
+        let one = Ended {
+            ended_ns: 2_331_000,
+            ..ended(0, 1, 0, EndReason::Done)
+        };
+        assert!(judge(&open, &one, &[], 0).is_empty());
+        assert!(judge(&open, &ended(1, 500, 0, EndReason::Done), &[], 0).is_empty());
+        let slow = judge(&open, &ended(10, 500, 0, EndReason::Done), &[], 0);
+        let said = slow[0].to_string();
+        assert!(said.starts_with("5.0 % of the target"), "{said}");
+    }
+
+    #[test]
+    fn the_share_that_is_told_is_that_of_the_rates_beside_it() {
+        let open = job(ScheduleKind::Constant { per_s: 1000.0 });
+        let ended = Ended {
+            ended_ns: 1_100_000_000,
+            ..ended(0, 1000, 0, EndReason::Done)
+        };
+        let lag = LatencySummary::default();
+        let faults = faults(&Judged {
+            job: &open,
+            ended: &ended,
+            seconds: &[],
+            lag: &lag,
+            // What is granted for the last answer is no part of the share that is told.
+            response_p99_ns: 50_000_000,
+        });
+        let said = faults[0].to_string();
+        assert!(
+            said.starts_with("90.9 % of the target was reached: 1000/s were due, 909/s were begun"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -56,10 +56,7 @@ pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
         .into());
     }
     let records: Vec<BenchRecords> = (runs.iter())
-        .map(|(directory, document)| {
-            BenchRecords::read(directory, document)
-                .with_context(|| format!("while reading {}", directory.path().display()))
-        })
+        .map(|(directory, document)| whole_records(directory, document))
         .collect::<Result<_>>()?;
     let sides: Vec<Side<'_>> = (runs.iter().zip(&records))
         .map(|((directory, document), records)| {
@@ -74,6 +71,17 @@ pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
     let notes = notes(runs, &different, &settings, &comparison);
     let width = Progress::new(args.output.quiet).width();
     output::print(&comparison_terminal(&comparison, &notes, width))
+}
+
+/// Reads the records of a run; refuses those that lack latencies, from whose seconds it is judged what differs.
+fn whole_records(directory: &RunDirectory, document: &RunDocument) -> Result<BenchRecords> {
+    let records = BenchRecords::read(directory, document)
+        .with_context(|| format!("while reading {}", directory.path().display()))?;
+    let bench = document.bench.as_ref();
+    match bench.and_then(|bench| records.lost_latencies(bench)) {
+        Some(lost) => Err(Usage(lost.refusal(directory.path())).into()),
+        None => Ok(records),
+    }
 }
 
 fn measurements(runs: &[Run]) -> Result<Vec<&BenchMeasurement>> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
+use seekscope_report::bench::LostLatencies;
 use seekscope_run::{
     BenchStep, ClockOffset, LatencySummary, OperationResult, Steady, Verification, parse_tag,
     response_tag_of, tag_of,
@@ -78,30 +79,17 @@ fn histograms(clients: &[Client]) -> Result<Histograms> {
     Ok(sums)
 }
 
-/// Share of a client's latencies that its log may lack, for what lies at the edge of the warm-up.
-const LOST_SHARE_MAX: f64 = 0.01;
-
 /// Refuses a client whose log of latencies lacks what its own figures were made from: the distribution of all would be
 /// that of the others.
 fn refuse_lost_latencies(client: &Client, own: &Histograms) -> Result<()> {
-    let kept = |tag: &str| own.get(tag).map_or(0, Histogram::len);
-    for step in &client.bench.steps {
-        for operation in &step.operations {
-            let known = operation.service.count;
-            let found = kept(&tag_of(&step.name, &operation.name));
-            if (found as f64) < known as f64 * (1.0 - LOST_SHARE_MAX) {
-                let log = client.directory.path().join("latency.hlog");
-                return Err(Usage(format!(
-                    "{} holds {found} of the {known} latencies of {} in \"{}\": copy the run again with all its files",
-                    log.display(),
-                    operation.name,
-                    step.name
-                ))
-                .into());
-            }
-        }
+    let kept = |step: &str, operation: &str| {
+        let histogram = own.get(&tag_of(step, operation));
+        histogram.map_or(0, Histogram::len)
+    };
+    match LostLatencies::first(&client.bench, kept) {
+        Some(lost) => Err(Usage(lost.refusal(client.directory.path())).into()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn merge_one(

@@ -153,6 +153,40 @@ fn a_benchmark_is_shown_again_from_its_directory() {
     assert_eq!(document["summary"]["steps"][0]["warm_up_s"], 10.0);
 }
 
+/// The file ends early, as a copy does that was broken off.
+#[test]
+fn latencies_that_were_lost_are_told() {
+    let bench = Bench::new();
+    make_run(&bench.path("a"), 1, 1000.0, 400, "ycsb-a");
+    make_run(&bench.path("b"), 2, 1200.0, 300, "ycsb-a");
+    stdout(&bench, &["compare", "a", "b"]);
+    let log = bench.path("b").join("latency.hlog");
+    let whole = fs::read(&log).unwrap();
+    let lost = |missing: &str| {
+        let output = bench.seekscope(&["compare", "a", "b"]).output().unwrap();
+        assert_fails(
+            &output,
+            2,
+            &["latency.hlog holds", missing, "copy the run again"],
+        );
+        let text = stdout(&bench, &["report", "b"]);
+        assert!(text.contains("Missing: latency.hlog holds"), "{text}");
+        let document = json(&mut bench.seekscope(&["report", "b"]));
+        let told = &document["limitations"][0]["what"];
+        let is_told = told.as_str().is_some_and(|what| what.contains(missing));
+        assert!(is_told, "{document:#}");
+    };
+    fs::write(&log, &whole[..whole.len() / 2]).unwrap();
+    lost("latencies of READ");
+    fs::remove_file(&log).unwrap();
+    lost("holds 0 of the");
+    // It is a fact of the copy, and not kept as one of the run.
+    fs::write(&log, whole).unwrap();
+    stdout(&bench, &["compare", "a", "b"]);
+    let text = stdout(&bench, &["report", "b"]);
+    assert!(!text.contains("latency.hlog holds"), "{text}");
+}
+
 #[test]
 fn benchmarks_are_put_side_by_side() {
     let bench = Bench::new();

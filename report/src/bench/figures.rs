@@ -7,9 +7,10 @@ pub(super) fn client_cpu_ns(step: &BenchStep) -> Option<f64> {
     step.per_request(Some(step.client_cpu_ns).filter(|&ns| ns > 0)?)
 }
 
-/// Returns the CPU time of the server per request, ns.
+/// Returns the CPU time of the server per request, ns; `None` where it was not measured, or was less than a tick of the
+/// kernel's clock.
 pub(super) fn server_cpu_ns(step: &BenchStep) -> Option<f64> {
-    step.per_request(step.server_cpu_ns?)
+    step.per_request(step.server_cpu_ns.filter(|&ns| ns > 0)?)
 }
 
 /// Returns the bytes that the server read from its disk per request.

@@ -12,6 +12,7 @@ mod html;
 pub mod index_builds;
 mod labs;
 mod lone_run;
+mod lost_latencies;
 mod marks;
 pub mod records;
 mod sentences;
@@ -25,6 +26,7 @@ use seekscope_run::{BenchMeasurement, BenchStep, RunDocument};
 
 pub use comparison_table::{SIDES_MAX, comparison_terminal};
 pub use html::html;
+pub use lost_latencies::LostLatencies;
 pub use records::BenchRecords;
 pub use sentences::{arrivals, outcome_word, verdict};
 pub use terminal::terminal;

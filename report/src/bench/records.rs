@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use hdrhistogram::Histogram;
 use seekscope_run::{
-    BenchStep, CounterSample, Interval, RunDirectory, RunDocument, RunError, latency_histogram,
-    parse_tag, service_tag_of_response,
+    BenchMeasurement, BenchStep, CounterSample, Interval, RunDirectory, RunDocument, RunError,
+    latency_histogram, parse_tag, service_tag_of_response,
 };
+
+use super::lost_latencies::LostLatencies;
 
 /// Start times in `latency.hlog` are whole milliseconds.
 const START_PRECISION_NS: u64 = 1_000_000;
@@ -83,6 +85,11 @@ impl LatencySecond {
     pub(crate) fn classes(&self) -> &[(u16, u32)] {
         &self.classes
     }
+
+    fn count(&self) -> u64 {
+        let counts = self.classes.iter().map(|(_, count)| u64::from(*count));
+        counts.sum()
+    }
 }
 
 /// The intervals, latencies and counters of a benchmark.
@@ -155,6 +162,23 @@ impl BenchRecords {
         }
         self.seconds.entry(key).or_default().push(second);
         Ok(())
+    }
+
+    /// Returns the first operation of which the log lacks latencies that its figures were made from.
+    pub fn lost_latencies(&self, bench: &BenchMeasurement) -> Option<LostLatencies> {
+        // The log of a merged run has seconds of its own, in which the warm-up of each client cannot be told from the
+        // rest, so all of them count.
+        let is_merged = !bench.merged_from.is_empty();
+        LostLatencies::first(bench, |step, operation| match is_merged {
+            true => {
+                let seconds = self.seconds(step, operation, Clock::Service).iter();
+                seconds.map(LatencySecond::count).sum()
+            }
+            false => {
+                let whole = self.histogram(step, operation, Clock::Service);
+                whole.map_or(0, Histogram::len)
+            }
+        })
     }
 
     pub(crate) fn histogram(

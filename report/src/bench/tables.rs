@@ -219,7 +219,8 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<Table> {
         ],
     );
     for point in &saturation.points {
-        let cpu = point.server_cpu_ns_per_operation;
+        // None is less than a tick of the kernel's clock.
+        let cpu = point.server_cpu_ns_per_operation.filter(|&ns| ns > 0.0);
         let verdict = match (&point.untold, point.missed.is_empty()) {
             (Some(why), _) => format!("cannot tell: {why}"),
             (None, true) => "met".to_string(),

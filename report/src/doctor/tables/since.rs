@@ -4,9 +4,12 @@ use seekscope_run::FindingChange;
 
 use super::super::DoctorReportInput;
 use super::{NONE, ROWS_MAX};
-use crate::numbers::format_number;
+use crate::numbers::{format_number, format_rate};
 use crate::table::{Cell, Table};
 use crate::wording;
+
+/// How a verdict begins that concludes nothing.
+const CANNOT_BE_TOLD: &str = "cannot be told";
 
 /// Returns a line of plain text on one finding in two runs.
 pub fn change_line(change: &FindingChange) -> String {
@@ -14,22 +17,38 @@ pub fn change_line(change: &FindingChange) -> String {
         "" => String::new(),
         subject => format!(" ({subject})"),
     };
-    let figure = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
-    let figures = match (change.before, change.after) {
-        (None, None) => String::new(),
-        (before, after) => {
-            let unit = change
-                .predicted
-                .as_ref()
-                .map(|gain| format!(" {}", gain.unit));
-            let unit = unit.unwrap_or_default();
-            format!(", {} → {}{unit}", figure(before), figure(after))
+    let word = change_word(change);
+    let unit = change.predicted.as_ref().map(|gain| gain.unit.as_str());
+    let (before, after) = (
+        change.before.map(format_rate),
+        change.after.map(format_rate),
+    );
+    let (figures, rest) = match (before, after, unit) {
+        (Some(before), Some(after), unit) => {
+            let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
+            (format!(", {before} → {after}{unit}"), String::new())
         }
+        (Some(before), None, Some(unit)) => {
+            (String::new(), format!("; it was {before} {unit} before"))
+        }
+        (None, Some(after), Some(unit)) => (String::new(), format!("; it is {after} {unit} now")),
+        // A lone figure without a unit says nothing.
+        _ => (String::new(), String::new()),
     };
     format!(
-        "{:<8}{}{subject}{figures}: {}",
-        change.change, change.id, change.verdict
+        "{word:<8}{}{subject}{figures}: {}{rest}",
+        change.id, change.verdict
     )
+}
+
+/// Returns the word for what became of a finding. One that was made again, of which nothing can be told, is not said to
+/// be the same.
+fn change_word(change: &FindingChange) -> &str {
+    let is_untold = change.after.is_none() && change.verdict.starts_with(CANNOT_BE_TOLD);
+    match change.change.as_str() {
+        "same" if is_untold => "unclear",
+        word => word,
+    }
 }
 
 /// Returns findings of an earlier run beside this one's.
@@ -61,7 +80,7 @@ fn row(change: &FindingChange) -> [Cell; 8] {
     let number = |value: Option<f64>| Cell::or(value.map(format_number), NONE);
     [
         name.into(),
-        change.change.as_str().into(),
+        change_word(change).into(),
         change.verdict.as_str().into(),
         number(change.before),
         number(change.after),
@@ -72,4 +91,59 @@ fn row(change: &FindingChange) -> [Cell; 8] {
         ),
         number(work.map(|work| work.after_per_s)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::Gain;
+
+    use super::*;
+
+    fn changed(before: Option<f64>, after: Option<f64>, verdict: &str) -> FindingChange {
+        FindingChange {
+            id: "layout.key-order-lost".into(),
+            subject: "shop.aged".into(),
+            change: "same".into(),
+            before,
+            after,
+            predicted: Some(Gain {
+                value: 3000.0,
+                low: 2500.0,
+                high: 3500.0,
+                unit: "s of waiting per hour".into(),
+            }),
+            verdict: verdict.into(),
+            ..FindingChange::default()
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_said_to_be_the_same() {
+        let untold = changed(
+            Some(3540.7),
+            None,
+            "cannot be told: the server had less to do",
+        );
+        assert_eq!(
+            change_line(&untold),
+            "unclear layout.key-order-lost (shop.aged): cannot be told: the server had less to do; it was 3,541 s of \
+             waiting per hour before"
+        );
+        let without_unit = FindingChange {
+            before: Some(0.0),
+            predicted: None,
+            ..untold
+        };
+        let line = change_line(&without_unit);
+        assert!(line.ends_with("the server had less to do"), "{line}");
+    }
+
+    #[test]
+    fn two_figures_stand_side_by_side() {
+        let line = change_line(&changed(Some(3540.7), Some(12.0), "nothing changed"));
+        assert_eq!(
+            line,
+            "same    layout.key-order-lost (shop.aged), 3,541 → 12.0 s of waiting per hour: nothing changed"
+        );
+    }
 }
