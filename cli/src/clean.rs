@@ -24,7 +24,10 @@ pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     }
     if found.is_empty() {
         if unrestored.is_empty() {
-            progress.say("Nothing was left behind on this host; what a killed reorder left in a server, `seekscope reorder` shows.");
+            progress.say(
+                "Nothing was left behind on this host. What a killed reorder left in a server, `seekscope reorder URI \
+                 --resume` goes on with, and `seekscope reorder URI --rollback` takes back.",
+            );
         }
         return Ok(());
     }

@@ -168,6 +168,15 @@ impl Originals {
             .collect()
     }
 
+    /// Returns the value that the knob was set to last; `None` where it may have been another.
+    pub(crate) fn last_set(&self, knob: &str) -> Option<&KnobValue> {
+        let applied = self.applied.as_ref()?.get(knob)?;
+        let applying = self.applying.as_ref();
+        applying
+            .is_none_or(|applying| applying.get(knob) == Some(applied))
+            .then_some(applied)
+    }
+
     /// Returns whether they are of the server with these addresses, whatever it was called.
     pub fn are_of(&self, addresses: &[(String, u16)]) -> bool {
         self.members == members(addresses)

@@ -75,12 +75,14 @@ fn disk(record: &PrefetchRecord, meanwhile: Meanwhile) -> String {
 
 /// Describes how the scan is followed from now on.
 pub fn followed(pace: PrefetchPace) -> String {
-    let how = match pace {
-        PrefetchPace::Traced => "by the server's reads of the file",
-        PrefetchPace::Counted => "by how much the server has read, of all files together",
-        PrefetchPace::Own => "not at all; leaves are read at a pace of our own",
+    let followed = match pace {
+        PrefetchPace::Traced => "the scan is followed by the server's reads of the file",
+        PrefetchPace::Counted => {
+            "the scan is followed by how much the server has read, of all files together"
+        }
+        PrefetchPace::Own => "the scan is not followed; leaves are read at a pace of our own",
     };
-    format!("the scan is followed {how}")
+    followed.into()
 }
 
 /// Returns the results as text, `width` characters wide.
@@ -297,10 +299,10 @@ fn facts(record: &PrefetchRecord) -> Table {
     fact(
         "Window",
         format!(
-            "{}{}, {} rounds",
+            "{}{}, {}",
             format_bytes(record.window_bytes),
             if record.fits { ", which holds all" } else { "" },
-            record.rounds
+            counted(record.rounds, "round")
         ),
     );
     if record.scan_waited_ns > 1_000_000 {
@@ -403,7 +405,7 @@ mod tests {
         assert!(text.contains("in a second is not known; 4 reads"), "{text}");
         let text = announcement(&PrefetchRecord::default(), KNOWN);
         assert!(text.contains("the disk: not tried\n"), "{text}");
-        assert!(text.contains("the scan is followed not at all"), "{text}");
+        assert!(text.contains("the scan is not followed"), "{text}");
         let meanwhile = Meanwhile {
             tries_disk: true,
             attaches_tracer: true,

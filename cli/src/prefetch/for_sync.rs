@@ -88,8 +88,8 @@ impl SyncWatch {
     /// Asks the server for the first time, and goes on asking.
     ///
     /// # Errors
-    /// The server is in no replica set, its set has no such member or that copies from another server, or it
-    /// refuses an answer.
+    /// The server is in no replica set or is the member itself, its set has no such member or that copies from another
+    /// server, or it refuses an answer.
     pub async fn begin(target: &Target, member: &str) -> Result<Self> {
         let server = target.server.clone().ok_or_else(|| {
             Usage(
@@ -97,8 +97,16 @@ impl SyncWatch {
                     .into(),
             )
         })?;
+        let status = set_status(&server).await?;
+        if status.own_name() == Some(member) {
+            let text = format!(
+                "{member} is the server that {} names, which copies nothing from itself: --for-sync wants the member \
+                 that copies from it",
+                server.shown_uri()
+            );
+            return Err(Usage(text).into());
+        }
         let Some(first) = Look::take(&server, member).await? else {
-            let status = set_status(&server).await?;
             let mut names: Vec<&str> = status.names().map(String::as_str).collect();
             names.sort_unstable();
             let text = format!(

@@ -127,7 +127,7 @@ impl AppliedSetting {
     }
 }
 
-/// What `tune apply --json` prints.
+/// What `tune apply --json` prints, and `tune --restore --json`, which is shown as a change taken back.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct ApplyOutput {
     /// Name and version of this format.

@@ -208,6 +208,9 @@ async fn whole(
     let loads = matches!(place, Place::Server(_)) && definition.measured.workload.is_some();
     if loads && (ready.is_ok() || is_loaded(&place, database).await) {
         record.left_database = Some(database.clone());
+        // A killed session leaves the documents, too.
+        stage.session.document.tune = Some(record.clone());
+        stage.session.save()?;
     }
     ready?;
     let mut tuner = Tuner {

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use seekscope_report::tune::left_database;
 use seekscope_run::RunDirectory;
-use seekscope_server::Server;
+use seekscope_server::{Server, redact_uri};
 use seekscope_settings::apply::Means;
 use seekscope_settings::{Applier, HostFiles, Originals, Restart};
 
+use super::apply::ApplyOutput;
 use super::definition::Definition;
 use super::rolling::{self, Rolling};
-use super::server_arena::{self, PutBack, means, put_back, telling};
+use super::server_arena::{self, PutBack, means, put_back_in_words, telling};
 use super::{LOCAL, note_put_back};
 use crate::args::TuneSessionArgs;
 use crate::bench::Target;
@@ -21,11 +23,23 @@ use crate::output;
 use crate::progress::Progress;
 use crate::unrestored;
 
+/// What became of the settings of one server, or of the members of one set.
+struct Outcome {
+    /// The server, without secrets; empty where there is none.
+    uri: String,
+    is_done: bool,
+    /// What was put back or stays, setting by setting.
+    settings: Vec<String>,
+    /// The result, in sentences.
+    result: Vec<String>,
+}
+
 /// Runs the command. The first signal ends it, with what it waits for; what is not restored by then is still in
 /// the run, for the next attempt.
 pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
     let interruption = Interruption::listen();
+    let mut outcomes = Vec::new();
     for folder in folders_of(run)? {
         let restored = restore(&folder, args, progress, environment);
         let restored = interruption.or(restored).await;
@@ -39,9 +53,38 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
             }
             progress.complain(not_restored(&folder).to_string());
         }
-        restored?;
+        let outcome = restored?;
+        if !args.output.json {
+            let lines = outcome.result.iter().map(|line| format!("{line}\n"));
+            output::print(&lines.collect::<String>())?;
+        }
+        outcomes.push(outcome);
     }
-    Ok(())
+    match args.output.json {
+        true => output::print_json(&document(run, outcomes)),
+        false => Ok(()),
+    }
+}
+
+/// Returns the document of `--json`: what `tune apply --undo --yes` prints.
+fn document(run: &Path, outcomes: Vec<Outcome>) -> ApplyOutput {
+    let uris: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome.uri.as_str())
+        .collect();
+    ApplyOutput {
+        schema: output::versioned("tune-apply"),
+        command: "tune apply",
+        run_dir: run.display().to_string(),
+        uri: uris.join(", "),
+        undo: true,
+        done: outcomes.iter().any(|outcome| outcome.is_done),
+        put_back: outcomes
+            .into_iter()
+            .flat_map(|outcome| outcome.settings.into_iter().chain(outcome.result))
+            .collect(),
+        ..ApplyOutput::default()
+    }
 }
 
 /// Returns the folders whose originals are restored one after the other: a session restores all of its own together, and
@@ -63,15 +106,21 @@ async fn restore(
     args: &TuneSessionArgs,
     progress: Progress,
     environment: &Environment,
-) -> Result<()> {
+) -> Result<Outcome> {
     let (target, restart) = asked(run, args)?;
+    let uri = target.as_deref().map(redact_uri).unwrap_or_default();
     let members = rolling::members_of(run).into_iter();
     let members: Vec<String> = members.map(|(name, _)| name).collect();
     let (means, _locks) = match target.as_deref() {
         Some(LOCAL) => {
-            return output::print(
-                "Nothing to put back: the session changed no server of anybody's.\n",
-            );
+            return Ok(Outcome {
+                uri,
+                is_done: false,
+                settings: Vec::new(),
+                result: vec![
+                    "Nothing to put back: the session changed no server of anybody's.".into(),
+                ],
+            });
         }
         None => (server_arena::means_alone(), Vec::new()),
         Some(uri) if !members.is_empty() => {
@@ -111,30 +160,39 @@ async fn restore(
         let waiting = applier.waiting();
         telling(progress, &waiting, applier.recover()).await;
     }
-    let put_back = put_back(progress, &mut applier, None).await;
-    note_restored(run, put_back)?;
-    output::print(match put_back {
-        PutBack::Nothing => "Nothing to put back: the session had not changed anything.\n",
-        PutBack::Everything => "Every setting is as the session found it.\n",
+    let (put_back, settings) = put_back_in_words(progress, &mut applier, None).await;
+    let left = note_restored(run, put_back)?;
+    let result = match put_back {
+        PutBack::Nothing => "Nothing to put back: the session had not changed anything.",
+        PutBack::Everything => "Every setting is as the session found it.",
         PutBack::ButForOthers => {
-            "Every setting is as the session found it, but for what somebody else has set since.\n"
+            "Every setting is as the session found it, but for what somebody else has set since."
         }
         PutBack::NotAll => return Err(not_restored(run)),
+    };
+    Ok(Outcome {
+        uri,
+        is_done: put_back != PutBack::Nothing,
+        settings,
+        result: std::iter::once(result.into()).chain(left).collect(),
     })
 }
 
-/// Records in the session's run, if it is one, that every setting was put back.
-fn note_restored(run: &Path, put_back: PutBack) -> Result<()> {
+/// Records in the session's run, if it is one, that every setting was put back. Returns what is said of the database that
+/// the session leaves.
+fn note_restored(run: &Path, put_back: PutBack) -> Result<Option<String>> {
     let Ok((directory, mut document)) = RunDirectory::open(run) else {
-        return Ok(());
+        return Ok(None);
     };
-    if let Some(record) = &mut document.tune
-        && put_back.is_complete() == Some(true)
-    {
+    let Some(record) = &mut document.tune else {
+        return Ok(None);
+    };
+    let left = left_database(record);
+    if put_back.is_complete() == Some(true) {
         note_put_back(record, put_back);
         directory.save(&document)?;
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Returns the target whose settings are restored, and how it is restarted. A benchmark has no definition of a session:

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_server::ProcFs;
+use seekscope_server::{ProcFs, ServerError};
 use seekscope_settings::apply::{Means, Waiting};
 use seekscope_settings::{
-    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, SetByOthers, Traffic, TunerLock,
+    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, Restored, SetByOthers, Traffic,
+    TunerLock,
 };
 use seekscope_tune::space::Configuration;
 
@@ -19,7 +20,7 @@ use super::memory_watch::MemoryWatch;
 use super::rolling::{self, Rolling};
 use crate::args::TuneSessionArgs;
 use crate::bench::{Stage, Target};
-use crate::exit::{Elsewhere, Usage};
+use crate::exit::{Elsewhere, NotPermitted, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::unrestored;
@@ -75,7 +76,7 @@ impl ServerArena {
             false => None,
         };
         if !args.knobs.busy {
-            let asked = async { Ok(Traffic::of(server).await?) };
+            let asked = async { Traffic::of(server).await.map_err(with_all_rights) };
             refuse_if_busy(&stage.interruption.or(asked).await?)?;
         }
         Ok(Self {
@@ -131,7 +132,13 @@ impl ServerArena {
         let Some(applier) = &self.applier else {
             return Ok(());
         };
-        let tried = async { Ok(applier.try_right().await?) };
+        let tried = async {
+            let tried = applier.try_right().await;
+            tried.map_err(|error| match error {
+                ApplyError::Server(error) => with_all_rights(error),
+                other => other.into(),
+            })
+        };
         stage.interruption.or(tried).await
     }
 
@@ -378,6 +385,23 @@ fn refuse_if_busy(traffic: &Traffic) -> Result<()> {
     .into())
 }
 
+/// Names all rights that a session needs, where the login lacks one of them: whoever grants them does it once.
+fn with_all_rights(error: ServerError) -> anyhow::Error {
+    match error {
+        ServerError::NotAuthorised {
+            uri,
+            command,
+            has_user: true,
+        } => NotPermitted(format!(
+            "{uri}: the user may not run {command}; grant the user all that tune needs: the built-in roles \
+             clusterMonitor and hostManager, for a --workload also readWrite and dbAdmin on its database, and for \
+             --allow-stepdown clusterManager"
+        ))
+        .into(),
+        other => other.into(),
+    }
+}
+
 /// Returns the means by which settings are applied to this target.
 pub fn means(target: &Target, restart: Option<Restart>) -> Result<Means> {
     let device = target.device().map(|device| device.device);
@@ -479,12 +503,22 @@ pub async fn put_back(
     applier: &mut Appliers,
     interruption: Option<&Interruption>,
 ) -> PutBack {
+    put_back_in_words(progress, applier, interruption).await.0
+}
+
+/// Does the same, and returns what was put back or stays in words, too.
+pub async fn put_back_in_words(
+    progress: Progress,
+    applier: &mut Appliers,
+    interruption: Option<&Interruption>,
+) -> (PutBack, Vec<String>) {
     if !applier.is_outstanding() {
-        return match (applier.is_restored(), applier.has_left_some()) {
+        let put_back = match (applier.is_restored(), applier.has_left_some()) {
             (true, true) => PutBack::ButForOthers,
             (true, false) => PutBack::Everything,
             (false, _) => PutBack::Nothing,
         };
+        return (put_back, Vec::new());
     }
     let left = leave_to_others(applier).await;
     for left in &left {
@@ -497,26 +531,37 @@ pub async fn put_back(
             biased;
             () = next_signal(interruption, &waiting) => {
                 progress.complain("The wait was ended; nothing more is put back.");
-                return PutBack::NotAll;
+                return (PutBack::NotAll, left);
             }
             restored = telling(progress, &waiting, applier.restore()) => restored,
         }
     };
     tell_kept_edits(progress, applier);
-    for (knob, result) in &restored.knobs {
-        match result {
-            Ok(()) => progress.say(format!("  {knob}: as it was")),
-            Err(why) => progress.say(format!("  {knob}: NOT put back: {why}")),
-        }
+    let told = restored_in_words(&restored);
+    for line in &told {
+        progress.say(format!("  {line}"));
     }
     if let Some(why) = &restored.not_noted {
         progress.say(format!("  That could not be written down: {why}"));
     }
-    match (restored.is_complete(), left.is_empty()) {
+    let put_back = match (restored.is_complete(), left.is_empty()) {
         (false, _) => PutBack::NotAll,
         (true, true) => PutBack::Everything,
         (true, false) => PutBack::ButForOthers,
-    }
+    };
+    (put_back, told.into_iter().chain(left).collect())
+}
+
+/// Says of each knob what was done.
+fn restored_in_words(restored: &Restored) -> Vec<String> {
+    let in_words = |(knob, result): &(String, Result<(), String>)| match result {
+        Ok(()) => {
+            let words = restored.put_back.get(knob);
+            format!("{knob}: {}", words.map_or("as it was", String::as_str))
+        }
+        Err(why) => format!("{knob}: NOT put back: {why}"),
+    };
+    restored.knobs.iter().map(in_words).collect()
 }
 
 /// Restores what a session left changed before it is resumed, so that it starts from its original state.

@@ -97,6 +97,10 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
         assert_eq!(scripted.value(), expected);
         std::fs::write(scripted.bench.path("value"), "5\n").unwrap();
     }
+    let document = json(&mut scripted.bench.seekscope(&["tune", "--restore", "run"]));
+    assert_eq!(document["undo"], true);
+    let said = document["put_back"][0].as_str().unwrap();
+    assert!(said.contains("as the session found it"), "{document}");
     // Going on puts it back too, and then ends as any session does.
     std::fs::write(scripted.bench.path("value"), ORIGINAL).unwrap();
     kill("other");
@@ -346,7 +350,8 @@ fn a_full_disk_ends_the_session_and_not_the_setting() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("No space left") && said.contains("depth: as it was"),
+        said.contains("No space left")
+            && (said.contains("depth: put back") || said.contains("depth: as it was")),
         "{said}"
     );
     assert_eq!(scripted.value(), ORIGINAL);

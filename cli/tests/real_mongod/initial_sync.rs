@@ -173,7 +173,12 @@ fn what_cannot_be_followed_is_refused_or_told() {
 
     let status = set.command("admin", doc! { "replSetGetStatus": 1 });
     let members = status.get_array("members").unwrap();
-    let second = members[1].as_document().unwrap().get_str("name").unwrap();
+    let name = |n: usize| members[n].as_document().unwrap().get_str("name").unwrap();
+    let output = prefetch(&uri, &["--for-sync", name(0)]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let told = stderr(&output);
+    assert!(told.contains("copies nothing from itself"), "{told}");
+    let second = name(1);
     let output = prefetch(&uri, &["--for-sync", second, "--idle", "1s"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();

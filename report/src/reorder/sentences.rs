@@ -254,7 +254,10 @@ pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
     let mut said = vec![format!(
         "Reordering {namespace} by {}: it is copied into a collection beside it, checked, indexed alike, \
          and renamed into its place. Until then the original is not touched.",
-        visible(&record.by)
+        match record.by.as_str() {
+            "natural" => "natural order".into(),
+            keys => visible(keys),
+        }
     )];
     if let Some(plan) = &record.plan {
         said.extend(blocking(&plan.blocking));

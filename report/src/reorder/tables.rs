@@ -9,7 +9,7 @@ use super::sentences;
 use crate::facts::{Fact, fact_table};
 use crate::layout::file_name;
 use crate::layout::sentences::format_s;
-use crate::numbers::{format_mb, format_share};
+use crate::numbers::{counted, format_mb, format_share};
 use crate::table::{Cell, Table};
 
 /// Returns the plan's figures.
@@ -79,9 +79,9 @@ pub(super) fn done(done: &Reordered) -> Table {
         format_s(done.index_s)
     );
     let brought_over = format!(
-        "{} in {} rounds, {}",
+        "{} in {}, {}",
         format_count(done.applied_changes),
-        format_count(u64::from(done.catch_up_rounds)),
+        counted(u64::from(done.catch_up_rounds), "round"),
         format_s(done.catch_up_s)
     );
     let mut facts: Vec<Fact> = vec![
@@ -109,7 +109,7 @@ pub(super) fn done(done: &Reordered) -> Table {
         ),
         (
             "Writers stopped for",
-            Some(here(done.blocked_s, format_s(done.blocked_s))),
+            Some(here(done.blocked_s, writers_stopped(done))),
         ),
     ];
     if !done.writes_seen_by.is_empty() {
@@ -126,6 +126,18 @@ pub(super) fn done(done: &Reordered) -> Table {
         ));
     }
     fact_table("DONE", facts)
+}
+
+/// Says how long writers were stopped. An earlier run that got as far as that may have stopped them, too, and for how long
+/// is recorded nowhere.
+fn writers_stopped(done: &Reordered) -> String {
+    let stopped = format_s(done.blocked_s);
+    match done.resumed_from.as_deref() {
+        Some("indexed" | "swapping") => {
+            format!("{stopped} in this run; in the interrupted one, not known")
+        }
+        _ => stopped,
+    }
 }
 
 /// Compares predicted and actual layout: the collection's file, then its indexes.
@@ -230,6 +242,12 @@ mod tests {
             line.unwrap().trim_end().to_owned()
         };
         assert!(checkpoints(&shown).ends_with("interrupted"), "{shown}");
+        resumed.blocked_s = 0.175;
+        let shown = text(&resumed);
+        assert!(
+            shown.contains("in the interrupted one, not known"),
+            "{shown}"
+        );
         resumed.copy_s = 1.5;
         assert!(text(&resumed).contains("50.0 MB/s"), "{}", text(&resumed));
         assert!(

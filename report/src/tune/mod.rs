@@ -20,5 +20,6 @@ mod tables;
 mod terminal;
 
 pub use html::html;
+pub use sentences::left_database;
 pub use summary::TuneSummary;
 pub use terminal::terminal;

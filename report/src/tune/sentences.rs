@@ -312,7 +312,7 @@ pub(super) fn may_be_changed(document: &RunDocument, record: &TuneRecord) -> boo
 }
 
 /// Says which database the session leaves, and how it is removed.
-pub(super) fn left_database(record: &TuneRecord) -> Option<String> {
+pub fn left_database(record: &TuneRecord) -> Option<String> {
     let name = record.left_database.as_deref()?;
     Some(format!(
         "The documents of the workload stay in the database {name} for the next session; when they are of no more use: \

@@ -1,8 +1,10 @@
 //! Puts everything back.
 
+use std::collections::BTreeMap;
+
 use seekscope_run::tune::KnobValue;
 
-use super::{Applier, parameter};
+use super::{Applier, parameter, same};
 use crate::knob_file::Route;
 use crate::originals::Target;
 
@@ -11,6 +13,8 @@ use crate::originals::Target;
 pub struct Restored {
     /// `Err` says why it is not as it was, and what its original value is.
     pub knobs: Vec<(String, Result<(), String>)>,
+    /// Which of them were set to their originals, with what was done in words; the others were as they were.
+    pub put_back: BTreeMap<String, String>,
     /// Why the restored state could not be recorded on disk.
     pub not_noted: Option<String>,
 }
@@ -48,13 +52,16 @@ impl Applier {
             self.restore_engine_text().await;
         }
         for (target, value) in touched {
-            let (name, result) = (
-                &target.name,
-                self.restore_one(&target, &value, &options, &engine),
-            );
+            let name = &target.name;
+            let result = self.restore_one(&target, &value, &options, &engine);
             let result = result.await;
             let result =
                 result.map_err(|why| format!("{why}; it was {value} ({})", target.set.in_words()));
+            if result.is_ok()
+                && let Some(words) = self.put_back_in_words(&target, &value)
+            {
+                restored.put_back.insert(name.clone(), words);
+            }
             restored.knobs.push((name.clone(), result));
         }
         if restored.is_complete()
@@ -79,7 +86,23 @@ impl Applier {
         });
         Restored {
             knobs: knobs.collect(),
-            not_noted: None,
+            ..Restored::default()
+        }
+    }
+
+    /// Says from what to what a knob is put back; `None` if it is as it was already.
+    fn put_back_in_words(&self, target: &Target, value: &KnobValue) -> Option<String> {
+        if !self.is_due(target, value) {
+            return None;
+        }
+        let to = target.set.with_suffix(value);
+        match self.originals.last_set(&target.name) {
+            Some(from) if same(from, value) => None,
+            Some(from) => {
+                let from = target.set.with_suffix(from);
+                Some(format!("put back from {from} to {to}"))
+            }
+            None => Some(format!("put back to {to}")),
         }
     }
 

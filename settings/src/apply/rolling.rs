@@ -177,6 +177,9 @@ impl Appliers {
             };
             let named = (one.knobs.into_iter()).map(|(knob, result)| (member.named(knob), result));
             restored.knobs.extend(named);
+            let put_back = one.put_back.into_iter();
+            let named = put_back.map(|(knob, words)| (member.named(knob), words));
+            restored.put_back.extend(named);
             restored.not_noted = restored.not_noted.or(one.not_noted);
         }
         // Whether a primary is elected in time changes nothing of what was put back.

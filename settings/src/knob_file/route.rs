@@ -1,5 +1,6 @@
 //! Defines how a knob reaches what it sets.
 
+use seekscope_run::tune::KnobValue;
 use serde::{Deserialize, Serialize};
 
 /// How a knob is set. `suffix` is appended to the value, e.g. "MB".
@@ -52,6 +53,20 @@ impl Route {
             Self::File { path } => path.clone(),
             Self::Command { set, .. } => set.clone(),
             Self::Environment { name } => format!("environment {name}"),
+        }
+    }
+
+    /// Returns the value as it is set this way: a number with the suffix.
+    pub(crate) fn with_suffix(&self, value: &KnobValue) -> String {
+        let suffix = match self {
+            Self::Engine { suffix, .. }
+            | Self::Option { suffix, .. }
+            | Self::Local { suffix, .. } => suffix.as_str(),
+            _ => "",
+        };
+        match value.number() {
+            Some(_) => format!("{value}{suffix}"),
+            None => value.to_string(),
         }
     }
 

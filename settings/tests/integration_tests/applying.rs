@@ -329,6 +329,7 @@ async fn a_later_process_puts_back_what_a_killed_one_changed() {
         .unwrap();
     let restored = later.restore().await;
     assert_eq!(restored.knobs, [("read_tickets".to_owned(), Ok(()))]);
+    assert_eq!(restored.put_back["read_tickets"], "put back from 16 to 128");
     assert_eq!(
         mongod.parameter("wiredTigerConcurrentReadTransactions"),
         Bson::Int32(128)
