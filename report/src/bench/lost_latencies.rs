@@ -40,34 +40,26 @@ impl LostLatencies {
 
     /// Says why nothing can be made from the latencies of the run in the directory `run`.
     pub fn refusal(&self, run: &Path) -> String {
-        let Self {
-            step,
-            operation,
-            known,
-            found,
-        } = self;
-        format!(
-            "{} holds {found} of the {known} latencies of {operation} in \"{step}\": {REMEDY}",
-            run.join(LOG).display()
-        )
+        format!("{} {}: {REMEDY}", run.join(LOG).display(), self.holds())
     }
 
     /// Says what is not shown of the run.
     pub fn limitation(&self) -> Limitation {
-        let Self {
-            step,
-            operation,
-            known,
-            found,
-        } = self;
         Limitation {
             what: format!(
-                "{LOG} holds {found} of the {known} latencies of {operation} in \"{step}\", so what is drawn of them is \
-                 incomplete; the tables have what run.json says"
+                "{LOG} {}, so what is drawn of them is incomplete; the tables have what run.json says",
+                self.holds()
             ),
             why: "the file was cut off, or not copied".into(),
             remedy: REMEDY.into(),
         }
+    }
+
+    fn holds(&self) -> String {
+        format!(
+            "holds {} of the {} latencies of {} in \"{}\"",
+            self.found, self.known, self.operation, self.step
+        )
     }
 }
 

@@ -1,11 +1,12 @@
 //! Explains the figures of a plan and of a reordering in words.
 
-use seekscope_run::units::{format_bytes, format_count};
+use seekscope_run::units::{format_bytes, format_count, format_list};
 use seekscope_run::{
     LayoutFile, OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan,
     ReorderTask, ReorderTime, ReorderVerdict, RunDocument, WriteRate, WritersStop,
 };
 
+use super::tables;
 use crate::escape::visible;
 use crate::layout::sentences::{file_headline, format_s, hours_text};
 use crate::numbers::{format_number, format_share};
@@ -269,6 +270,11 @@ pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
     said
 }
 
+/// An index that lost this share of its sequential steps is named.
+const LOST_SHARE_MIN: f64 = 0.2;
+/// Indexes in one sentence, so that it stays readable.
+const INDEXES_TOLD: usize = 4;
+
 /// Says what the result is, or what to type.
 pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
     let mut said: Vec<String> = record.recovered.iter().map(|text| visible(text)).collect();
@@ -314,8 +320,44 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
                 }
             ),
         });
+        said.extend(indexes_less_in_order(record));
     }
     said
+}
+
+/// Names the indexes that lost order on the way, if any did.
+fn indexes_less_in_order(record: &ReorderMeasurement) -> Option<String> {
+    let (before, after) = (record.before.as_ref()?, record.after.as_ref()?);
+    let share = |file: &LayoutFile| Some(file.order.as_ref()?.sequential_share);
+    let lost = after
+        .files
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter_map(|(number, now)| {
+            let was = share(tables::former(before, now, number)?)?;
+            let is = share(now)?;
+            let name = visible(now.index.as_deref()?);
+            (was - is >= LOST_SHARE_MIN).then(|| {
+                format!(
+                    "{name} ({} of its steps are sequential, before {})",
+                    format_share(is),
+                    format_share(was)
+                )
+            })
+        });
+    let lost: Vec<String> = lost.collect();
+    let because = match record.done.as_ref()?.applied_changes {
+        0 => "",
+        _ => ", to which the changes of others were applied one by one",
+    };
+    (!lost.is_empty()).then(|| {
+        format!(
+            "Less in order than before: {}{because}. What scans these indexes reads longer; building them anew \
+             puts them in order.",
+            format_list(&lost, INDEXES_TOLD, ", ")
+        )
+    })
 }
 
 /// Says what must be known of tables that collections share.
@@ -327,6 +369,8 @@ pub fn shared_table(scan: &ReorderScan) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::{LayoutMeasurement, Reordered, ScanOrder};
+
     use super::*;
 
     #[test]
@@ -360,6 +404,44 @@ mod tests {
             decaying.contains("2.00 h") && decaying.contains("3.00 days"),
             "{decaying}"
         );
+    }
+
+    #[test]
+    fn indexes_that_lost_order_are_named() {
+        let file = |index: Option<&str>, sequential_share| LayoutFile {
+            index: index.map(String::from),
+            order: Some(ScanOrder {
+                sequential_share,
+                ..ScanOrder::default()
+            }),
+            ..LayoutFile::default()
+        };
+        let layout = |files| LayoutMeasurement {
+            files,
+            ..LayoutMeasurement::default()
+        };
+        let of = |index, share| {
+            layout(vec![
+                file(None, 0.99),
+                file(Some("a_1"), share),
+                file(Some("b_1"), index),
+            ])
+        };
+        let mut record = ReorderMeasurement {
+            before: Some(of(1.0, 0.9)),
+            after: Some(of(0.14, 0.95)),
+            done: Some(Reordered {
+                applied_changes: 2_105,
+                ..Reordered::default()
+            }),
+            ..ReorderMeasurement::default()
+        };
+        let said = conclusion(&record).join(" ");
+        let expected = "than before: b_1 (14.0 % of its steps are sequential, before 100.0 %), to which the changes of others";
+        assert!(said.contains(expected), "{said}");
+        record.after = record.before.clone();
+        let said = conclusion(&record).join(" ");
+        assert!(!said.contains("Less in order"), "{said}");
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub(super) fn before_and_after(record: &ReorderMeasurement) -> Option<Table> {
 }
 
 /// Returns the earlier file: a swap gives the collection and its indexes other files.
-fn former<'a>(
+pub(super) fn former<'a>(
     before: &'a LayoutMeasurement,
     now: &LayoutFile,
     number: usize,

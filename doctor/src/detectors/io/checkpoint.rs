@@ -40,8 +40,8 @@ const OWN_SHARE_FEW: f64 = 0.33;
 const LIMIT_RISK: &str = "Less may be dirty, so pages that change often are written more often: more bytes \
                           in all, in smaller portions. It holds where the disk has written what is evicted \
                           before the next checkpoint begins. Set it back if throughput falls.";
-const LIMITED_RISK: &str = "A limit on writes was reached most of the time, as another finding says: it holds up \
-                            checkpoints, too, and no setting of the server makes it higher.";
+const LIMITED_RISK: &str =
+    "No setting of the server makes a limit on its writes higher: raise the limit, or write less.";
 const TUNE_RISK: &str = "Which setting bounds them is not known from what was seen; `tune` tries on a test \
                          server, and puts everything back.";
 
@@ -246,6 +246,45 @@ fn synced(synced_ns: u64, checkpoints_s: f64) -> String {
     }
 }
 
+/// What to do about long checkpoints.
+struct Advice {
+    sentence: Option<String>,
+    command: String,
+    risk: &'static str,
+}
+
+fn advice(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Advice {
+    if let Some(limit) = &found.dirty_limit {
+        return Advice {
+            sentence: Some(format!(
+                "No more than {} dirty, {:.1} % of the cache, keeps them below {}: {}.",
+                format_bytes(limit.bytes),
+                limit.percent_of_cache,
+                duration(limit.checkpoint_s),
+                limit.basis
+            )),
+            command: engine_option(evidence, &limit.setting),
+            risk: LIMIT_RISK,
+        };
+    }
+    match disk_limited::of_writes(evidence) {
+        Some(limit) => Advice {
+            sentence: Some(format!(
+                "A limit, {}, was reached in {} of the seconds, which holds checkpoints up, too.",
+                limit.name,
+                percent(limit.share)
+            )),
+            command: String::new(),
+            risk: LIMITED_RISK,
+        },
+        None => Advice {
+            sentence: None,
+            command: format!("seekscope tune init {}", shell_quoted(evidence.uri())),
+            risk: TUNE_RISK,
+        },
+    }
+}
+
 fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Finding {
     let count = found.checkpoints.len();
     let covered_s = found.covered_s(evidence).unwrap_or(0.0);
@@ -290,23 +329,12 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
             percent(own)
         )
     }));
-    let (command, risk) = match &found.dirty_limit {
-        Some(limit) => {
-            sentences.push(format!(
-                "No more than {} dirty, {:.1} % of the cache, keeps them below {}: {}.",
-                format_bytes(limit.bytes),
-                limit.percent_of_cache,
-                duration(limit.checkpoint_s),
-                limit.basis
-            ));
-            (engine_option(evidence, &limit.setting), LIMIT_RISK)
-        }
-        None if disk_limited::keeps_writes_back(evidence) => (String::new(), LIMITED_RISK),
-        None => {
-            let command = format!("seekscope tune init {}", shell_quoted(evidence.uri()));
-            (command, TUNE_RISK)
-        }
-    };
+    let Advice {
+        sentence,
+        command,
+        risk,
+    } = advice(evidence, found);
+    sentences.extend(sentence);
     let saved = harm.saved_s_per_hour;
     Finding {
         id: "checkpoint.long".into(),

@@ -49,15 +49,15 @@ pub(super) fn limits_writes(evidence: &Evidence<'_>, answers: &Answers) -> bool 
         && is_limited(evidence, answers)
 }
 
-/// Is there a limit on writes that was reached most of the time? Then checkpoints take long because of it, too.
-pub(super) fn keeps_writes_back(evidence: &Evidence<'_>) -> bool {
-    let ceiling = ceiling_reached(evidence).filter(|ceiling| ceiling.of_writes);
-    ceiling.is_some_and(|ceiling| ceiling.share >= MOST)
+/// Returns the limit on writes that was reached most of the time, if there is one: checkpoints take long because of it,
+/// too.
+pub(super) fn of_writes(evidence: &Evidence<'_>) -> Option<Ceiling> {
+    ceiling_reached(evidence).filter(|ceiling| ceiling.of_writes && ceiling.share >= MOST)
 }
 
 /// Is there such a limit while writes wait for syncs? Then they are held up by it, checkpoints or not.
 pub(super) fn holds_up_syncs(evidence: &Evidence<'_>) -> bool {
-    keeps_writes_back(evidence) && evidence.writes_wait_for_syncs()
+    of_writes(evidence).is_some() && evidence.writes_wait_for_syncs()
 }
 
 /// The waiting that a limit causes.
