@@ -110,8 +110,8 @@ fn per_query(way: &StoringWay, weights: &[f64], of: impl Fn(&ShapeCost) -> f64) 
     Some(sum / weights.iter().sum::<f64>().max(f64::MIN_POSITIVE))
 }
 
-/// Returns how much a change asks of those who make it: an index least, several more, one that holds more fields and changes with each
-/// of them more, other documents for the application still more, and an order that must be renewed most.
+/// Returns how much a change asks of those who make it: an index least, several more, one that holds more fields and
+/// changes with each of them more, other documents for the application still more, and an order that must be renewed most.
 fn effort(kind: WayKind, decays: bool) -> u8 {
     match kind {
         WayKind::Present => 0,

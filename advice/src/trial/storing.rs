@@ -146,33 +146,25 @@ fn samples_in(bucket: &RawDocument) -> u64 {
 
 /// Returns the specifications of the indexes that a way has.
 fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
-    let new = |keys: Document| doc! { "key": keys, "name": NEW_INDEX };
+    let keys = way.keys();
+    let new = keys.iter().enumerate().map(|(number, keys)| {
+        let name = match number {
+            0 => NEW_INDEX.into(),
+            _ => format!("{NEW_INDEX} {number}"),
+        };
+        doc! { "key": keys.clone(), "name": name }
+    });
     match way {
-        Way::Present | Way::Compressor { .. } | Way::GrowingId => kept(present, &[]),
-        Way::Index { keys, replaces, .. } => {
-            let replaced: Vec<&Document> = replaces.iter().chain([keys]).collect();
-            let mut all = kept(present, &replaced);
-            all.push(new(keys.clone()));
-            all
-        }
-        Way::Indexes { each } => {
-            let mut all = kept(present, &each.iter().collect::<Vec<_>>());
-            let named = |(number, keys): (usize, &Document)| {
-                doc! { "key": keys.clone(), "name": format!("{NEW_INDEX} {number}") }
+        Way::Buckets { .. } => new.collect(),
+        _ if !way.creates_index() => kept(present, &[]),
+        _ => {
+            let old = match way {
+                Way::Index { replaces, .. } => replaces.as_ref(),
+                _ => None,
             };
-            all.extend(each.iter().enumerate().map(named));
-            all
+            let replaced: Vec<&Document> = old.into_iter().chain(&keys).collect();
+            kept(present, &replaced).into_iter().chain(new).collect()
         }
-        Way::Order {
-            keys,
-            creates_index: true,
-        } => {
-            let mut all = kept(present, &[keys]);
-            all.push(new(keys.clone()));
-            all
-        }
-        Way::Order { .. } => kept(present, &[]),
-        Way::Buckets { .. } => way.keys().into_iter().map(new).collect(),
     }
 }
 

@@ -13,6 +13,10 @@ use crate::numbers::{format_number, format_share};
 
 /// Share of sequential steps that a reordering should reach.
 const SEQUENTIAL_AIM: f64 = 0.95;
+/// An index that lost this share of its sequential steps is named.
+const LOST_SHARE_MIN: f64 = 0.2;
+/// Indexes in one sentence, so that it stays readable.
+const INDEXES_TOLD: usize = 4;
 
 /// Says how the collection is laid out and what that costs.
 pub fn headline(record: &ReorderMeasurement) -> Option<String> {
@@ -269,11 +273,6 @@ pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
     said.push("Ctrl-C undoes what was begun.".into());
     said
 }
-
-/// An index that lost this share of its sequential steps is named.
-const LOST_SHARE_MIN: f64 = 0.2;
-/// Indexes in one sentence, so that it stays readable.
-const INDEXES_TOLD: usize = 4;
 
 /// Says what the result is, or what to type.
 pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
