@@ -1,14 +1,15 @@
 //! Watches the queries on a collection: by the server's profile where it is on, else by what its log tells of slow ones
 //! and by looking at running operations, and by its own counts of reads and writes. It only reads.
 
-mod log;
 mod seen;
 
 use std::time::{Duration, Instant};
 
 use bson::{DateTime, Document, doc};
 use seekscope_run::{CollectionUse, Limitation, QueryShape, ShapeSource};
-use seekscope_server::{Hello, Namespace, Server, ServerError, number};
+use seekscope_server::{
+    Hello, Namespace, Server, ServerError, SlowOperation, SlowOperations, number, slow_operations,
+};
 
 use crate::usage::Usage;
 use crate::values::date_ms;
@@ -267,9 +268,14 @@ impl<'a> Observer<'a> {
         let Some(since_ms) = since_ms else {
             return Ok(Vec::new());
         };
-        let command = doc! { "getLog": "global" };
+        let command = slow_operations::command();
         let reply = self.server.command_in_time("admin", command).await?;
-        Ok(log::slow_operations(&reply, self.namespace, since_ms))
+        let slow = SlowOperations::read(&reply, since_ms).unwrap_or_default();
+        let namespace = self.namespace.to_string();
+        let is_on_it =
+            |slow: &SlowOperation| slow.told.get_str("ns").is_ok_and(|name| name == namespace);
+        let on_it = slow.operations.into_iter().filter(is_on_it);
+        Ok(on_it.map(as_profiled).collect())
     }
 
     /// Returns the commands that run on the collection now.
@@ -288,6 +294,24 @@ impl<'a> Observer<'a> {
         });
         Ok(commands.take(SHAPES_MAX).collect())
     }
+}
+
+/// Returns what the log says of an operation as the profile would.
+fn as_profiled(operation: SlowOperation) -> Document {
+    let mut told = operation.told;
+    let goes_on = told
+        .get_document("command")
+        .is_ok_and(|command| command.contains_key("getMore"));
+    told.insert("op", if goes_on { GET_MORE } else { "command" });
+    if operation.is_cut_off {
+        // As `currentOp` shows a query that is too long.
+        told.remove("originatingCommand");
+        told.insert(
+            "command",
+            doc! { "find": "", "filter": { "$truncated": "" } },
+        );
+    }
+    told
 }
 
 /// Returns whether there is no server to ask any more, rather than one that refuses.
@@ -397,6 +421,27 @@ mod tests {
         };
         let said = of_router.why_none(&"a.b".parse().unwrap());
         assert!(!said.contains("setProfilingLevel"), "{said}");
+    }
+
+    #[test]
+    fn slow_operations_are_taken_as_the_profile_has_them() {
+        let slow = |command: Document, is_cut_off| {
+            let told = doc! { "command": command, "originatingCommand": { "find": "c" } };
+            as_profiled(SlowOperation {
+                ended_ms: 0,
+                told,
+                is_cut_off,
+            })
+        };
+        let of = |told: &Document| told.get_str("op").unwrap().to_owned();
+        assert_eq!(of(&slow(doc! { "find": "c" }, false)), "command");
+        assert_eq!(of(&slow(doc! { "getMore": 5_i64 }, false)), GET_MORE);
+        let mut seen = Seen::default();
+        seen.add_ended(&slow(doc! { "find": "c" }, true), ShapeSource::Log);
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 1.0);
+        assert_eq!(observed.shapes, []);
+        assert_eq!(observed.limitations[0].what, LEFT_OUT);
     }
 
     #[test]

@@ -80,7 +80,9 @@ impl Waited {
             let name = format!("opLatencies.{kind}.latency");
             evidence.status_rate(&[&name])
         });
+        // MongoDB 4.4 counts next to nothing of an aggregation that groups, and its log tells of it.
         let operations = operations.sum::<f64>() / 1e6 * 3600.0;
+        let operations = operations.max(logged_s_per_hour(evidence));
         waited.operations = (operations - waited.total()).max(0.0);
         waited
     }
@@ -135,7 +137,7 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
     let mut purse = Purse::new(Waited::of(evidence));
     for finding in findings.iter_mut().filter(|finding| is_seen(finding)) {
         let claimed = finding.saves_s_per_hour.filter(|s| s.is_finite());
-        let Some(claimed) = claimed.filter(|claimed| *claimed > 0.0) else {
+        let Some(mut claimed) = claimed.filter(|claimed| *claimed > 0.0) else {
             continue;
         };
         let granted = match finding.id.as_str() {
@@ -144,7 +146,11 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
                 purse.take(of_disk, &[Kind::Reads])
                     + purse.take(claimed - of_disk, &[Kind::FromMemory])
             }
-            id => purse.take(claimed, kinds(id, evidence)),
+            id => {
+                let kinds = kinds(id, evidence);
+                claimed = at_most(finding, claimed, purse.all.sum(kinds));
+                purse.take(claimed, kinds)
+            }
         };
         grant(finding, claimed, granted);
     }
@@ -159,6 +165,13 @@ fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
         },
         id => kinds_of(id).unwrap_or(&ALL),
     }
+}
+
+/// Do findings of this id explain waiting for reads, and no other?
+pub(crate) fn explains_reads_alone(id: &str, evidence: &Evidence<'_>) -> bool {
+    let kinds = kinds(id, evidence).iter();
+    let mut kinds = kinds.filter(|kind| **kind != Kind::FromMemory);
+    kinds.next() == Some(&Kind::Reads) && kinds.next().is_none()
 }
 
 /// Returns the kinds that a finding of this id always explains.
@@ -194,6 +207,19 @@ pub(crate) fn explain_the_same(a: &str, b: &str) -> bool {
     a.iter().any(|kind| b.contains(kind))
 }
 
+/// Returns how long the operations took that the server's log calls slow, s per hour.
+fn logged_s_per_hour(evidence: &Evidence<'_>) -> f64 {
+    let member = evidence.examined();
+    let covered_s = member.and_then(|member| member.slow_log_s).unwrap_or(0.0);
+    let operations = member.map_or(&[][..], |member| &member.operations);
+    let logged = operations.iter().filter_map(|operation| operation.logged);
+    let took_us = logged.map(|logged| logged.took_us as f64).sum::<f64>();
+    match covered_s > 0.0 {
+        true => took_us / 1e6 / covered_s * 3600.0,
+        false => 0.0,
+    }
+}
+
 struct Purse {
     all: Waited,
     left: Waited,
@@ -217,6 +243,20 @@ impl Purse {
         }
         granted
     }
+}
+
+/// Lowers a claim to all the waiting of its kinds, by which it is estimated in another way; where there was none it stays.
+fn at_most(finding: &mut Finding, claimed: f64, waited: f64) -> f64 {
+    if waited <= 0.0 || waited >= claimed {
+        return claimed;
+    }
+    finding.saves_s_per_hour = Some(waited);
+    if let Some(gain) = &mut finding.gain {
+        gain.value *= waited / claimed;
+        gain.low *= waited / claimed;
+        gain.high = gain.high.min(waited).max(gain.value);
+    }
+    waited
 }
 
 fn grant(finding: &mut Finding, claimed: f64, granted: f64) {

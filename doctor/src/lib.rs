@@ -16,6 +16,7 @@ pub mod evidence;
 mod namespaces;
 mod opinion;
 pub mod ranking;
+mod reading_ended;
 pub mod since;
 #[cfg(test)]
 mod testing;
@@ -46,8 +47,7 @@ pub fn diagnose(evidence: &Evidence<'_>) -> Diagnosis {
     let found = detectors::all()
         .flat_map(|detector| (detector.detect)(evidence, &answers))
         .collect();
-    Diagnosis {
-        findings: rank(evidence, found),
-        answers,
-    }
+    let mut findings = rank(evidence, found);
+    reading_ended::qualify(evidence, &mut findings);
+    Diagnosis { findings, answers }
 }

@@ -30,6 +30,7 @@ pub const NOTICEABLE_S_PER_HOUR: f64 = 36.0;
 pub const PER_HOUR: &str = "s of waiting per hour";
 
 const FILESYSTEM: &str = "filesystem.unfit";
+const CHECKPOINTS: &str = "checkpoint.long";
 /// Findings about seekscope, and about the server's age and its start: nothing that was seen while it was watched.
 const NOT_OF_THE_WATCH: [&str; 3] = [
     "evidence.incomplete",
@@ -63,7 +64,7 @@ const BEFORE: [(&str, &[&str]); 8] = [
         &["disk.limited", "disk.slow", "disk.saturated"],
     ),
     (
-        "checkpoint.long",
+        CHECKPOINTS,
         &[
             "journal.slow-sync",
             "eviction.by-application-threads",
@@ -84,7 +85,7 @@ const EFFECTS: [(&str, &[&str]); 3] = [
 ];
 /// Why a member, or the server itself, may be behind with what it has to acknowledge.
 const ACKNOWLEDGED_LATE: [&str; 7] = [
-    "checkpoint.long",
+    CHECKPOINTS,
     "disk.limited",
     "disk.saturated",
     "disk.slow",
@@ -207,6 +208,11 @@ pub(crate) fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
     }
     for (effect, causes) in EFFECTS {
         put_after_causes(&mut findings, effect, causes);
+    }
+    // Nothing of the server's own bounds such checkpoints: the limit does.
+    let has_no_remedy = |finding: &Finding| finding.id == CHECKPOINTS && finding.command.is_empty();
+    if findings.iter().any(has_no_remedy) {
+        put_after_causes(&mut findings, CHECKPOINTS, &["disk.limited"]);
     }
     findings
 }
@@ -394,13 +400,23 @@ mod tests {
 
     #[test]
     fn checkpoints_come_before_the_disk_that_they_fill() {
+        let long = |command: &str| Finding {
+            command: command.into(),
+            ..finding("checkpoint.long", Some(600.0))
+        };
         for disk in ["disk.slow", "disk.limited"] {
             let found = ranked(vec![
                 finding(disk, Some(900.0)),
-                finding("checkpoint.long", Some(600.0)),
+                long("lower the dirty limit"),
             ]);
             assert_eq!(ids(&found)[0], "checkpoint.long");
         }
+        let bounded = ranked(vec![long(""), finding("disk.limited", Some(900.0))]);
+        assert_eq!(
+            ids(&bounded)[0],
+            "disk.limited",
+            "nothing else is to be done"
+        );
     }
 
     #[test]

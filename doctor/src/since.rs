@@ -194,11 +194,11 @@ fn why_unseen(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Op
     if !was_looked_at(now, &finding.id) {
         return Some("what it needs was not measured this time");
     }
-    // Scans that were counted, and not caught at it, are a finding without a collection.
+    // Scans that were counted, and seen too seldom to be named, are a finding without a collection.
     let mut others = now.diagnosis.findings.iter();
     let is_unnamed = |other: &Finding| other.id == finding.id && other.subject.is_empty();
     (is_of_queries(finding) && others.any(is_unnamed))
-        .then_some("scans were counted again, and none of them was caught at it")
+        .then_some("scans were counted again, and none was seen often enough to be named")
 }
 
 /// Returns why it is not the remedy that a finding is gone or smaller: what it advised was not done.

@@ -263,9 +263,21 @@ pub struct TraceFacts {
     pub coverage: Vec<TraceCoverage>,
     /// Filters and sampling that the kernel programs applied, for people. What they dropped is not in `seen`.
     pub filters: Vec<String>,
+    /// Whether they are for some reads and not for others, or for none. Requests of disks are not filtered, so that what
+    /// these read cannot be set against what was asked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reads_left_out: bool,
+    /// Whether they are for some files and not for others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub files_chosen: bool,
     /// Whether the run was killed before the trailer was written: `seen` and `lost` are then unknown, and
     /// `written` is what was found.
     pub truncated: bool,
+    /// Of several processes, those that ended before the trace did, by the label of their member; an empty text stands
+    /// for one without. The calls of what was started in their place are not in the trace, although disks' requests for
+    /// the same files are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended_early: Vec<String>,
     /// Calls already in flight when tracing began (their start is unknown; not in `seen`).
     pub in_flight_at_start: u64,
     /// Calls still in flight when tracing ended (not in `seen`).

@@ -162,8 +162,11 @@ pub struct MemberRecord {
     pub collections: Vec<CollectionFacts>,
     /// Number of collections beyond the limit, which were not examined.
     pub collections_left_out: u64,
-    /// Operations that were seen running, the longest first.
+    /// Operations that were seen running, or that the log calls slow, the longest first.
     pub operations: Vec<OperationSeen>,
+    /// How much of the watch the server's log tells of slow operations, s; `None` if it was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_log_s: Option<f64>,
     /// Number of samples of the running operations; 0 in records of versions that did not count them.
     pub operation_looks: u32,
     /// The server's start-up warnings, verbatim.

@@ -108,7 +108,9 @@ pub use layout::{
     DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMember, LayoutMoment,
     LeafRecord, NameSource, OrderDecay, PredictedScan, ScanOrder,
 };
-pub use operations_seen::{ConditionSeen, FilterSeen, JoinSeen, KeySeen, OperationSeen};
+pub use operations_seen::{
+    ConditionSeen, FilterSeen, JoinSeen, KeySeen, LoggedOperations, OperationSeen,
+};
 pub use parquet_file::JoinedParquetWriter;
 pub use prefetch::{
     PassedScan, PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary,

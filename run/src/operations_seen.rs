@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An operation as `currentOp` showed it in one or several samples.
+/// An operation as `currentOp` showed it in one or several samples, or as the server's log tells of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OperationSeen {
@@ -33,6 +33,46 @@ pub struct OperationSeen {
     pub progress: Option<(u64, u64)>,
     /// What it selects documents by; `None` if that is not known.
     pub filter: Option<FilterSeen>,
+    /// What the server's log tells of those that it calls slow; `None` if it tells of none, or was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logged: Option<LoggedOperations>,
+}
+
+/// What a server's log tells of operations that took longer than its `slowms` (100 ms by default) and ended during the
+/// watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct LoggedOperations {
+    pub count: u64,
+    /// The time that they took together during the watch, µs.
+    pub took_us: u64,
+    /// The time that the longest took, µs.
+    pub longest_us: u64,
+    pub documents_examined: u64,
+    pub keys_examined: u64,
+    /// Documents that were returned, updated or deleted.
+    pub results: u64,
+    /// What the operations themselves read from files.
+    pub read_bytes: u64,
+    /// The time that this took them, µs.
+    pub reading_us: u64,
+}
+
+impl LoggedOperations {
+    /// Adds others of the same kind.
+    pub fn add(&mut self, others: &Self) {
+        let sum = |a: u64, b: u64| a.saturating_add(b);
+        *self = Self {
+            count: sum(self.count, others.count),
+            took_us: sum(self.took_us, others.took_us),
+            longest_us: self.longest_us.max(others.longest_us),
+            documents_examined: sum(self.documents_examined, others.documents_examined),
+            keys_examined: sum(self.keys_examined, others.keys_examined),
+            results: sum(self.results, others.results),
+            read_bytes: sum(self.read_bytes, others.read_bytes),
+            reading_us: sum(self.reading_us, others.reading_us),
+        };
+    }
 }
 
 #[expect(
@@ -95,6 +135,9 @@ impl OperationSeen {
         self.running_us = self.running_us.max(later.running_us);
         self.looks_since = later.looks_since;
         self.progress = later.progress.or(self.progress);
+        if let Some(logged) = &later.logged {
+            self.logged.get_or_insert_default().add(logged);
+        }
     }
 }
 

@@ -24,6 +24,11 @@ pub enum ProcessError {
          or grant the binary cap_sys_ptrace"
     )]
     NotPermitted { path: PathBuf },
+    #[error(
+        "some process listens there whose open files are not to be seen: permission denied; run as root or as the \
+         server's user, or grant the binary cap_sys_ptrace"
+    )]
+    HiddenListener,
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}: unexpected content: {why}")]

@@ -23,7 +23,7 @@ struct Listener {
 impl ProcFs {
     /// Returns the process that listens on `port`. With an `address`, only a socket bound to that address or to
     /// all addresses counts. Returns `None` if nobody listens in this network namespace (a server in a
-    /// container has its own), and [`ProcessError::NotPermitted`] if somebody does but no process whose
+    /// container has its own), and [`ProcessError::HiddenListener`] if somebody does but no process whose
     /// descriptors are visible to us.
     pub fn listener(
         &self,
@@ -46,8 +46,8 @@ impl ProcFs {
         self.process_with_socket(&inodes)
     }
 
-    /// Returns a process that has one of these sockets open. [`ProcessError::NotPermitted`]: the descriptors of some
-    /// process are not visible to us.
+    /// Returns a process that has one of these sockets open. [`ProcessError::HiddenListener`]: none of those has,
+    /// whose descriptors are visible to us, and those of others are not.
     pub(crate) fn process_with_socket(
         &self,
         inodes: &HashSet<u64>,
@@ -60,6 +60,10 @@ impl ProcFs {
             match self.has_socket(pid, inodes) {
                 Ok(true) => return Ok(Some(pid)),
                 Ok(false) | Err(ProcessError::Gone { .. }) => {}
+                // It is one of those that are not visible, which need not be this one.
+                Err(ProcessError::NotPermitted { .. }) => {
+                    refused = Some(ProcessError::HiddenListener);
+                }
                 Err(error) => refused = Some(error),
             }
         }

@@ -9,7 +9,7 @@ const ACCEPTS: &str = "00010000";
 
 impl ProcFs {
     /// Returns the process that listens on the socket of this path. Returns `None` if nobody does in this network
-    /// namespace, and [`ProcessError::NotPermitted`] if somebody does but no process whose descriptors are visible to us.
+    /// namespace, and [`ProcessError::HiddenListener`] if somebody does but no process whose descriptors are visible to us.
     pub fn unix_listener(&self, path: &Path) -> Result<Option<u32>, ProcessError> {
         let sockets = std::fs::read(self.root.join("net/unix")).unwrap_or_default();
         let sockets = String::from_utf8_lossy(&sockets);

@@ -131,8 +131,10 @@ fn believe(
         return;
     };
     let is_like_it = requests <= MORE_MAX * scan.device_requests as f64;
-    if seen.is_cold_and_alone && is_like_it {
-        take_as_long(scan, seen.page_latency_ns * leaves / 1e9, engine_s);
+    let reading_s = seen.page_latency_ns * leaves / 1e9;
+    let is_told = seen.is_whole || reading_s > scan.now_s - engine_s;
+    if seen.is_cold_and_alone && is_like_it && is_told {
+        take_as_long(scan, reading_s, engine_s);
     } else if let Some(limit) = model.iops_bucket.filter(|limit| limit.per_s > 0.0) {
         take_as_many(scan, requests, limit);
     }
@@ -232,6 +234,7 @@ mod tests {
             requests_per_page: Some(requests_per_page),
             page_latency_ns: 1e6,
             is_cold_and_alone: true,
+            is_whole: true,
             ..Scanning::default()
         }
     }
@@ -295,9 +298,19 @@ mod tests {
             requests_per_page: None,
             ..seen(0.9)
         };
-        for other in [warm, of_single_pages, uncounted] {
+        // The end of a scan finds more in the page cache than all of it.
+        let part = Scanning {
+            is_whole: false,
+            ..seen(0.9)
+        };
+        for other in [warm, of_single_pages, uncounted, part.clone()] {
             assert_eq!(with(&other), predicted, "{other:?}");
         }
+        let slower = Scanning {
+            page_latency_ns: 3e6,
+            ..part
+        };
+        assert_eq!(with(&slower).now_s, 9.5, "at least that");
     }
 
     #[test]

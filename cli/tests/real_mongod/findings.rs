@@ -509,3 +509,46 @@ fn sorts_that_go_through_files_are_named() {
     assert!(evidence(found, 0).contains("_tmp/extsort"), "{found:#}");
     assert!(found["saves_s_per_hour"].as_f64().unwrap() > 0.0);
 }
+
+/// A scan of 10 ms each half second is hardly ever seen running: the log has them all, with their time.
+#[test]
+fn scans_that_are_short_and_frequent_are_named_by_the_log() {
+    const DOCUMENTS: u64 = 30_000;
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &["--slowms", "1"]);
+    insert(&running, "events", DOCUMENTS, 100);
+    let select = |number: u64| {
+        thread::sleep(Duration::from_millis(500));
+        let id = id(number, DOCUMENTS);
+        doc! { "find": "events", "filter": { "nowhere": id }, "comment": "seldom" }
+    };
+    let reading_us = || {
+        let status = running.command("admin", doc! { "serverStatus": 1 });
+        let reads = status.get_document("opLatencies").unwrap();
+        let reads = reads.get_document("reads").unwrap();
+        reads.get_i64("latency").unwrap()
+    };
+    let (document, spent_s_per_hour) = meanwhile(&running, &[&select], || {
+        let (before_us, begun) = (reading_us(), std::time::Instant::now());
+        let document = examined(&bench, &running, "12s", &[]);
+        let spent_s = (reading_us() - before_us) as f64 / 1e6;
+        (document, spent_s / begun.elapsed().as_secs_f64() * 3600.0)
+    });
+    let found = finding(&document, "query.collection-scan").unwrap();
+    assert_eq!(found["subject"], "findings.events", "{found:#}");
+    let said = found["evidence"].to_string();
+    assert!(said.contains("by the server's log"), "{said}");
+    assert!(
+        said.contains("selects by nowhere, and nearly all"),
+        "{said}"
+    );
+    let saves = found["saves_s_per_hour"].as_f64().unwrap();
+    assert!(
+        (0.6..1.4).contains(&(saves / spent_s_per_hour)),
+        "{saves} of {spent_s_per_hour}: {found:#}"
+    );
+    let member = &document["examination"]["members"][0];
+    assert!(member["slow_log_s"].as_f64().unwrap() > 11.0, "{member:#}");
+    assert!(!member["operations"].to_string().contains("seldom"));
+}

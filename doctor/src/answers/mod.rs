@@ -34,6 +34,7 @@ pub(crate) use memory::{counts_decompression, saved_of_disk, waiting_beside_disk
 pub use shards::ShardAnswer;
 pub use space::SpaceAnswer;
 pub(crate) use space::name_of;
+pub(crate) use work::PAGES_READ;
 pub use work::WorkAnswer;
 
 use schemars::JsonSchema;

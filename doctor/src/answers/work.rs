@@ -7,7 +7,7 @@ use crate::Evidence;
 
 const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["query", "getmore"];
-const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
+pub(crate) const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
 
 /// Work per second of the observation; null where nothing reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

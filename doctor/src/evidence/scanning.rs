@@ -64,7 +64,13 @@ pub struct Scanning {
     pub page_latency_ns: f64,
     /// Whether this is the latency of a cold scan alone: one read at a time, and pages from the disk.
     pub is_cold_and_alone: bool,
+    /// Whether nearly all leaves were read. The later a page is read in a scan, the more of what was read ahead of others
+    /// it finds in the page cache, so that a part of a scan does not tell how long all of it takes.
+    pub is_whole: bool,
 }
+
+/// Share of the leaves that is nearly all of them.
+const WHOLE_SHARE: f64 = 0.9;
 
 /// Smallest ratio of the bytes that the disk sent to those that were asked for, of a cold scan.
 const FROM_DISK: f64 = 0.9;
@@ -96,6 +102,7 @@ impl Evidence<'_> {
             page_latency_ns: traced.reads.transfers.latency_ns.mean as f64,
             is_cold_and_alone: traced.device.read_amplification >= Some(FROM_DISK)
                 && traced.queue_depth.mean_while_busy <= ALONE_MAX,
+            is_whole: covered_share(traced, file).is_some_and(|covered| covered >= WHOLE_SHARE),
         })
     }
 }
@@ -126,7 +133,10 @@ fn seen_on<'a>(evidence: &Evidence<'a>, file: &LayoutFile) -> Option<&'a Operati
         let plan = operation.plan.as_deref().unwrap_or_default();
         is_job(operation) || plan.starts_with("COLLSCAN")
     });
-    scans.min_by_key(|operation| (is_job(operation), operation.looks_since > 0))
+    scans.min_by_key(|operation| {
+        let runs_no_more = operation.looks_since > 0 || operation.looks == 0;
+        (is_job(operation), runs_no_more)
+    })
 }
 
 pub(crate) fn is_job(operation: &OperationSeen) -> bool {
@@ -140,8 +150,12 @@ fn by_operation(scan: &OperationSeen) -> String {
         true => "an",
         false => "a",
     };
+    let source = match scan.looks {
+        0 => "the server's log",
+        _ => "currentOp",
+    };
     format!(
-        "currentOp showed {article} {kind} on it{}",
+        "{source} showed {article} {kind} on it{}",
         plan.unwrap_or_default()
     )
 }
@@ -207,10 +221,16 @@ fn is_read_alone(evidence: &Evidence<'_>, file: &LayoutFile) -> bool {
     !is_counted || own_ns as f64 >= ALONE_SHARE * all_ns as f64
 }
 
+/// Returns the share of the leaves that was read, at least once each.
+fn covered_share(traced: &FileTrace, file: &LayoutFile) -> Option<f64> {
+    let pattern = traced.reads.pattern.as_ref()?;
+    Some(pattern.distinct_bytes as f64 / file.leaf_bytes.max(1) as f64)
+}
+
 /// Recognises a thread that read much of the file, hardly anything twice.
 fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -> Option<String> {
     let pattern = traced.reads.pattern.as_ref()?;
-    let covered = pattern.distinct_bytes as f64 / file.leaf_bytes.max(1) as f64;
+    let covered = covered_share(traced, file)?;
     let one_thread = traced.reads.shape.as_ref()?.threads == 1;
     let users = evidence.device_use.map_or(&[][..], |found| &found.users);
     let by_application = users.iter().any(|user| {
@@ -251,7 +271,7 @@ fn may_seek_single_documents(evidence: &Evidence<'_>, traced: &FileTrace) -> boo
 fn by_rounds(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
     let reuse = &traced.reuse;
     let distinct_bytes = traced.reads.pattern.as_ref()?.distinct_bytes as f64;
-    let covered = distinct_bytes / file.leaf_bytes.max(1) as f64;
+    let covered = covered_share(traced, file)?;
     let again = reuse.references.saturating_sub(reuse.first_references) as f64;
     let is_sooner = |distance_bytes: u64| (distance_bytes as f64) < ROUND_SHARE * distinct_bytes;
     let sooner: u64 = reuse

@@ -175,6 +175,9 @@ impl Member {
             )
             .await;
         self.looks.note_default(&status);
+        if self.is_examined {
+            self.looks.note_begin(&status);
+        }
         let mut target = asker.server.target_facts(&build, &cmd_line, &status);
         // Nothing needs the process of another member, and finding it takes time.
         if self.is_examined {
@@ -228,6 +231,7 @@ impl Member {
                 spread.finish(asker).await;
             }
             self.collections.finish(asker).await;
+            self.record.slow_log_s = self.looks.read_log(asker).await;
         }
         self.look_at_role().await;
         self.look_at_lag().await;

@@ -1,5 +1,7 @@
-//! What a server is doing, folded over many looks. Only an operation's kind, where it works, the key names of
+//! What a server is doing, folded over many looks, and what its log tells of operations that were slow. Only an operation's kind, where it works, the key names of
 //! its plan and filter, and its progress are kept: never a value, never a document.
+
+mod logged;
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -29,6 +31,18 @@ struct Alike {
     filter: Option<FilterSeen>,
 }
 
+impl Alike {
+    fn of(operation: &Document) -> Self {
+        let plan = operation.get_str("planSummary").unwrap_or_default();
+        Self {
+            kind: kind(operation),
+            namespace: namespace(operation),
+            plan: (!plan.is_empty()).then(|| plan_without_values(plan)),
+            filter: filter(operation),
+        }
+    }
+}
+
 /// Not an operation that the server lists: its members' state tells of it.
 const INITIAL_SYNC: &str = "initial sync";
 
@@ -39,6 +53,8 @@ pub(super) struct Looks {
     /// Samples that were answered.
     count: u32,
     is_refused: bool,
+    /// `None` where the server's time is not known, so that the lines of its log cannot be told apart.
+    begin: Option<logged::Begin>,
     default: DefaultWriteConcern,
     /// When each of the unacknowledged writes of the last sample was seen first, by the server's number of it.
     unacknowledged_since: HashMap<String, Instant>,
@@ -184,7 +200,7 @@ impl Looks {
     pub(super) fn seen(&self) -> Vec<OperationSeen> {
         let mut seen: Vec<OperationSeen> = self.seen.values().cloned().collect();
         seen.sort_by(|a, b| {
-            let by_time = b.running_us.cmp(&a.running_us);
+            let by_time = longest_us(b).cmp(&longest_us(a));
             by_time.then_with(|| {
                 let key = |o: &OperationSeen| {
                     (
@@ -200,6 +216,12 @@ impl Looks {
         seen.truncate(KEPT_MAX);
         seen
     }
+}
+
+/// Returns the longest time that one of them is known to have taken.
+fn longest_us(seen: &OperationSeen) -> u64 {
+    let logged_us = seen.logged.map_or(0, |logged| logged.longest_us);
+    seen.running_us.max(logged_us)
 }
 
 impl Running {
@@ -223,26 +245,18 @@ impl Running {
         if is_idle || is_ours || waits_for_news {
             return None;
         }
-        let namespace = Some(text("ns")).filter(|ns| !ns.is_empty() && !ns.contains("$cmd"));
-        let plan = Some(text("planSummary")).filter(|plan| !plan.is_empty());
         let micros = operation.get("microsecs_running").and_then(number);
         let seconds = operation.get("secs_running").and_then(number);
         let progress = |name| at(operation, &["progress", name]).and_then(number);
-        let namespace = namespace.map(shortened);
         Some(Self {
             alike: match is_unacknowledged(operation, default) {
                 // How it found what it has written does not matter to what it waits for.
                 true => Alike {
                     kind: OperationSeen::UNACKNOWLEDGED_WRITE.into(),
-                    namespace: namespace.or_else(|| written_to(operation)),
+                    namespace: namespace(operation).or_else(|| written_to(operation)),
                     ..Alike::default()
                 },
-                false => Alike {
-                    kind: kind(operation),
-                    namespace,
-                    plan: plan.map(plan_without_values),
-                    filter: filter(operation),
-                },
+                false => Alike::of(operation),
             },
             id: operation.get("opid").map(ToString::to_string),
             running_us: micros
@@ -309,6 +323,12 @@ fn written_to(operation: &Document) -> Option<String> {
     const WRITES: [&str; 4] = ["insert", "update", "delete", "findAndModify"];
     let collection = WRITES.iter().find_map(|name| command.get_str(name).ok())?;
     Some(shortened(&format!("{database}.{collection}")))
+}
+
+/// Returns the collection that an operation works on, as the server names it.
+fn namespace(operation: &Document) -> Option<String> {
+    let name = operation.get_str("ns").unwrap_or_default();
+    (!name.is_empty() && !name.contains("$cmd")).then(|| shortened(name))
 }
 
 fn kind(operation: &Document) -> String {

@@ -89,7 +89,11 @@ pub const RIGHTS: &[Right] = &[
         "getParameter",
         "server parameters, the feature compatibility version",
     ),
-    right(Resource::Cluster, "getLog", "start-up warnings"),
+    right(
+        Resource::Cluster,
+        "getLog",
+        "start-up warnings, operations that the log calls slow",
+    ),
     right(
         Resource::AnyCollection,
         "listCollections",

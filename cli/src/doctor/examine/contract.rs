@@ -78,7 +78,7 @@ fn seconds(time: Duration) -> String {
 
 fn reads(subject: &Subject) -> String {
     let mut reads = vec![
-        "server status, settings, statistics of the largest collections, running operations (no values)",
+        "server status, settings, statistics of the largest collections;\n           operations that run or that the log calls slow (no values)",
     ];
     if subject.pid.is_some() {
         reads.push("/proc of its process, its reads and writes by eBPF");

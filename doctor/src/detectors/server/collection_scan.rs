@@ -7,13 +7,15 @@
 mod beyond_index;
 mod index_scan;
 mod joins;
+mod logged;
 mod present_index;
 mod reading;
 
-use seekscope_run::units::{format_count, whole};
+use seekscope_run::units::{format_count, format_list, whole};
 use seekscope_run::{CollectionFacts, FilterSeen, Finding, OperationSeen};
 
-use self::reading::Reading;
+use self::logged::{is_known_well, sentence as logged_sentence};
+use self::reading::{Reading, took_s};
 use super::Detector;
 use crate::namespaces::is_internal;
 use crate::wording::{advise, capitalised, duration, javascript_text, mongosh, mongosh_collection};
@@ -26,6 +28,10 @@ pub(super) const DETECTOR: Detector = Detector {
 
 /// Fewest samples of the running operations that show such a scan. One or two may be somebody's report.
 const LOOKS_MIN: u32 = 3;
+/// Kinds that make up less than this share of the scans that were seen do not decide what all examine together.
+const SELDOM_SHARE: f64 = 0.1;
+/// The most kinds that are told of those that were seen too seldom.
+const SELDOM_TOLD: usize = 3;
 /// Documents, or keys of indexes, examined for each result, over the whole server; the manual calls 1 the ideal.
 const EXAMINED_PER_RESULT_MIN: f64 = 100.0;
 /// Documents or keys examined per second; below this the disk hardly notices.
@@ -40,7 +46,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
     let mut scans: Vec<&OperationSeen> = Vec::new();
     let joins = joins::without_index(evidence);
-    let scanning = seen.iter().filter(|operation| is_scan(operation));
+    let scanning = seen.iter().filter(|operation| reads_all(operation));
     // One that wants all of its collection, and joins without an index, takes its time for that.
     let wants_all = |operation: &OperationSeen| !operation.filter.as_ref().is_some_and(has_fields);
     let scanning = scanning.filter(|operation| {
@@ -48,42 +54,43 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         !(wants_all(operation) && joins.any(|join| join.operation == *operation))
     });
     scans.extend(scanning.filter(|operation| !is_capped(evidence, operation)));
+    // What is said first is of one that was seen often.
+    scans.sort_by_key(|operation| !is_seen_often(operation));
     let joined = joins.iter().map(|join| join.finding(evidence));
     let joined: Vec<Finding> = joined.collect();
     let examined = Examined::of(evidence);
-    if scans.is_empty() && joined.is_empty() {
-        let Some(examined) = examined.filter(Examined::is_much) else {
-            return Vec::new();
-        };
-        let named = index_scan::findings(evidence, answers, &examined, false);
-        return match named.is_empty() {
-            true => vec![unnamed(evidence, &examined)],
-            false => named,
+    let much = examined.as_ref().filter(|examined| examined.is_much());
+    if !scans.iter().any(|operation| is_seen_often(operation)) && joined.is_empty() {
+        let named = index_scan::findings(evidence, answers, much, false);
+        return match much {
+            Some(examined) if named.is_empty() => vec![unnamed(evidence, examined, &scans)],
+            _ => named,
         };
     }
     // The server counts all operations together: that says something about one only if no other reads in
     // vain.
+    let all_seen: u32 = scans.iter().map(|operation| operation.times_seen()).sum();
+    let is_seldom = |operation: &OperationSeen| {
+        f64::from(operation.times_seen()) < SELDOM_SHARE * f64::from(all_seen)
+    };
     let is_selective = seen
         .iter()
-        .filter(|operation| is_scan(operation))
+        .filter(|operation| reads_all(operation) && !is_seldom(operation))
         .all(selects)
         && examined
             .as_ref()
             .is_some_and(|e| e.documents_per_result() >= SELECTIVE_MIN);
     let kinds = scans.into_iter().map(|operation| {
-        let kind = Kind::of(operation, is_selective, examined.as_ref());
+        let kind = Kind::of(evidence, operation, is_selective, examined.as_ref());
         (operation, kind)
     });
-    let scans = Scans::by_collection(kinds);
+    let mut scans = Scans::by_collection(evidence, kinds);
+    scans.retain(|scans| is_seen_often(scans.first));
     let scans = scans
         .iter()
         .map(|scans| named(evidence, answers, scans, examined.as_ref()));
-    let beside = examined.as_ref().filter(|examined| examined.is_much());
-    let beside = beside.map(|e| index_scan::findings(evidence, answers, e, true));
-    scans
-        .chain(joined)
-        .chain(beside.unwrap_or_default())
-        .collect()
+    let beside = index_scan::findings(evidence, answers, much, true);
+    scans.chain(joined).chain(beside).collect()
 }
 
 /// The scans of one collection.
@@ -93,33 +100,36 @@ struct Scans<'a> {
     kind: Kind,
     /// How many others there are.
     others: usize,
-    /// How often any was seen, and how often one that an index would spare.
-    seen: f64,
-    spared: f64,
+    /// The time that all took, and that those took which an index would spare, s.
+    took_s: f64,
+    spared_s: f64,
 }
 
 impl<'a> Scans<'a> {
     /// Groups scans by their collections.
-    fn by_collection(all: impl Iterator<Item = (&'a OperationSeen, Kind)>) -> Vec<Self> {
+    fn by_collection(
+        evidence: &Evidence<'_>,
+        all: impl Iterator<Item = (&'a OperationSeen, Kind)>,
+    ) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         for (operation, kind) in all {
-            let seen = f64::from(operation.times_seen());
-            let spared = if kind.is_spared() { seen } else { 0.0 };
+            let took_s = took_s(evidence, operation).unwrap_or(0.0);
+            let spared_s = if kind.is_spared() { took_s } else { 0.0 };
             let is_of_it = |known: &&mut Self| known.first.namespace == operation.namespace;
             let Some(scans) = found.iter_mut().find(is_of_it) else {
                 found.push(Self {
                     first: operation,
                     kind,
                     others: 0,
-                    seen,
-                    spared,
+                    took_s,
+                    spared_s,
                 });
                 continue;
             };
             scans.others += 1;
-            scans.seen += seen;
-            scans.spared += spared;
-            if kind.is_spared() && !scans.kind.is_spared() {
+            scans.took_s += took_s;
+            scans.spared_s += spared_s;
+            if kind.is_spared() && !scans.kind.is_spared() && is_seen_often(operation) {
                 (scans.first, scans.kind) = (operation, kind);
             }
         }
@@ -128,18 +138,19 @@ impl<'a> Scans<'a> {
 
     /// Returns the share of the time that all of them take which an index would spare.
     fn spared_share(&self) -> f64 {
-        self.spared / self.seen.max(1.0)
+        match self.took_s > 0.0 {
+            true => self.spared_s / self.took_s,
+            false => f64::from(u8::from(self.kind.is_spared())),
+        }
     }
 }
 
 fn others_beside(others: usize) -> Option<String> {
     match others {
         0 => None,
-        1 => {
-            Some("One other kind of operation read all of the collection, too (currentOp).".into())
-        }
+        1 => Some("One other kind of operation read all of the collection, too.".into()),
         others => Some(format!(
-            "{others} other kinds of operations read all of the collection, too (currentOp)."
+            "{others} other kinds of operations read all of the collection, too."
         )),
     }
 }
@@ -159,6 +170,8 @@ enum Kind {
     Natural,
     /// It selects by conditions alone for which an ordinary index is of no use.
     BeyondIndex,
+    /// Its filter matches so many of the documents that an index would not spare the reading.
+    TakesMany,
     /// It is not known whether it has a filter, or whether that matches few documents.
     Unknown,
 }
@@ -224,13 +237,29 @@ impl Kind {
         matches!(self, Self::Selective | Self::FirstOfMatches | Self::ByKeys)
     }
 
-    fn of(operation: &OperationSeen, is_selective: bool, examined: Option<&Examined>) -> Self {
-        let is_in_vain = examined.is_some_and(|e| e.documents_per_result() >= SELECTIVE_MIN);
+    /// `is_selective` says what the server's counts of all operations tell, for those of which its log tells nothing.
+    fn of(
+        evidence: &Evidence<'_>,
+        operation: &OperationSeen,
+        is_selective: bool,
+        examined: Option<&Examined>,
+    ) -> Self {
+        let is_in_vain = |e: &Examined| e.documents_per_result() >= SELECTIVE_MIN;
+        let logged = Examined::of_logged(evidence, operation);
+        let (is_selective, takes_many) = match &logged {
+            Some(own) => {
+                let selects = selects(operation);
+                (selects && is_in_vain(own), selects && !is_in_vain(own))
+            }
+            None => (is_selective, false),
+        };
+        let is_in_vain = logged.as_ref().or(examined).is_some_and(is_in_vain);
         match &operation.filter {
             Some(filter) if filter.natural => Self::Natural,
             Some(filter) if filter.fields.is_empty() && !filter.keys.is_empty() => Self::ByKeys,
             Some(filter) if filter.fields.is_empty() => Self::WantsAll,
             Some(filter) if beyond_index::is_all_of(filter) => Self::BeyondIndex,
+            Some(_) if takes_many => Self::TakesMany,
             Some(filter) if is_selective && beyond_index::is_none_of(filter) => Self::Selective,
             // An index on both has the matches in the order. Of a range or a part of it, it would have far more.
             Some(filter) if is_in_vain && is_of_values(filter) => match filter.keys.is_empty() {
@@ -258,9 +287,9 @@ fn selects(operation: &OperationSeen) -> bool {
     filter.is_some_and(|filter| !filter.reduced && has_fields(filter))
 }
 
-/// Is it a scan worth reporting? Maintenance commands scan by nature, and so do members that follow the
-/// oplog.
-fn is_scan(operation: &OperationSeen) -> bool {
+/// Is it a scan worth reporting, however often it was seen? Maintenance commands scan by nature, and so do members that
+/// follow the oplog.
+fn reads_all(operation: &OperationSeen) -> bool {
     let plan = operation.plan.as_deref().unwrap_or_default();
     let namespace = operation.namespace.as_deref().unwrap_or_default();
     // What ends after some documents without having selected any does not read all.
@@ -271,8 +300,12 @@ fn is_scan(operation: &OperationSeen) -> bool {
     plan.starts_with("COLLSCAN")
         && !ends_early
         && !is_internal(namespace)
-        && operation.looks >= LOOKS_MIN
         && !is_maintenance(operation)
+}
+
+/// Was it seen running, or called slow by the log, more often than a single report would be?
+fn is_seen_often(operation: &OperationSeen) -> bool {
+    operation.looks >= LOOKS_MIN || is_known_well(operation)
 }
 
 fn is_maintenance(operation: &OperationSeen) -> bool {
@@ -295,13 +328,15 @@ fn collection_of<'a>(
         .collection(operation.namespace.as_deref()?)
 }
 
-/// The server's counts over all operations.
+/// What the server examined: by its counts over all operations, or by its log for those of one kind.
 struct Examined {
     documents_per_s: f64,
     /// Keys of indexes.
     keys_per_s: f64,
     /// Documents returned, updated and deleted, that is, what was looked for.
     results_per_s: f64,
+    /// Fewer results than that are taken for it.
+    least_per_s: f64,
 }
 
 impl Examined {
@@ -316,7 +351,12 @@ impl Examined {
                 .unwrap_or(0.0),
             // Without any of these counters nothing is known about results.
             results_per_s: rates.into_iter().flatten().reduce(|a, b| a + b)?,
+            least_per_s: 1.0,
         })
+    }
+
+    fn results_at_least(&self) -> f64 {
+        self.results_per_s.max(self.least_per_s)
     }
 
     /// Documents or keys per second, whichever are more.
@@ -325,12 +365,12 @@ impl Examined {
     }
 
     fn per_result(&self) -> f64 {
-        self.most_per_s() / self.results_per_s.max(1.0)
+        self.most_per_s() / self.results_at_least()
     }
 
     /// Documents examined for each result: all that a collection scan examines.
     fn documents_per_result(&self) -> f64 {
-        self.documents_per_s / self.results_per_s.max(1.0)
+        self.documents_per_s / self.results_at_least()
     }
 
     fn is_much(&self) -> bool {
@@ -361,13 +401,12 @@ fn named(
 ) -> Finding {
     let (operation, kind) = (scans.first, scans.kind);
     let namespace = operation.namespace.clone().unwrap_or_default();
-    let reading = Reading::of(evidence, answers, operation, is_scan);
+    let reading = Reading::of(evidence, answers, operation, reads_all);
+    let spared_share = scans.spared_share();
     let spared = reading.as_ref().filter(|_| kind.is_spared());
     let present = present_index::of(evidence, operation, kind);
-    let mut sentences = vec![
-        seen_often(operation, "COLLSCAN"),
-        about_index(operation, kind),
-    ];
+    let about = about_index(operation, kind);
+    let mut sentences = seen_often(evidence, operation, "COLLSCAN", about);
     sentences.extend(present.as_ref().map(|present| present.sentence()));
     if let Some(collection) = collection_of(evidence, operation) {
         sentences.push(format!(
@@ -376,7 +415,11 @@ fn named(
         ));
     }
     sentences.extend(examined.map(Examined::sentence));
-    sentences.extend(reading.as_ref().map(|reading| reading.sentence(kind)));
+    sentences.extend(
+        reading
+            .as_ref()
+            .map(|reading| reading.sentence(kind, spared_share)),
+    );
     sentences.extend(others_beside(scans.others));
     let running = format!(
         "db.currentOp({{planSummary: \"COLLSCAN\", ns: {}}})",
@@ -392,7 +435,7 @@ fn named(
         },
         subject: namespace.clone(),
         evidence: sentences,
-        saves_s_per_hour: spared.map(|reading| reading.s_per_hour * scans.spared_share()),
+        saves_s_per_hour: spared.map(|reading| reading.s_per_hour * spared_share),
         confidence: if spared.is_some() { "medium" } else { "low" }.into(),
         risk: match kind {
             Kind::WantsAll => {
@@ -431,16 +474,34 @@ fn command(evidence: &Evidence<'_>, operation: &OperationSeen, kind: Kind) -> Op
         // It tries indexes, and measures what they spare.
         Kind::Unknown if has_fields(filter) && is_tried => Some(advise(evidence.uri(), namespace)),
         Kind::BeyondIndex => beyond_index::command(evidence, namespace, filter),
-        Kind::Unknown | Kind::WantsAll | Kind::Natural => None,
+        Kind::Unknown | Kind::WantsAll | Kind::Natural | Kind::TakesMany => None,
     }
 }
 
-/// Says how often an operation with this plan was seen running.
-fn seen_often(operation: &OperationSeen, plan: &str) -> String {
+/// Says how often an operation with this plan was seen running, what the log tells of it, and after the first of both what
+/// is to be said about it.
+fn seen_often(
+    evidence: &Evidence<'_>,
+    operation: &OperationSeen,
+    plan: &str,
+    about: String,
+) -> Vec<String> {
+    let what = format!("{} with plan {plan}", capitalised(&operation.kind));
+    let running = (operation.looks > 0).then(|| seen_running(&what, operation));
+    let logged = logged_sentence(evidence, operation, plan);
+    let mut sentences: Vec<String> = running.into_iter().chain(logged).collect();
+    sentences.insert(sentences.len().min(1), about);
+    sentences
+}
+
+/// Says in how many looks it was seen running.
+fn seen_running(what: &str, operation: &OperationSeen) -> String {
+    let looks = match operation.looks {
+        1 => "one look".into(),
+        looks => format!("{looks} looks"),
+    };
     format!(
-        "{} with plan {plan} was seen running in {} looks, {} at once, for up to {} (currentOp).",
-        capitalised(&operation.kind),
-        operation.looks,
+        "{what} was seen running in {looks}, {} at once, for up to {} (currentOp).",
         operation.at_once,
         duration(operation.running_us as f64 / 1e6)
     )
@@ -501,6 +562,10 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
                  on a secondary, or keep its totals up to date instead.{counting}{joining}"
             )
         }
+        Kind::TakesMany => format!(
+            "It selects by {fields}, and one in less than {SELECTIVE_MIN:.0} of the documents that it examines matches: with \
+             an index it would read nearly as much, and in less order."
+        ),
         Kind::Unknown if fields.is_empty() => {
             "Whether it has a filter is not known; an index helps only where a filter takes few documents."
                 .into()
@@ -512,9 +577,31 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
     }
 }
 
-fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
+/// Names what was seen too seldom for its cost to be told.
+fn seldom_seen(scans: &[&OperationSeen]) -> Option<String> {
+    let told = scans.iter().filter_map(|operation| {
+        let namespace = operation.namespace.as_deref()?;
+        let fields = operation.filter.iter().flat_map(|filter| &filter.fields);
+        let fields: Vec<&str> = fields.map(String::as_str).collect();
+        let by = match fields.is_empty() {
+            true => String::new(),
+            false => format!(" by {}", fields.join(", ")),
+        };
+        Some(format!("{namespace}{by}"))
+    });
+    let told: Vec<String> = told.collect();
+    let list = format_list(&told, SELDOM_TOLD, "; ");
+    (!told.is_empty()).then(|| {
+        format!("Collections that were seen being read as a whole, though seldom: {list}.")
+    })
+}
+
+fn unnamed(evidence: &Evidence<'_>, examined: &Examined, seldom: &[&OperationSeen]) -> Finding {
     let scans = "metrics.queryExecutor.collectionScans.nonTailable";
     let was_asked = evidence.examined().is_some();
+    let was_log_read = evidence
+        .examined()
+        .is_some_and(|member| member.slow_log_s.is_some());
     let looks = evidence
         .examined()
         .map_or(0, |member| member.operation_looks);
@@ -526,9 +613,14 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
             "The server counted {per_s:.1} collection scans per second (serverStatus). Which collections they were of \
              its diagnostic files do not tell; running operations, the profiler and the log do."
         ),
+        Some(per_s) if was_log_read => format!(
+            "The server counted {per_s:.1} collection scans per second (serverStatus). None of one kind was running in as \
+             many as {LOOKS_MIN} of {looks} looks (currentOp), and its log calls none of them slow often. The profiler shows them, and so does the \
+             log where slowms is smaller."
+        ),
         Some(per_s) => format!(
-            "The server counted {per_s:.1} collection scans per second (serverStatus), and none was running in {LOOKS_MIN} \
-             of {looks} looks (currentOp). The profiler shows them, and so does the log where slowms is small."
+            "The server counted {per_s:.1} collection scans per second (serverStatus), and none of one kind was running in \
+             as many as {LOOKS_MIN} of {looks} looks (currentOp). The profiler shows them, and so does the log where slowms is small."
         ),
         None if !was_asked => "Neither scans nor running operations are in the server's diagnostic files: collection \
                                scans, indexes that leave many documents to examine, or aggregations that make one \
@@ -552,7 +644,10 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
                 false => "documents",
             }
         ),
-        evidence: vec![examined.sentence(), why],
+        evidence: [examined.sentence(), why]
+            .into_iter()
+            .chain(seldom_seen(seldom))
+            .collect(),
         confidence: "low".into(),
         risk: INDEX_RISK.into(),
         command: mongosh(

@@ -21,7 +21,7 @@ pub(in super::super) fn warnings(input: &DoctorReportInput<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Returns the operations seen running.
+/// Returns the operations that were seen running, or that the log calls slow.
 pub(in super::super) fn operations(input: &DoctorReportInput<'_>) -> Option<Table> {
     let operations = &examined(input)?.operations;
     let columns = [
@@ -34,6 +34,7 @@ pub(in super::super) fn operations(input: &DoctorReportInput<'_>) -> Option<Tabl
         "at once",
         "waiting in looks",
         "progress",
+        "called slow by the log",
     ];
     let mut table = Table::new(4, &columns);
     for operation in operations.iter().take(ROWS_MAX) {
@@ -43,19 +44,26 @@ pub(in super::super) fn operations(input: &DoctorReportInput<'_>) -> Option<Tabl
     table.or_nothing()
 }
 
-fn operation_row(operation: &OperationSeen) -> [Cell; 9] {
+fn operation_row(operation: &OperationSeen) -> [Cell; 10] {
     let progress = operation.progress.filter(|(_, total)| *total > 0);
     let progress = progress.map(|(done, total)| format_share(done as f64 / total as f64));
+    let logged = operation.logged.as_ref();
+    let longest_us = logged.map_or(0, |logged| logged.longest_us);
+    let logged = logged.map(|logged| {
+        let took = format_ns(logged.took_us.saturating_mul(1000));
+        format!("{} times, {took} in all", format_count(logged.count))
+    });
     [
         operation.kind.as_str().into(),
         Cell::or(operation.namespace.clone(), NONE),
         Cell::or(operation.plan.clone(), NONE),
         Cell::or(operation.filter.as_ref().map(selection), NONE),
-        format_ns(operation.running_us.saturating_mul(1000)).into(),
+        format_ns(operation.running_us.max(longest_us).saturating_mul(1000)).into(),
         format_count(u64::from(operation.looks)).into(),
         format_count(u64::from(operation.at_once)).into(),
         format_count(u64::from(operation.waiting_looks)).into(),
         Cell::or(progress, NONE),
+        Cell::or(logged, NONE),
     ]
 }
 

@@ -223,6 +223,7 @@ fn looks_are_folded() {
         looks_since: 1,
         progress: Some((20, 1000)),
         filter: None,
+        logged: None,
     };
     assert_eq!(seen[0], expected_build);
     assert_eq!((seen[1].looks, seen[1].at_once), (2, 2));

@@ -1,12 +1,15 @@
 //! `query.index-scan`: operations that have an index, and read far more of it than they return.
 //!
-//! The server counts what all operations examine together. So where collection scans were seen that may have examined it,
-//! only those are named that read in vain by what they ask for.
+//! The server's log tells what operations of one kind examine, where they are slow. Else the server counts what all operations
+//! examine together: so where collection scans were seen that may have examined it, only those are named that read in vain
+//! by what they ask for.
 
 use seekscope_run::units::{format_count, whole};
 use seekscope_run::{Finding, OperationSeen};
 
-use super::{Examined, INDEX_RISK, LOOKS_MIN, Reading, collection_of, is_maintenance, seen_often};
+use super::{
+    Examined, INDEX_RISK, Reading, collection_of, is_maintenance, is_seen_often, seen_often,
+};
 use crate::namespaces::is_internal;
 use crate::wording::{advise, duration, javascript_text, mongosh};
 use crate::{Answers, Evidence};
@@ -22,17 +25,22 @@ enum Cause {
     OtherIndex,
 }
 
-/// Returns the findings, one for each collection. `beside_scans` says that collection scans were seen.
+/// Returns the findings, one for each collection. `examined` is what all operations examine, if that is much;
+/// `beside_scans` says that collection scans were seen.
 pub(super) fn findings(
     evidence: &Evidence<'_>,
     answers: &Answers,
-    examined: &Examined,
+    examined: Option<&Examined>,
     beside_scans: bool,
 ) -> Vec<Finding> {
     let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
     let mut longest: Vec<&OperationSeen> = Vec::new();
     let meant = seen.iter().filter(|operation| is_meant(operation));
-    for operation in meant.filter(|one| !beside_scans || cause_of(one) != Cause::OtherIndex) {
+    let meant = meant.filter(|one| match Examined::of_logged(evidence, one) {
+        Some(own) => own.is_much(),
+        None => examined.is_some() && (!beside_scans || cause_of(one) != Cause::OtherIndex),
+    });
+    for operation in meant {
         let mut known = longest.iter();
         if !known.any(|known| known.namespace == operation.namespace) {
             longest.push(operation);
@@ -43,17 +51,23 @@ pub(super) fn findings(
     let is_alone = longest.len() == 1
         && !beside_scans
         && others.all(|one| reads_in_vain(one) || is_served(one));
-    let findings = longest.into_iter();
-    findings
-        .map(|operation| finding(evidence, answers, operation, examined, is_alone))
-        .collect()
+    let findings = longest.into_iter().filter_map(|operation| {
+        let own = Examined::of_logged(evidence, operation);
+        let is_alone = is_alone || own.is_some();
+        let counted = examined.map(Examined::sentence).filter(|_| own.is_none());
+        let examined = own.as_ref().or(examined)?;
+        let mut found = finding(evidence, answers, operation, examined, is_alone);
+        found.evidence.extend(counted);
+        Some(found)
+    });
+    findings.collect()
 }
 
 /// May it read an index in vain, as far as is known of what it asks for?
 fn is_meant(operation: &OperationSeen) -> bool {
     let is_unknown = operation.filter.is_none();
     is_index_scan(operation)
-        && operation.looks >= LOOKS_MIN
+        && is_seen_often(operation)
         && (is_unknown || reads_in_vain(operation))
         && !is_served(operation)
 }
@@ -119,14 +133,13 @@ fn finding(
     let plan = operation.plan.as_deref().unwrap_or_default();
     let cause = cause_of(operation);
     let reading = Reading::of(evidence, answers, operation, is_meant);
-    let mut sentences = vec![seen_often(operation, plan), about(operation, cause)];
+    let mut sentences = seen_often(evidence, operation, plan, about(operation, cause));
     if let Some(collection) = collection_of(evidence, operation) {
         sentences.push(format!(
             "The collection has {} documents (collStats).",
             format_count(collection.documents)
         ));
     }
-    sentences.push(examined.sentence());
     let took = reading.as_ref().map(|reading| {
         let Reading { what, source, .. } = reading;
         let s = duration(reading.s_per_hour);
@@ -142,7 +155,7 @@ fn finding(
     Finding {
         id: "query.index-scan".into(),
         title: match is_alone {
-            true if examined.results_per_s < 1.0 => format!(
+            true if examined.results_per_s < examined.least_per_s => format!(
                 "Operations on {namespace} read {} keys of an index per second for next to no results",
                 format_count(whole(examined.keys_per_s))
             ),
@@ -203,7 +216,7 @@ fn about(operation: &OperationSeen, cause: Cause) -> String {
 impl Examined {
     /// Returns what was examined for each result, in words.
     fn of_each_result(&self) -> String {
-        let of = |per_s: f64| format_count(whole(per_s / self.results_per_s.max(1.0)));
+        let of = |per_s: f64| format_count(whole(per_s / self.results_at_least()));
         let documents = of(self.documents_per_s);
         let noun = match documents.as_str() {
             "1" => "document",

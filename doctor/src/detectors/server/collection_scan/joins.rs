@@ -5,8 +5,11 @@ use seekscope_run::units::format_count;
 use seekscope_run::{CollectionFacts, Finding, JoinSeen, OperationSeen};
 
 use super::present_index::{beginning_with, finds_by};
-use super::reading::seen_running_s;
-use super::{INDEX_RISK, LOOKS_MIN, create_index_for, has_fields, is_scan};
+use super::reading::took_s;
+use super::{
+    INDEX_RISK, create_index_for, has_fields, is_seen_often, logged_sentence, reads_all,
+    seen_running,
+};
 use crate::Evidence;
 use crate::wording::{capitalised, duration, javascript_text};
 
@@ -27,7 +30,7 @@ pub(super) fn without_index<'a>(evidence: &Evidence<'a>) -> Vec<Join<'a>> {
         return Vec::new();
     };
     let mut operations: Vec<&OperationSeen> = member.operations.iter().collect();
-    operations.retain(|operation| operation.looks >= LOOKS_MIN);
+    operations.retain(|operation| is_seen_often(operation));
     operations.sort_by_key(|operation| std::cmp::Reverse(operation.looks));
     let mut found: Vec<Join<'a>> = Vec::new();
     for operation in operations {
@@ -72,19 +75,24 @@ impl Join<'_> {
         let operation = self.operation;
         let Self { join, from, .. } = self;
         let whose = operation.namespace.as_deref().unwrap_or_default();
-        let running_s = seen_running_s(evidence, operation);
+        let running_s = took_s(evidence, operation);
         let running_s = running_s.zip(evidence.observed_s());
         let s_per_hour = running_s.map(|(running_s, observed_s)| running_s / observed_s * 3600.0);
-        let mut sentences = vec![
-            format!(
-                "{} on {whose} that looks up {} in {} was seen running in {} looks, {} at once, for up to {} (currentOp).",
-                capitalised(&operation.kind),
-                join.field,
-                from.namespace,
-                operation.looks,
-                operation.at_once,
-                duration(operation.running_us as f64 / 1e6),
+        let kind = capitalised(&operation.kind);
+        let mut sentences = vec![match operation.looks {
+            0 => format!(
+                "{kind} on {whose} looks up {} in {}.",
+                join.field, from.namespace
             ),
+            _ => {
+                let (field, from) = (&join.field, &from.namespace);
+                let what = format!("{kind} on {whose} that looks up {field} in {from}");
+                seen_running(&what, operation)
+            }
+        }];
+        let plan = operation.plan.as_deref().unwrap_or_default();
+        sentences.extend(logged_sentence(evidence, operation, plan));
+        sentences.push(
             format!(
                 "{} has {} documents, and none of its indexes that can be used begins with {} ($indexStats): each \
                  document that is joined reads all of them.",
@@ -92,19 +100,19 @@ impl Join<'_> {
                 format_count(from.documents),
                 join.field
             ),
-        ];
+        );
         let filter = operation.filter.clone().unwrap_or_default();
         let present = beginning_with(from, &join.field, &filter);
         sentences.extend(present.as_ref().map(|present| present.sentence()));
         // What it selects of its own collection without an index may take as long, or far longer.
-        let is_scan_too = is_scan(operation) && has_fields(&filter);
+        let is_scan_too = reads_all(operation) && has_fields(&filter);
         sentences.extend(s_per_hour.map(|s| {
             let saved = match is_scan_too {
                 true => "they read all of their own collection, too, and how much of the time the join takes is not known",
                 false => "an index saves most of that",
             };
             let s = duration(s);
-            format!("They were seen running for {s} per hour; {saved} (currentOp).")
+            format!("They ran for {s} per hour; {saved}.")
         }));
         Finding {
             id: "query.collection-scan".into(),

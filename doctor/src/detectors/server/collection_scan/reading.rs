@@ -3,17 +3,22 @@
 use seekscope_pattern::ThreadRole;
 use seekscope_run::OperationSeen;
 
-use super::{Kind, collection_of};
+use super::{Kind, collection_of, logged};
 use crate::wording::duration;
 use crate::{Answers, Evidence};
 
+/// Share of the time that was counted, or seen, which the log must tell of to be believed: it has the slow ones alone, and
+/// of those that have ended.
+const LOGGED_MIN: f64 = 0.5;
+/// Share that is nearly all.
+const NEARLY_ALL: f64 = 0.95;
 /// Share of the longest scan that the server must have counted at least for its count to be believed.
 const COUNTED_MIN: f64 = 0.5;
 /// Time between two looks at what runs, at least, s, for runs that do not tell how many there were.
 const LOOK_S: f64 = 1.0;
 
 /// Returns how long such operations ran together that were seen in looks at what runs, s.
-pub(super) fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
+fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
     let observed_s = evidence.observed_s()?;
     let looks = f64::from(operation.looks);
     let running_s = match evidence.examined()?.operation_looks {
@@ -24,6 +29,17 @@ pub(super) fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen)
     Some(running_s.min(observed_s) * at_once)
 }
 
+/// Returns how long such operations ran together: by the log, or by the looks at what runs where those saw more, s.
+pub(super) fn took_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
+    let logged = logged::s_per_s(evidence, operation).zip(evidence.observed_s());
+    let logged_s = logged.map(|(s_per_s, observed_s)| s_per_s * observed_s);
+    let seen_s = seen_running_s(evidence, operation);
+    match (logged_s, seen_s) {
+        (Some(logged_s), Some(seen_s)) if logged_s < seen_s * LOGGED_MIN => Some(seen_s),
+        (logged_s, seen_s) => logged_s.or(seen_s),
+    }
+}
+
 /// The cost of a collection's scans.
 pub(super) struct Reading {
     pub(super) s_per_hour: f64,
@@ -32,8 +48,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Returns the time that the operations took, else what their threads waited for reads: a scan that
-    /// memory serves waits for nothing and takes its time all the same.
+    /// Returns the time that the operations took, by the log or as the server counts it, else what their threads waited
+    /// for reads: a scan that memory serves waits for nothing and takes its time all the same.
     pub(super) fn of(
         evidence: &Evidence<'_>,
         answers: &Answers,
@@ -42,7 +58,33 @@ impl Reading {
     ) -> Option<Self> {
         let namespace = operation.namespace.as_deref()?;
         let running = Self::running(evidence, operation, is_meant);
-        running.or_else(|| Self::waiting(answers, namespace))
+        match (Self::logged(evidence, operation, is_meant), running) {
+            (Some(logged), Some(running))
+                if logged.s_per_hour < running.s_per_hour * LOGGED_MIN =>
+            {
+                Some(running)
+            }
+            (logged, running) => logged
+                .or(running)
+                .or_else(|| Self::waiting(answers, namespace)),
+        }
+    }
+
+    /// Sums up what the log tells of such operations on the collection; `None` if it tells of none.
+    fn logged(
+        evidence: &Evidence<'_>,
+        operation: &OperationSeen,
+        is_meant: fn(&OperationSeen) -> bool,
+    ) -> Option<Self> {
+        let all = evidence.examined()?.operations.iter();
+        let on_it = all.filter(|other| other.namespace == operation.namespace && is_meant(other));
+        let known = on_it.filter_map(|other| logged::s_per_s(evidence, other));
+        let s_per_s = known.reduce(|sum, s_per_s| sum + s_per_s)?;
+        Some(Self {
+            s_per_hour: s_per_s * 3600.0,
+            what: "Those that the log calls slow took",
+            source: "getLog",
+        })
     }
 
     /// Estimates from running operations: the server counts the time of all operations on a collection
@@ -108,16 +150,27 @@ impl Reading {
         })
     }
 
-    pub(super) fn sentence(&self, kind: Kind) -> String {
+    /// `spared_share` is the share of the time of those that an index would spare.
+    pub(super) fn sentence(&self, kind: Kind, spared_share: f64) -> String {
         let saved = match kind {
+            _ if kind.is_spared() && spared_share < NEARLY_ALL => {
+                let spared = duration(self.s_per_hour * spared_share);
+                let what = format!(
+                    "the one named here takes {spared} of it at most, which an index saves"
+                );
+                return self.with(&what);
+            }
             Kind::Selective | Kind::FirstOfMatches | Kind::ByKeys => "an index saves that at most",
             Kind::WantsAll | Kind::Natural => "reading less often saves it",
+            Kind::TakesMany => "an index would save little of it",
             Kind::BeyondIndex | Kind::Unknown => "what an index would save of it is not known",
         };
+        self.with(saved)
+    }
+
+    fn with(&self, saved: &str) -> String {
         let Self { what, source, .. } = self;
-        format!(
-            "{what} {} per hour; {saved} ({source}).",
-            duration(self.s_per_hour)
-        )
+        let s = duration(self.s_per_hour);
+        format!("{what} {s} per hour; {saved} ({source}).")
     }
 }
