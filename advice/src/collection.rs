@@ -269,10 +269,77 @@ pub struct UnusedIndexes {
     pub for_s: Option<f64>,
     /// Who counted them.
     pub counted_by: IndexUseCounted,
+    /// Why some were left out: any of them may be the one that a shard needs, as its shard key is not known. `None` if none
+    /// were.
+    pub left_out: Option<String>,
+}
+
+/// What is known of the fields by which a collection is spread over shards.
+#[derive(Debug, Clone, PartialEq)]
+enum ShardKey {
+    /// The server is no shard.
+    NotNeeded,
+    Known(Document),
+    /// Why it is not known.
+    Unknown(String),
+}
+
+impl ShardKey {
+    /// Asks the server, which keeps a copy of what the cluster's config servers know of collections that are spread.
+    async fn read(server: &Server, namespace: &Namespace) -> Self {
+        match server.is_shard().await {
+            Ok(true) => {}
+            // Nothing says that it is one.
+            Ok(false) | Err(ServerError::NotAuthorised { .. }) => return Self::NotNeeded,
+            Err(error) => return Self::Unknown(error.to_string()),
+        }
+        let find = doc! { "find": "cache.collections", "filter": { "_id": namespace.to_string() },
+        "projection": { "key": 1 }, "limit": 1 };
+        match server.documents_in_time("config", find, 1).await {
+            Ok(found) => Self::of(found.first()),
+            Err(error) => Self::Unknown(error.to_string()),
+        }
+    }
+
+    /// Returns what a shard's own entry of the collection tells.
+    fn of(entry: Option<&Document>) -> Self {
+        let key = entry.and_then(|entry| entry.get_document("key").ok());
+        match key.filter(|key| !key.is_empty()) {
+            Some(key) => Self::Known(key.clone()),
+            None => Self::Unknown("config.cache.collections of the shard does not have it".into()),
+        }
+    }
+
+    /// Returns those of the unused indexes that the shard does not need, and why some are not told, if that is so.
+    fn without_needed<'a>(&self, unused: Vec<&'a Document>) -> (Vec<&'a Document>, Option<String>) {
+        match self {
+            Self::NotNeeded => (unused, None),
+            Self::Known(key) => {
+                let needless = unused
+                    .into_iter()
+                    .filter(|index| !begins_with(index, key))
+                    .collect();
+                (needless, None)
+            }
+            Self::Unknown(why) => {
+                let left_out = (!unused.is_empty()).then(|| why.clone());
+                (Vec::new(), left_out)
+            }
+        }
+    }
+}
+
+/// Returns whether an index begins with these fields, whatever their directions.
+fn begins_with(index: &Document, fields: &Document) -> bool {
+    index.get_document("key").is_ok_and(|keys| {
+        let first = keys.keys().take(fields.len());
+        first.eq(fields.keys())
+    })
 }
 
 /// Returns the indexes that no operation has used since the servers began to count, and that none of the queries would
-/// use. The one on `_id` and unique ones have other uses. Each member of a replica set counts what it was asked itself.
+/// use. The one on `_id`, unique ones and on a shard those that begin with its shard key have other uses. Each member of a
+/// replica set counts what it was asked itself.
 ///
 /// # Errors
 /// Fails if a server refuses, or a member of the set does not answer.
@@ -297,6 +364,7 @@ pub async fn unused_indexes(
     if members.is_empty() {
         used = index_use(server, namespace).await?;
     }
+    let shard_key = ShardKey::read(server, namespace).await;
     let counted_by = match members.len() {
         _ if hello.is_router() => IndexUseCounted::PrimariesOfShards,
         0 | 1 => IndexUseCounted::Server,
@@ -327,7 +395,10 @@ pub async fn unused_indexes(
             .any(|o| index.contains_key(*o));
         name != "_id_" && !has_other_use && !is_used(name) && !serves(index)
     });
-    let keys = unused.filter_map(|index| index.get_document("key").ok());
+    let (unused, left_out) = shard_key.without_needed(unused.collect());
+    let keys = unused
+        .iter()
+        .filter_map(|index| index.get_document("key").ok());
     // Of several servers, the one that began to count last: before, its operations left no trace.
     let since = used.iter().filter_map(|entry| {
         let since = entry.get_document("accesses").ok()?.get_datetime("since");
@@ -340,6 +411,7 @@ pub async fn unused_indexes(
         keys: keys.map(ToString::to_string).collect(),
         for_s: ago.map(|ago| ago.as_secs_f64()),
         counted_by,
+        left_out,
     })
 }
 
@@ -375,6 +447,27 @@ mod tests {
         let expected = [doc! { "key": { "a": 1 } }, simple];
         assert_eq!(as_written(&given, &options), expected);
         assert_eq!(as_written(&given, &Document::new()), given);
+    }
+
+    #[test]
+    fn a_shard_needs_the_index_of_its_shard_key() {
+        let of_key = doc! { "name": "_id_hashed", "key": { "_id": "hashed" } };
+        let longer = doc! { "name": "b", "key": { "_id": 1, "a": 1 } };
+        let other = doc! { "name": "a", "key": { "a": 1, "_id": 1 } };
+        let all = || vec![&of_key, &longer, &other];
+        let entry = doc! { "_id": "d.c", "key": { "_id": "hashed" } };
+        let known = ShardKey::of(Some(&entry));
+        assert_eq!(known.without_needed(all()), (vec![&other], None));
+        assert_eq!(ShardKey::NotNeeded.without_needed(all()), (all(), None));
+        for unknown in [None, Some(&doc! { "_id": "d.c" })] {
+            let unknown = ShardKey::of(unknown);
+            let (told, left_out) = unknown.without_needed(all());
+            assert!(told.is_empty() && left_out.is_some(), "{told:?}");
+            assert_eq!(unknown.without_needed(Vec::new()), (Vec::new(), None));
+        }
+        assert!(begins_with(&other, &doc! { "a": "hashed" }));
+        let shorter = doc! { "key": { "a": 1 } };
+        assert!(!begins_with(&shorter, &doc! { "a": 1, "_id": 1 }));
     }
 
     #[test]

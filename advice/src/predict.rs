@@ -76,6 +76,8 @@ pub struct Measured {
     pub index_bytes: f64,
     /// Keys on a leaf of the index that the queries use, in the trial, on average.
     pub leaf_keys: f64,
+    /// Leaves of that index in the trial.
+    pub index_leaves: f64,
     /// Documents that they read together.
     pub documents: f64,
     /// Keys of indexes that they read together.
@@ -93,6 +95,12 @@ pub struct Measured {
     pub collection_scan: bool,
     /// Share of the documents of the trial that such a scan reads: all, unless the query ends as soon as it has enough.
     pub scanned_share: f64,
+    /// Documents of the trial that match a query that ends so; `None` if they are as dense in the whole as in the trial.
+    pub matching: Option<f64>,
+    /// Share of the queries of the whole that find something. Those of the trial all do.
+    pub found_share: f64,
+    /// Whether a query asks for several values of a field, of which one of the trial asks for one: their keys lie apart.
+    pub many_values: bool,
     /// Whether no document is read, because the index has all that is asked for.
     pub covered: bool,
 }
@@ -115,7 +123,11 @@ impl Measured {
             let row = self.of_whole(hit, self.collection_bytes / self.page_bytes.max(1.0));
             self.longer(row, documents)
         } else if is_apart {
-            self.longer(self.of_whole(hit, hit), documents)
+            let apart = self.of_whole(hit, hit);
+            let more = self.longer(apart, documents) - apart;
+            // What those of the trial kept clear of each other says nothing of many more.
+            let untouched = (1.0 - apart / whole_leaves.max(1.0)).max(0.0);
+            apart + more.min(0.0) + distinct(more, whole_leaves) * untouched
         } else {
             let all = draws(hit, self.leaves, self.documents);
             let all = self.longer(self.of_whole(all, all), documents);
@@ -128,14 +140,28 @@ impl Measured {
             .max(least)
     }
 
-    /// Returns the share of the whole that a scan reads. Where it ended early in the trial, as many documents follow one
-    /// another in the whole before it has enough, and more if it needs more.
+    /// Returns the share of the whole that a scan reads. Where it ended early in the trial, it ends in the whole after the
+    /// share that fits how many more documents match there, and later if it needs more. Who finds nothing reads all.
     fn scanned_share_of_whole(&self) -> f64 {
-        match self.scanned_share < ALL {
-            true => (self.scanned_share * self.more_returned.max(1.0)
-                / self.whole.documents.max(1.0))
-            .min(1.0),
-            false => 1.0,
+        if self.scanned_share >= ALL {
+            return 1.0;
+        }
+        let until_found = self.scanned_share * self.more_returned.max(1.0) / self.more_matching();
+        self.found_share * until_found.min(1.0) + (1.0 - self.found_share)
+    }
+
+    /// Returns how many times as short as in the trial the share is after which a scan of the whole has enough. Of `m`
+    /// documents that match and lie anywhere, the first is met after the share `1 / (m + 1)`. Beside the one around which
+    /// the query was drawn, the trial has its share of those of the whole.
+    fn more_matching(&self) -> f64 {
+        let documents = self.whole.documents.max(1.0);
+        match self.matching {
+            Some(matching) => {
+                let matching = matching.max(1.0);
+                let of_whole = 1.0 + (matching - 1.0) * documents;
+                (of_whole + 1.0) / (matching + 1.0)
+            }
+            None => documents,
         }
     }
 
@@ -172,19 +198,41 @@ impl Measured {
 
     /// Returns the blocks of indexes that one query reads of the whole. Keys that a query reads beside those of its answer
     /// are more in the whole, unless it asks for a stretch of time, of which the sample has all. The index of a sample may
-    /// be so small that its only leaf is in the cache; of the whole a query has to read one.
+    /// be so small that its only leaf is in the cache; of the whole a query has to read one. No query reads more leaves
+    /// than the index has.
     pub fn index_blocks_of_whole(&self) -> f64 {
         if self.collection_scan || self.keys <= 0.0 || self.queries <= 0.0 {
             return 0.0;
         }
         let blocks = self.index_blocks_as_full();
         let keys = self.keys / self.queries;
+        let most = self.index_leaves_of_whole(blocks);
         if self.leaps() {
-            return (blocks * self.whole.documents).clamp(1.0, keys.max(1.0));
+            let leapt = (blocks * self.whole.documents).clamp(1.0, keys.max(1.0));
+            return leapt.min(most);
         }
         let beside = self.beside();
         let grown = (self.keys - beside + beside * self.more_beside()) / self.keys;
-        self.longer(blocks * grown, keys * grown).max(1.0)
+        let (blocks, keys) = (blocks * grown, keys * grown);
+        let all = if self.many_values {
+            distinct(blocks.max(1.0) * self.more_returned.max(1.0), most)
+        } else if keys > 1.0 {
+            self.longer(blocks, keys)
+        } else {
+            // One key does not show how the next ones lie: those of one value follow one another.
+            blocks + keys * (self.more_returned - 1.0).max(0.0) / self.leaf_keys.max(1.0)
+        };
+        all.min(most).max(1.0)
+    }
+
+    /// Returns how many leaves the index of the whole has, where a query read so many of the trial's.
+    fn index_leaves_of_whole(&self, read: f64) -> f64 {
+        let fuller = match self.index_blocks > 0.0 {
+            true => self.index_blocks_as_full() / self.index_blocks,
+            false => 1.0,
+        };
+        let leaves = self.index_leaves.max(1.0) * self.whole.documents.max(1.0) * fuller;
+        leaves.max(read).max(1.0)
     }
 
     /// Returns the blocks of the index that the first query would read if they were as full as those of the whole.
@@ -237,6 +285,20 @@ impl Measured {
             false => 1.0,
         }
     }
+
+    /// Returns the time of a query of the whole with everything cached, ns, where one of the trial takes `warm_ns` and one
+    /// that finds nothing `least_ns`. `each_ns` is what a further document takes that an index leads to: what a query takes
+    /// beside that it takes once, however much it returns. Where it is not known, all but `least_ns` grows.
+    pub fn work_ns(&self, warm_ns: f64, least_ns: f64, each_ns: Option<f64>) -> f64 {
+        let more = self.more_work();
+        match each_ns.filter(|_| !self.collection_scan && self.queries > 0.0) {
+            Some(each_ns) => {
+                let examined = self.keys.max(self.documents) / self.queries;
+                warm_ns + examined * (more - 1.0).max(0.0) * each_ns
+            }
+            None => least_ns + (warm_ns - least_ns) * more,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -261,6 +323,7 @@ mod tests {
         index_blocks: 2.0,
         index_bytes: 2.0 * 16_000.0,
         leaf_keys: 100.0,
+        index_leaves: 1_000_000.0,
         documents: 100.0,
         keys: 100.0,
         leaves: 1_000_000.0,
@@ -270,6 +333,9 @@ mod tests {
         local: false,
         collection_scan: false,
         scanned_share: 1.0,
+        matching: None,
+        found_share: 1.0,
+        many_values: false,
         covered: false,
     };
 
@@ -500,6 +566,95 @@ mod tests {
             let blocks = Measured { local, ..measured }.blocks();
             assert!(blocks <= 100.0 + 100.0, "{blocks}");
         }
+    }
+
+    #[test]
+    fn no_query_reads_more_leaves_than_collection_and_index_have() {
+        // One document of a sample of 14 leaves: 593 documents of 398 leaves, with an index of 60.
+        let one = Measured {
+            collection_blocks: 1.0,
+            index_blocks: 1.0,
+            leaf_keys: 950.0,
+            index_leaves: 3.0,
+            documents: 1.0,
+            keys: 1.0,
+            leaves: 19.9,
+            more_returned: 593.0,
+            many_values: true,
+            whole: whole(20.0),
+            ..PLAIN
+        };
+        let collection = one.collection_blocks_of_whole();
+        assert!((300.0..320.0).contains(&collection), "{collection}");
+        let index = one.index_blocks_of_whole();
+        assert!((50.0..=60.0).contains(&index), "{index}");
+        // Some rounds hit several leaves by chance, which are no reason to take all for apart.
+        let several = Measured {
+            collection_blocks: 2.0,
+            ..one
+        };
+        let collection = several.collection_blocks_of_whole();
+        assert!(collection < 320.0, "{collection}");
+        // The keys of one value follow one another, and are on the leaves of so many.
+        let row = Measured {
+            many_values: false,
+            ..one
+        };
+        let index = row.index_blocks_of_whole();
+        assert!((index - 1.0 - 592.0 / 950.0).abs() < 1e-9, "{index}");
+    }
+
+    #[test]
+    fn what_finds_nothing_reads_all_and_a_single_match_is_met_in_the_middle() {
+        let one_match = Measured {
+            collection_scan: true,
+            scanned_share: 0.5,
+            matching: Some(1.0),
+            leaves: 20.0,
+            whole: whole(20.0),
+            ..PLAIN
+        };
+        assert_eq!(one_match.blocks(), 200.0);
+        assert_eq!(one_match.more_work(), 20.0);
+        let half_finds_nothing = Measured {
+            found_share: 0.5,
+            ..one_match
+        };
+        assert_eq!(half_finds_nothing.blocks(), 300.0);
+        assert_eq!(half_finds_nothing.more_work(), 30.0);
+        // Of three matches the trial has two beside its own share, and the whole twenty times as many of them.
+        let three = Measured {
+            scanned_share: 0.25,
+            matching: Some(3.0),
+            ..one_match
+        };
+        assert!((three.blocks() - 400.0 / 42.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_query_takes_once_does_not_grow_with_its_answer() {
+        let long = Measured {
+            documents: 1.0,
+            keys: 1.0,
+            more_returned: 593.0,
+            ..PLAIN
+        };
+        let work_ns = long.work_ns(386_000.0, 200_000.0, Some(1_500.0));
+        assert_eq!(work_ns, 386_000.0 + 592.0 * 1_500.0);
+        assert_eq!(
+            long.work_ns(386_000.0, 200_000.0, None),
+            200_000.0 + 186_000.0 * 593.0
+        );
+        assert_eq!(
+            PLAIN.work_ns(386_000.0, 200_000.0, Some(1_500.0)),
+            386_000.0
+        );
+        let scan = Measured {
+            collection_scan: true,
+            whole: whole(20.0),
+            ..PLAIN
+        };
+        assert_eq!(scan.work_ns(3e5, 1e5, Some(1_500.0)), 1e5 + 2e5 * 20.0);
     }
 
     #[test]

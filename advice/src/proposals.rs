@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 use seekscope_run::QueryShape;
 
 use crate::sample::SampleFacts;
-use crate::shape::{best_keys, covering_keys, is_served_by};
+use crate::shape::{best_keys, covering_keys, gives_order, is_served_by};
 use crate::way::{DAY_MS, HOUR_MS, MINUTE_MS, SAMPLES, Way, are_same};
 
 /// The most ways that are tried.
@@ -279,7 +279,14 @@ fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Optio
     if !returns_several(shape, facts) {
         return None;
     }
-    let keys = best_keys(shape);
+    let best = best_keys(shape);
+    // An index can be read backwards, and so can what is stored in its order.
+    let known = serving(indexes).find(|known| gives_order(shape, known));
+    let creates_index = known.is_none();
+    let keys: Document = match known {
+        Some(known) => known.clone().into_iter().take(best.len()).collect(),
+        None => best,
+    };
     let first = keys.keys().next()?;
     // A document with a list has several places in such an order.
     let has_lists = |path: &String| facts.field(path).is_some_and(|field| field.lists > 0);
@@ -299,8 +306,6 @@ fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Optio
             " New documents are added at the end, so the order is lost again and must be renewed.",
         );
     }
-    let begins = |known: &Document| known.iter().take(keys.len()).eq(keys.iter());
-    let creates_index = !serving(indexes).any(begins);
     Some(Proposal {
         way: Way::Order {
             keys,

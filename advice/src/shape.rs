@@ -340,6 +340,22 @@ pub fn is_served_by(shape: &QueryShape, keys: &Document) -> bool {
     has_compared && rest_follows && best.keys().all(|field| plain(keys.get(field)))
 }
 
+/// Returns whether an index with these keys, which serves a shape, gives its order, read forwards or backwards: the
+/// directions of the compared fields do not matter, and those of the order are all as wanted or all reversed.
+pub fn gives_order(shape: &QueryShape, keys: &Document) -> bool {
+    let ascends = |direction: &Bson| seekscope_server::float(direction).is_some_and(|d| d > 0.0);
+    let is_compared = |sort: &&SortField| shape.equality.contains(&sort.field);
+    let sorted = shape.sort.iter().filter(|sort| !is_compared(sort)).count();
+    let best = best_keys(shape);
+    let both = best.values().zip(keys.values());
+    let as_wanted = both
+        .skip(shape.equality.len())
+        .take(sorted)
+        .map(|(wanted, own)| ascends(wanted) == ascends(own));
+    let as_wanted: HashSet<bool> = as_wanted.collect();
+    is_served_by(shape, keys) && as_wanted.len() <= 1
+}
+
 #[cfg(test)]
 mod tests {
     use bson::doc;
@@ -485,5 +501,29 @@ mod tests {
         ] {
             assert!(!is_served_by(&shape, &keys), "{keys}");
         }
+    }
+
+    #[test]
+    fn an_index_that_is_read_backwards_gives_the_order_as_well() {
+        let shape =
+            |sort: &str| told(&format!(r#"{{"filter": {{"a": 1}}, "sort": {sort}}}"#)).unwrap();
+        let by_b = shape(r#"{"b": 1}"#);
+        for keys in [
+            doc! { "a": 1, "b": 1 },
+            doc! { "a": 1, "b": -1 },
+            doc! { "a": -1, "b": 1, "c": 1 },
+        ] {
+            assert!(gives_order(&by_b, &keys), "{keys}");
+        }
+        for keys in [
+            doc! { "b": -1, "a": 1 },
+            doc! { "a": 1, "c": 1, "b": 1 },
+            doc! { "a": 1 },
+        ] {
+            assert!(!gives_order(&by_b, &keys), "{keys}");
+        }
+        let by_both = shape(r#"{"b": 1, "c": -1}"#);
+        assert!(gives_order(&by_both, &doc! { "a": 1, "b": -1, "c": 1 }));
+        assert!(!gives_order(&by_both, &doc! { "a": 1, "b": 1, "c": 1 }));
     }
 }

@@ -68,6 +68,8 @@ pub struct Questions {
     shape: QueryShape,
     /// Whether what a query returns lies within a stretch of the file.
     is_local: bool,
+    /// Documents of the sample that match one on average, if it ends before it has met all of them.
+    matching: Option<f64>,
     /// Each row is asked after a cold start of its own.
     rows: Vec<Vec<Query>>,
 }
@@ -160,22 +162,25 @@ impl Trial {
         };
         // The whole has at least what the sample has: who returns fewer stops there.
         let is_free = shape.sort.is_empty() && shape.range.is_empty();
-        let ends_early = is_free
-            && shape.returned.is_some()
-            && queries::mean_returned(&self.server, &drawn).await? > STOPPED * returned;
+        let matching = match shape.returned {
+            Some(_) if is_free => Some(queries::mean_returned(&self.server, &drawn).await?),
+            _ => None,
+        };
+        let matching = matching.filter(|matching| *matching > STOPPED * returned);
         let room = SHARE_OF_LEAVES * present.leaves as f64 / returned.max(1.0);
         let in_a_row = units::whole(room).clamp(1, QUERIES_MAX);
         if in_a_row > 1 {
             let more = rounds * (in_a_row - 1);
             drawn.extend(queries::draw(&self.server, shape, more).await?);
         }
-        if ends_early {
+        if matching.is_some() {
             queries::end_after(&mut drawn, returned);
         }
         let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
         Ok(Questions {
             shape: shape.clone(),
             is_local: asks_by_age(shape, sample),
+            matching,
             rows: rows.map(queries::different).collect(),
         })
     }
@@ -333,6 +338,17 @@ impl Trial {
                 nothing_ns,
             });
         }
+        let each_ns = asked.each_ns(&self.server, &questions.shape).await;
+        let whole = self.whole(way, stored, asked.index_name());
+        let measured = measured(&rounds, stored, &asked, questions, whole);
+        Ok(Some(Answered {
+            cost: cost(&rounds, &measured, &asked, each_ns),
+            returned: rounds.into_iter().map(|round| round.returned).collect(),
+        }))
+    }
+
+    /// Returns what the whole collection has that a stored way has not. `index` is the one that is used, by name.
+    fn whole(&self, way: &Way, stored: &Stored, index: Option<&str>) -> Whole {
         let documents = self.options.documents.max(stored.sampled);
         // Files that are written anew are written as in the trial.
         let anew = match documents > stored.sampled {
@@ -340,18 +356,13 @@ impl Trial {
             false => stored.page_bytes,
         };
         let as_it_is = self.options.page_bytes.filter(|_| way.keeps_file());
-        let whole = Whole {
+        Whole {
             documents: documents as f64 / stored.sampled.max(1) as f64,
             page_bytes: as_it_is.unwrap_or(anew),
-            index_page_bytes: asked
-                .index_name()
+            index_page_bytes: index
                 .filter(|_| way.keeps_file())
                 .and_then(|name| self.options.index_page_bytes.get(name).copied()),
-        };
-        Ok(Some(Answered {
-            cost: cost(&rounds, stored, &asked, questions, whole),
-            returned: rounds.into_iter().map(|round| round.returned).collect(),
-        }))
+        }
     }
 
     fn collection(&self, name: &str) -> mongodb::Collection<RawDocumentBuf> {
@@ -403,22 +414,31 @@ impl Round {
     }
 }
 
-fn cost(
+/// Returns the mean of a figure of the rounds over all their queries.
+fn per_query(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
+    let queries: f64 = rounds.iter().map(Round::queries).sum();
+    rounds.iter().map(of).sum::<f64>() / queries.max(1.0)
+}
+
+fn returned(rounds: &[Round]) -> f64 {
+    per_query(rounds, |round| round.returned.iter().sum::<u64>() as f64)
+}
+
+/// Returns what each round showed, with what the whole has more.
+fn measured(
     rounds: &[Round],
     stored: &Stored,
     asked: &Asked,
     questions: &Questions,
     whole: Whole,
-) -> ShapeCost {
-    let queries: f64 = rounds.iter().map(Round::queries).sum();
-    let per_query = |of: fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / queries.max(1.0);
-    let returned = per_query(|round| round.returned.iter().sum::<u64>() as f64);
+) -> Vec<Measured> {
+    let returned = returned(rounds);
     let shape = &questions.shape;
     let more = match asked.sorts && shape.range.is_empty() && !shape.equality.is_empty() {
         true => more_sorted(asked.examined, whole.documents),
         false => more_returned(shape, returned, whole.documents),
     };
-    let measured: Vec<Measured> = rounds
+    rounds
         .iter()
         .map(|round| Measured {
             queries: round.queries(),
@@ -427,6 +447,7 @@ fn cost(
             index_blocks: round.index_blocks,
             index_bytes: round.index_bytes,
             leaf_keys: stored.documents as f64 / asked.index_leaves.max(1.0),
+            index_leaves: asked.index_leaves,
             documents: asked.examined * round.queries(),
             keys: asked.keys * round.queries(),
             leaves: stored.leaves as f64,
@@ -436,9 +457,17 @@ fn cost(
             local: questions.is_local,
             collection_scan: asked.is_collection_scan,
             scanned_share: asked.examined / stored.documents.max(1) as f64,
+            matching: questions.matching,
+            // Each query of the trial is drawn around a document, and finds that.
+            found_share: shape.returned.unwrap_or(1.0).clamp(0.0, 1.0),
+            // Where it is not known how much they return, queries are taken to ask for one value, as those of the trial do.
+            many_values: !shape.one_of.is_empty() && shape.returned.is_some(),
             covered: asked.examined <= 0.0 && asked.keys > 0.0,
         })
-        .collect();
+        .collect()
+}
+
+fn cost(rounds: &[Round], measured: &[Measured], asked: &Asked, each_ns: Option<f64>) -> ShapeCost {
     let of_indexes = measured.iter().map(Measured::index_blocks_of_whole);
     let of_indexes: Vec<f64> = of_indexes.collect();
     let predicted = measured.iter().zip(&of_indexes);
@@ -457,8 +486,8 @@ fn cost(
     let index_blocks: f64 = rounds.iter().map(|round| round.index_blocks).sum();
     let (low, high) = Estimate::of_mean(&predicted).map_or((mean, mean), |e| e.interval(ALPHA));
     ShapeCost {
-        returned,
-        collection_blocks: per_query(|round| round.collection_blocks),
+        returned: returned(rounds),
+        collection_blocks: per_query(rounds, |round| round.collection_blocks),
         index_blocks: index_blocks / rounds.len().max(1) as f64,
         blocks: mean,
         index_blocks_of_whole: Some(mean_of(&of_indexes)),
@@ -466,8 +495,9 @@ fn cost(
         blocks_high: high,
         cold_ns: units::whole(median_ns(|round| &round.cold_ns)),
         warm_ns: units::whole(warm_ns),
-        work_ns: least_ns
-            + (warm_ns - least_ns) * measured.first().map_or(1.0, Measured::more_work),
+        work_ns: measured.first().map_or(warm_ns, |measured| {
+            measured.work_ns(warm_ns, least_ns, each_ns)
+        }),
         collection_scan: asked.is_collection_scan,
     }
 }

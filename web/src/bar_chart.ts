@@ -3,7 +3,8 @@
 import uPlot from "uplot";
 import { groupAxis } from "./axes";
 import type { BarData, Line } from "./data";
-import { SCALES, formatRate } from "./scales";
+import { formatNumber } from "./format";
+import { SCALES } from "./scales";
 import { whisker } from "./shapes";
 import { smallPlot, type Drawing } from "./small_plot";
 import { theme } from "./theme";
@@ -11,13 +12,18 @@ import { theme } from "./theme";
 /** Share of a group's place that its bars take. */
 const FILLED = 0.7;
 
+/** What a bar is called: counts are means here, and need not be whole. */
+function nameOf(data: BarData, value: number): string {
+  return data.y === "count" ? formatNumber(value) : SCALES[data.y].text(value);
+}
+
 export function barChart(root: HTMLElement, data: BarData): Drawing {
   const y = SCALES[data.y];
   const last = data.groups.length - 1;
   const unit = data.y === "rate" ? " per second" : "";
   const range = (s: Line, index: number) => {
     const ends = s.intervals?.[index];
-    return ends ? ` (${y.text(ends[0])} to ${y.text(ends[1])})` : "";
+    return ends ? ` (${nameOf(data, ends[0])} to ${nameOf(data, ends[1])})` : "";
   };
   const values = data.series.map((s) => s.values.map((v) => (v === null ? null : y.place(v))));
   const ends = data.series.flatMap((s) => s.intervals ?? []).map((ends) => ends?.[1] ?? 0);
@@ -34,7 +40,7 @@ export function barChart(root: HTMLElement, data: BarData): Drawing {
       const known = data.series.filter((s) => s.values[index] != null);
       return [
         data.groups[index]!,
-        ...known.map((s) => `${s.label}: ${y.text(s.values[index]!)}${unit}${range(s, index)}`),
+        ...known.map((s) => `${s.label}: ${nameOf(data, s.values[index]!)}${unit}${range(s, index)}`),
       ];
     },
   });
@@ -60,8 +66,7 @@ function drawBars(plot: uPlot, data: BarData): void {
       ctx.fillStyle = ctx.strokeStyle = theme().text;
       const ends = series.intervals?.[group];
       const highest = ends ? plot.valToPos(y.place(ends[1]), "y", true) : top;
-      const text = data.y === "rate" ? formatRate(value) : y.text(value);
-      ctx.fillText(text, (left + right) / 2, Math.min(top, highest) - 4 * uPlot.pxRatio);
+      ctx.fillText(nameOf(data, value), (left + right) / 2, Math.min(top, highest) - 4 * uPlot.pxRatio);
       if (!ends) return;
       ctx.lineWidth = 1.5 * uPlot.pxRatio;
       ctx.beginPath();

@@ -8,7 +8,7 @@ function threeDigits(value: number): string {
 
 export function formatBytes(bytes: number): string {
   const unit = byteUnit(bytes);
-  return unit === 0 ? `${bytes} B` : `${threeDigits(bytes / 1024 ** unit)} ${BYTE_UNITS[unit]}`;
+  return unit === 0 ? `${Math.round(bytes)} B` : `${threeDigits(bytes / 1024 ** unit)} ${BYTE_UNITS[unit]}`;
 }
 
 /** A tick of a logarithmic axis of bytes: no digits that say nothing. */
@@ -44,6 +44,14 @@ export function formatNsTick(ns: number): string {
   const units: [number, string][] = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
   const [size, name] = units.filter(([least]) => ns >= least * 0.9995).pop() ?? [1, "ns"];
   return `${Number((ns / size).toPrecision(4))} ${name}`;
+}
+
+/** A number that need not be whole, as the report's tables have it. */
+export function formatNumber(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100 || size === 0) return value.toFixed(0);
+  if (size >= 0.1) return value.toFixed(size >= 10 ? 1 : 2);
+  return size >= 0.001 ? value.toFixed(4) : value.toExponential(2);
 }
 
 export function formatCount(count: number): string {

@@ -93,7 +93,7 @@ describe("a report of a trace of 20,000 calls", () => {
 
   test("says what stands out, with numbers", async () => {
     const text = await page.locator("#standing-out").innerText();
-    assert.match(text, /are random: > 99\.9 % of the steps are seeks; 5\d\.\d % went to the disk/);
+    assert.match(text, /are random: > 99\.9 % of the steps are seeks; 5\d\.\d % waited for the disk/);
     assert.match(text, /Syncs of WiredTigerLog\.0000000003: 1,000/);
   });
 

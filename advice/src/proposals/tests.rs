@@ -72,6 +72,35 @@ fn series_are_put_into_buckets_and_in_order() {
 }
 
 #[test]
+fn an_index_of_the_reverse_order_is_used_and_not_made_anew() {
+    let query = r#"{"filter": {"device": "?"}, "sort": {"value": 1}, "returns": 20}"#;
+    let order = |keys: Document| {
+        let found = ways(query, &[doc! { "name": "a", "key": keys }], &series());
+        assert!(
+            found.iter().all(|way| way.kind() != WayKind::Index),
+            "{found:?}"
+        );
+        found.into_iter().find(|way| way.kind() == WayKind::Order)
+    };
+    for keys in [
+        doc! { "device": 1, "value": -1 },
+        doc! { "device": -1, "value": 1 },
+    ] {
+        let expected = Way::Order {
+            keys: keys.clone(),
+            creates_index: false,
+        };
+        assert_eq!(order(keys), Some(expected));
+    }
+    let longer = order(doc! { "device": 1, "value": -1, "x": 1 });
+    let expected = Way::Order {
+        keys: doc! { "device": 1, "value": -1 },
+        creates_index: false,
+    };
+    assert_eq!(longer, Some(expected), "reorder takes the first keys");
+}
+
+#[test]
 fn an_index_that_begins_with_the_date_is_turned_round() {
     let turned = [doc! { "name": "a", "key": { "ts": 1, "device": 1 } }];
     let found = ways(

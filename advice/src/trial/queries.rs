@@ -14,6 +14,8 @@ use crate::values::{date_ms, decoded, value_at};
 use crate::way::{SAMPLES, Way};
 
 const QUERY_LIMIT: Duration = Duration::from_secs(60);
+/// So many documents in a row tell what one more takes, and hardly what a query takes once.
+const IN_A_ROW: i64 = 1_000;
 /// A value that no document has.
 const NOWHERE: &str = "seekscope: no document has this value";
 
@@ -317,6 +319,34 @@ impl Asked {
         let begun = Instant::now();
         server.command(DATABASE, self.open.clone()).await?;
         Ok(nanoseconds(begun.elapsed()))
+    }
+
+    /// Returns the time that each further document of an answer takes with everything cached, ns: of many that follow one
+    /// another in the index of the queries, asked for a second time. `None` if no index is used, or if it cannot be read
+    /// from its beginning.
+    pub(super) async fn each_ns(&self, server: &Server, shape: &QueryShape) -> Option<f64> {
+        if self.is_collection_scan {
+            return None;
+        }
+        let mut find = doc! { "find": &self.collection, "filter": {}, "hint": self.hint.clone(),
+        "limit": IN_A_ROW };
+        let is_plain = !matches!(self.way, Way::Buckets { .. });
+        if let Some(projection) = projection(shape).filter(|_| is_plain) {
+            find.insert("projection", projection);
+        }
+        let mut each_ns = None;
+        for _ in 0..2 {
+            let begun = Instant::now();
+            let database = server.database(DATABASE);
+            let mut cursor = database.run_cursor_command(find.clone()).await.ok()?;
+            let mut found = 0_u32;
+            while cursor.advance().await.ok()? {
+                found += 1;
+            }
+            let ns = nanoseconds(begun.elapsed()) as f64;
+            each_ns = (found > 1).then(|| ns / f64::from(found));
+        }
+        each_ns
     }
 
     /// Asks a query; returns the documents of the sample in its answer, and its time in ns.

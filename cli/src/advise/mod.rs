@@ -26,7 +26,10 @@ use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{
     AdviceRecord, AdvisedCollection, CollectionUse, Limitation, QueryShape, RunDocument,
 };
-use seekscope_server::{Namespace, NamespaceError, ProcFs, Server, ServerFacts, storage_facts};
+use seekscope_server::examination::refuse_router;
+use seekscope_server::{
+    Namespace, NamespaceError, ProcFs, Server, ServerError, ServerFacts, storage_facts,
+};
 
 use crate::args::AdviseArgs;
 use crate::environment::Environment;
@@ -243,6 +246,9 @@ impl Advise<'_> {
                 advice.unused_indexes = unused.keys;
                 advice.unused_for_s = unused.for_s;
                 advice.unused_counted_by = unused.counted_by;
+                if let Some(why) = unused.left_out {
+                    limit(document, unknown_shard_key(&why));
+                }
             }
             Err(error) => limit(
                 document,
@@ -276,9 +282,7 @@ async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definit
     match definition.refusal(&By::Natural, true).filter(|_| !is_shard) {
         None => {}
         Some(_) if definition.is_on_shards() => {
-            let why = "it is sharded: ask a server of one of its shards, which has a part of it \
-                       (mongodb://SHARD-SERVER/?directConnection=true)";
-            return Err(refused(why).into());
+            return Err(refused(&sharded(refuse_router(server).await)).into());
         }
         Some(why) => {
             return Err(refused(&format!("a copy of it could not take its place: {why}")).into());
@@ -292,6 +296,30 @@ async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definit
         return Err(refused("it holds no documents").into());
     }
     Ok(definition)
+}
+
+/// Says whom to ask about a sharded collection, where asking its router was refused.
+fn sharded(refusal: Result<(), ServerError>) -> String {
+    let asked = match refusal {
+        Err(ServerError::Unsuitable { remedy, .. }) => remedy,
+        _ => "sh.status() in mongosh lists them".into(),
+    };
+    format!(
+        "it is sharded: ask a server of one of its shards, which has a part of it, with directConnection=true in its \
+         connection string; {asked}"
+    )
+}
+
+/// Returns what is to be said of unused indexes on a shard whose key is not known.
+fn unknown_shard_key(why: &str) -> Limitation {
+    Limitation {
+        what: "indexes that nobody uses are not named: any of them may begin with the shard key, which the shard needs"
+            .into(),
+        why: format!("the shard key of the collection is not known: {why}"),
+        remedy: "compare db.collection.getIndexes() with the shard key that sh.status() shows on a mongos; reading it here \
+                 takes the privilege find on config.cache.collections"
+            .into(),
+    }
 }
 
 /// Returns what is to be said of a collection on shards.
@@ -316,4 +344,28 @@ fn unknown_pages() -> Limitation {
 /// Returns this command's record.
 fn record(document: &mut RunDocument) -> &mut AdviceRecord {
     document.advice.get_or_insert_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_of_shards_are_named_to_who_asks_a_router() {
+        let refusal = ServerError::Unsuitable {
+            uri: "mongodb://router/".into(),
+            why: "it is a mongos, which keeps no data".into(),
+            remedy: "name a member of a shard instead: db1:27018 (s1)".into(),
+        };
+        let said = sharded(Err(refusal));
+        assert!(said.ends_with("db1:27018 (s1)"), "{said}");
+        assert!(!said.contains("SHARD-SERVER"), "{said}");
+        assert!(sharded(Ok(())).contains("sh.status()"));
+    }
+
+    #[test]
+    fn why_unused_indexes_of_a_shard_are_not_named_is_said() {
+        let said = unknown_shard_key("it was refused");
+        assert!(said.why.ends_with("it was refused"), "{said:?}");
+    }
 }
