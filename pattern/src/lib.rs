@@ -4,6 +4,7 @@
 //! [`TraceAnalyser`] makes the single pass over the events; [`DensityGrid`] plots them.
 
 mod access;
+mod asked;
 mod density;
 mod device_use;
 mod totals;
@@ -11,6 +12,7 @@ mod trace;
 mod transfers;
 
 pub use access::{AccessPattern, Direction, PatternKind, SEQUENTIAL_WINDOW_BYTES};
+pub use asked::ReadsRecorded;
 pub use density::{Axis, DensityGrid};
 pub use device_use::{Checkpoint, DeviceUse, DeviceUseFinder, FileUse, PAUSE_NS};
 pub use trace::QUEUE_DEPTH_MAX;

@@ -128,6 +128,17 @@ impl TraceOptions {
         }
     }
 
+    /// Returns whether some or all reads of the files that are followed are left out.
+    pub(crate) fn leaves_out_reads(&self) -> bool {
+        let is_some = !self.filter.latency_min.is_zero() || self.sampling.is_some();
+        is_some || !self.kinds.contains(&IoKind::Read)
+    }
+
+    /// Returns whether some files are followed, and others not.
+    pub(crate) fn chooses_files(&self) -> bool {
+        !self.filter.paths.is_empty() || !self.filter.devices_of.is_empty()
+    }
+
     /// Returns texts on what is left out; empty if nothing is.
     pub(crate) fn describe_filters(&self) -> Vec<String> {
         let mut all = Vec::new();

@@ -88,7 +88,7 @@ async fn record(
     let before = counters(&traced);
     let mut phase = phase_of(&traced);
     session.open_phase(&phase)?;
-    let (ended, facts) = if args.mode.aggregate {
+    let (ended, mut facts) = if args.mode.aggregate {
         session.limit(Limitation {
             what:
                 "latencies are not exact: each stands for a range that ends at twice its beginning"
@@ -105,6 +105,10 @@ async fn record(
     phase.process_io = before
         .zip(counters(&traced))
         .map(|(before, after)| io_between(&before, &after));
+    facts.ended_early = traced.ended_early();
+    let limitations = traced.limitations_of_ends(args.duration);
+    limitations.into_iter().for_each(|l| session.limit(l));
+    let ended = traced.with_ends(ended, args.duration);
     phase.trace = Some(facts.with_share_of(phase.process_io, phase.duration_ns()));
     session.document.phases = vec![phase];
     traced.learn_names(session).await;
@@ -267,7 +271,8 @@ pub fn by_signal(args: &RecordArgs, traced: &Traced, signal: &'static str) -> En
     }
 }
 
-/// Waits until the time is up, the processes have ended, the disk is nearly full, or `failed` returns true.
+/// Waits until the time is up, the processes have ended, the disk is nearly full, or `failed` returns true. Notes which
+/// processes end before.
 pub async fn until_over(
     args: &RecordArgs,
     session: &Session,
@@ -280,6 +285,8 @@ pub async fn until_over(
             .duration
             .map(|time| time.saturating_sub(started.elapsed()));
         tokio::time::sleep(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))).await;
+        // The others are traced on.
+        traced.note_ends(started.elapsed());
         let command_ended = traced.command.as_mut().is_some_and(|c| c.ended().is_some());
         if failed() || left.is_some_and(|left| left.is_zero()) || command_ended {
             return Ended::AsAsked;

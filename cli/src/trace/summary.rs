@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use seekscope_pattern::{
     CacheCounts, Direction, DirectionTrace, DiskTrace, FileTrace, PatternKind, QueueDepth,
-    RoleTrace, SyncCalls, ThreadRole, TraceAnalysis,
+    ReadsRecorded, RoleTrace, SyncCalls, ThreadRole, TraceAnalysis,
 };
 use seekscope_run::{CountedRequests, PathState, Phase, TraceCoverage, TraceFacts};
 use serde::Serialize;
@@ -179,6 +179,7 @@ impl<'a> TraceSummary<'a> {
         // Without a trailer these are unknown, which is not zero.
         let counted = trace.filter(|trace| !trace.truncated);
         let requests = !analysis.disks.is_empty() || trace.is_some_and(TraceFacts::covers_requests);
+        let reads = ReadsRecorded::of(trace);
         let files = analysis.files.iter();
         Self {
             duration_s: seconds(analysis.ended_ns.saturating_sub(analysis.started_ns)),
@@ -205,7 +206,9 @@ impl<'a> TraceSummary<'a> {
             sync_latency_us: LatencyUs::of_any(analysis.syncs.latency_ns),
             cache: analysis.cache,
             queue_depth: QueueDepthSummary::of(&analysis.queue_depth),
-            files: files.map(|file| FileSummary::of(file, requests)).collect(),
+            files: files
+                .map(|file| FileSummary::of(file, requests, reads.are_all_of(file)))
+                .collect(),
             roles: analysis.roles.iter().map(RoleSummary::of).collect(),
             disks: analysis.disks.iter().map(DiskSummary::of).collect(),
         }
@@ -227,8 +230,9 @@ impl QueueDepthSummary {
 }
 
 impl<'a> FileSummary<'a> {
-    /// Makes the summary of a file. Unless `requests` were traced, nothing is known of disks.
-    fn of(file: &'a FileTrace, requests: bool) -> Self {
+    /// Makes the summary of a file. Unless `requests` were traced, nothing is known of disks; unless `all_reads` were,
+    /// nothing of how much more a disk read than was asked for.
+    fn of(file: &'a FileTrace, requests: bool, all_reads: bool) -> Self {
         let pattern = file.reads.pattern.as_ref().or(file.writes.pattern.as_ref());
         let outcome = &file.latency_by_outcome;
         // The analysis does not know whether requests that it did not see would have been traced.
@@ -263,7 +267,11 @@ impl<'a> FileSummary<'a> {
             device_read_bytes: file.read_bytes_by_source.device_read_bytes,
             disk_read_bytes: requests.then_some(file.device.reads.bytes),
             disk_write_bytes: requests.then_some(file.device.writes.bytes),
-            read_amplification: file.device.read_amplification.or(none_of_disks),
+            read_amplification: file
+                .device
+                .read_amplification
+                .or(none_of_disks)
+                .filter(|_| all_reads),
         }
     }
 }
@@ -319,6 +327,97 @@ impl FlushesSummary {
         Self {
             requests: flushes.calls,
             latency_us: LatencyUs::of_any(flushes.latency_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_pattern::{AnalysisOptions, TraceAnalyser};
+    use seekscope_run::{
+        BlockRequest, CacheState, Disk, FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState,
+    };
+
+    use super::*;
+
+    fn phase(reads_left_out: bool) -> Phase {
+        Phase {
+            name: "trace".into(),
+            activity: "process 77".into(),
+            namespace: None,
+            disk: Disk::Plain,
+            cache: CacheState::AsFound {
+                why: "it ran".into(),
+            },
+            started_ns: 0,
+            ended_ns: 1_000_000,
+            index_build: None,
+            trace: Some(TraceFacts {
+                reads_left_out,
+                ..TraceFacts::default()
+            }),
+            process_io: None,
+        }
+    }
+
+    /// A read of 4 KiB, for which the disk read 8 KiB.
+    fn analysis() -> TraceAnalysis {
+        let call = IoEvent {
+            t_ns: 1_000,
+            pid: 77,
+            tid: 78,
+            file_id: 1,
+            op: IoOp::Pread,
+            flags: IoFlags(IoFlags::WAITED | IoFlags::DEVICE_READ),
+            offset: Some(0),
+            length: 4096,
+            latency_ns: 200_000,
+            result: 4096,
+            device_read_bytes: 8192,
+            request: None,
+        };
+        let request = IoEvent {
+            op: IoOp::BlockRead,
+            flags: IoFlags::default(),
+            length: 8192,
+            latency_ns: 150_000,
+            result: 8192,
+            device_read_bytes: 0,
+            request: Some(BlockRequest {
+                disk_major: 8,
+                disk_minor: 0,
+                sector: 64,
+            }),
+            ..call
+        };
+        let file = FileRecord {
+            file_id: 1,
+            path: "/data/collection-7.wt".into(),
+            path_state: PathState::Known,
+            device_major: 8,
+            device_minor: 0,
+            inode: 3,
+            size_bytes: 0,
+            role: FileRole::Collection,
+            namespace: None,
+            member: None,
+        };
+        let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
+        [request, call]
+            .iter()
+            .for_each(|event| analyser.push(event));
+        analyser.finish(&[file], &[])
+    }
+
+    #[test]
+    fn what_the_disk_read_per_byte_is_unknown_where_reads_were_left_out() {
+        let analysis = analysis();
+        for (reads_left_out, expected) in [(false, Some(2.0)), (true, None)] {
+            let phase = phase(reads_left_out);
+            let summary = TraceSummary::of(Some(&phase), &analysis);
+            let file = &summary.files[0];
+            assert_eq!(file.read_amplification, expected);
+            assert_eq!(file.disk_read_bytes, Some(8192));
         }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_run::{DeviceFacts, TargetFacts};
+use seekscope_run::units::format_list;
+use seekscope_run::{DeviceFacts, Limitation, TargetFacts};
 use seekscope_server::examination::refuse_router;
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::{ProcFs, Server, redact_uri};
 use seekscope_trace::{Followed, TraceError};
 
+use super::record::Ended;
 use super::started_command::StartedCommand;
 use crate::args::WhoArgs;
-use crate::exit::{NotPermitted, Usage};
+use crate::exit::{BrokenOff, NotPermitted, Usage};
 use crate::file_names::FileNames;
 use crate::layout::seen_from_here;
 use crate::local_members::{LocalMembers, limitation_of};
@@ -23,6 +26,8 @@ use crate::session::Session;
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"];
 /// Units are not nested deeper than this (user@1000.service/app.slice/…).
 const UNIT_DEPTH_MAX: usize = 6;
+/// The number of processes whose ends are named in the reason for a partial run; all of them are limitations.
+const ENDS_NAMED_MAX: usize = 3;
 
 /// The processes to be traced.
 pub struct Traced {
@@ -30,10 +35,44 @@ pub struct Traced {
     /// Description for people: "process 4711 (mongod)".
     pub name: String,
     /// Named processes; a trace ends with the last of them. Empty for a control group.
-    pub processes: Vec<ProcessIdentity>,
+    processes: Vec<NamedProcess>,
     /// The command that was started for the trace, stopped until [`StartedCommand::go_on`].
     pub command: Option<StartedCommand>,
     named_by: Vec<NamedBy>,
+}
+
+/// A process that is traced by its id.
+struct NamedProcess {
+    identity: ProcessIdentity,
+    /// Description for people, of a member with its label in front.
+    name: String,
+    /// The member's label, where there are several.
+    label: Option<String>,
+    /// How long after the beginning its end was noticed.
+    ended_after: Option<Duration>,
+}
+
+impl NamedProcess {
+    fn find(pid: u32) -> Result<Self> {
+        let found = ProcFs::host().identity(pid);
+        Ok(Self {
+            identity: found.map_err(|_| TraceError::NoSuchProcess { pid })?,
+            name: process_name(pid),
+            label: None,
+            ended_after: None,
+        })
+    }
+
+    /// Returns what is missing because it ended early; `None` if it has not ended.
+    fn limitation(&self, asked: Option<Duration>) -> Option<Limitation> {
+        let BrokenOff(end) = BrokenOff::ended_early(&self.name, self.ended_after?, asked);
+        Some(Limitation {
+            what: format!("{end}, and nothing of what was started in its place is in the trace"),
+            why: "a trace follows the processes that it began with, and what is started again is another one"
+                .into(),
+            remedy: "trace again, without ending or restarting any of them".into(),
+        })
+    }
 }
 
 /// A server that knows which of its files is which collection.
@@ -107,12 +146,9 @@ impl Traced {
     }
 
     fn of_processes(followed: Followed, pids: &[u32], name: String) -> Result<Self> {
-        let identity = |pid: &u32| {
-            let found = ProcFs::host().identity(*pid);
-            found.map_err(|_| TraceError::NoSuchProcess { pid: *pid })
-        };
+        let processes = pids.iter().map(|pid| NamedProcess::find(*pid));
         Ok(Self {
-            processes: pids.iter().map(identity).collect::<Result<_, _>>()?,
+            processes: processes.collect::<Result<_>>()?,
             followed,
             name,
             command: None,
@@ -142,8 +178,56 @@ impl Traced {
             _ => self
                 .processes
                 .iter()
-                .any(|process| ProcFs::host().is_alive(process)),
+                .any(|process| ProcFs::host().is_alive(&process.identity)),
         }
+    }
+
+    /// Notes which of the processes have ended by now, so long `after` the beginning.
+    pub fn note_ends(&mut self, after: Duration) {
+        let running = self.processes.iter_mut();
+        for process in running.filter(|process| process.ended_after.is_none()) {
+            if !ProcFs::host().is_alive(&process.identity) {
+                process.ended_after = Some(after);
+            }
+        }
+    }
+
+    /// Returns the processes that ended while others were still traced. The last to end is none of them: its end is that
+    /// of the trace.
+    fn ended_before_others(&self) -> impl Iterator<Item = &NamedProcess> {
+        let ends = || self.processes.iter().map(|process| process.ended_after);
+        let is_one_left = ends().any(|end| end.is_none());
+        let last = ends().max().flatten();
+        self.processes.iter().filter(move |process| {
+            process.ended_after.is_some() && (is_one_left || process.ended_after < last)
+        })
+    }
+
+    /// Returns the labels of the members whose processes ended while others were still traced; an empty text stands for a
+    /// process without one.
+    pub fn ended_early(&self) -> Vec<String> {
+        let ended = self.ended_before_others();
+        let labels = ended.map(|process| process.label.clone().unwrap_or_default());
+        labels.collect()
+    }
+
+    /// Returns what is missing because processes ended while others were still traced.
+    pub fn limitations_of_ends(&self, asked: Option<Duration>) -> Vec<Limitation> {
+        let ended = self.ended_before_others();
+        let limitations = ended.filter_map(|process| process.limitation(asked));
+        limitations.collect()
+    }
+
+    /// Returns how a recording ended in view of these processes. Without a time that was asked for, it ends as asked with
+    /// the last of them.
+    pub fn with_ends(&self, ended: Ended, asked: Option<Duration>) -> Ended {
+        let limitations = self.limitations_of_ends(asked);
+        let is_whole = limitations.is_empty() || (asked.is_none() && !self.is_alive());
+        if ended != Ended::AsAsked || is_whole {
+            return ended;
+        }
+        let ends: Vec<String> = limitations.into_iter().map(|l| l.what).collect();
+        Ended::Early(format_list(&ends, ENDS_NAMED_MAX, "; "))
     }
 
     /// Returns what they are, briefly: a connection string stands for its server.
@@ -260,7 +344,11 @@ async fn members(local: &LocalMembers, session: &mut Session) -> Result<Traced> 
             children: false,
         },
     };
-    let traced = Traced::of_processes(followed, &pids, local.subject())?;
+    let mut traced = Traced::of_processes(followed, &pids, local.subject())?;
+    for (process, member) in traced.processes.iter_mut().zip(&local.members) {
+        process.name = format!("{} ({})", member.shown(), process.name);
+        process.label.clone_from(&member.label);
+    }
     Ok(Traced { named_by, ..traced })
 }
 
@@ -336,7 +424,77 @@ fn find_group(folder: &Path, name: &str, depth: usize) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command};
+
     use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    fn end(child: &mut Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn one_of_several_that_ends_is_named_and_makes_the_run_partial() {
+        let (mut first, mut second) = (sleeper(), sleeper());
+        let pids = [first.id(), second.id()];
+        let followed = Followed::Processes {
+            pids: pids.to_vec(),
+            children: true,
+        };
+        let mut traced = Traced::of_processes(followed, &pids, "two".into()).unwrap();
+        let asked = Some(Duration::from_secs(16));
+        traced.note_ends(Duration::from_secs(1));
+        assert!(traced.limitations_of_ends(asked).is_empty());
+        assert_eq!(traced.with_ends(Ended::AsAsked, asked), Ended::AsAsked);
+
+        end(&mut first);
+        traced.processes[0].label = Some("shard0".into());
+        traced.note_ends(Duration::from_millis(6_720));
+        traced.note_ends(Duration::from_secs(8));
+        assert!(traced.is_alive());
+        assert_eq!(traced.ended_early(), ["shard0"]);
+        let limitations = traced.limitations_of_ends(asked);
+        assert_eq!(limitations.len(), 1, "{limitations:?}");
+        let what = &limitations[0].what;
+        let who = format!("process {}", pids[0]);
+        for part in [
+            who.as_str(),
+            "ended after 6.72 s of the 16.0 s asked",
+            "nothing of what was started in its place",
+        ] {
+            assert!(what.contains(part), "{part} is missing from {what}");
+        }
+        let early = Ended::Early(what.clone());
+        assert_eq!(traced.with_ends(Ended::AsAsked, asked), early);
+        assert!(
+            matches!(traced.with_ends(Ended::AsAsked, None), Ended::Early(_)),
+            "Ctrl-C, while the other one was still traced"
+        );
+        let interrupted = Ended::Interrupted("SIGINT");
+        assert_eq!(traced.with_ends(interrupted.clone(), asked), interrupted);
+
+        end(&mut second);
+        traced.note_ends(Duration::from_secs(9));
+        assert_eq!(traced.ended_early(), ["shard0"], "the last ends the trace");
+        assert_eq!(traced.with_ends(Ended::AsAsked, None), Ended::AsAsked);
+    }
+
+    #[test]
+    fn the_end_of_the_only_process_is_that_of_the_trace() {
+        let mut only = sleeper();
+        let pid = only.id();
+        let mut traced =
+            Traced::of_processes(Followed::Process(pid), &[pid], "one".into()).unwrap();
+        end(&mut only);
+        traced.note_ends(Duration::from_secs(3));
+        assert!(!traced.is_alive());
+        assert!(traced.ended_early().is_empty());
+        assert!(traced.limitations_of_ends(None).is_empty());
+    }
 
     #[test]
     fn a_unit_is_found_by_its_groups_name() {

@@ -3,7 +3,7 @@
 use seekscope_pattern::{FileSlice, FileTrace};
 
 use super::TraceReportInput;
-use super::names::short_name;
+use super::names::FileNames;
 use super::tables::cache_size_steps;
 use crate::html::charts::{Line, LineChart, Scale};
 
@@ -113,10 +113,14 @@ fn large_files<'a>(input: &TraceReportInput<'a>) -> Vec<&'a FileTrace> {
     files
 }
 
-fn file_lines(files: &[&FileTrace], values: impl Fn(&FileTrace) -> Vec<Option<f64>>) -> Vec<Line> {
-    let lines = files.iter().enumerate();
+fn file_lines(
+    input: &TraceReportInput<'_>,
+    values: impl Fn(&FileTrace) -> Vec<Option<f64>>,
+) -> Vec<Line> {
+    let names = FileNames::of(input.analysis);
+    let lines = large_files(input).into_iter().enumerate();
     lines
-        .map(|(index, file)| Line::numbered(index, &short_name(&file.file), values(file)))
+        .map(|(index, file)| Line::numbered(index, &names.short_name(&file.file), values(file)))
         .collect()
 }
 
@@ -133,11 +137,7 @@ fn working_set(input: &TraceReportInput<'_>) -> Option<LineChart> {
         }
         values
     };
-    slices.chart(
-        WORKING_SET,
-        Scale::Bytes,
-        file_lines(&large_files(input), values),
-    )
+    slices.chart(WORKING_SET, Scale::Bytes, file_lines(input, values))
 }
 
 /// Draws the distinct bytes read since the beginning.
@@ -157,11 +157,7 @@ fn growth(input: &TraceReportInput<'_>) -> Option<LineChart> {
         });
         sums.collect()
     };
-    slices.chart(
-        GROWTH,
-        Scale::Bytes,
-        file_lines(&large_files(input), values),
-    )
+    slices.chart(GROWTH, Scale::Bytes, file_lines(input, values))
 }
 
 /// Draws the miss ratio by cache size, for all files together.

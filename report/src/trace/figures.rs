@@ -5,10 +5,11 @@ use std::collections::HashMap;
 
 use seekscope_pattern::{DirectionTrace, DiskTrace, FileTrace};
 use seekscope_run::units::format_count;
-use seekscope_run::{IoEvent, IoLayer, Phase, RunError};
+use seekscope_run::{FileRecord, IoEvent, IoLayer, Phase, RunError};
 
 use super::TraceReportInput;
 use super::latencies::Latencies;
+use super::names::FileNames;
 use crate::escape::visible;
 use crate::html::figures::{
     CaptionSource, Collector, FigureLimits, FileFigures, PhaseFigures, TimeSpan, byte_axis,
@@ -49,10 +50,14 @@ pub(crate) fn build(
         files,
     };
     let phase = input.phase();
+    let names = FileNames::of(analysis);
     Ok(Figures {
         files: figures(
             files
-                .filter_map(|(c, file)| Some(file_figures(phase?, file, c, stride, blobs)))
+                .filter_map(|(c, file)| {
+                    let label = label(&names, &file.file);
+                    Some(labelled_figures(label, phase?, file, c, stride, blobs))
+                })
                 .collect(),
         ),
         disks: figures(
@@ -189,6 +194,32 @@ pub(crate) fn file_figures(
     stride: usize,
     blobs: &mut Blobs,
 ) -> FileFigures {
+    labelled_figures(
+        menu_label(&file.file),
+        phase,
+        file,
+        collector,
+        stride,
+        blobs,
+    )
+}
+
+/// Returns the label in the menu, with the folder if another file has the same name.
+fn label(names: &FileNames, file: &FileRecord) -> String {
+    match names.has_folder(file) {
+        true => visible(&format!("{} {}", file.role.name(), names.short_name(file))),
+        false => menu_label(file),
+    }
+}
+
+fn labelled_figures(
+    label: String,
+    phase: &Phase,
+    file: &FileTrace,
+    collector: Collector,
+    stride: usize,
+    blobs: &mut Blobs,
+) -> FileFigures {
     let text = CaptionSource {
         phase,
         file,
@@ -197,7 +228,7 @@ pub(crate) fn file_figures(
         unknown_offsets: collector.unknown_offsets(),
     };
     let captions = [text.offset(), text.latency()].map(|caption| visible(&caption));
-    collector.figures(menu_label(&file.file), captions, stride, blobs)
+    collector.figures(label, captions, stride, blobs)
 }
 
 fn disk_figures(

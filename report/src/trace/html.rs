@@ -39,7 +39,7 @@ pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
         section.blocks.splice(..0, drawn);
         blocks.push(Block::Section(section));
     }
-    let headline = standing_out::headline(input.analysis, &LeftOut::of(input.document));
+    let headline = standing_out::headline(input, &LeftOut::of(input.document));
     let page = Page {
         subject: "what was read and written",
         outcome: OutcomeLine {
@@ -110,7 +110,7 @@ fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
 }
 
 fn standing_out_section(input: &TraceReportInput<'_>) -> Block {
-    let sentences = standing_out::sentences(input.analysis, &LeftOut::of(input.document));
+    let sentences = standing_out::sentences(input, &LeftOut::of(input.document));
     let block = match sentences.is_empty() {
         true => Block::Note("Nothing: there were hardly any calls.".into()),
         false => Block::List(sentences),

@@ -14,6 +14,8 @@ mod sections;
 mod standing_out;
 pub(crate) mod tables;
 mod terminal;
+#[cfg(test)]
+mod testing;
 
 use seekscope_pattern::TraceAnalysis;
 use seekscope_run::{IoEvent, Phase, RunDocument, RunError, TraceFacts};

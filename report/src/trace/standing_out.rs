@@ -2,13 +2,14 @@
 
 use seekscope_doctor::wording::capitalised;
 use seekscope_pattern::{
-    AccessPattern, FileTrace, PatternKind, PatternShape, RoleTrace, SEQUENTIAL_WINDOW_BYTES,
-    SyncCalls, TraceAnalysis,
+    AccessPattern, FileTrace, PatternKind, PatternShape, ReadsRecorded, RoleTrace,
+    SEQUENTIAL_WINDOW_BYTES, SyncCalls, TraceAnalysis,
 };
 use seekscope_run::RunDocument;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 
-use super::names::{hit_share, known_outcomes, short_name, time_in};
+use super::TraceReportInput;
+use super::names::{FileNames, hit_share, known_outcomes, time_in};
 use crate::numbers::format_share;
 
 /// Smallest share of the bytes read with which a file stands out.
@@ -19,10 +20,15 @@ const CALLS_MIN: u64 = 20;
 /// Share from which re-reading, or bytes that nobody requested, are mentioned.
 const REREAD_MIN: f64 = 0.3;
 const WASTE_MIN: f64 = 0.1;
+/// Share of the disk's bytes from which read-ahead brought nearly all of them.
+const NEARLY_ALL: f64 = 0.9;
 
 /// Returns the sentences, most important first; none when there were hardly any calls. What was `left_out` on purpose
 /// would make the order of calls, and shares and quantiles of them, those of the rest.
-pub(super) fn sentences(analysis: &TraceAnalysis, left_out: &LeftOut) -> Vec<String> {
+pub(super) fn sentences(input: &TraceReportInput<'_>, left_out: &LeftOut) -> Vec<String> {
+    let analysis = input.analysis;
+    let names = FileNames::of(analysis);
+    let reads = ReadsRecorded::of(input.trace());
     let large: Vec<&FileTrace> = large_files(analysis).collect();
     let mut sentences = Vec::new();
     if let LeftOut::Calls(filters) = left_out {
@@ -30,15 +36,18 @@ pub(super) fn sentences(analysis: &TraceAnalysis, left_out: &LeftOut) -> Vec<Str
             "Recorded were {filters}: counts, times, quantiles and the order of calls are of these alone."
         ));
     } else {
-        sentences.extend(large.iter().filter_map(|file| order(file)));
-        sentences.extend(large.iter().filter_map(|file| read_again(file)));
+        let orders = large.iter();
+        let orders = orders.filter_map(|file| order(file, &names, reads.are_all_of(file)));
+        sentences.extend(orders);
+        sentences.extend(large.iter().filter_map(|file| read_again(file, &names)));
     }
     if *left_out == LeftOut::Nothing {
-        sentences.extend(large.iter().filter_map(|file| waste(file)));
+        let whole = large.iter().filter(|file| reads.are_all_of(file));
+        sentences.extend(whole.filter_map(|file| waste(file, &names)));
         sentences.extend(waiting(analysis));
     }
     if !matches!(left_out, LeftOut::Calls(_)) {
-        sentences.extend(syncs(analysis));
+        sentences.extend(syncs(analysis, &names));
     }
     sentences
 }
@@ -77,15 +86,15 @@ fn large_files(analysis: &TraceAnalysis) -> impl Iterator<Item = &FileTrace> {
 }
 
 /// Returns a sentence short enough for a heading.
-pub(super) fn headline(analysis: &TraceAnalysis, left_out: &LeftOut) -> Option<String> {
+pub(super) fn headline(input: &TraceReportInput<'_>, left_out: &LeftOut) -> Option<String> {
     if matches!(left_out, LeftOut::Calls(_)) {
         return None;
     }
-    let file = large_files(analysis).next()?;
+    let file = large_files(input.analysis).next()?;
     let pattern = file.reads.pattern.as_ref()?;
     let from_disk = hit_share(&file.cache)
         .map(|hits| format!(", {} of them past the page cache", format_share(1.0 - hits)));
-    let name = short_name(&file.file);
+    let name = FileNames::of(input.analysis).short_name(&file.file);
     let reads = match pattern.kind {
         PatternKind::Few => return None,
         PatternKind::ReRead => "Repeated".to_string(),
@@ -97,15 +106,17 @@ pub(super) fn headline(analysis: &TraceAnalysis, left_out: &LeftOut) -> Option<S
     ))
 }
 
-/// Says in which order a file is read, and what that costs.
-fn order(file: &FileTrace) -> Option<String> {
+/// Says in which order a file is read, and what that costs. Unless `all_reads` are in the trace, what the disk read is not
+/// set against them.
+fn order(file: &FileTrace, names: &FileNames, all_reads: bool) -> Option<String> {
     let shape = shape(file, file.reads.pattern.as_ref()?)?;
     let price = file.reads.shape.as_ref().and_then(price_of_seeks);
-    let parts = [Some(shape), went_to_disk(file), price]
+    let parts = [Some(shape), from_disk(file, all_reads), price]
         .into_iter()
         .flatten();
     let parts = parts.collect::<Vec<_>>().join("; ");
-    Some(format!("Reads of {} {parts}.", short_name(&file.file)))
+    let name = names.short_name(&file.file);
+    Some(format!("Reads of {name} {parts}."))
 }
 
 fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
@@ -141,21 +152,42 @@ fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
     })
 }
 
-fn went_to_disk(file: &FileTrace) -> Option<String> {
+/// Says how many reads waited for the disk, and how much came from it: with read-ahead few wait for much.
+fn from_disk(file: &FileTrace, all_reads: bool) -> Option<String> {
     let known = known_outcomes(&file.cache);
     let share = |count: u64| format_share(count as f64 / known as f64);
     if known == 0 {
         return None;
     }
     let mut text = match file.cache.misses + file.cache.direct {
-        0 => "none went to the disk".to_string(),
-        count => format!("{} went to the disk", share(count)),
+        0 => "none waited for the disk".to_string(),
+        count => format!("{} waited for the disk", share(count)),
     };
+    let mut disk = "it";
     if file.cache.waited_for_others > 0 {
         let waited = share(file.cache.waited_for_others);
         text.push_str(&format!(", {waited} waited for bytes already on their way"));
+        disk = "the disk";
+    }
+    let bytes = file.device.reads.bytes;
+    if all_reads && bytes > 0 {
+        let ahead = read_ahead(bytes, file.device.read_ahead_bytes);
+        text.push_str(&format!(
+            "; {} came from {disk}{ahead}",
+            format_bytes(bytes)
+        ));
     }
     Some(text)
+}
+
+/// Says how much of what the disk read was read ahead; empty if nothing was.
+fn read_ahead(bytes: u64, ahead_bytes: u64) -> String {
+    match ahead_bytes {
+        0 => String::new(),
+        ahead if ahead >= bytes => ", all by read-ahead".into(),
+        ahead if ahead as f64 >= NEARLY_ALL * bytes as f64 => ", nearly all by read-ahead".into(),
+        ahead => format!(", {} of it by read-ahead", format_bytes(ahead)),
+    }
 }
 
 /// Says what seeks cost, if both kinds of step are common enough to have a median.
@@ -170,7 +202,7 @@ fn price_of_seeks(shape: &PatternShape) -> Option<String> {
     })
 }
 
-fn read_again(file: &FileTrace) -> Option<String> {
+fn read_again(file: &FileTrace, names: &FileNames) -> Option<String> {
     let pattern = file.reads.pattern.as_ref()?;
     if pattern.reread_share < REREAD_MIN || pattern.kind == PatternKind::ReRead {
         return None;
@@ -178,12 +210,12 @@ fn read_again(file: &FileTrace) -> Option<String> {
     Some(format!(
         "{} of the bytes read from {} had been read before in this trace; {} are different bytes.",
         format_share(pattern.reread_share),
-        short_name(&file.file),
+        names.short_name(&file.file),
         format_bytes(pattern.distinct_bytes)
     ))
 }
 
-fn waste(file: &FileTrace) -> Option<String> {
+fn waste(file: &FileTrace, names: &FileNames) -> Option<String> {
     let device = &file.device;
     let share = device.never_asked_bytes as f64 / device.reads.bytes.max(1) as f64;
     (share >= WASTE_MIN).then(|| {
@@ -191,7 +223,7 @@ fn waste(file: &FileTrace) -> Option<String> {
             "Of {} that the disk read for {}, {} were never asked for: read-ahead, or more of a \
              block than was needed.",
             format_bytes(device.reads.bytes),
-            short_name(&file.file),
+            names.short_name(&file.file),
             format_bytes(device.never_asked_bytes)
         )
     })
@@ -220,7 +252,7 @@ fn time_in_syncs(syncs: &SyncCalls) -> u64 {
     syncs.latency_ns.mean.saturating_mul(syncs.latency_ns.count)
 }
 
-fn syncs(analysis: &TraceAnalysis) -> Option<String> {
+fn syncs(analysis: &TraceAnalysis, names: &FileNames) -> Option<String> {
     let file = analysis
         .files
         .iter()
@@ -229,10 +261,68 @@ fn syncs(analysis: &TraceAnalysis) -> Option<String> {
     (latency_ns.count >= CALLS_MIN).then(|| {
         format!(
             "Syncs of {}: {}, half of them took longer than {}, one in a hundred longer than {}.",
-            short_name(&file.file),
+            names.short_name(&file.file),
             format_count(latency_ns.count),
             format_ns(latency_ns.p50),
             format_ns(latency_ns.p99)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::TraceFacts;
+
+    use super::super::testing::{file, scanned, with_input};
+    use super::*;
+
+    fn all_sentences(analysis: &TraceAnalysis, facts: TraceFacts) -> String {
+        let all = with_input(analysis, facts, |input| {
+            sentences(input, &LeftOut::of(input.document))
+        });
+        all.join("\n")
+    }
+
+    #[test]
+    fn a_cold_scan_waits_for_little_and_has_all_of_it_from_the_disk() {
+        let files = [file(1, "/data/collection-7.wt")];
+        let told = all_sentences(&scanned(&files, true), TraceFacts::default());
+        assert!(
+            told.contains(
+                "1.0 % waited for the disk; 480 KiB came from it, nearly all by read-ahead"
+            ),
+            "{told}"
+        );
+        let told = all_sentences(&scanned(&files, false), TraceFacts::default());
+        assert!(told.contains("1.0 % waited for the disk."), "{told}");
+        assert!(!told.contains("came from"), "no request was traced: {told}");
+        let restarted = TraceFacts {
+            ended_early: vec![String::new()],
+            ..TraceFacts::default()
+        };
+        let told = all_sentences(&scanned(&files, true), restarted);
+        assert!(told.contains("1.0 % waited for the disk."), "{told}");
+        assert!(!told.contains("never asked for"), "{told}");
+    }
+
+    #[test]
+    fn the_share_of_read_ahead_is_said_in_words_where_it_is_clear() {
+        for (ahead_bytes, expected) in [
+            (0, ""),
+            (512 << 10, ", 512 KiB of it by read-ahead"),
+            (1023 << 10, ", nearly all by read-ahead"),
+            (1 << 20, ", all by read-ahead"),
+        ] {
+            assert_eq!(read_ahead(1 << 20, ahead_bytes), expected);
+        }
+    }
+
+    #[test]
+    fn sentences_tell_files_with_the_same_name_apart() {
+        let files = [file(1, "/data/a/x.wt"), file(2, "/data/b/x.wt")];
+        let told = all_sentences(&scanned(&files, true), TraceFacts::default());
+        for name in ["Reads of a/x.wt", "Reads of b/x.wt"] {
+            assert!(told.contains(name), "{name} is missing from {told}");
+        }
+    }
 }

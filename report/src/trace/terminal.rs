@@ -14,10 +14,7 @@ const PAGE_ONLY: [&str; 3] = ["latency", "order", "cache"];
 pub fn terminal(input: &TraceReportInput<'_>, width: u16) -> String {
     let mut blocks = vec![Block::Sentence(outcome::first_line(input))];
     let left_out = LeftOut::of(input.document);
-    blocks.extend(Block::sentences(standing_out::sentences(
-        input.analysis,
-        &left_out,
-    )));
+    blocks.extend(Block::sentences(standing_out::sentences(input, &left_out)));
     let shown = sections(input, ROWS).into_iter();
     blocks.extend(
         shown

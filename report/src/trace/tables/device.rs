@@ -1,14 +1,18 @@
 //! Shows the disks, and the files as seen from them. Calls and requests are never added up.
 
-use seekscope_pattern::{BytesByPurpose, BytesBySource, DirectionTrace, DiskTrace, FileTrace};
+use seekscope_pattern::{
+    BytesByPurpose, BytesBySource, DirectionTrace, DiskTrace, FileTrace, ReadsRecorded,
+};
 use seekscope_run::TraceFacts;
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
-use super::super::names::file_name;
+use super::super::names::FileNames;
 use super::{LatencyText, NONE};
 use crate::numbers::{format_number, format_share, format_times};
 use crate::table::{Cell, Table};
+
+const UNKNOWN: &str = "unknown";
 
 /// Returns reads and writes of each disk.
 pub(in super::super) fn disks(input: &TraceReportInput<'_>) -> Option<Table> {
@@ -126,8 +130,16 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
     };
     let requests =
         !input.analysis.disks.is_empty() || input.trace().is_some_and(TraceFacts::covers_requests);
+    let names = FileNames::of(input.analysis);
+    let reads = ReadsRecorded::of(input.trace());
     for file in input.analysis.files.iter().filter(read).take(rows) {
-        table.row(file_and_disk_row(file, requests));
+        let all_reads = reads.are_all_of(file);
+        table.row(file_and_disk_row(
+            names.name(&file.file),
+            file,
+            requests,
+            all_reads,
+        ));
     }
     table.or_nothing()
 }
@@ -142,9 +154,14 @@ fn from_cache(source: &BytesBySource) -> Cell {
     }
 }
 
-/// Returns a file's row. Unless `requests` were traced nothing is known of them, which is not zero.
-fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
+/// Returns a file's row. Unless `requests` were traced nothing is known of them, which is not zero; unless `all_reads` of
+/// the file were, nothing is known of what was asked for, and of what was not.
+fn file_and_disk_row(name: String, file: &FileTrace, requests: bool, all_reads: bool) -> [Cell; 9] {
     let source = &file.read_bytes_by_source;
+    let of_reads = |cell: Cell| match cell {
+        Cell::Value(_) if !all_reads => Cell::Missing(UNKNOWN),
+        cell => cell,
+    };
     let of_requests = |bytes: u64| Cell::or(requests.then(|| format_bytes(bytes)), "not traced");
     let amplification = file
         .device
@@ -152,21 +169,75 @@ fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
         .filter(|_| requests)
         .map(format_times);
     [
-        file_name(&file.file).into(),
-        format_bytes(source.asked_bytes).into(),
-        from_cache(source),
-        format_bytes(source.device_read_bytes).into(),
+        name.into(),
+        of_reads(format_bytes(source.asked_bytes).into()),
+        of_reads(from_cache(source)),
+        of_reads(format_bytes(source.device_read_bytes).into()),
         of_requests(file.device.reads.bytes),
         of_requests(file.device.read_ahead_bytes),
-        of_requests(file.device.never_asked_bytes),
-        Cell::or(amplification, "unknown"),
+        of_reads(of_requests(file.device.never_asked_bytes)),
+        of_reads(Cell::or(amplification, UNKNOWN)),
         of_requests(file.device.writes.bytes),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::testing::{file, scanned, with_input};
     use super::*;
+    use crate::table::Row;
+
+    /// Returns the cells of the first file, missing ones in brackets.
+    fn first_row(facts: TraceFacts) -> Vec<String> {
+        let analysis = scanned(&[file(1, "/data/collection-7.wt")], true);
+        let table = with_input(&analysis, facts, |input| file_and_disk(input, 9)).unwrap();
+        let Row::Cells(cells) = &table.rows[0] else {
+            panic!("{table:?}");
+        };
+        let shown = cells.iter().map(|cell| match cell {
+            Cell::Value(text) => text.clone(),
+            Cell::Missing(why) => format!("({why})"),
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn what_was_asked_for_is_unknown_where_reads_were_left_out_and_requests_were_not() {
+        let row = first_row(TraceFacts::default());
+        assert_eq!((row[1].as_str(), row[4].as_str()), ("400 KiB", "480 KiB"));
+        assert_eq!((row[6].as_str(), row[7].as_str()), ("80.0 KiB", "1.2"));
+        let filtered = TraceFacts {
+            reads_left_out: true,
+            ..TraceFacts::default()
+        };
+        let restarted = TraceFacts {
+            ended_early: vec![String::new()],
+            ..TraceFacts::default()
+        };
+        for left_out in [filtered, restarted] {
+            let row = first_row(left_out);
+            for column in [1, 2, 3, 6, 7] {
+                assert_eq!(row[column], "(unknown)", "{row:?}");
+            }
+            assert_eq!(row[4], "480 KiB", "requests are all there: {row:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_two_servers_with_the_same_name_are_told_apart() {
+        let files = [
+            file(1, "/data/a/sizeStorer.wt"),
+            file(2, "/data/b/sizeStorer.wt"),
+        ];
+        let analysis = scanned(&files, true);
+        let table = with_input(&analysis, TraceFacts::default(), |input| {
+            file_and_disk(input, 9)
+        });
+        let shown = format!("{:?}", table.unwrap().rows);
+        for name in ["a/sizeStorer.wt", "b/sizeStorer.wt"] {
+            assert!(shown.contains(&format!("\"{name}\"")), "{shown}");
+        }
+    }
 
     #[test]
     fn bytes_of_which_nothing_tells_where_they_came_from_are_not_zero_bytes_from_the_cache() {

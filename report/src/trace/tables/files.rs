@@ -5,7 +5,7 @@ use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_stats::Quantiles;
 
 use super::super::TraceReportInput;
-use super::super::names::{file_name, hit_share};
+use super::super::names::{FileNames, hit_share};
 use super::{LatencyText, NONE};
 use crate::numbers::format_share;
 use crate::table::{Cell, Table};
@@ -33,18 +33,19 @@ pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Opti
             .iter()
             .filter(|file| file.reads.transfers.calls > 0)
     };
+    let names = FileNames::of(input.analysis);
     for file in read().take(rows) {
-        table.row(read_row(file, LatencyText::of(input.analysis)));
+        table.row(read_row(&names, file, LatencyText::of(input.analysis)));
     }
     table.and_more(read().count(), rows, "");
     table.or_nothing()
 }
 
-fn read_row(file: &FileTrace, latency: LatencyText) -> [Cell; 9] {
+fn read_row(names: &FileNames, file: &FileTrace, latency: LatencyText) -> [Cell; 9] {
     let pattern = file.reads.pattern.as_ref();
     let [p50, p99] = latency.p50_p99(&file.reads.transfers.latency_ns);
     [
-        file_name(&file.file).into(),
+        names.name(&file.file).into(),
         file.file.role.name().into(),
         format_count(file.reads.transfers.calls).into(),
         format_bytes(file.reads.transfers.bytes).into(),
@@ -65,19 +66,20 @@ pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Opt
     let mut table = Table::new(2, &columns);
     let changed = |file: &&FileTrace| file.writes.transfers.calls + file.syncs.calls > 0;
     let written = || input.analysis.files.iter().filter(changed);
+    let names = FileNames::of(input.analysis);
     for file in written().take(rows) {
-        table.row(write_row(file, LatencyText::of(input.analysis)));
+        table.row(write_row(&names, file, LatencyText::of(input.analysis)));
     }
     table.and_more(written().count(), rows, "");
     table.or_nothing()
 }
 
-fn write_row(file: &FileTrace, latency: LatencyText) -> [Cell; 10] {
+fn write_row(names: &FileNames, file: &FileTrace, latency: LatencyText) -> [Cell; 10] {
     let pattern = file.writes.pattern.as_ref();
     let [p50, p99] = latency.p50_p99(&file.writes.transfers.latency_ns);
     let [sync_p50, sync_p99] = latency.p50_p99(&file.syncs.latency_ns);
     [
-        file_name(&file.file).into(),
+        names.name(&file.file).into(),
         file.file.role.name().into(),
         format_count(file.writes.transfers.calls).into(),
         format_bytes(file.writes.transfers.bytes).into(),
@@ -110,10 +112,11 @@ pub(in super::super) fn shapes(input: &TraceReportInput<'_>, rows: usize) -> Opt
             "going on",
         ],
     );
+    let names = FileNames::of(input.analysis);
     for file in input.analysis.files.iter().take(rows) {
         for (word, direction) in [("reads", &file.reads), ("writes", &file.writes)] {
             if let (Some(pattern), Some(shape)) = (&direction.pattern, &direction.shape) {
-                table.row(shape_row(file, word, pattern, shape));
+                table.row(shape_row(names.name(&file.file), word, pattern, shape));
             }
         }
     }
@@ -121,7 +124,7 @@ pub(in super::super) fn shapes(input: &TraceReportInput<'_>, rows: usize) -> Opt
 }
 
 fn shape_row(
-    file: &FileTrace,
+    name: String,
     word: &str,
     pattern: &AccessPattern,
     shape: &PatternShape,
@@ -130,7 +133,7 @@ fn shape_row(
         |latency: &Quantiles| Cell::or((latency.count > 0).then(|| format_ns(latency.p50)), NONE);
     let seeks = &shape.seek_distance_bytes.quantiles;
     [
-        file_name(&file.file).into(),
+        name.into(),
         word.into(),
         pattern.kind.name().into(),
         format_share(pattern.contiguous_share).into(),
@@ -153,8 +156,9 @@ pub(in super::super) fn latencies(input: &TraceReportInput<'_>, rows: usize) -> 
     ];
     let mut table = Table::new(1, &columns);
     let latency = LatencyText::of(input.analysis);
+    let names = FileNames::of(input.analysis);
     for file in input.analysis.files.iter().take(rows) {
-        table.group(file_name(&file.file));
+        table.group(names.name(&file.file));
         latency_row(&mut table, latency, "reads", &file.reads);
         let outcome = &file.latency_by_outcome;
         for (word, latency_ns) in [
