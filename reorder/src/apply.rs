@@ -31,6 +31,7 @@ pub async fn apply(
     let definition = check(&site, request).await?;
     let mut record = Record::new(&site, &request.by, &definition, Worker::this())?;
     record.forced = request.force;
+    record.set_max_rate(request.max_rate_bytes_per_s);
     if let Err(error) = record.insert(&site).await {
         if matches!(
             error,
@@ -139,7 +140,7 @@ pub(crate) async fn drive(
         Ok(watch) => job.swap(&watch).await,
         Err(error) => Err(error),
     };
-    let mut settled = true;
+    let (mut settled, mut is_undone) = (true, false);
     let outcome = match swapped {
         // The work that was done is not thrown away because a set elects another primary.
         Err(first) if is_gone(&first) && job.record.phase < Phase::Swapping => {
@@ -149,7 +150,10 @@ pub(crate) async fn drive(
         Err(first) if !matches!(first, ReorderError::WrittenDuringSwap { .. }) => {
             job.progress.step(Step::RollingBack);
             match undo::undo(&site, &mut job.record).await {
-                Ok(RolledBack::Original) => Err(undone(first, &site)),
+                Ok(RolledBack::Original) => {
+                    is_undone = true;
+                    Err(undone(first, &site))
+                }
                 Ok(RolledBack::AlreadySwapped) => Ok(()),
                 Err(_) if job.record.phase == Phase::Swapping => {
                     return Err(ReorderError::SwapUnknown {
@@ -173,7 +177,11 @@ pub(crate) async fn drive(
         }
         Ok(blocked)
     };
-    match (outcome, end.await) {
+    let ended: Result<Duration, ReorderError> = end.await;
+    if is_undone && ended.is_ok() {
+        job.progress.undone(hold.has_let_go());
+    }
+    match (outcome, ended) {
         (Ok(()), Ok(blocked)) => {
             job.done.blocked_s = blocked.as_secs_f64();
             Ok(job.done)

@@ -16,6 +16,7 @@ const BLOCK: &str = "setUserWriteBlockMode";
 pub(crate) struct Hold<'a> {
     writers: &'a mut Writers,
     since: Option<Instant>,
+    has_let_go: bool,
 }
 
 impl<'a> Hold<'a> {
@@ -23,11 +24,17 @@ impl<'a> Hold<'a> {
         Self {
             writers,
             since: None,
+            has_let_go: false,
         }
     }
 
     pub(crate) fn is_quiesced(&self) -> bool {
         matches!(self.writers, Writers::Quiesced)
+    }
+
+    /// Returns whether it has let writers go on that were stopped.
+    pub(crate) fn has_let_go(&self) -> bool {
+        self.has_let_go
     }
 
     /// Returns why writers cannot be kept away as requested; `None` if they can.
@@ -76,10 +83,12 @@ impl<'a> Hold<'a> {
             let unblocked = unblock(&site.server).await;
             unblocked.map_err(|error| still(error.to_string()))?;
             record.blocked = false;
+            self.has_let_go = true;
         }
         if let (true, Writers::Paused(control)) = (record.paused, &mut *self.writers) {
             control.go_on().await.map_err(still)?;
             record.paused = false;
+            self.has_let_go = true;
         }
         Ok(self.since.take().map_or(Duration::ZERO, |s| s.elapsed()))
     }

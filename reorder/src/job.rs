@@ -159,7 +159,15 @@ impl Job<'_> {
 
     /// Starts over with nothing copied yet. On resume any earlier copy is dropped.
     async fn begin_anew(&mut self) -> Result<(), ReorderError> {
+        let had_copy = self.record.copy.is_some();
+        let documents = match had_copy {
+            true => self.site.count(self.site.copy_name()).await.ok(),
+            false => None,
+        };
         undo::drop_copy(&self.site, &mut self.record).await?;
+        if had_copy {
+            self.progress.begun_anew(documents);
+        }
         let definition = Definition::of(&self.site, self.site.target_name()).await?;
         self.site.check_target(&self.record.original).await?;
         let worker = self.record.worker.clone();
@@ -168,6 +176,7 @@ impl Job<'_> {
         self.record.blocked = former.blocked;
         self.record.paused = former.paused;
         self.record.forced = former.forced;
+        self.record.max_rate = former.max_rate;
         self.site.has_validator = definition.has_validator();
         self.definition = definition;
         self.record.save(&self.site).await?;

@@ -133,6 +133,14 @@ pub trait Progress: Send + Sync {
 
     /// Reports that the guard paused the copy, or (`None`) lets it continue.
     fn paused(&self, _reason: Option<PauseReason>) {}
+
+    /// Reports that the copy of an earlier run was dropped and everything is copied anew, and how many documents it
+    /// had, if that is known.
+    fn begun_anew(&self, _dropped_documents: Option<u64>) {}
+
+    /// Reports that everything was rolled back: the original is as it was, and the copy is removed. Writers that had
+    /// been stopped were let go on if `_writers_let_go`; else none had been stopped by then.
+    fn undone(&self, _writers_let_go: bool) {}
 }
 
 /// Ignores all progress.

@@ -31,6 +31,9 @@ pub struct Pending {
     pub writes_blocked: bool,
     /// Had it paused the writers ([`crate::Writers::Paused`])? They may have been told to continue since.
     pub writers_paused: bool,
+    /// Most bytes of documents copied per second, as it was asked for; `None` if there was no limit, or if the version
+    /// that began did not record it.
+    pub max_rate_bytes_per_s: Option<u64>,
 }
 
 /// What [`rollback`] did.
@@ -84,10 +87,12 @@ async fn describe(site: &Site, record: &Record) -> Result<Pending, ReorderError>
         alive: record.busy(site).await?.is_some(),
         writes_blocked: record.blocked,
         writers_paused: record.paused,
+        max_rate_bytes_per_s: record.max_rate(),
     })
 }
 
-/// Resumes from the record; order and definition are those recorded. Writers that had been stopped continue
+/// Resumes from the record; order and definition are those recorded, and so is the rate unless the request has one. A
+/// copy that was not finished is begun anew. Writers that had been stopped continue
 /// meanwhile. Stops and fails as [`crate::apply()`] does.
 pub async fn resume(
     server: &Server,
@@ -109,6 +114,10 @@ pub async fn resume(
             documents: record.documents.cast_unsigned(),
             bytes: record.bytes.cast_unsigned(),
             resumed_from,
+            writes_seen_by: match record.token {
+                Some(_) => "change stream".into(),
+                None => "the server's counters".into(),
+            },
             ..Reordered::default()
         });
     }
@@ -122,6 +131,8 @@ pub async fn resume(
         record.phase = Phase::Indexed;
     }
     record.forced |= request.force;
+    request.max_rate_bytes_per_s = request.max_rate_bytes_per_s.or(record.max_rate());
+    record.set_max_rate(request.max_rate_bytes_per_s);
     record.save(&site).await?;
     let (mut job, writers) = job(site, record, definition, by, request, progress);
     job.done.resumed_from = resumed_from;

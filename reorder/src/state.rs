@@ -84,6 +84,9 @@ pub(crate) struct Record {
     /// The copy takes the original's place whatever its order.
     #[serde(default)]
     pub(crate) forced: bool,
+    /// Most bytes of documents copied per second. Versions that did not record it have no limit here.
+    #[serde(default)]
+    pub(crate) max_rate: Option<i64>,
 }
 
 /// A document as bytes. Servers before 5.0 cannot store field names that begin with a dollar, as those of
@@ -143,7 +146,17 @@ impl Record {
             paused: false,
             dropping: false,
             forced: false,
+            max_rate: None,
         })
+    }
+
+    /// Returns the most bytes of documents that are copied per second, if there is a limit.
+    pub(crate) fn max_rate(&self) -> Option<u64> {
+        self.max_rate.map(i64::cast_unsigned)
+    }
+
+    pub(crate) fn set_max_rate(&mut self, bytes_per_s: Option<u64>) {
+        self.max_rate = bytes_per_s.map(u64::cast_signed);
     }
 
     pub(crate) fn by(&self, site: &Site) -> Result<By, ReorderError> {
@@ -342,5 +355,31 @@ pub(crate) fn is_duplicate(error: &mongodb::error::Error) -> bool {
                 })
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record as an earlier version left it.
+    fn earlier() -> Document {
+        let worker = bson::serialize_to_document(&Worker::this()).unwrap();
+        doc! {
+            "_id": "orders", "phase": "copying", "worker": worker, "heartbeat": DateTime::now(),
+            "started": DateTime::now(), "by": null, "original": "uuid", "copy": null,
+            "options": Packed::new(&doc! {}).unwrap().0, "indexes": [], "seed": 1_i64, "documents": 0_i64,
+            "bytes": 0_i64, "sum": "", "token": null, "writes": null, "blocked": false,
+        }
+    }
+
+    #[test]
+    fn the_rate_is_recorded_and_an_earlier_record_has_none() {
+        let mut record: Record = bson::deserialize_from_document(earlier()).unwrap();
+        assert_eq!((record.max_rate(), record.forced), (None, false));
+        record.set_max_rate(Some(8_000_000));
+        let document = bson::serialize_to_document(&record).unwrap();
+        let again: Record = bson::deserialize_from_document(document).unwrap();
+        assert_eq!(again.max_rate(), Some(8_000_000));
     }
 }

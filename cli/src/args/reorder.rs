@@ -36,7 +36,7 @@ pub struct ReorderArgs {
     /// Do it
     #[arg(long, conflicts_with_all = ["resume", "rollback"])]
     pub apply: bool,
-    /// Go on with what was interrupted, from where it stood
+    /// Go on with what was interrupted; a copy that was not finished is begun anew
     #[arg(long, conflicts_with_all = ["rollback", "by"])]
     pub resume: bool,
     /// Undo what was interrupted: removes the unfinished copy, never the original

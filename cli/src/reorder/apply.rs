@@ -12,8 +12,8 @@ use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
 use seekscope_server::{Namespace, Server};
 
 use super::collection_files::CollectionFiles;
-use super::progress_lines::ProgressLines;
-use super::{Reorder, measurement, writers};
+use super::progress_lines::{End, ProgressLines};
+use super::{Reorder, measurement, recovery, writers};
 use crate::exit::{Elsewhere, Interrupted};
 use crate::session::Session;
 
@@ -43,7 +43,7 @@ impl Reorder {
         let progress_lines = ProgressLines::new(self.progress);
         let work = apply(&self.server, &mut request, &progress_lines, self.stop());
         let done = self.until_stopped(work).await;
-        drop(progress_lines);
+        self.note_end(session, namespace, progress_lines.end(), &done);
         self.note_done(session, files, namespace, done?, started)
             .await
     }
@@ -108,6 +108,37 @@ impl Reorder {
             }
             other => Ok(other?),
         }
+    }
+
+    /// Records what was said meanwhile, and what became of a copy that was stopped.
+    pub fn note_end(
+        &self,
+        session: &mut Session,
+        namespace: &Namespace,
+        end: End,
+        done: &Result<Reordered>,
+    ) {
+        let End { mut said, undone } = end;
+        if let Err(error) = done {
+            let is_left = matches!(
+                error.downcast_ref(),
+                Some(ReorderError::NotRolledBack { .. } | ReorderError::ServerGone { .. })
+            );
+            let is_stopped = error.is::<Interrupted>();
+            match undone.filter(|_| is_stopped) {
+                Some(let_go) => {
+                    let writers = &self.args.writers;
+                    said.extend(recovery::what_was_undone(namespace, let_go, writers));
+                }
+                None if is_left => {
+                    let uri = self.server.shown_uri();
+                    said.push(recovery::what_undoes(namespace, &uri));
+                }
+                None => {}
+            }
+        }
+        let record = measurement(&mut session.document);
+        record.recovered.extend(said);
     }
 
     /// Records the result and measures the layout again, as of a checkpoint that includes it.

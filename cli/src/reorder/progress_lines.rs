@@ -12,6 +12,16 @@ use crate::progress::{Progress, Step};
 pub struct ProgressLines {
     progress: Progress,
     step: Mutex<Option<Step>>,
+    end: Mutex<End>,
+}
+
+/// What the run's records keep of it.
+#[derive(Debug, Default)]
+pub struct End {
+    /// Sentences that were said meanwhile.
+    pub said: Vec<String>,
+    /// Whether writers were let go on when everything was rolled back; `None` if it was not.
+    pub undone: Option<bool>,
 }
 
 impl ProgressLines {
@@ -19,7 +29,15 @@ impl ProgressLines {
         Self {
             progress,
             step: Mutex::default(),
+            end: Mutex::default(),
         }
+    }
+
+    /// Removes the line that is shown, and returns what is kept.
+    pub fn end(self) -> End {
+        self.end
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, text: impl std::fmt::Display) {
@@ -64,6 +82,29 @@ impl Told for ProgressLines {
             self.note(format_args!("paused: {reason}"));
         }
     }
+
+    fn begun_anew(&self, dropped_documents: Option<u64>) {
+        let sentence = begun_anew_text(dropped_documents);
+        self.progress.say(&sentence);
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.said.push(sentence);
+    }
+
+    fn undone(&self, writers_let_go: bool) {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.undone = Some(writers_let_go);
+    }
+}
+
+/// Says that an earlier copy is of no use, and how much of it there was.
+fn begun_anew_text(dropped_documents: Option<u64>) -> String {
+    match dropped_documents {
+        Some(documents) => format!(
+            "The copy is begun anew: the earlier one, of {} documents, was dropped.",
+            format_count(documents)
+        ),
+        None => "The copy is begun anew: the earlier one was dropped.".into(),
+    }
 }
 
 /// Describes a round, and what is left if that takes more than a moment.
@@ -103,5 +144,23 @@ mod tests {
         );
         assert!(text(9_000, 3_000, 3.0).ends_with("more"));
         assert!(text(9_000, 9_900, 3.0).ends_with("as fast"));
+    }
+
+    #[test]
+    fn a_dropped_copy_and_a_rollback_are_kept_for_the_records() {
+        let lines = ProgressLines::new(Progress::new(true));
+        lines.begun_anew(Some(80_000));
+        lines.begun_anew(None);
+        lines.undone(true);
+        let End { said, undone } = lines.end();
+        assert_eq!(undone, Some(true));
+        assert!(
+            said[0].contains("of 80,000 documents, was dropped"),
+            "{said:?}"
+        );
+        assert!(
+            said[1].ends_with("the earlier one was dropped."),
+            "{said:?}"
+        );
     }
 }

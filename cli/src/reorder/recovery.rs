@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use seekscope_reorder::{Pending, ReorderError, RolledBack, pending, resume, rollback};
-use seekscope_run::{ReorderPlan, ReorderTask};
+use seekscope_reorder::{Pending, Phase, ReorderError, RolledBack, pending, resume, rollback};
+use seekscope_run::{ReorderPlan, ReorderTask, shell_quoted};
 use seekscope_server::Namespace;
 
 use super::progress_lines::ProgressLines;
 use super::{Reorder, measurement, writers};
+use crate::args::WritersArgs;
 use crate::session::Session;
 
 impl Reorder {
@@ -44,7 +45,11 @@ impl Reorder {
             record.namespace = pending.namespace.to_string();
             record.by.clone_from(&pending.by);
             let go_on_named = self.args.writers.continue_writers.is_some();
-            for sentence in what_was_found(&pending, go_on_named) {
+            let mut said = what_was_found(&pending, go_on_named);
+            if self.args.resume {
+                said.extend(what_resume_does(&pending, self.args.max_rate));
+            }
+            for sentence in said {
                 self.progress.say(&sentence);
                 record.recovered.push(sentence);
             }
@@ -68,7 +73,7 @@ impl Reorder {
         let progress_lines = ProgressLines::new(self.progress);
         let work = resume(&self.server, &mut request, &progress_lines, self.stop());
         let done = self.until_stopped(work).await;
-        drop(progress_lines);
+        self.note_end(session, namespace, progress_lines.end(), &done);
         self.note_done(session, &mut files, namespace, done?, started)
             .await?;
         let record = measurement(&mut session.document);
@@ -84,7 +89,7 @@ impl Reorder {
         let rolled_back = rollback(&self.server, namespace, &progress_lines).await?;
         drop(progress_lines);
         let text = match rolled_back {
-            RolledBack::Original => format!("{namespace} is as it was; the copy is removed."),
+            RolledBack::Original => as_it_was(namespace),
             RolledBack::AlreadySwapped => format!(
                 "{namespace} had been replaced by its verified copy already; only what was recorded \
                  about it is removed."
@@ -119,23 +124,138 @@ fn what_was_found(pending: &Pending, go_on_named: bool) -> Vec<String> {
     found
 }
 
+/// Says what is begun anew, and which limit holds for the rate of copying. `max_rate` is what was given now.
+fn what_resume_does(pending: &Pending, max_rate: Option<u64>) -> Vec<String> {
+    let mut said = Vec::new();
+    let copies = pending.phase == Phase::Copying;
+    if copies {
+        said.push("A copy that was not finished is begun anew.".to_string());
+    }
+    let rate = |bytes: u64| format!("{:.1} MB/s", bytes as f64 / 1e6);
+    let limit = match (max_rate, pending.max_rate_bytes_per_s) {
+        (Some(now), Some(before)) if now != before => Some(format!(
+            "At most {} are copied, by --max-rate; it was {} when it began.",
+            rate(now),
+            rate(before)
+        )),
+        (Some(now), _) => Some(format!("At most {} are copied, by --max-rate.", rate(now))),
+        (None, Some(before)) => Some(format!(
+            "At most {} are copied, by the --max-rate that it was begun with; give another to change that.",
+            rate(before)
+        )),
+        (None, None) => copies.then(|| {
+            "No limit holds for the rate of copying, for none is recorded; --max-rate sets one."
+                .into()
+        }),
+    };
+    said.extend(limit);
+    said
+}
+
+/// Says that everything was rolled back.
+fn as_it_was(namespace: &Namespace) -> String {
+    format!("{namespace} is as it was; the copy is removed.")
+}
+
+/// Says what became of a copy that was stopped, and of the writers.
+pub fn what_was_undone(
+    namespace: &Namespace,
+    writers_let_go: bool,
+    args: &WritersArgs,
+) -> Vec<String> {
+    let writers = match (writers_let_go, &args.continue_writers) {
+        (true, Some(_)) => Some("Its writers were let go on by the command of --continue-writers."),
+        (true, None) => Some("The server takes writes again."),
+        // Whoever promised that nobody writes knows what they stopped.
+        (false, _) if args.quiesced => None,
+        (false, _) => Some("Its writers had not been stopped by then."),
+    };
+    let writers = writers.map(String::from);
+    std::iter::once(as_it_was(namespace))
+        .chain(writers)
+        .collect()
+}
+
+/// Says how what is left is removed, where rolling back failed. `uri` is without secrets.
+pub fn what_undoes(namespace: &Namespace, uri: &str) -> String {
+    format!(
+        "{namespace} was not rolled back, and what is recorded of it is kept. Once the server is well, this \
+         removes the copy: seekscope reorder {} {} --rollback",
+        shell_quoted(uri),
+        shell_quoted(&namespace.to_string())
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use seekscope_reorder::Phase;
-
     use super::*;
 
-    #[test]
-    fn paused_writers_are_told_of_with_what_lets_them_go_on() {
-        let mut pending = Pending {
+    fn left_in(phase: Phase) -> Pending {
+        Pending {
             namespace: "shop.orders".parse().unwrap(),
-            phase: Phase::Indexed,
+            phase,
             by: "natural".into(),
             worker: "seekscope 1, process 7 on h".into(),
             alive: false,
             writes_blocked: false,
             writers_paused: false,
+            max_rate_bytes_per_s: None,
+        }
+    }
+
+    #[test]
+    fn what_is_begun_anew_and_how_fast_is_told() {
+        let mut pending = left_in(Phase::Copying);
+        let said = |pending: &Pending, now| what_resume_does(pending, now).join(" ");
+        let unlimited = said(&pending, None);
+        assert!(
+            unlimited.contains("begun anew") && unlimited.contains("No limit holds"),
+            "{unlimited}"
+        );
+        pending.max_rate_bytes_per_s = Some(8_000_000);
+        let kept = said(&pending, None);
+        assert!(
+            kept.contains("At most 8.0 MB/s are copied, by the --max-rate that"),
+            "{kept}"
+        );
+        let other = said(&pending, Some(16_000_000));
+        assert!(
+            other.contains("At most 16.0 MB/s") && other.contains("it was 8.0 MB/s"),
+            "{other}"
+        );
+        // What is copied already is neither copied again nor limited.
+        assert!(what_resume_does(&left_in(Phase::Indexed), None).is_empty());
+    }
+
+    #[test]
+    fn what_was_stopped_is_said_to_be_undone_or_how_to_undo_it() {
+        let namespace: Namespace = "shop.orders".parse().unwrap();
+        let mut args = WritersArgs {
+            quiesced: true,
+            pause_writers: None,
+            continue_writers: None,
         };
+        let said = |let_go, args: &WritersArgs| what_was_undone(&namespace, let_go, args).join(" ");
+        assert_eq!(
+            said(false, &args),
+            "shop.orders is as it was; the copy is removed."
+        );
+        args.quiesced = false;
+        assert!(said(true, &args).contains("takes writes again"));
+        args.continue_writers = Some("./go.sh".into());
+        assert!(said(true, &args).contains("let go on by the command"));
+        assert!(said(false, &args).contains("had not been stopped"));
+        let command = what_undoes(&namespace, "mongodb://h/?replicaSet=r");
+        assert!(
+            command
+                .ends_with("seekscope reorder 'mongodb://h/?replicaSet=r' shop.orders --rollback"),
+            "{command}"
+        );
+    }
+
+    #[test]
+    fn paused_writers_are_told_of_with_what_lets_them_go_on() {
+        let mut pending = left_in(Phase::Indexed);
         assert_eq!(what_was_found(&pending, false).len(), 1);
         pending.writers_paused = true;
         let unnamed = what_was_found(&pending, false).join(" ");

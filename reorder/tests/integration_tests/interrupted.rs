@@ -336,6 +336,35 @@ async fn stopped_on_request_it_rolls_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_rate_stays_what_it_was_unless_another_is_given() {
+    for (given, holds) in [(None, 8_000_000), (Some(50_000_000), 50_000_000)] {
+        let bed = Bed::replica_set().await;
+        let before = filled(&bed).await;
+        let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+        request.max_rate_bytes_per_s = Some(8_000_000);
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let act = Act::at(Step::Verifying, async move {
+            sender.send(()).unwrap();
+        });
+        tokio::select! {
+            biased;
+            _ = receiver => {}
+            done = apply(&bed.server, &mut request, &act, never()) => {
+                panic!("not interrupted: {done:?}")
+            }
+        }
+        let found = pending(&bed.server, None).await.unwrap();
+        assert_eq!(found[0].max_rate_bytes_per_s, Some(8_000_000));
+        let mut later = bed.request("c", By::Natural, Writers::Quiesced);
+        later.max_rate_bytes_per_s = given;
+        let done = resume(&bed.server, &mut later, &(), never()).await;
+        assert!(done.is_ok(), "{done:?}");
+        assert_eq!(later.max_rate_bytes_per_s, Some(holds));
+        assert!(sorted(bed.scan("c").await) == sorted(before));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_index_added_meanwhile_is_not_lost() {
     let bed = Bed::replica_set().await;
     filled(&bed).await;

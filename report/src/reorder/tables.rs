@@ -64,6 +64,14 @@ pub(super) fn plan(plan: &ReorderPlan) -> Table {
     fact_table("PLAN", facts)
 }
 
+const BROUGHT_OVER: &str = "Changes brought over";
+
+/// Returns whether writes of others were followed, so that there were changes to be brought over. On a standalone server
+/// they cannot be.
+fn was_followed(done: &Reordered) -> bool {
+    done.writes_seen_by == "change stream" || done.catch_up_s > 0.0
+}
+
 /// Returns what it took. A run that resumed another has not done everything itself.
 pub(super) fn done(done: &Reordered) -> Table {
     const EARLIER: &str = "before it was interrupted";
@@ -103,15 +111,15 @@ pub(super) fn done(done: &Reordered) -> Table {
             Some(here(done.verify_s, format_s(done.verify_s))),
         ),
         ("Indexes built", Some(here(done.index_s, built))),
-        (
-            "Changes brought over",
-            Some(here(done.catch_up_s, brought_over)),
-        ),
+        (BROUGHT_OVER, Some(here(done.catch_up_s, brought_over))),
         (
             "Writers stopped for",
             Some(here(done.blocked_s, writers_stopped(done))),
         ),
     ];
+    if !was_followed(done) {
+        facts.retain(|(name, _)| *name != BROUGHT_OVER);
+    }
     if !done.writes_seen_by.is_empty() {
         facts.push(("Writes were watched by", Some(done.writes_seen_by.clone())));
     }
@@ -255,6 +263,23 @@ mod tests {
             "{}",
             text(&resumed)
         );
+    }
+
+    #[test]
+    fn changes_are_brought_over_only_where_writes_are_followed() {
+        let shown = |seen_by: &str| {
+            let resumed = Reordered {
+                resumed_from: Some("copying".into()),
+                writes_seen_by: seen_by.into(),
+                copy_s: 1.0,
+                ..Reordered::default()
+            };
+            crate::text::table_text(&done(&resumed), 100)
+        };
+        let alone = shown("the server's counters");
+        assert!(!alone.contains(BROUGHT_OVER), "{alone}");
+        let followed = shown("change stream");
+        assert!(followed.contains(BROUGHT_OVER), "{followed}");
     }
 
     #[test]
