@@ -23,7 +23,10 @@ pub mod script;
 pub mod traffic;
 pub mod version;
 
-pub use apply::{Applied, Applier, Appliers, ApplyError, Means, Restart, Restored, SetByOthers};
+pub use apply::{
+    Applied, Applier, Appliers, ApplyError, ByRestart, KeptEdits, Means, Restart, Restored,
+    SetByOthers,
+};
 pub use catalogue::{Catalogue, ServerProgram};
 pub use discovery::{
     ChooseError, Chosen, Discovered, Runs, ServerMemory, ServerReplies, Source, Surroundings,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use seekscope_run::tune::KnobValue;
 use yaml_serde::{Mapping, Value};
@@ -55,6 +55,15 @@ pub(crate) fn edited(text: &str, settings: &[Setting]) -> Result<String, String>
             })
         }
     }
+}
+
+/// Returns the file that the server logs to, if it logs to one whose place is known.
+pub(crate) fn log_path(text: &str) -> Option<PathBuf> {
+    let root: Value = yaml_serde::from_str(text).ok()?;
+    let log = root.get("systemLog")?;
+    let path = PathBuf::from(log.get("path")?.as_str()?);
+    let is_file = log.get("destination")?.as_str()? == "file";
+    (is_file && path.is_absolute()).then_some(path)
 }
 
 /// Returns the original text with what was edited between `written` and `found`; `None` if that touches what was

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
 use seekscope_settings::apply::Means;
 use seekscope_settings::discovery::Discovered;
-use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, TunerLock};
+use seekscope_settings::{Applier, ByRestart, KnobEntry, KnobFile, Route, TunerLock};
 use seekscope_tune::space::{Configuration, Space};
 use serde::Serialize;
 
@@ -62,8 +62,13 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
     };
     let applied = unrestored::originals_of(&change.folder);
     let is_applied = applied.iter().any(|one| !one.outstanding().is_empty());
+    let is_undone = applied.iter().any(|one| one.restored);
     match (args.undo, is_applied) {
         (true, true) => return change.undo(environment).await,
+        (true, false) if is_undone => {
+            let why = "was applied by this command and has been taken back already: there is nothing to undo";
+            return Err(Usage(format!("{} {why}", args.run.display())).into());
+        }
         (true, false) => {
             let why = "was not applied by this command, which undoes only what it did; `tune show --as undo` \
                        has the commands";
@@ -304,9 +309,17 @@ impl Change<'_> {
             return Ok(());
         };
         let left = leave_to_others(&mut applier).await;
+        let restarts = applier.restore_by_restarts();
+        if self.args.yes
+            && let Some(missing) = restarts.iter().find(|restart| !restart.is_possible)
+        {
+            return Err(Usage(without_command(missing)).into());
+        }
         let back = applier.outstanding_in_words();
         let is_all_left = back.is_empty();
-        let lines = back.into_iter().chain(left);
+        let planned = restarts.iter().filter(|_| !self.args.yes);
+        let planned = planned.flat_map(in_words);
+        let lines = back.into_iter().chain(left).chain(planned);
         let output = ApplyOutput {
             put_back: lines.collect(),
             ..self.output()
@@ -325,8 +338,11 @@ impl Change<'_> {
         self.say(&output, is_all_left)
     }
 
-    /// Says which settings need a restart of the server, and what allows that.
+    /// Says which settings need a restart of the server, and what allows that. What undoes them is remembered.
     fn restarts(&self) -> String {
+        if self.args.undo {
+            return String::new();
+        }
         let of_file = self.entries.iter().filter(|entry| entry.needs_restart());
         let names: Vec<&str> = of_file.map(|entry| entry.knob.name.as_str()).collect();
         match (names.is_empty(), &self.args.config_file) {
@@ -362,6 +378,40 @@ impl Change<'_> {
     }
 }
 
+/// Says what a restart that puts settings back writes and runs, and what else it puts into force.
+fn in_words(restart: &ByRestart) -> Vec<String> {
+    if !restart.is_possible {
+        return vec![format!("--yes is refused: {}.", without_command(restart))];
+    }
+    let file = restart.config_file.display();
+    let command = match &restart.command {
+        Some(command) => format!("`{command}`"),
+        None => "the command of --restart-command".into(),
+    };
+    let of = match restart.member.as_str() {
+        "" => String::new(),
+        member => format!(" for {member}"),
+    };
+    let mut said = vec![format!(
+        "--yes will write {file} and run {command}{of}, as apply did."
+    )];
+    if restart.is_edited {
+        said.push(format!(
+            "Somebody else has edited {file} since: what they edited stays in it, and holds from that restart on."
+        ));
+    }
+    said
+}
+
+/// Says that a restart is needed of which the command is not known.
+fn without_command(restart: &ByRestart) -> String {
+    format!(
+        "{} is put back by a restart, and the command for it, which may hold a secret, was not kept: give it again \
+         with --config-file and --restart-command",
+        restart.config_file.display()
+    )
+}
+
 fn locks(
     environment: &Environment,
     target: &Target,
@@ -370,4 +420,39 @@ fn locks(
     let folder = unrestored::lock_folder(&environment.lease_folder)?;
     let members = rolling.map_or(&[][..], Rolling::members);
     Ok(rolling::lock(&folder, target.server()?, members)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_restart_that_undoes_is_told_with_what_it_puts_into_force() {
+        let mut restart = ByRestart {
+            member: String::new(),
+            config_file: "/etc/mongod.conf".into(),
+            is_possible: true,
+            command: Some("systemctl restart mongod".into()),
+            is_edited: false,
+        };
+        let will =
+            "--yes will write /etc/mongod.conf and run `systemctl restart mongod`, as apply did.";
+        assert_eq!(in_words(&restart), [will]);
+        restart.is_edited = true;
+        let edited = in_words(&restart).join(" ");
+        assert!(edited.contains("holds from that restart on"), "{edited}");
+        (restart.member, restart.command) = ("db1:27017".into(), None);
+        let secret = in_words(&restart).join(" ");
+        assert!(
+            secret.contains("run the command of --restart-command for db1:27017"),
+            "{secret}"
+        );
+        restart.is_possible = false;
+        let missing = in_words(&restart).join(" ");
+        assert!(
+            missing.starts_with("--yes is refused: /etc/mongod.conf"),
+            "{missing}"
+        );
+        assert!(missing.contains("was not kept"), "{missing}");
+    }
 }

@@ -57,6 +57,8 @@ use crate::unrestored;
 
 /// The target that stands for a private server.
 const LOCAL: &str = "local";
+/// Time limit for asking a server whether it is a mongos, where something else is refused otherwise.
+const ASKING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub async fn run(args: TuneArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
@@ -87,8 +89,12 @@ async fn tune(
         .as_ref()
         .map_or(&args.measured, |e| &e.definition.measured);
     let asked = Asked::new(measured)?;
-    if earlier.is_none() {
-        refuse_small_budget(&args, &asked.load)?;
+    if earlier.is_none()
+        && let Err(small) = refuse_small_budget(&args, &asked.load)
+    {
+        // No budget is large enough for a mongos.
+        refuse_mongos(args.target.as_deref()).await?;
+        return Err(small);
     }
     let mut stage = begin(&args, &asked, arguments)?;
     let mut record = TuneRecord::default();
@@ -103,6 +109,17 @@ async fn tune(
     );
     let worked = working.await;
     end(stage, record, worked, &args)
+}
+
+/// Refuses a mongos; what does not answer in time is not known to be one.
+async fn refuse_mongos(target: Option<&str>) -> Result<()> {
+    let Some(uri) = target.filter(|target| *target != LOCAL) else {
+        return Ok(());
+    };
+    match tokio::time::timeout(ASKING_LIMIT, Target::connect(uri, "", None)).await {
+        Ok(Ok(target)) => server_arena::refuse_router(&target),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a budget in which runs of this length decide nothing, before anything is started.

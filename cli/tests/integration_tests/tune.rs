@@ -306,7 +306,7 @@ fn a_budget_is_kept_and_one_too_small_is_refused() {
         .unwrap();
     assert_fails(&output, 2, &["too small", "take"]);
 
-    // Where it is known how long a run takes, nothing is run, nor a server looked for.
+    // Where it is known how long a run takes, nothing is run; a server that does not answer is no mongos.
     let nowhere = bench
         .seekscope(&["tune", "mongodb://127.0.0.1:1/", "--workload", "ycsb:a"])
         .args(["--budget", "3s", "--trial-for", "15s", "--out", "none"])

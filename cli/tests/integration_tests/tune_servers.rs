@@ -137,6 +137,11 @@ fn a_setting_is_found_put_back_applied_and_undone() {
     assert_fails(&twice, 2, &["applied already", "--undo"]);
     text_of(seekscope(&apply).args(["--undo", "--yes"]));
     assert_eq!(scripted.value(), ORIGINAL);
+    let again = seekscope(&apply)
+        .args(["--undo", "--yes"])
+        .output()
+        .unwrap();
+    assert_fails(&again, 2, &["taken back already", "nothing to undo"]);
     // It can be done again, and half a change is none.
     text_of(seekscope(&apply).arg("--yes"));
     assert_eq!(scripted.value(), best);

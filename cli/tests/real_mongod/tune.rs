@@ -333,6 +333,10 @@ fn a_mongos_has_no_knobs() {
         2,
         &words,
     );
+    // No budget is large enough for it.
+    let mut small = bench.seekscope(&["tune", cluster.uri(), "--workload", "ycsb:a"]);
+    small.args(["--budget", "3s", "--trial-for", "15s", "--out", "small"]);
+    assert_fails(&small.output().unwrap(), 2, &words);
     let mut init = bench.seekscope(&["tune", "init", cluster.uri()]);
     assert_fails(&init.output().unwrap(), 2, &words);
 }

@@ -11,6 +11,7 @@ mod parameter;
 mod restart;
 mod restore;
 mod rolling;
+mod server_log;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +23,8 @@ use seekscope_server::{Server, redact_text};
 use seekscope_tune::space::Configuration;
 
 pub use error::ApplyError;
-pub use others::SetByOthers;
-pub use restore::Restored;
+pub use others::{KeptEdits, SetByOthers};
+pub use restore::{ByRestart, Restored};
 pub use rolling::Appliers;
 pub use waiting::Waiting;
 
@@ -90,6 +91,8 @@ pub struct Applier {
     accepted: BTreeSet<String>,
     /// Whether somebody else has edited the configuration file, and their edits were kept.
     has_kept_edits: bool,
+    /// Whether the server was started with these edits.
+    are_edits_in_force: bool,
     waiting: Waiting,
 }
 
@@ -142,6 +145,7 @@ impl Applier {
             config_text,
             accepted: BTreeSet::new(),
             has_kept_edits: false,
+            are_edits_in_force: false,
             waiting: Waiting::default(),
         })
     }
@@ -183,6 +187,7 @@ impl Applier {
         Ok(Some(Self {
             accepted: accepted.cloned().collect(),
             has_kept_edits: false,
+            are_edits_in_force: false,
             means,
             folder: folder.to_path_buf(),
             originals,

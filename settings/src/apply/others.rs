@@ -1,5 +1,6 @@
 //! Finds what somebody else has set since a change was applied. It is theirs, and undoing the change leaves it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use seekscope_run::tune::KnobValue;
@@ -25,6 +26,24 @@ pub struct SetByOthers {
     pub original: KnobValue,
     /// Whether it is set in the running server, and only until its next start.
     pub is_until_restart: bool,
+}
+
+/// A configuration file that somebody else has edited, and that has kept their edits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptEdits {
+    pub path: PathBuf,
+    /// Whether the server was started with them since, which puts them into force.
+    pub are_in_force: bool,
+}
+
+/// What somebody else has edited in the configuration file.
+struct Edits {
+    /// The original with their edits.
+    merged: String,
+    /// What they edited.
+    written: String,
+    /// What they made of it.
+    found: String,
 }
 
 impl Appliers {
@@ -64,12 +83,16 @@ impl Appliers {
     }
 
     /// Returns the configuration files that somebody else has edited, and that have kept their edits, since this was asked.
-    pub fn take_kept_edits(&mut self) -> Vec<PathBuf> {
+    pub fn take_kept_edits(&mut self) -> Vec<KeptEdits> {
         let members = self.members.iter_mut().map(|member| &mut member.applier);
         let edited = members.filter_map(|applier| {
             let has_kept = std::mem::take(&mut applier.has_kept_edits);
+            let are_in_force = std::mem::take(&mut applier.are_edits_in_force);
             let restart = applier.means.restart.as_ref().filter(|_| has_kept)?;
-            Some(restart.config_file.clone())
+            Some(KeptEdits {
+                path: restart.config_file.clone(),
+                are_in_force,
+            })
         });
         edited.collect()
     }
@@ -195,8 +218,28 @@ impl Applier {
     /// # Errors
     /// Returns an error if they edited the lines that were set, so that only they can say what holds.
     pub(super) fn take_over_edits(&mut self) -> Result<(), ApplyError> {
-        let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
+        let Some(edits) = self.edits_of_others()? else {
             return Ok(());
+        };
+        // What the server was started with is what was written, and their edits are for them to put into force.
+        if self.running.as_ref() == Some(&edits.written) {
+            self.running = Some(edits.found);
+        }
+        self.config_text = Some(edits.merged);
+        (self.has_kept_edits, self.are_edits_in_force) = (true, false);
+        Ok(())
+    }
+
+    /// Has somebody else edited the configuration file since it was written? Where their edits cannot be told from what
+    /// was set, they have.
+    pub(super) fn is_file_edited(&self) -> bool {
+        !matches!(self.edits_of_others(), Ok(None))
+    }
+
+    /// Returns what somebody else has edited in the configuration file since it was written.
+    fn edits_of_others(&self) -> Result<Option<Edits>, ApplyError> {
+        let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
+            return Ok(None);
         };
         let found = restart.read_config()?;
         // A process that was killed while it applied a configuration may have written the file or not.
@@ -212,7 +255,7 @@ impl Applier {
         let is_unknown =
             written.is_empty() && self.touched().iter().any(|(target, _)| target.is_option());
         if is_unknown || found == *original || written.contains(&found) {
-            return Ok(());
+            return Ok(None);
         }
         let is_put_back = |text: &str| mongod_conf::agree(original, text, &set);
         let merged = match is_put_back(&found) {
@@ -225,13 +268,38 @@ impl Applier {
         };
         let conflict = "it was edited in the lines that were set, or next to them: put these settings back by hand";
         let (merged, text) = merged.ok_or_else(|| restart.failed(conflict))?;
-        // What the server was started with is what was written, and their edits are for them to put into force.
-        if self.running.as_ref() == Some(text) {
-            self.running = Some(found);
+        let written = text.clone();
+        Ok(Some(Edits {
+            merged,
+            written,
+            found,
+        }))
+    }
+
+    /// Returns which of the settings have their original values, as far as that can be read.
+    pub(super) async fn as_they_were(&self, touched: &[(Target, KnobValue)]) -> BTreeSet<String> {
+        let mut as_they_were = BTreeSet::new();
+        for (target, value) in touched {
+            let is_original = match (&target.set, &self.means.server, &self.means.host) {
+                (Route::Parameter { name }, Some(server), _) => {
+                    match parameter::get(server, &target.name, name).await {
+                        Ok(found) => parameter::is(&found, value),
+                        // A server that is gone answers for none of them.
+                        Err(ApplyError::Server(_)) => break,
+                        Err(_) => false,
+                    }
+                }
+                (Route::File { path }, _, Some(host)) => {
+                    let text = host.read(path);
+                    text.is_ok_and(|text| reads_as(host_files::current(&text), value))
+                }
+                _ => false,
+            };
+            if is_original {
+                as_they_were.insert(target.name.clone());
+            }
         }
-        self.config_text = Some(merged);
-        self.has_kept_edits = true;
-        Ok(())
+        as_they_were
     }
 
     /// Returns the value of a setting that has a place of its own, unless it is one of ours.

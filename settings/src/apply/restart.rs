@@ -7,6 +7,7 @@ use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
 use seekscope_tune::space::Configuration;
 
+use super::server_log::ServerLog;
 use super::{Applier, ApplyError, Restart, no_means, same};
 use crate::discovery::value_of;
 use crate::knob_file::Route;
@@ -168,12 +169,19 @@ impl Applier {
         text: &str,
     ) -> Result<Result<(), String>, ApplyError> {
         self.running = None;
+        let log = ServerLog::named_in(text);
         restart.write_config(text)?;
         let result = self.restart(restart).await;
         if result.is_ok() {
             self.running = Some(text.to_owned());
+            self.are_edits_in_force = self.has_kept_edits;
         }
-        Ok(result)
+        Ok(
+            result.map_err(|why| match log.and_then(|log| log.last_error()) {
+                Some(error) => format!("{why}; its log says: {error}"),
+                None => why,
+            }),
+        )
     }
 
     /// Runs the restart command and waits until another process than before answers. Without a server that

@@ -1,10 +1,11 @@
 //! Puts everything back.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use seekscope_run::tune::KnobValue;
 
-use super::{Applier, parameter, same};
+use super::{Applier, Appliers, kept, parameter, same};
 use crate::knob_file::Route;
 use crate::originals::Target;
 
@@ -26,6 +27,34 @@ impl Restored {
     }
 }
 
+/// A restart by which settings of the configuration file are put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByRestart {
+    /// The member of the set, `host:port`; empty for a server that is set alone.
+    pub member: String,
+    pub config_file: PathBuf,
+    /// Whether the command is known: one that may hold a secret is not kept, and must be given again.
+    pub is_possible: bool,
+    /// The command; `None` if it may hold a secret.
+    pub command: Option<String>,
+    /// Whether somebody else has edited the file since it was written.
+    pub is_edited: bool,
+}
+
+impl Appliers {
+    /// Returns the restarts by which settings are put back, before anything is.
+    pub fn restore_by_restarts(&self) -> Vec<ByRestart> {
+        let members = self.members.iter();
+        let restarts = members.filter_map(|member| {
+            Some(ByRestart {
+                member: member.name.clone(),
+                ..member.applier.restore_by_restart()?
+            })
+        });
+        restarts.collect()
+    }
+}
+
 impl Applier {
     /// Sets what was changed to its original and reads it back; continues after failures. A second call, or
     /// one in a later process, does no harm.
@@ -39,6 +68,8 @@ impl Applier {
                 .collect();
             return restored;
         }
+        // The server may have been restarted since, which undoes what was set at run time.
+        let as_they_were = self.as_they_were(&touched).await;
         // The original text, byte for byte but for what others have edited.
         let options = self.apply_options(&touched).await.map(drop);
         let options = options.map_err(|error| error.to_string());
@@ -58,6 +89,7 @@ impl Applier {
             let result =
                 result.map_err(|why| format!("{why}; it was {value} ({})", target.set.in_words()));
             if result.is_ok()
+                && !as_they_were.contains(name)
                 && let Some(words) = self.put_back_in_words(&target, &value)
             {
                 restored.put_back.insert(name.clone(), words);
@@ -76,6 +108,25 @@ impl Applier {
     pub(super) fn restore_needs_restart(&self) -> bool {
         let due = self.due_config(&self.touched());
         !self.originals.restored && due.is_ok_and(|due| due.is_some())
+    }
+
+    /// Returns the restart by which the configuration file is put back; `None` if there is none.
+    fn restore_by_restart(&self) -> Option<ByRestart> {
+        let config = self.originals.config.as_ref();
+        let config = config.filter(|_| !self.originals.restored)?;
+        let restart = match self.due_config(&self.touched()) {
+            Ok(None) => return None,
+            Ok(Some((restart, _))) => Some(restart),
+            Err(_) => self.means.restart.clone(),
+        };
+        let file = restart.as_ref().map(|restart| &restart.config_file);
+        Some(ByRestart {
+            member: String::new(),
+            config_file: file.unwrap_or(&config.path).clone(),
+            is_possible: restart.is_some(),
+            command: restart.as_ref().and_then(|restart| kept(&restart.command)),
+            is_edited: self.is_file_edited(),
+        })
     }
 
     /// Returns what is said of a server on which nothing can be restored.

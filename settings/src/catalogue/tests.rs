@@ -211,3 +211,18 @@ fn ranges_read_well() {
             .all(|e| !matches!(e.knob.range, Range::Ordinal { .. }) || e.is_logarithmic())
     );
 }
+
+/// WiredTiger aborts at any other size of a hash table.
+#[test]
+fn hash_tables_have_a_power_of_two_of_buckets() {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    for name in ["hash_buckets", "hash_dhandle_buckets"] {
+        for entry in file.find(name).unwrap() {
+            let Range::Ordinal { values } = &entry.knob.range else {
+                panic!("{name} takes any number");
+            };
+            let expected: Vec<f64> = (7..=16).map(|n| f64::from(1_u32 << n)).collect();
+            assert_eq!(values, &expected, "{name}");
+        }
+    }
+}

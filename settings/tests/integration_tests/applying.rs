@@ -344,6 +344,29 @@ async fn a_later_process_puts_back_what_a_killed_one_changed() {
     Applier::begin(&entries, means, folder.path()).unwrap();
 }
 
+/// A server's own restart undoes what was set at run time.
+#[tokio::test]
+async fn what_has_its_original_value_again_is_not_said_to_be_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let (entries, means) = entries(&mongod, &["read_tickets", "write_tickets"]).await;
+    let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
+    applier
+        .apply(&configuration(&[("read_tickets", 16)]))
+        .await
+        .unwrap();
+    drop(applier);
+    let server = mongod.connect().await;
+    let command = set("wiredTigerConcurrentReadTransactions", 128);
+    server.command("admin", command).await.unwrap();
+    let sent = mongod.set().len();
+    let mut later = Applier::resume(folder.path(), means).unwrap().unwrap();
+    let restored = later.restore().await;
+    assert_eq!(restored.knobs, [("read_tickets".to_owned(), Ok(()))]);
+    assert!(restored.put_back.is_empty(), "{restored:?}");
+    assert_eq!(mongod.set().len(), sent);
+}
+
 #[tokio::test]
 async fn originals_that_others_may_write_are_not_believed() {
     use std::os::unix::fs::PermissionsExt;

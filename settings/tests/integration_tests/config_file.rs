@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use seekscope_server::Server;
 use seekscope_settings::originals::Originals;
-use seekscope_settings::{Applier, Appliers, ApplyError, KnobEntry, Means, Restart};
+use seekscope_settings::{
+    Applier, Appliers, ApplyError, ByRestart, KeptEdits, KnobEntry, Means, Restart,
+};
 
 use crate::secantusd::RestartedServer;
 use crate::support::{configuration, knob};
@@ -149,7 +151,11 @@ async fn what_others_edit_during_a_session_stays_in_the_file() {
     let before = restarts();
     applier.apply(&log(32)).await.unwrap();
     assert_eq!(restarts(), before);
-    assert_eq!(applier.take_kept_edits(), std::slice::from_ref(&conf));
+    let kept = KeptEdits {
+        path: conf.clone(),
+        are_in_force: false,
+    };
+    assert_eq!(applier.take_kept_edits(), [kept]);
     applier.apply(&log(64)).await.unwrap();
     let text = fs::read_to_string(&conf).unwrap();
     assert!(
@@ -161,6 +167,56 @@ async fn what_others_edit_during_a_session_stays_in_the_file() {
     assert!(later.restore().await.is_complete());
     let put_back = fs::read_to_string(&conf).unwrap();
     assert_eq!(put_back, CONF.replace("# kept by hand", "# theirs"));
+}
+
+#[tokio::test]
+async fn the_restart_that_puts_back_is_told_before_and_puts_edits_of_others_into_force() {
+    let (root, conf, folder) = files(CONF);
+    let (started, means) = counting_restarts(&root, &conf);
+    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    drop(applier);
+    let resumed = || -> Appliers {
+        let applier = Applier::resume(&folder, Means::default()).unwrap();
+        applier.unwrap().into()
+    };
+    let mut expected = ByRestart {
+        member: String::new(),
+        config_file: conf.clone(),
+        is_possible: true,
+        command: Some(format!("echo x >> {}", started.display())),
+        is_edited: false,
+    };
+    assert_eq!(resumed().restore_by_restarts(), [expected.clone()]);
+    let theirs = fs::read_to_string(&conf).unwrap() + "replication: {replSetName: a}\n";
+    fs::write(&conf, theirs).unwrap();
+    expected.is_edited = true;
+    assert_eq!(resumed().restore_by_restarts(), [expected]);
+    let mut applier = resumed();
+    assert!(applier.restore().await.is_complete());
+    let kept = KeptEdits {
+        path: conf.clone(),
+        are_in_force: true,
+    };
+    assert_eq!(applier.take_kept_edits(), [kept]);
+    assert_eq!(resumed().restore_by_restarts(), []);
+}
+
+#[tokio::test]
+async fn a_command_that_was_not_kept_is_told_to_be_missing() {
+    let (root, conf, folder) = files(CONF);
+    let (_, means) = counting_restarts(&root, &conf);
+    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    drop(applier);
+    edit_originals(&folder, |json| {
+        json["config"]["command"] = serde_json::Value::Null
+    });
+    let applier = Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    let restarts = Appliers::from(applier).restore_by_restarts();
+    assert_eq!(restarts.len(), 1);
+    assert!(!restarts[0].is_possible && restarts[0].command.is_none());
+    assert_eq!(restarts[0].config_file, conf);
 }
 
 /// Versions before this one did not record what they had applied.
