@@ -7,9 +7,10 @@ use anyhow::Result;
 use seekscope_run::units::format_list;
 use seekscope_run::{Deployment, Limitation, TargetFacts};
 use seekscope_server::examination::{FoundDeployment, FoundMember};
+use seekscope_server::tcp_listener::is_this_host;
 use seekscope_server::{ProcFs, Server, ServerError, redact_uri};
 
-use crate::exit::Elsewhere;
+use crate::exit::{Elsewhere, NotPermitted};
 
 /// The number of members named in a message, so that it stays readable.
 const NAMED_MAX: usize = 12;
@@ -106,7 +107,10 @@ impl LocalMembers {
         let all = Self::of(&found, uri);
         let is_cluster = found.kind == Deployment::Sharded;
         if all.members.is_empty() && is_cluster {
-            return Err(all.nobody_here().into());
+            return Err(match all.hidden_here() {
+                Some(hidden) => hidden.into(),
+                None => all.nobody_here().into(),
+            });
         }
         let is_set_of_one = found.members.len() == 1 && !is_cluster;
         Ok((!all.members.is_empty() && !is_set_of_one).then_some(all))
@@ -136,6 +140,23 @@ impl LocalMembers {
             router: found.router().cloned(),
             shards: shards(&found.members),
         }
+    }
+
+    /// Returns the error for a cluster whose members run on this host, and whose processes the user may not see.
+    fn hidden_here(&self) -> Option<NotPermitted> {
+        let is_here = |other: &OtherMember| {
+            let host = other.address.rsplit_once(':').map(|(host, _)| host);
+            other.silent.is_none() && host.is_some_and(is_this_host)
+        };
+        let is_root = rustix::process::geteuid().is_root();
+        (!is_root && self.others.iter().any(is_here)).then(|| {
+            NotPermitted(format!(
+                "{} is a mongos, which keeps no data, and the processes of its shards' members on this host are not to be \
+                 seen: permission denied; run as root or as the servers' user ({})",
+                self.uri,
+                named(&self.others)
+            ))
+        })
     }
 
     /// Returns the error for a cluster without a member on this host.

@@ -24,7 +24,7 @@ use seekscope_advice::{Observer, collection};
 use seekscope_doctor::wording::SOME_ROUTER;
 use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{
-    AdviceRecord, AdvisedCollection, CollectionUse, Limitation, QueryShape, RunDocument,
+    AdviceRecord, AdvisedCollection, CollectionUse, HostFacts, Limitation, QueryShape, RunDocument,
 };
 use seekscope_server::examination::refuse_router;
 use seekscope_server::{
@@ -167,6 +167,9 @@ impl Advise<'_> {
         session.save()?;
         for missing in facts.missing {
             session.limit(missing);
+        }
+        if facts.target.pid.is_some() {
+            session.document.host = Some(HostFacts::read(Path::new("/")));
         }
         session.document.target = Some(facts.target);
         if self.definition.is_on_shards() {

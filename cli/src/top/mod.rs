@@ -129,7 +129,7 @@ impl Search {
         {
             // Rates need two readings.
             more.frame().await;
-            *watch = more;
+            *watch = more.since(watch.started_ns());
         }
         let every = match watch.has_lost_one() {
             true => LOOK_FOR_IT,
@@ -156,12 +156,13 @@ async fn find_again(
         return Err(gone(&ended).into());
     }
     let subject = format!("{} HAS ENDED, looking for it again", ended.lost());
+    let started_ns = ended.started_ns();
     drop(ended);
     frame.change(|frame: &mut TopFrame| frame.subject = subject);
     loop {
         tokio::time::sleep(LOOK_FOR_IT).await;
         match Watch::begin(args).await {
-            Ok(watch) if watch.processes() > 0 => return Ok(watch),
+            Ok(watch) if watch.processes() > 0 => return Ok(watch.since(started_ns)),
             Ok(_) => {}
             Err(error) if terminal.has_ended() => return Err(error),
             Err(_) => {}

@@ -173,6 +173,16 @@ impl Watch {
         Ok(watch)
     }
 
+    /// Returns when it began, CLOCK_MONOTONIC ns.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    /// Tells the time since then, when what it takes the place of began.
+    pub fn since(self, started_ns: u64) -> Self {
+        Self { started_ns, ..self }
+    }
+
     pub fn subject(&self) -> &str {
         &self.subject
     }

@@ -5,15 +5,17 @@
 //! changes that.
 
 mod beyond_index;
+mod examined;
 mod index_scan;
 mod joins;
 mod logged;
 mod present_index;
 mod reading;
 
-use seekscope_run::units::{format_count, format_list, whole};
+use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{CollectionFacts, FilterSeen, Finding, OperationSeen};
 
+use self::examined::Examined;
 use self::logged::{is_known_well, sentence as logged_sentence};
 use self::reading::{Reading, took_s};
 use super::Detector;
@@ -32,10 +34,6 @@ const LOOKS_MIN: u32 = 3;
 const SELDOM_SHARE: f64 = 0.1;
 /// The most kinds that are told of those that were seen too seldom.
 const SELDOM_TOLD: usize = 3;
-/// Documents, or keys of indexes, examined for each result, over the whole server; the manual calls 1 the ideal.
-const EXAMINED_PER_RESULT_MIN: f64 = 100.0;
-/// Documents or keys examined per second; below this the disk hardly notices.
-const EXAMINED_PER_S_MIN: f64 = 1000.0;
 /// With this many examined per result a filter is selective: an index would spare nine documents of ten.
 const SELECTIVE_MIN: f64 = 10.0;
 
@@ -326,71 +324,6 @@ fn collection_of<'a>(
     evidence
         .examined()?
         .collection(operation.namespace.as_deref()?)
-}
-
-/// What the server examined: by its counts over all operations, or by its log for those of one kind.
-struct Examined {
-    documents_per_s: f64,
-    /// Keys of indexes.
-    keys_per_s: f64,
-    /// Documents returned, updated and deleted, that is, what was looked for.
-    results_per_s: f64,
-    /// Fewer results than that are taken for it.
-    least_per_s: f64,
-}
-
-impl Examined {
-    fn of(evidence: &Evidence<'_>) -> Option<Self> {
-        let results = ["returned", "updated", "deleted"];
-        let rates =
-            results.map(|what| evidence.status_rate(&[&format!("metrics.document.{what}")]));
-        Some(Self {
-            documents_per_s: evidence.status_rate(&["metrics.queryExecutor.scannedObjects"])?,
-            keys_per_s: evidence
-                .status_rate(&["metrics.queryExecutor.scanned"])
-                .unwrap_or(0.0),
-            // Without any of these counters nothing is known about results.
-            results_per_s: rates.into_iter().flatten().reduce(|a, b| a + b)?,
-            least_per_s: 1.0,
-        })
-    }
-
-    fn results_at_least(&self) -> f64 {
-        self.results_per_s.max(self.least_per_s)
-    }
-
-    /// Documents or keys per second, whichever are more.
-    fn most_per_s(&self) -> f64 {
-        self.documents_per_s.max(self.keys_per_s)
-    }
-
-    fn per_result(&self) -> f64 {
-        self.most_per_s() / self.results_at_least()
-    }
-
-    /// Documents examined for each result: all that a collection scan examines.
-    fn documents_per_result(&self) -> f64 {
-        self.documents_per_s / self.results_at_least()
-    }
-
-    fn is_much(&self) -> bool {
-        self.most_per_s() >= EXAMINED_PER_S_MIN && self.per_result() >= EXAMINED_PER_RESULT_MIN
-    }
-
-    fn sentence(&self) -> String {
-        let keys = match self.keys_per_s > self.documents_per_s {
-            true => format!(
-                "{} keys of indexes and ",
-                format_count(whole(self.keys_per_s))
-            ),
-            false => String::new(),
-        };
-        format!(
-            "The server examined {keys}{} documents per second and returned, updated or deleted {} (serverStatus).",
-            format_count(whole(self.documents_per_s)),
-            format_count(whole(self.results_per_s))
-        )
-    }
 }
 
 fn named(
