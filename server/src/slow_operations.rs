@@ -3,12 +3,15 @@
 //! ones say nothing here.
 
 use mongodb::bson::{Bson, Document, doc};
+use serde_json::Value;
 
 use crate::replies::number;
 use crate::server::APPLICATION;
 
 /// The number of the message "Slow query", the same in all versions.
 const SLOW_QUERY: u64 = 51_803;
+/// Documents are nested no deeper than that in MongoDB, and a line has some levels around them.
+const DEPTH_MAX: usize = 110;
 
 /// What the log holds of a stretch of time.
 #[derive(Debug, Default, PartialEq)]
@@ -41,11 +44,8 @@ impl SlowOperations {
         let lines = reply.get_array("log").ok()?;
         let written = reply.get("totalLinesWritten").and_then(number);
         let has_lost_lines = written.is_none_or(|written| written > lines.len() as u64);
-        let parsed = lines
-            .iter()
-            .filter_map(Bson::as_str)
-            .filter_map(|line| serde_json::from_str::<Document>(line).ok());
-        let timed = parsed.filter_map(|line| {
+        let lines_parsed = lines.iter().filter_map(Bson::as_str).filter_map(parsed);
+        let timed = lines_parsed.filter_map(|line| {
             let time = line.get_datetime("t").ok()?;
             Some((time.timestamp_millis(), line))
         });
@@ -67,6 +67,31 @@ impl SlowOperations {
             operations: operations.collect(),
             complete_since_ms,
         })
+    }
+}
+
+/// Parses a line. mongod writes the subtype of binary values, such as the one in the `$clusterTime` of all that a driver
+/// sends to a replica set, with one digit where extended JSON has two.
+fn parsed(line: &str) -> Option<Document> {
+    let mut line: Value = serde_json::from_str(line).ok()?;
+    complete_subtypes(&mut line, DEPTH_MAX);
+    serde_json::from_value(line).ok()
+}
+
+fn complete_subtypes(value: &mut Value, depth: usize) {
+    let inner: &mut dyn Iterator<Item = (&str, &mut Value)> = match value {
+        Value::Object(fields) => &mut fields
+            .iter_mut()
+            .map(|(name, value)| (name.as_str(), value)),
+        Value::Array(values) => &mut values.iter_mut().map(|value| ("", value)),
+        _ => return,
+    };
+    for (name, value) in inner {
+        match value {
+            Value::String(text) if name == "subType" && text.len() == 1 => text.insert(0, '0'),
+            _ if depth > 0 => complete_subtypes(value, depth - 1),
+            _ => {}
+        }
     }
 }
 
@@ -116,6 +141,22 @@ mod tests {
         let filter = filter.get_document("filter").unwrap();
         assert!(matches!(filter.get("a"), Some(Bson::ObjectId(_))));
         assert_eq!(found.complete_since_ms, BEGUN_MS);
+    }
+
+    #[test]
+    fn what_a_driver_sends_to_a_set_is_read() {
+        let time = r#""$clusterTime":{"clusterTime":{"$timestamp":{"t":1,"i":2}},"signature":{"hash":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAAAAAAA=","subType":"0"}},"keyId":0}}"#;
+        let find = FIND.replace(r#""find":"orders""#, &format!(r#""find":"orders",{time}"#));
+        let uuid = FIND.replace(
+            r#"{"$oid":"000000000000000000000001"}"#,
+            r#"[{"$binary":{"base64":"AAAA","subType":"80"}},{"$uuid":"2179066a-fd90-4238-9d7c-dc0f29e99111"}]"#,
+        );
+        let reply =
+            doc! { "totalLinesWritten": 2, "log": [line(LATER, &find), line(LATER, &uuid)] };
+        let found = SlowOperations::read(&reply, BEGUN_MS).unwrap();
+        assert_eq!(found.operations.len(), 2, "{found:#?}");
+        let command = found.operations[0].told.get_document("command").unwrap();
+        assert!(command.get_document("$clusterTime").is_ok(), "{command}");
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         (operation, kind)
     });
     let mut scans = Scans::by_collection(evidence, kinds);
-    scans.retain(|scans| is_seen_often(scans.first));
+    scans.retain(|scans| is_seen_often(scans.first().0));
     let scans = scans
         .iter()
         .map(|scans| named(evidence, answers, scans, examined.as_ref()));
@@ -91,16 +91,11 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     scans.chain(joined).chain(beside).collect()
 }
 
-/// The scans of one collection.
+/// The scans of one collection, with the time that each kind took, s.
 struct Scans<'a> {
-    /// The longest of those that an index would spare, else the longest.
-    first: &'a OperationSeen,
-    kind: Kind,
-    /// How many others there are.
-    others: usize,
-    /// The time that all took, and that those took which an index would spare, s.
-    took_s: f64,
-    spared_s: f64,
+    all: Vec<(&'a OperationSeen, Kind, f64)>,
+    /// The dearest of those that were seen often and that an index would spare, else the dearest of those seen often.
+    first: usize,
 }
 
 impl<'a> Scans<'a> {
@@ -112,33 +107,57 @@ impl<'a> Scans<'a> {
         let mut found: Vec<Self> = Vec::new();
         for (operation, kind) in all {
             let took_s = took_s(evidence, operation).unwrap_or(0.0);
-            let spared_s = if kind.is_spared() { took_s } else { 0.0 };
-            let is_of_it = |known: &&mut Self| known.first.namespace == operation.namespace;
-            let Some(scans) = found.iter_mut().find(is_of_it) else {
-                found.push(Self {
-                    first: operation,
-                    kind,
-                    others: 0,
-                    took_s,
-                    spared_s,
-                });
-                continue;
+            let is_of_it = |known: &&mut Self| known.all[0].0.namespace == operation.namespace;
+            match found.iter_mut().find(is_of_it) {
+                Some(scans) => scans.all.push((operation, kind, took_s)),
+                None => found.push(Self {
+                    all: vec![(operation, kind, took_s)],
+                    first: 0,
+                }),
+            }
+        }
+        for scans in &mut found {
+            let rank = |(operation, kind, _): &(&OperationSeen, Kind, f64)| {
+                (is_seen_often(operation), kind.is_spared())
             };
-            scans.others += 1;
-            scans.took_s += took_s;
-            scans.spared_s += spared_s;
-            if kind.is_spared() && !scans.kind.is_spared() && is_seen_often(operation) {
-                (scans.first, scans.kind) = (operation, kind);
+            for at in 1..scans.all.len() {
+                let (now, first) = (&scans.all[at], &scans.all[scans.first]);
+                if rank(now) > rank(first) || (rank(now) == rank(first) && now.2 > first.2) {
+                    scans.first = at;
+                }
             }
         }
         found
     }
 
-    /// Returns the share of the time that all of them take which an index would spare.
+    /// Returns what is said first.
+    fn first(&self) -> (&'a OperationSeen, Kind) {
+        let (operation, kind, _) = self.all[self.first];
+        (operation, kind)
+    }
+
+    /// Returns the share of the time that all of them take which the index for the first would spare: what it takes, and
+    /// others that ask by the same fields.
     fn spared_share(&self) -> f64 {
-        match self.took_s > 0.0 {
-            true => self.spared_s / self.took_s,
-            false => f64::from(u8::from(self.kind.is_spared())),
+        let (first, _) = self.first();
+        let asks_for = |operation: &OperationSeen| {
+            let filter = operation.filter.clone()?;
+            Some((filter.fields, filter.equal, filter.keys))
+        };
+        let is_spared = |operation: &OperationSeen, kind: Kind| {
+            kind.is_spared() && asks_for(operation) == asks_for(first)
+        };
+        let sum = |of: &dyn Fn(&OperationSeen, Kind) -> bool| -> f64 {
+            let meant = self
+                .all
+                .iter()
+                .filter(|(operation, kind, _)| of(operation, *kind));
+            meant.map(|(_, _, took_s)| took_s).sum()
+        };
+        let all_s = sum(&|_, _| true);
+        match all_s > 0.0 {
+            true => sum(&is_spared) / all_s,
+            false => f64::from(u8::from(self.first().1.is_spared())),
         }
     }
 }
@@ -269,6 +288,12 @@ impl Kind {
     }
 }
 
+/// Does it ask for distinct values? How many there are, its result does not tell.
+fn asks_for_distinct(operation: &OperationSeen) -> bool {
+    let filter = operation.filter.as_ref();
+    filter.is_some_and(|filter| filter.distinct)
+}
+
 /// Does it select by values of its fields alone?
 fn is_of_values(filter: &FilterSeen) -> bool {
     !filter.fields.is_empty() && filter.equal.len() == filter.fields.len()
@@ -332,7 +357,7 @@ fn named(
     scans: &Scans<'_>,
     examined: Option<&Examined>,
 ) -> Finding {
-    let (operation, kind) = (scans.first, scans.kind);
+    let (operation, kind) = scans.first();
     let namespace = operation.namespace.clone().unwrap_or_default();
     let reading = Reading::of(evidence, answers, operation, reads_all);
     let spared_share = scans.spared_share();
@@ -353,7 +378,7 @@ fn named(
             .as_ref()
             .map(|reading| reading.sentence(kind, spared_share)),
     );
-    sentences.extend(others_beside(scans.others));
+    sentences.extend(others_beside(scans.all.len() - 1));
     let running = format!(
         "db.currentOp({{planSummary: \"COLLSCAN\", ns: {}}})",
         javascript_text(&namespace)
@@ -369,7 +394,11 @@ fn named(
         subject: namespace.clone(),
         evidence: sentences,
         saves_s_per_hour: spared.map(|reading| reading.s_per_hour * spared_share),
-        confidence: if spared.is_some() { "medium" } else { "low" }.into(),
+        confidence: match spared.is_some() && !asks_for_distinct(operation) {
+            true => "medium",
+            false => "low",
+        }
+        .into(),
         risk: match kind {
             Kind::WantsAll => {
                 "A secondary that takes these reads has to read all of the collection, too.".into()
@@ -411,7 +440,7 @@ fn command(evidence: &Evidence<'_>, operation: &OperationSeen, kind: Kind) -> Op
     }
 }
 
-/// Says how often an operation with this plan was seen running, what the log tells of it, and after the first of both what
+/// Says what the log tells of an operation with this plan, how often it was seen running, and after the first of both what
 /// is to be said about it.
 fn seen_often(
     evidence: &Evidence<'_>,
@@ -422,7 +451,8 @@ fn seen_often(
     let what = format!("{} with plan {plan}", capitalised(&operation.kind));
     let running = (operation.looks > 0).then(|| seen_running(&what, operation));
     let logged = logged_sentence(evidence, operation, plan);
-    let mut sentences: Vec<String> = running.into_iter().chain(logged).collect();
+    // The log has all of them, and a look has moments.
+    let mut sentences: Vec<String> = logged.into_iter().chain(running).collect();
     sentences.insert(sentences.len().min(1), about);
     sentences
 }
@@ -456,11 +486,10 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
         ),
         Kind::ByKeys => {
             let keys = keys_of(operation);
-            let is_distinct = operation.filter.as_ref().is_some_and(|filter| filter.distinct);
-            match is_distinct {
+            match asks_for_distinct(operation) {
                 true => format!(
                     "It asks for the distinct values of a field, and reads every document for them: an index on \
-                     {keys} lets it read one key for each value."
+                     {keys} lets it read one key for each value, which spares most of the reading where these are few."
                 ),
                 false if operation.filter.as_ref().is_some_and(|filter| filter.skips) => format!(
                     "It takes documents of an order for which no index is used, after many others that it skips, and reads every \

@@ -56,10 +56,7 @@ pub(super) fn sentence(
         ),
         false => String::new(),
     };
-    let kind = match operation.looks {
-        0 => format!("{} with plan {plan}", capitalised(&operation.kind)),
-        _ => "It".into(),
-    };
+    let kind = format!("{} with plan {plan}", capitalised(&operation.kind));
     Some(format!(
         "{kind} was called slow {} times in {} by the server's log: {} in all, {} at most; {examined} were examined for {} \
          results (getLog).{reading}",
