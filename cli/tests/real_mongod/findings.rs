@@ -516,7 +516,9 @@ fn scans_that_are_short_and_frequent_are_named_by_the_log() {
     const DOCUMENTS: u64 = 30_000;
     let _machine = machine();
     let bench = Bench::new();
-    let running = own(Topology::Standalone, &["--slowms", "1"]);
+    // To a set, a driver sends more with each command than to a server that is alone.
+    let topology = Topology::ReplicaSet { members: 1 };
+    let running = own(topology, &["--slowms", "1"]);
     insert(&running, "events", DOCUMENTS, 100);
     let select = |number: u64| {
         thread::sleep(Duration::from_millis(500));
