@@ -11,13 +11,15 @@ mod joins;
 mod logged;
 mod present_index;
 mod reading;
+mod scans;
 
 use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{CollectionFacts, FilterSeen, Finding, OperationSeen};
 
 use self::examined::Examined;
 use self::logged::{is_known_well, sentence as logged_sentence};
-use self::reading::{Reading, took_s};
+use self::reading::Reading;
+use self::scans::{Scans, selection};
 use super::Detector;
 use crate::namespaces::is_internal;
 use crate::wording::{advise, capitalised, duration, javascript_text, mongosh, mongosh_collection};
@@ -89,87 +91,6 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         .map(|scans| named(evidence, answers, scans, examined.as_ref()));
     let beside = index_scan::findings(evidence, answers, much, true);
     scans.chain(joined).chain(beside).collect()
-}
-
-/// The scans of one collection, with the time that each kind took, s.
-struct Scans<'a> {
-    all: Vec<(&'a OperationSeen, Kind, f64)>,
-    /// The dearest of those that were seen often and that an index would spare, else the dearest of those seen often.
-    first: usize,
-}
-
-impl<'a> Scans<'a> {
-    /// Groups scans by their collections.
-    fn by_collection(
-        evidence: &Evidence<'_>,
-        all: impl Iterator<Item = (&'a OperationSeen, Kind)>,
-    ) -> Vec<Self> {
-        let mut found: Vec<Self> = Vec::new();
-        for (operation, kind) in all {
-            let took_s = took_s(evidence, operation).unwrap_or(0.0);
-            let is_of_it = |known: &&mut Self| known.all[0].0.namespace == operation.namespace;
-            match found.iter_mut().find(is_of_it) {
-                Some(scans) => scans.all.push((operation, kind, took_s)),
-                None => found.push(Self {
-                    all: vec![(operation, kind, took_s)],
-                    first: 0,
-                }),
-            }
-        }
-        for scans in &mut found {
-            let rank = |(operation, kind, _): &(&OperationSeen, Kind, f64)| {
-                (is_seen_often(operation), kind.is_spared())
-            };
-            for at in 1..scans.all.len() {
-                let (now, first) = (&scans.all[at], &scans.all[scans.first]);
-                if rank(now) > rank(first) || (rank(now) == rank(first) && now.2 > first.2) {
-                    scans.first = at;
-                }
-            }
-        }
-        found
-    }
-
-    /// Returns what is said first.
-    fn first(&self) -> (&'a OperationSeen, Kind) {
-        let (operation, kind, _) = self.all[self.first];
-        (operation, kind)
-    }
-
-    /// Returns the share of the time that all of them take which the index for the first would spare: what it takes, and
-    /// others that ask by the same fields.
-    fn spared_share(&self) -> f64 {
-        let (first, _) = self.first();
-        let asks_for = |operation: &OperationSeen| {
-            let filter = operation.filter.clone()?;
-            Some((filter.fields, filter.equal, filter.keys))
-        };
-        let is_spared = |operation: &OperationSeen, kind: Kind| {
-            kind.is_spared() && asks_for(operation) == asks_for(first)
-        };
-        let sum = |of: &dyn Fn(&OperationSeen, Kind) -> bool| -> f64 {
-            let meant = self
-                .all
-                .iter()
-                .filter(|(operation, kind, _)| of(operation, *kind));
-            meant.map(|(_, _, took_s)| took_s).sum()
-        };
-        let all_s = sum(&|_, _| true);
-        match all_s > 0.0 {
-            true => sum(&is_spared) / all_s,
-            false => f64::from(u8::from(self.first().1.is_spared())),
-        }
-    }
-}
-
-fn others_beside(others: usize) -> Option<String> {
-    match others {
-        0 => None,
-        1 => Some("One other kind of operation read all of the collection, too.".into()),
-        others => Some(format!(
-            "{others} other kinds of operations read all of the collection, too."
-        )),
-    }
 }
 
 /// How an index can help a scan.
@@ -378,7 +299,7 @@ fn named(
             .as_ref()
             .map(|reading| reading.sentence(kind, spared_share)),
     );
-    sentences.extend(others_beside(scans.all.len() - 1));
+    sentences.extend(scans.others(evidence));
     let running = format!(
         "db.currentOp({{planSummary: \"COLLSCAN\", ns: {}}})",
         javascript_text(&namespace)
@@ -543,13 +464,7 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
 fn seldom_seen(scans: &[&OperationSeen]) -> Option<String> {
     let told = scans.iter().filter_map(|operation| {
         let namespace = operation.namespace.as_deref()?;
-        let fields = operation.filter.iter().flat_map(|filter| &filter.fields);
-        let fields: Vec<&str> = fields.map(String::as_str).collect();
-        let by = match fields.is_empty() {
-            true => String::new(),
-            false => format!(" by {}", fields.join(", ")),
-        };
-        Some(format!("{namespace}{by}"))
+        Some(format!("{namespace}{}", selection(operation)))
     });
     let told: Vec<String> = told.collect();
     let list = format_list(&told, SELDOM_TOLD, "; ");

@@ -173,7 +173,8 @@ mod tests {
         recording.examined().operations = vec![long];
         let seen = recording.examine(|evidence, _| {
             let operation = &evidence.examined().unwrap().operations[0];
-            super::super::took_s(evidence, operation).unwrap() / evidence.observed_s().unwrap()
+            super::super::reading::took_s(evidence, operation).unwrap()
+                / evidence.observed_s().unwrap()
         });
         assert!((seen - 20.0 / 30.0).abs() < 1e-9, "{seen}");
     }
