@@ -209,15 +209,12 @@ pub(crate) fn explain_the_same(a: &str, b: &str) -> bool {
 
 /// Returns how long the operations took that the server's log calls slow, s per hour.
 fn logged_s_per_hour(evidence: &Evidence<'_>) -> f64 {
-    let member = evidence.examined();
-    let covered_s = member.and_then(|member| member.slow_log_s).unwrap_or(0.0);
-    let operations = member.map_or(&[][..], |member| &member.operations);
+    let operations = evidence.examined().map_or(&[][..], |m| &m.operations);
     let logged = operations.iter().filter_map(|operation| operation.logged);
     let took_us = logged.map(|logged| logged.took_us as f64).sum::<f64>();
-    match covered_s > 0.0 {
-        true => took_us / 1e6 / covered_s * 3600.0,
-        false => 0.0,
-    }
+    evidence
+        .slow_log_s()
+        .map_or(0.0, |covered_s| took_us / 1e6 / covered_s * 3600.0)
 }
 
 struct Purse {

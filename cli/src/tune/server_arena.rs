@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use seekscope_server::{ProcFs, ServerError};
 use seekscope_settings::apply::{Means, Waiting};
 use seekscope_settings::{
-    Applier, Appliers, ApplyError, HostFiles, KeptEdits, KnobEntry, Restart, Restored, SetByOthers,
-    Traffic, TunerLock,
+    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, Restored, SetByOthers, Traffic,
+    TunerLock,
 };
 use seekscope_tune::space::Configuration;
 
@@ -278,20 +278,8 @@ async fn refuse_set_by_others(applier: &Appliers) -> Result<()> {
 /// Says which configuration files somebody else has edited meanwhile.
 fn tell_kept_edits(progress: Progress, applier: &mut Appliers) {
     for edits in applier.take_kept_edits() {
-        progress.complain(kept(&edits));
+        progress.complain(edits.in_words());
     }
-}
-
-/// Says that a file has kept what somebody else edited, and from when on that holds.
-fn kept(edits: &KeptEdits) -> String {
-    let since = match edits.are_in_force {
-        true => "holds since the restart just made",
-        false => "holds from the server's next start on",
-    };
-    format!(
-        "{} was edited by somebody else meanwhile: what they edited stays in it, and {since}",
-        edits.path.display()
-    )
 }
 
 /// Restores all settings to those at the start. Returns whether the server is another process now.
@@ -587,21 +575,5 @@ async fn put_back_earlier(stage: &Stage, earlier: Option<&Path>, means: &Means) 
         ))
         .into()),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edits_hold_since_a_restart_or_from_the_next_on() {
-        let mut edits = KeptEdits {
-            path: "/etc/mongod.conf".into(),
-            are_in_force: false,
-        };
-        assert!(kept(&edits).ends_with("holds from the server's next start on"));
-        edits.are_in_force = true;
-        assert!(kept(&edits).ends_with("holds since the restart just made"));
     }
 }

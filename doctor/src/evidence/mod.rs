@@ -104,6 +104,12 @@ impl<'a> Evidence<'a> {
         self.document.layout.as_ref().map_or(&[], |l| &l.files)
     }
 
+    /// Returns how much of the watch the server's log of slow operations covers, s; `None` if it was not read.
+    pub(crate) fn slow_log_s(&self) -> Option<f64> {
+        let covered_s = self.examined()?.slow_log_s;
+        covered_s.filter(|covered_s| *covered_s > 0.0)
+    }
+
     /// Returns the length of the observation, s; `None` when nothing was observed. Index builds have phases
     /// of their own within it, or after it.
     pub fn observed_s(&self) -> Option<f64> {

@@ -36,6 +36,20 @@ pub struct KeptEdits {
     pub are_in_force: bool,
 }
 
+impl KeptEdits {
+    /// Says that the file has kept them, and from when on they hold.
+    pub fn in_words(&self) -> String {
+        let since = match self.are_in_force {
+            true => "holds since the restart just made",
+            false => "holds from the server's next start on",
+        };
+        format!(
+            "{} was edited by somebody else meanwhile: what they edited stays in it, and {since}",
+            self.path.display()
+        )
+    }
+}
+
 /// What somebody else has edited in the configuration file.
 struct Edits {
     /// The original with their edits.
@@ -328,5 +342,23 @@ impl Applier {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_hold_since_a_restart_or_from_the_next_on() {
+        let mut edits = KeptEdits {
+            path: "/etc/mongod.conf".into(),
+            are_in_force: false,
+        };
+        let said = edits.in_words();
+        assert!(said.ends_with("holds from the server's next start on"));
+        edits.are_in_force = true;
+        let said = edits.in_words();
+        assert!(said.ends_with("holds since the restart just made"));
     }
 }

@@ -54,7 +54,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         !(wants_all(operation) && joins.any(|join| join.operation == *operation))
     });
     scans.extend(scanning.filter(|operation| !is_capped(evidence, operation)));
-    // What is said first is of one that was seen often.
+    // Collections come in the order of their longest scans that were seen often.
     scans.sort_by_key(|operation| !is_seen_often(operation));
     let joined = joins.iter().map(|join| join.finding(evidence));
     let joined: Vec<Finding> = joined.collect();
@@ -476,9 +476,7 @@ fn seldom_seen(scans: &[&OperationSeen]) -> Option<String> {
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined, seldom: &[&OperationSeen]) -> Finding {
     let scans = "metrics.queryExecutor.collectionScans.nonTailable";
     let was_asked = evidence.examined().is_some();
-    let was_log_read = evidence
-        .examined()
-        .is_some_and(|member| member.slow_log_s.is_some());
+    let was_log_read = evidence.slow_log_s().is_some();
     let looks = evidence
         .examined()
         .map_or(0, |member| member.operation_looks);

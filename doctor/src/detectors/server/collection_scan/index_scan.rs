@@ -34,16 +34,19 @@ pub(super) fn findings(
     beside_scans: bool,
 ) -> Vec<Finding> {
     let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
-    let mut longest: Vec<&OperationSeen> = Vec::new();
+    let mut longest: Vec<(&OperationSeen, Option<Examined>)> = Vec::new();
     let meant = seen.iter().filter(|operation| is_meant(operation));
-    let meant = meant.filter(|one| match Examined::of_logged(evidence, one) {
-        Some(own) => own.is_much(),
-        None => examined.is_some() && (!beside_scans || cause_of(one) != Cause::OtherIndex),
-    });
     for operation in meant {
+        let own = Examined::of_logged(evidence, operation);
+        let is_named = match &own {
+            Some(own) => own.is_much(),
+            None => {
+                examined.is_some() && (!beside_scans || cause_of(operation) != Cause::OtherIndex)
+            }
+        };
         let mut known = longest.iter();
-        if !known.any(|known| known.namespace == operation.namespace) {
-            longest.push(operation);
+        if is_named && !known.any(|(known, _)| known.namespace == operation.namespace) {
+            longest.push((operation, own));
         }
     }
     // What another one groups or counts was examined, too, and not in vain.
@@ -51,8 +54,7 @@ pub(super) fn findings(
     let is_alone = longest.len() == 1
         && !beside_scans
         && others.all(|one| reads_in_vain(one) || is_served(one));
-    let findings = longest.into_iter().filter_map(|operation| {
-        let own = Examined::of_logged(evidence, operation);
+    let findings = longest.into_iter().filter_map(|(operation, own)| {
         let is_alone = is_alone || own.is_some();
         let counted = examined.map(Examined::sentence).filter(|_| own.is_none());
         let examined = own.as_ref().or(examined)?;

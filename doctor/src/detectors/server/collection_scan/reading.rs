@@ -33,10 +33,14 @@ fn seen_running_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<
 pub(super) fn took_s(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<f64> {
     let logged = logged::s_per_s(evidence, operation).zip(evidence.observed_s());
     let logged_s = logged.map(|(s_per_s, observed_s)| s_per_s * observed_s);
-    let seen_s = seen_running_s(evidence, operation);
-    match (logged_s, seen_s) {
-        (Some(logged_s), Some(seen_s)) if logged_s < seen_s * LOGGED_MIN => Some(seen_s),
-        (logged_s, seen_s) => logged_s.or(seen_s),
+    believed(logged_s, seen_running_s(evidence, operation), |s| *s)
+}
+
+/// Returns what the log tells, unless it tells of much less time than was counted or seen.
+fn believed<T>(logged: Option<T>, seen: Option<T>, time: fn(&T) -> f64) -> Option<T> {
+    match (logged, seen) {
+        (Some(logged), Some(seen)) if time(&logged) < time(&seen) * LOGGED_MIN => Some(seen),
+        (logged, seen) => logged.or(seen),
     }
 }
 
@@ -58,16 +62,9 @@ impl Reading {
     ) -> Option<Self> {
         let namespace = operation.namespace.as_deref()?;
         let running = Self::running(evidence, operation, is_meant);
-        match (Self::logged(evidence, operation, is_meant), running) {
-            (Some(logged), Some(running))
-                if logged.s_per_hour < running.s_per_hour * LOGGED_MIN =>
-            {
-                Some(running)
-            }
-            (logged, running) => logged
-                .or(running)
-                .or_else(|| Self::waiting(answers, namespace)),
-        }
+        let logged = Self::logged(evidence, operation, is_meant);
+        believed(logged, running, |reading| reading.s_per_hour)
+            .or_else(|| Self::waiting(answers, namespace))
     }
 
     /// Sums up what the log tells of such operations on the collection; `None` if it tells of none.

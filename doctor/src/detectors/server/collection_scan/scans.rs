@@ -11,11 +11,39 @@ use crate::wording::duration;
 /// The most of a collection's other scans that are told of.
 const OTHERS_TOLD: usize = 3;
 
-/// The scans of one collection, with the time that each kind took, s.
+/// The scans of one kind, with the time that they took.
+struct Scan<'a> {
+    operation: &'a OperationSeen,
+    kind: Kind,
+    took_s: f64,
+}
+
+/// The scans of one collection.
 pub(super) struct Scans<'a> {
-    all: Vec<(&'a OperationSeen, Kind, f64)>,
+    all: Vec<Scan<'a>>,
     /// The dearest of those that were seen often and that an index would spare, else the dearest of those seen often.
     first: usize,
+}
+
+impl Scan<'_> {
+    /// What is named first has the highest rank.
+    fn rank(&self) -> (bool, bool) {
+        (is_seen_often(self.operation), self.kind.is_spared())
+    }
+
+    fn asks_like(&self, other: &Self) -> bool {
+        let asks_for = |scan: &Self| {
+            let filter = scan.operation.filter.as_ref();
+            filter.map(|filter| {
+                (
+                    filter.fields.clone(),
+                    filter.equal.clone(),
+                    filter.keys.clone(),
+                )
+            })
+        };
+        asks_for(self) == asks_for(other)
+    }
 }
 
 impl<'a> Scans<'a> {
@@ -26,59 +54,50 @@ impl<'a> Scans<'a> {
     ) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         for (operation, kind) in all {
-            let took_s = took_s(evidence, operation).unwrap_or(0.0);
-            let is_of_it = |known: &&mut Self| known.all[0].0.namespace == operation.namespace;
+            let scan = Scan {
+                operation,
+                kind,
+                took_s: took_s(evidence, operation).unwrap_or(0.0),
+            };
+            let is_of_it =
+                |known: &&mut Self| known.all[0].operation.namespace == operation.namespace;
             match found.iter_mut().find(is_of_it) {
-                Some(scans) => scans.all.push((operation, kind, took_s)),
+                Some(scans) => scans.add(scan),
                 None => found.push(Self {
-                    all: vec![(operation, kind, took_s)],
+                    all: vec![scan],
                     first: 0,
                 }),
-            }
-        }
-        for scans in &mut found {
-            let rank = |(operation, kind, _): &(&OperationSeen, Kind, f64)| {
-                (is_seen_often(operation), kind.is_spared())
-            };
-            for at in 1..scans.all.len() {
-                let (now, first) = (&scans.all[at], &scans.all[scans.first]);
-                if rank(now) > rank(first) || (rank(now) == rank(first) && now.2 > first.2) {
-                    scans.first = at;
-                }
             }
         }
         found
     }
 
+    fn add(&mut self, scan: Scan<'a>) {
+        let first = &self.all[self.first];
+        let is_dearer = scan.rank() == first.rank() && scan.took_s > first.took_s;
+        if scan.rank() > first.rank() || is_dearer {
+            self.first = self.all.len();
+        }
+        self.all.push(scan);
+    }
+
     /// Returns what is said first.
     pub(super) fn first(&self) -> (&'a OperationSeen, Kind) {
-        let (operation, kind, _) = self.all[self.first];
-        (operation, kind)
+        let first = &self.all[self.first];
+        (first.operation, first.kind)
     }
 
     /// Returns the share of the time that all of them take which the index for the first would spare: what it takes, and
     /// others that ask by the same fields.
     pub(super) fn spared_share(&self) -> f64 {
-        let (first, _) = self.first();
-        let asks_for = |operation: &OperationSeen| {
-            let filter = operation.filter.clone()?;
-            Some((filter.fields, filter.equal, filter.keys))
-        };
-        let is_spared = |operation: &OperationSeen, kind: Kind| {
-            kind.is_spared() && asks_for(operation) == asks_for(first)
-        };
-        let sum = |of: &dyn Fn(&OperationSeen, Kind) -> bool| -> f64 {
-            let meant = self
-                .all
-                .iter()
-                .filter(|(operation, kind, _)| of(operation, *kind));
-            meant.map(|(_, _, took_s)| took_s).sum()
-        };
-        let all_s = sum(&|_, _| true);
-        match all_s > 0.0 {
-            true => sum(&is_spared) / all_s,
-            false => f64::from(u8::from(self.first().1.is_spared())),
+        let first = &self.all[self.first];
+        let all_s: f64 = self.all.iter().map(|scan| scan.took_s).sum();
+        if all_s <= 0.0 {
+            return f64::from(u8::from(first.kind.is_spared()));
         }
+        let all = self.all.iter();
+        let spared = all.filter(|scan| scan.kind.is_spared() && scan.asks_like(first));
+        spared.map(|scan| scan.took_s).sum::<f64>() / all_s
     }
 
     /// Names the dearest of the other scans of the collection, with what they took.
@@ -86,14 +105,14 @@ impl<'a> Scans<'a> {
         let all = self.all.iter().enumerate();
         let others = all.filter(|(at, _)| *at != self.first);
         let mut others: Vec<_> = others.map(|(_, other)| other).collect();
-        others.sort_by(|a, b| b.2.total_cmp(&a.2));
+        others.sort_by(|a, b| b.took_s.total_cmp(&a.took_s));
         let observed_s = evidence.observed_s().unwrap_or(0.0);
-        let told = others.iter().map(|(operation, _, took_s)| {
-            let what = format!("{}{}", operation.kind, selection(operation));
-            match *took_s > 0.0 && observed_s > 0.0 {
+        let told = others.iter().map(|scan| {
+            let what = format!("{}{}", scan.operation.kind, selection(scan.operation));
+            match scan.took_s > 0.0 && observed_s > 0.0 {
                 true => format!(
                     "{what} ({} per hour)",
-                    duration(took_s / observed_s * 3600.0)
+                    duration(scan.took_s / observed_s * 3600.0)
                 ),
                 false => what,
             }
