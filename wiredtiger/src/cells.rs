@@ -49,6 +49,8 @@ pub(crate) enum AddressKind {
     Internal,
     Leaf,
     LeafWithoutOverflow,
+    /// A leaf of which every row is deleted, as the aggregated time window says.
+    EmptiedLeaf,
     DeletedLeaf,
 }
 
@@ -148,7 +150,7 @@ fn address<'a>(
     kind: AddressKind,
     fast_truncate: bool,
 ) -> Result<Cell<'a>, DecodeError> {
-    window(reader, descriptor)?;
+    let all_deleted = window(reader, descriptor)?;
     if kind == AddressKind::DeletedLeaf && fast_truncate {
         // Transaction, timestamp, durable timestamp.
         for _ in 0..3 {
@@ -158,8 +160,13 @@ fn address<'a>(
     if descriptor & VALUE_64 != 0 {
         reader.varint()?;
     }
+    let is_leaf = matches!(kind, AddressKind::Leaf | AddressKind::LeafWithoutOverflow);
     Ok(Cell::Address {
-        kind,
+        kind: if is_leaf && all_deleted {
+            AddressKind::EmptiedLeaf
+        } else {
+            kind
+        },
         cookie: counted(reader)?,
     })
 }
@@ -250,6 +257,30 @@ mod tests {
                 (wanted, offset, length),
                 "{hex}"
             );
+        }
+    }
+
+    #[test]
+    fn leaves_of_which_every_row_is_deleted_are_told() {
+        use AddressKind::{DeletedLeaf, EmptiedLeaf, Internal, LeafWithoutOverflow};
+        // A start time, then a stop time, then the cookie of no bytes.
+        for (descriptor, flags, wanted) in [
+            (0x38, 0x08, LeafWithoutOverflow),
+            (0x38, 0x18, EmptiedLeaf),
+            (0x28, 0x18, EmptiedLeaf),
+            (0x18, 0x18, Internal),
+            (0x08, 0x18, DeletedLeaf),
+        ] {
+            let numbers = [0x85, 0x82];
+            let numbers = &numbers[..if flags == 0x18 { 2 } else { 1 }];
+            let cell = [&[descriptor, flags], numbers, &[0x80]].concat();
+            let found = Cell::read(&mut ByteReader::new(&cell), false);
+            let cookie = &[][..];
+            let wanted = Cell::Address {
+                kind: wanted,
+                cookie,
+            };
+            assert_eq!(found, Ok(wanted), "{cell:x?}");
         }
     }
 

@@ -12,7 +12,8 @@ impl PackedLeaf {
         let kind = match leaf.kind {
             LeafKind::Plain => 0,
             LeafKind::WithoutOverflow => 1,
-            LeafKind::Deleted => 2,
+            LeafKind::Emptied => 2,
+            LeafKind::Deleted => 3,
         };
         PackedLeaf((leaf.offset / unit) << 34 | (u64::from(leaf.length) / unit) << 2 | kind)
     }
@@ -30,6 +31,7 @@ impl PackedLeaf {
             kind: match self.0 & 3 {
                 0 => LeafKind::Plain,
                 1 => LeafKind::WithoutOverflow,
+                2 => LeafKind::Emptied,
                 _ => LeafKind::Deleted,
             },
         }
@@ -46,6 +48,7 @@ mod tests {
         for (unit, kind) in [
             (512, LeafKind::Deleted),
             (4096, LeafKind::Plain),
+            (4096, LeafKind::Emptied),
             (1 << 27, LeafKind::WithoutOverflow),
         ] {
             for units in [1, BlockMap::MAX_UNITS - 1] {

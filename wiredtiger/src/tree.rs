@@ -18,6 +18,10 @@ pub enum LeafKind {
     Plain,
     /// Known to hold no overflow items.
     WithoutOverflow,
+    /// Every row is deleted, and kept for readers of an earlier time. Scans of WiredTiger 10 and later
+    /// skip the leaf where they may not see the rows any more (`__wt_btcur_skip_page`), earlier ones
+    /// read it.
+    Emptied,
     /// Removed by a truncation; the block still exists, and scans skip it.
     Deleted,
 }

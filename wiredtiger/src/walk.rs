@@ -283,6 +283,7 @@ impl TreeWalk {
             }
             AddressKind::Leaf => LeafKind::Plain,
             AddressKind::LeafWithoutOverflow => LeafKind::WithoutOverflow,
+            AddressKind::EmptiedLeaf => LeafKind::Emptied,
             AddressKind::DeletedLeaf => LeafKind::Deleted,
         };
         if self.visit == Visit::Rows && kind != LeafKind::Deleted {

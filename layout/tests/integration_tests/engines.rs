@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use seekscope_wiredtiger::Tree;
+use seekscope_wiredtiger::{LeafKind, Tree};
 
 use crate::verify_output::{Verified, parse};
 
@@ -94,6 +94,11 @@ impl Engine {
     /// (`src/btree/bt_handle.c`); in a tree of two levels that is every leaf, in key order.
     pub fn preloads(self, tree: &Tree) -> bool {
         self != Self::V3_2 && tree.depth == 2
+    }
+
+    /// Does a scan pass a leaf of this kind without reading it, where no row of it can be seen any more?
+    pub fn skips(self, kind: LeafKind) -> bool {
+        self != Self::V3_2 && kind == LeafKind::Emptied
     }
 
     /// `python NAME DIRECTORY` with this release's module.
