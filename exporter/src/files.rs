@@ -3,10 +3,12 @@
 //! The files for which threads waited longest have their own series, all others are summed as one. A file that comes
 //! in begins at 0, and so does a kind of call that is new to it, since a rate does not tell what a counter begins with;
 //! what it counted in the reading with which it came in is added with the next one, and what was counted before that
-//! stays with the others, so no counter ever goes back. A file comes in where there is room, or
-//! in place of one for which threads recently waited less than half as long, but not before that one has been shown for
-//! a while: what is shown does not flap between scrapes. One that comes back within an hour goes on where it was.
+//! stays with the others, so no counter ever goes back. A file comes in where there is room, or in place of one for
+//! which threads waited less than half as long over the last hours, but not before that one has been shown for a while:
+//! what is shown does not flap between scrapes. A file that is hardly waited for displaces none, and files that the
+//! server keeps for itself come after those of its users. One that comes back within an hour goes on where it was.
 
+use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,16 +29,22 @@ const BOUNDS: usize = 11;
 const BOUND_STEP: u32 = 2;
 
 /// Waited time counts half after this time.
-const HALF_LIFE_S: f64 = 600.0;
-/// How long a file is shown at least.
+const HALF_LIFE_S: f64 = 3600.0;
+/// How long a file is shown at least, unless it is hardly waited for.
 const SHOWN_MIN_NS: u64 = 600_000_000_000;
-/// A file without a call for this long gives way to any that is used.
-const UNUSED_NS: u64 = 120_000_000_000;
-/// After this time without a call a file is not shown any more, as it may not exist any more. For as long, what was
-/// counted of a file that is not shown any more is kept, as it may come back.
+/// A file without a call for this long gives way to any of its kind that is waited for, as it may have been dropped.
+const UNUSED_NS: u64 = 900_000_000_000;
+/// After this time without a call a file is not shown any more, as it may not exist any more, and its waiting is
+/// forgotten. For as long, what was counted of a file that is not shown any more is kept, as it may come back.
 const IDLE_MAX_NS: u64 = 3_600_000_000_000;
 /// A file comes in in place of another with this many times its waited time.
 const AHEAD: f64 = 2.0;
+/// A file that was waited for less than this over the last hours displaces none, ns.
+const TRIVIAL_NS: f64 = 1e7;
+/// The same for files that the server keeps for itself, each of which is waited for a little at each checkpoint.
+const TRIVIAL_INTERNAL_NS: f64 = 1e8;
+/// What the collections of the server's own databases begin with.
+const INTERNAL: [&str; 3] = ["admin.", "config.", "local."];
 /// Waited time below this is forgotten, ns: where many files come and go, most are used once.
 const WAITED_MIN_NS: f64 = 1e6;
 
@@ -67,6 +75,13 @@ impl FileName {
     /// Returns whether it is a table whose collection is not known.
     pub(crate) fn is_nameless(&self) -> bool {
         self.collection.is_empty()
+    }
+
+    /// Returns whether it is a file that the server keeps for itself, or one of which nothing is known. The journal is
+    /// none: whoever writes waits for it.
+    fn is_internal(&self) -> bool {
+        let is_of_server = || INTERNAL.iter().any(|it| self.collection.starts_with(it));
+        self.role != FileRole::Journal.name() && (self.is_nameless() || is_of_server())
     }
 
     pub(crate) fn labels(&self, server: &str) -> Labels {
@@ -217,15 +232,52 @@ struct Shown {
     /// What it did of kinds that were new to it: their counters begin at 0, and this is added with the next reading.
     deferred: ByKind,
     series: usize,
+    /// [`FileName::is_internal`].
+    is_internal: bool,
     waited_ns: f64,
     since_ns: u64,
     last_call_ns: u64,
+}
+
+impl Shown {
+    fn is_trivial(&self) -> bool {
+        let least_ns = match self.is_internal {
+            true => TRIVIAL_INTERNAL_NS,
+            false => TRIVIAL_NS,
+        };
+        self.waited_ns < least_ns
+    }
+
+    /// Compares by the claim to a place: longer waiting is more, and the server's own files come last where they are
+    /// hardly waited for.
+    fn by_claim(&self, other: &Self) -> Ordering {
+        let claim_ns = |file: &Self| match file.is_internal && file.is_trivial() {
+            true => 0.0,
+            false => file.waited_ns,
+        };
+        let by_waiting = claim_ns(self).total_cmp(&claim_ns(other));
+        by_waiting.then_with(|| other.is_internal.cmp(&self.is_internal))
+    }
+
+    /// Returns whether this file, which is new, comes in in place of one that is shown.
+    fn takes_place_of(&self, shown: &Self, now_ns: u64) -> bool {
+        let is_settled = now_ns.saturating_sub(shown.since_ns) >= SHOWN_MIN_NS;
+        let may_leave = is_settled || shown.is_trivial();
+        if shown.is_internal && !self.is_internal {
+            return may_leave && (shown.is_trivial() || self.waited_ns >= shown.waited_ns);
+        }
+        let is_same_kind = self.is_internal == shown.is_internal;
+        let is_unused = now_ns.saturating_sub(shown.last_call_ns) >= UNUSED_NS;
+        let is_ahead = may_leave && self.waited_ns > AHEAD * shown.waited_ns;
+        !self.is_trivial() && (is_ahead || (is_unused && is_same_kind))
+    }
 }
 
 /// A file without series of its own.
 #[derive(Debug, Clone, Default)]
 struct Waiting {
     waited_ns: f64,
+    last_call_ns: u64,
     /// What was counted of it when it was shown, and since when it is not.
     left: Option<(ByKind, u64)>,
 }
@@ -278,6 +330,7 @@ impl Files {
                 None => {
                     let waiting = self.waiting.entry(name.clone()).or_default();
                     waiting.waited_ns += waited_ns;
+                    waiting.last_call_ns = now_ns;
                     let left = waiting.left.clone();
                     let mut begun = left.map(|(left, _)| left).unwrap_or_default();
                     begun.begin(&counted);
@@ -285,6 +338,7 @@ impl Files {
                         series: begun.series(),
                         counted: begun,
                         deferred: counted,
+                        is_internal: name.is_internal(),
                         waited_ns: waiting.waited_ns,
                         since_ns: now_ns,
                         last_call_ns: now_ns,
@@ -297,22 +351,32 @@ impl Files {
         let idle = self.shown.iter().filter(|(_, shown)| is_idle(shown));
         let idle: Vec<FileName> = idle.map(|(name, _)| name.clone()).collect();
         idle.iter().for_each(|name| self.put_out(name));
-        strangers.sort_by(|(name_a, a), (name_b, b)| {
-            let by_waiting = b.waited_ns.total_cmp(&a.waited_ns);
-            by_waiting.then_with(|| name_a.cmp(name_b))
-        });
-        let mut is_full = false;
+        self.let_all_in(strangers, now_ns, series_max);
+        self.shrink_to(series_max);
+    }
+
+    /// Lets those in for which there is room; what the others did is added to the sum of all others.
+    fn let_all_in(
+        &mut self,
+        mut strangers: Vec<(FileName, Shown)>,
+        now_ns: u64,
+        series_max: usize,
+    ) {
+        strangers
+            .sort_by(|(name_a, a), (name_b, b)| b.by_claim(a).then_with(|| name_a.cmp(name_b)));
+        // Where one finds no place, none of its kind that has less of a claim does: users' files, and the server's own.
+        let mut is_full = [false; 2];
         for (name, stranger) in strangers {
-            let refused = match is_full {
+            let is_full = &mut is_full[usize::from(stranger.is_internal)];
+            let refused = match *is_full {
                 true => Some(stranger),
                 false => self.let_in(name, stranger, now_ns, series_max).err(),
             };
             if let Some(refused) = refused {
                 self.add_to_others(&refused.deferred);
-                is_full = true;
+                *is_full = true;
             }
         }
-        self.shrink_to(series_max);
     }
 
     /// Begins the sum of a kind at 0, if it is new to the others: there is room for it from then on.
@@ -345,15 +409,12 @@ impl Files {
         let mut leaving = Vec::new();
         let mut free = series_max.saturating_sub(self.series());
         let mut least: Vec<(&FileName, &Shown)> = self.shown.iter().collect();
-        least.sort_by(|(_, a), (_, b)| a.waited_ns.total_cmp(&b.waited_ns));
+        least.sort_by(|(_, a), (_, b)| a.by_claim(b));
         for (other, shown) in least {
             if free >= stranger.series {
                 break;
             }
-            let may_leave = now_ns.saturating_sub(shown.since_ns) >= SHOWN_MIN_NS;
-            // A file that was dropped keeps nobody out.
-            let is_unused = now_ns.saturating_sub(shown.last_call_ns) >= UNUSED_NS;
-            if is_unused || (may_leave && stranger.waited_ns > AHEAD * shown.waited_ns) {
+            if stranger.takes_place_of(shown, now_ns) {
                 free += shown.series;
                 leaving.push(other.clone());
             }
@@ -372,6 +433,7 @@ impl Files {
             self.add_to_others(&shown.deferred);
             let waiting = Waiting {
                 waited_ns: shown.waited_ns,
+                last_call_ns: shown.last_call_ns,
                 left: Some((shown.counted, self.read_ns.unwrap_or_default())),
             };
             self.waiting.insert(name.clone(), waiting);
@@ -381,10 +443,7 @@ impl Files {
     /// Puts files out until the bound holds, after it became smaller or files got more series.
     pub(crate) fn shrink_to(&mut self, series_max: usize) {
         while self.series() > series_max {
-            let least = self
-                .shown
-                .iter()
-                .min_by(|(_, a), (_, b)| a.waited_ns.total_cmp(&b.waited_ns));
+            let least = self.shown.iter().min_by(|(_, a), (_, b)| a.by_claim(b));
             let Some(name) = least.map(|(name, _)| name.clone()) else {
                 return;
             };
@@ -403,7 +462,8 @@ impl Files {
             let left = waiting.left.as_ref();
             let may_come_back =
                 left.is_some_and(|(_, left_ns)| now_ns.saturating_sub(*left_ns) < IDLE_MAX_NS);
-            waiting.waited_ns >= WAITED_MIN_NS || may_come_back
+            let is_used = now_ns.saturating_sub(waiting.last_call_ns) < IDLE_MAX_NS;
+            (is_used && waiting.waited_ns >= WAITED_MIN_NS) || may_come_back
         });
     }
 

@@ -173,7 +173,7 @@ metrics! {
     OWN_MEMORY: Gauge "seekscope_exporter_resident_memory_bytes"
         "Memory of the exporter.";
     CALL_DELAY: Gauge "seekscope_exporter_call_delay_seconds"
-        "Time by which counting lengthens a system call of any process that is no read, write or sync, measured when it began.";
+        "Time by which counting lengthens any system call of the host that is no read, write or sync, measured when it began.";
     LOST_CALLS: Counter "seekscope_exporter_lost_calls_total"
         "Calls on files that could not be counted.";
     READING_SECONDS: Gauge "seekscope_exporter_reading_seconds"

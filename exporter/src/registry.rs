@@ -17,7 +17,9 @@ const LIMITATIONS_MAX: usize = 8;
 /// Characters of a limitation, and of its reason, that are kept.
 const LIMITATION_MAX: usize = 240;
 /// Series about the exporter itself.
-const OWN_SERIES: usize = 5;
+const OWN_SERIES: usize = 6;
+/// Less than this, seconds, is the difference of two measurements and not what counting costs.
+const CALL_DELAY_MIN_S: f64 = 1e-8;
 /// The share of a server's series that its layout may take: one in so many.
 const LAYOUT_SHARE: usize = 4;
 
@@ -53,6 +55,7 @@ pub struct ServerFigures {
     /// When its files were walked, seconds since 1970.
     pub walked_at_unix_s: Option<f64>,
     counters: ServerCounters,
+    /// `None` where its programs added nothing that could be measured.
     call_delay_s: Option<f64>,
     lost_calls: Rising,
     files: Files,
@@ -67,7 +70,8 @@ pub struct ServerFigures {
 /// What a trace has cost and lost since it was attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TraceUse {
-    /// By how much every system call of the host takes longer.
+    /// By how much a system call of the host that is not counted took longer after its programs were attached than
+    /// before.
     pub call_delay_s: f64,
     pub lost_calls: u64,
 }
@@ -116,11 +120,15 @@ impl Registry {
         self.fit(room);
     }
 
-    /// Replaces what is known of the layout of a server's files.
+    /// Replaces what is known of the layout of a server's files, after they were walked.
     pub fn walked(&mut self, name: &str, at_unix_s: f64, files: Vec<FileLayout>) {
-        let figures = self.server(name);
-        figures.walked_at_unix_s = Some(at_unix_s);
-        figures.layout = files;
+        self.server(name).walked_at_unix_s = Some(at_unix_s);
+        self.replace_layout(name, files);
+    }
+
+    /// Replaces the same without a walk: files that were walked are gone, or are called otherwise.
+    pub fn replace_layout(&mut self, name: &str, files: Vec<FileLayout>) {
+        self.server(name).layout = files;
         let room = self.room_for_each();
         self.fit(room);
     }
@@ -180,6 +188,15 @@ impl Registry {
         has_changed
     }
 
+    /// Returns by how much the host's other calls take longer while those of any server are counted, as it was measured
+    /// for the first of them.
+    fn call_delay_s(&self) -> Option<f64> {
+        let servers = || self.servers.values();
+        let is_tracing = servers().any(|figures| figures.is_tracing);
+        let delays = servers().filter_map(|figures| figures.call_delay_s);
+        delays.filter(|_| is_tracing).reduce(f64::max)
+    }
+
     /// Returns all samples of this moment.
     pub fn page(&mut self, own: OwnUse) -> Page {
         let mut page = self.fixed_page();
@@ -206,6 +223,9 @@ impl Registry {
         if let Some(bytes) = own.memory_bytes {
             page.add(&m::OWN_MEMORY, Vec::new(), bytes as f64);
         }
+        if let Some(seconds) = self.call_delay_s() {
+            page.add(&m::CALL_DELAY, Vec::new(), seconds);
+        }
         page.add(&m::SERIES_MAX, Vec::new(), self.series_max as f64);
         // With itself.
         let series = page.series() + 1;
@@ -230,7 +250,10 @@ impl ServerFigures {
 
     /// Adds what its trace has cost and lost.
     pub fn traced(&mut self, used: TraceUse) {
-        self.call_delay_s = Some(used.call_delay_s);
+        // Once anything traces the host's calls, they take no longer for another that does: that is no zero.
+        if used.call_delay_s >= CALL_DELAY_MIN_S {
+            self.call_delay_s = Some(used.call_delay_s);
+        }
         self.lost_calls.read(used.lost_calls as f64);
     }
 
@@ -287,7 +310,6 @@ impl ServerFigures {
             page.add(&m::LOST_CALLS, labels(), self.lost_calls.total());
         }
         for (metric, value) in [
-            (&m::CALL_DELAY, self.call_delay_s),
             (&m::READING_SECONDS, self.reading_s),
             (&m::LAST_READING_TIME, self.read_at_unix_s),
             (&m::LAYOUT_WALK_TIME, self.walked_at_unix_s),
@@ -407,6 +429,61 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    #[test]
+    fn the_layout_of_a_file_that_is_gone_is_told_no_longer() {
+        let layout = |collection: &str| FileLayout {
+            name: FileName::of_collection(collection),
+            order_score: Some(0.0077),
+            scan_now_s: Some(90.0),
+            scan_restored_s: Some(9.0),
+            file_bytes: 33_054_720,
+            free_bytes: 0,
+            leaf_pages: 1_822,
+        };
+        let mut registry = Registry::new(1_000, "1");
+        let both = vec![layout("shop.orders"), layout("shop.carts")];
+        registry.walked("a:1", 17.0, both);
+        let shown = |registry: &mut Registry, collection: &str| {
+            let text = registry.page(OwnUse::default()).text(Format::Prometheus);
+            let walked = "seekscope_layout_walk_timestamp_seconds{server=\"a:1\"} 17\n";
+            assert!(text.contains(walked), "{text}");
+            let mut lines = text
+                .lines()
+                .filter(|line| line.starts_with("seekscope_layout_"));
+            lines.any(|line| line.contains(collection))
+        };
+        assert!(shown(&mut registry, "shop.orders"));
+        registry.replace_layout("a:1", vec![layout("shop.carts")]);
+        assert!(!shown(&mut registry, "shop.orders"));
+        assert!(shown(&mut registry, "shop.carts"));
+    }
+
+    /// The programs of the first server make the host's calls slower, and those of others add nothing to that.
+    #[test]
+    fn by_how_much_calls_take_longer_is_told_once_and_not_where_it_is_noise() {
+        let mut registry = Registry::new(1_000, "1");
+        let mut text_with = |server: &str, is_tracing: bool, call_delay_s: f64| {
+            let figures = registry.server(server);
+            figures.is_tracing = is_tracing;
+            figures.traced(TraceUse {
+                call_delay_s,
+                lost_calls: 0,
+            });
+            registry.page(OwnUse::default()).text(Format::Prometheus)
+        };
+        for (server, noise_s) in [("a:1", 0.0), ("b:1", 1.6e-10), ("c:1", 4.5e-9)] {
+            let text = text_with(server, true, noise_s);
+            assert!(!text.contains("call_delay"), "{text}");
+        }
+        let told = "seekscope_exporter_call_delay_seconds 0.000000045\n";
+        assert!(text_with("b:1", true, 4.5e-8).contains(told));
+        // It was attached anew while another was counted.
+        let text = text_with("b:1", false, 2e-9);
+        assert!(text.contains(told), "{text}");
+        assert!(text_with("a:1", false, 0.0).contains(told));
+        assert!(!text_with("c:1", false, 0.0).contains("call_delay"));
     }
 
     #[test]

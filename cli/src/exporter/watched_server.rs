@@ -7,9 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mongodb::bson::doc;
 use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
 use seekscope_exporter::{Calls, FileCalls, FileName, Registry, TraceUse};
-use seekscope_run::{
-    CounterSample, FileRecord, FileRole, IoEvent, LayoutMeasurement, Limitation, monotonic_ns,
-};
+use seekscope_run::{CounterSample, FileRecord, FileRole, IoEvent, Limitation, monotonic_ns};
 use seekscope_server::examination::replication_lag_s;
 use seekscope_server::{FileMap, ProcFs, ProcessIdentity, Sampler, Server};
 use seekscope_trace::{
@@ -243,7 +241,7 @@ impl WatchedServer {
         if has_answered {
             self.answered = Some(Instant::now());
         }
-        self.take_names().await;
+        let has_names = self.take_names().await;
         let now_ns = monotonic_ns();
         let (counted, used) = self.count();
         self.ask_for_lacking_names(has_answered);
@@ -253,13 +251,19 @@ impl WatchedServer {
             Some(walks) => walks.look(&self.naming.map, || self.findings.disk()),
             None => None,
         };
+        let gone = self.walks.as_mut().map(LayoutWalks::forget_gone);
+        let gone = gone.unwrap_or_default();
+        for file in &gone {
+            // What took its place may have got its name with that.
+            self.naming.renewal.lacks(Path::new(file));
+        }
         if walked.is_some() {
             memory::give_back();
         }
         let mut registry = exported.registry();
         registry.read(&self.name, &samples);
         registry.count(&self.name, now_ns, counted);
-        self.enter_walk(&mut registry, walked);
+        self.enter_layout(&mut registry, walked, has_names || !gone.is_empty());
         let server = registry.server(&self.name);
         if let Some(found) = found {
             server.found(found);
@@ -279,22 +283,31 @@ impl WatchedServer {
         server.limit(limitations.map(|l| (l.what.as_str(), l.why.as_str())));
     }
 
-    fn enter_walk(
+    /// Enters how files lie after a walk, and when some are gone or have got other names.
+    fn enter_layout(
         &mut self,
         registry: &mut Registry,
-        walked: Option<Result<LayoutMeasurement, String>>,
+        walked: Option<Result<(), String>>,
+        has_changed: bool,
     ) {
-        match walked {
-            Some(Ok(layout)) => {
-                self.limitations.retain(|known| known.what != NO_LAYOUT);
-                let files = layout.files.iter();
-                let files = files.map(|file| layout_walk::exported(file, &self.naming.map));
-                registry.walked(&self.name, unix_s(), files.collect());
-                self.findings.walked(layout);
-            }
-            Some(Err(why)) => self.limit(NO_LAYOUT, why, String::new()),
-            None => {}
+        let is_walked = matches!(walked, Some(Ok(())));
+        if is_walked {
+            self.limitations.retain(|known| known.what != NO_LAYOUT);
         }
+        if let Some(Err(why)) = walked {
+            self.limit(NO_LAYOUT, why, String::new());
+        }
+        let found = self.walks.as_ref().and_then(LayoutWalks::found);
+        let Some(found) = found.filter(|_| is_walked || has_changed) else {
+            return;
+        };
+        let files = found.files.iter();
+        let files = files.map(|file| layout_walk::exported(file, &self.naming.map));
+        match is_walked {
+            true => registry.walked(&self.name, unix_s(), files.collect()),
+            false => registry.replace_layout(&self.name, files.collect()),
+        }
+        self.findings.walked(found.clone());
     }
 
     /// Fetches what the kernel counted since the last time, and what that has cost.
@@ -319,18 +332,21 @@ impl WatchedServer {
         }
     }
 
-    /// Takes up the names that were asked for, if they have come.
-    async fn take_names(&mut self) {
+    /// Takes up the names that were asked for. Returns whether they have come.
+    async fn take_names(&mut self) -> bool {
         let finished = |asking: &mut Asking| asking.task.is_finished();
         let Some(Asking { began, task }) = self.naming.asking.take_if(finished) else {
-            return;
+            return false;
         };
-        if let Ok(names) = task.await {
+        let names = task.await.ok();
+        let have_come = names.is_some();
+        if let Some(names) = names {
             self.named(names);
             memory::give_back();
         }
         let (began, ended) = (began.into_std(), Instant::now().into_std());
         self.naming.renewal.asked(began, ended);
+        have_come
     }
 
     /// Asks for names, where some are lacking, at most now and then and of no server that is slow.

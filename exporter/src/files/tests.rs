@@ -4,6 +4,7 @@ use super::*;
 use crate::page::Format;
 
 const MINUTE_NS: u64 = 60_000_000_000;
+const MS: u64 = 1_000_000;
 
 fn calls(latency_ns: u64) -> Calls {
     let mut buckets = [0; KERNEL_BUCKETS];
@@ -107,19 +108,106 @@ fn a_kind_of_call_begins_at_0_and_loses_none() {
 fn what_is_shown_does_not_flap() {
     let mut files = Files::default();
     let room = 2 * series_of_one();
-    files.add(0, [reads("a.x", 1_000)], room);
+    files.add(0, [reads("a.x", 1_000 * MS)], room);
     // A little ahead is not enough, and neither is twice as much at once.
-    files.add(MINUTE_NS, [reads("a.y", 5_000)], room);
+    files.add(MINUTE_NS, [reads("a.y", 5_000 * MS)], room);
     assert!(bytes(&files, "a.x").is_some() && bytes(&files, "a.y").is_none());
     files.add(
         11 * MINUTE_NS,
-        [reads("a.x", 4_000), reads("a.y", 2_000)],
+        [reads("a.x", 4_000 * MS), reads("a.y", 2_000 * MS)],
         room,
     );
     assert!(bytes(&files, "a.x").is_some() && bytes(&files, "a.y").is_none());
-    files.add(12 * MINUTE_NS, [reads("a.y", 9_000)], room);
+    files.add(12 * MINUTE_NS, [reads("a.y", 9_000 * MS)], room);
     assert!(bytes(&files, "a.x").is_none() && bytes(&files, "a.y").is_some());
     assert!(files.series() <= room);
+}
+
+/// Returns those of the collections that have series of their own.
+fn shown<'a>(files: &Files, collections: &[&'a str]) -> Vec<&'a str> {
+    let collections = collections.iter().copied();
+    collections
+        .filter(|collection| bytes(files, collection).is_some())
+        .collect()
+}
+
+/// As on a server after a load: each checkpoint writes a little for the server itself.
+#[test]
+fn what_was_waited_for_keeps_its_place_while_the_server_is_idle() {
+    let mut files = Files::default();
+    let room = 3 * series_of_one();
+    let (orders, carts) = ("shop.orders", "shop.carts");
+    files.add(0, [reads(orders, 14 * MS), reads(carts, 2 * MS)], room);
+    let of_server = ["config.system.sessions", "admin.system.version", ""];
+    for minute in 1..50 {
+        let idle = of_server.map(|name| reads(name, MS / 2));
+        files.add(minute * MINUTE_NS, idle, room);
+        assert_eq!(shown(&files, &[orders, carts]), [orders, carts], "{minute}");
+    }
+    assert_eq!(shown(&files, &of_server), [""; 0]);
+    // One that is hardly waited for comes in after the others alone.
+    files.add(50 * MINUTE_NS, [reads("shop.rare", MS)], room);
+    let users = [orders, carts, "shop.rare", "shop.new"];
+    assert_eq!(shown(&files, &users), [orders, carts]);
+    // One that is dropped or out of use does not keep its place against one that is waited for.
+    files.add(51 * MINUTE_NS, [reads("shop.new", 12 * MS)], room);
+    assert_eq!(shown(&files, &users), [orders, "shop.new"]);
+}
+
+#[test]
+fn files_of_users_come_before_those_of_the_server_which_are_hardly_waited_for() {
+    let mut files = Files::default();
+    let room = 3 * series_of_one();
+    let (sessions, oplog) = ("config.system.sessions", "local.oplog.rs");
+    files.add(0, [reads(sessions, 6 * MS), reads(oplog, 900 * MS)], room);
+    assert_eq!(shown(&files, &[sessions, oplog]), [sessions, oplog]);
+    // At once.
+    files.add(1, [reads("shop.orders", MS)], room);
+    let all = ["shop.orders", sessions, oplog];
+    assert_eq!(shown(&files, &all), ["shop.orders", oplog]);
+    // The server's own come in again when they are waited for much longer.
+    files.add(2, [reads(sessions, 120 * MS)], room);
+    assert_eq!(shown(&files, &all), [sessions, oplog]);
+    let orders = reads("shop.orders", 120 * MS);
+    files.add(11 * MINUTE_NS, [orders, reads(oplog, MS)], room);
+    assert_eq!(shown(&files, &all), ["shop.orders", oplog]);
+    for (minute, waited_ns, expected) in [
+        (22, 100 * MS, ["shop.orders", oplog]),
+        (23, 200 * MS, [sessions, oplog]),
+    ] {
+        let counted = [reads(sessions, waited_ns), reads(oplog, MS)];
+        files.add(minute * MINUTE_NS, counted, room);
+        assert_eq!(shown(&files, &all), expected, "{minute}");
+    }
+}
+
+#[test]
+fn the_journal_counts_as_what_users_wait_for() {
+    let name = |role: FileRole, collection: &str| FileName {
+        role: role.name(),
+        ..FileName::of_collection(collection)
+    };
+    assert!(!name(FileRole::Journal, "").is_internal());
+    assert!(!name(FileRole::Index, "locals.orders").is_internal());
+    assert!(name(FileRole::HistoryStore, "").is_internal());
+    assert!(name(FileRole::Collection, "").is_internal());
+    assert!(name(FileRole::Index, "config.system.sessions").is_internal());
+}
+
+#[test]
+fn a_file_takes_room_for_the_kinds_of_calls_that_it_had() {
+    let mut files = Files::default();
+    let mut series = 0;
+    let kinds = [IoKind::Read, IoKind::Write, IoKind::Sync];
+    for (kind, more) in kinds.into_iter().zip([19, 16, 15]) {
+        let call = FileCalls {
+            kind,
+            ..reads("a.x", 1)
+        };
+        files.add(0, [call], usize::MAX);
+        series += 2 * more;
+        assert_eq!(files.series(), series, "its own, and those of all others");
+    }
 }
 
 #[test]
