@@ -1,20 +1,21 @@
 //! `tune apply`: makes the recommended change on a server permanently, or undoes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use schemars::JsonSchema;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
 use seekscope_settings::apply::Means;
 use seekscope_settings::discovery::Discovered;
-use seekscope_settings::{Applier, ByRestart, KnobEntry, KnobFile, Route, TunerLock};
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, TunerLock};
 use seekscope_tune::space::{Configuration, Space};
 use serde::Serialize;
 
 use super::definition::Definition;
 use super::knobs;
 use super::rolling::{self, Rolling};
-use super::server_arena::{self, PutBack, leave_to_others, means, put_back, restart, telling};
+use super::server_arena::{self, PutBack, means, put_back, restart, telling};
+use super::undoing::{Undoer, Undoing, restarts_in_words, without_command};
 use crate::args::TuneApplyArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
@@ -209,10 +210,14 @@ impl Change<'_> {
             ));
         }
         let uri = &output.uri;
+        let (done, would_be) = match self.args.undo {
+            true => ("Put back", "put back"),
+            false => ("Set", "set"),
+        };
         text.push_str(&match (is_all_left, self.args.yes) {
-            (false, true) => format!("Set on {uri} and read back.\n{}", self.lasting()),
+            (false, true) => format!("{done} on {uri} and read back.\n{}", self.lasting()),
             (false, false) => format!(
-                "This would be set on {uri}. {}Nothing was changed: --yes does it.\n",
+                "This would be {would_be} on {uri}. {}Nothing was changed: --yes does it.\n",
                 self.restarts()
             ),
             (true, true) => "Nothing was put back.\n".into(),
@@ -308,18 +313,19 @@ impl Change<'_> {
         let Some(mut applier) = rolling::resume(&self.folder, means)? else {
             return Ok(());
         };
-        let left = leave_to_others(&mut applier).await;
-        let restarts = applier.restore_by_restarts();
+        let undoing = Undoing::of(&mut applier).await;
+        let mut restarts = undoing.restarts.iter();
         if self.args.yes
-            && let Some(missing) = restarts.iter().find(|restart| !restart.is_possible)
+            && let Some(missing) = restarts.find(|restart| !restart.is_possible)
         {
             return Err(Usage(without_command(missing)).into());
         }
-        let back = applier.outstanding_in_words();
-        let is_all_left = back.is_empty();
-        let planned = restarts.iter().filter(|_| !self.args.yes);
-        let planned = planned.flat_map(in_words);
-        let lines = back.into_iter().chain(left).chain(planned);
+        let is_all_left = undoing.back.is_empty();
+        let planned = match self.args.yes {
+            true => Vec::new(),
+            false => restarts_in_words(&undoing.restarts, Undoer::Apply),
+        };
+        let lines = undoing.back.into_iter().chain(undoing.left).chain(planned);
         let output = ApplyOutput {
             put_back: lines.collect(),
             ..self.output()
@@ -355,7 +361,7 @@ impl Change<'_> {
         }
     }
 
-    /// Explains which part of the change does not survive a restart of the server.
+    /// Explains which part of the change does not survive a restart of the server, or that all of it is undone.
     fn lasting(&self) -> String {
         let at_run_time = |entry: &&KnobEntry| {
             matches!(
@@ -365,51 +371,23 @@ impl Change<'_> {
         };
         match self.entries.iter().filter(at_run_time).count() {
             0 => String::new(),
-            _ if self.args.undo => format!(
-                "What was put back at run time lasts until the next start; what the configuration file says holds then. As a \
-                 text: seekscope tune show {} --as undo\n",
-                self.args.run.display()
-            ),
-            _ => format!(
-                "What was set at run time lasts until the next start. For good: seekscope tune show {} --as mongod-conf\n",
-                self.args.run.display()
-            ),
+            _ => after_a_restart(&self.args.run, self.args.undo),
         }
     }
 }
 
-/// Says what a restart that puts settings back writes and runs, and what else it puts into force.
-fn in_words(restart: &ByRestart) -> Vec<String> {
-    if !restart.is_possible {
-        return vec![format!("--yes is refused: {}.", without_command(restart))];
+/// Says what becomes of what was set or put back at run time when the server is started again.
+fn after_a_restart(run: &Path, undo: bool) -> String {
+    let show = format!("seekscope tune show {}", run.display());
+    match undo {
+        true => format!(
+            "Nothing is left to undo. A restart of the server starts with what its configuration file says; if somebody has \
+             copied the change into it, this takes it out: {show} --as undo\n"
+        ),
+        false => format!(
+            "What was set at run time lasts until the next start. For good: {show} --as mongod-conf\n"
+        ),
     }
-    let file = restart.config_file.display();
-    let command = match &restart.command {
-        Some(command) => format!("`{command}`"),
-        None => "the command of --restart-command".into(),
-    };
-    let of = match restart.member.as_str() {
-        "" => String::new(),
-        member => format!(" for {member}"),
-    };
-    let mut said = vec![format!(
-        "--yes will write {file} and run {command}{of}, as apply did."
-    )];
-    if restart.is_edited {
-        said.push(format!(
-            "Somebody else has edited {file} since: what they edited stays in it, and holds from that restart on."
-        ));
-    }
-    said
-}
-
-/// Says that a restart is needed of which the command is not known.
-fn without_command(restart: &ByRestart) -> String {
-    format!(
-        "{} is put back by a restart, and the command for it, which may hold a secret, was not kept: give it again \
-         with --config-file and --restart-command",
-        restart.config_file.display()
-    )
 }
 
 fn locks(
@@ -427,32 +405,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_restart_that_undoes_is_told_with_what_it_puts_into_force() {
-        let mut restart = ByRestart {
-            member: String::new(),
-            config_file: "/etc/mongod.conf".into(),
-            is_possible: true,
-            command: Some("systemctl restart mongod".into()),
-            is_edited: false,
-        };
-        let will =
-            "--yes will write /etc/mongod.conf and run `systemctl restart mongod`, as apply did.";
-        assert_eq!(in_words(&restart), [will]);
-        restart.is_edited = true;
-        let edited = in_words(&restart).join(" ");
-        assert!(edited.contains("holds from that restart on"), "{edited}");
-        (restart.member, restart.command) = ("db1:27017".into(), None);
-        let secret = in_words(&restart).join(" ");
-        assert!(
-            secret.contains("run the command of --restart-command for db1:27017"),
-            "{secret}"
-        );
-        restart.is_possible = false;
-        let missing = in_words(&restart).join(" ");
-        assert!(
-            missing.starts_with("--yes is refused: /etc/mongod.conf"),
-            "{missing}"
-        );
-        assert!(missing.contains("was not kept"), "{missing}");
+    fn an_undone_change_is_not_said_to_last() {
+        let said = |undo| after_a_restart(Path::new("runs/tune-1"), undo);
+        let undone = said(true);
+        assert!(undone.starts_with("Nothing is left to undo."), "{undone}");
+        assert!(!undone.contains("lasts until"), "{undone}");
+        assert!(undone.ends_with("runs/tune-1 --as undo\n"), "{undone}");
+        assert!(said(false).contains("lasts until the next start"));
     }
 }

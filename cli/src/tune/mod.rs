@@ -25,6 +25,7 @@ mod results;
 mod rolling;
 mod server_arena;
 mod tuner;
+mod undoing;
 
 pub use results::show;
 

@@ -7,12 +7,13 @@ use seekscope_report::tune::left_database;
 use seekscope_run::RunDirectory;
 use seekscope_server::{Server, redact_uri};
 use seekscope_settings::apply::Means;
-use seekscope_settings::{Applier, HostFiles, Originals, Restart};
+use seekscope_settings::{Applier, Appliers, ByRestart, HostFiles, Originals, Restart};
 
 use super::apply::ApplyOutput;
 use super::definition::Definition;
 use super::rolling::{self, Rolling};
-use super::server_arena::{self, PutBack, means, put_back_in_words, telling};
+use super::server_arena::{self, PutBack, means, put_back_in_words, put_back_rest, telling};
+use super::undoing::{Undoer, Undoing, restarts_in_words};
 use super::{LOCAL, note_put_back};
 use crate::args::TuneSessionArgs;
 use crate::bench::Target;
@@ -160,7 +161,7 @@ async fn restore(
         let waiting = applier.waiting();
         telling(progress, &waiting, applier.recover()).await;
     }
-    let (put_back, settings) = put_back_in_words(progress, &mut applier, None).await;
+    let (put_back, settings) = put_back_as_told(progress, &mut applier).await;
     let left = note_restored(run, put_back)?;
     let result = match put_back {
         PutBack::Nothing => "Nothing to put back: the session had not changed anything.",
@@ -176,6 +177,25 @@ async fn restore(
         settings,
         result: std::iter::once(result.into()).chain(left).collect(),
     })
+}
+
+/// Says what will be put back and by which restarts, and puts it back.
+async fn put_back_as_told(progress: Progress, applier: &mut Appliers) -> (PutBack, Vec<String>) {
+    if !applier.is_outstanding() {
+        return put_back_in_words(progress, applier, None).await;
+    }
+    let undoing = Undoing::of(applier).await;
+    for setting in &undoing.back {
+        progress.say(format!("  to be put back: {setting}"));
+    }
+    tell_restarts(progress, &undoing.restarts);
+    put_back_rest(progress, applier, None, undoing.left).await
+}
+
+fn tell_restarts(progress: Progress, restarts: &[ByRestart]) {
+    for line in restarts_in_words(restarts, Undoer::Restore) {
+        progress.say(format!("  {line}"));
+    }
 }
 
 /// Records in the session's run, if it is one, that every setting was put back. Returns what is said of the database that
@@ -226,9 +246,11 @@ async fn revived(
         restart: Some(restart),
         ..server_arena::means_alone()
     };
-    let Some(mut applier) = Applier::resume(run, means)? else {
+    let Some(applier) = Applier::resume(run, means)? else {
         return Err(gone);
     };
+    let mut applier = Appliers::from(applier);
+    tell_restarts(progress, &applier.restore_by_restarts());
     let _step = progress.step("starting the server with its own configuration file");
     // Settings that only a running server accepts are left for when it runs.
     let waiting = applier.waiting();

@@ -517,6 +517,16 @@ pub async fn put_back_in_words(
         return (put_back, Vec::new());
     }
     let left = leave_to_others(applier).await;
+    put_back_rest(progress, applier, interruption, left).await
+}
+
+/// Does the same where what somebody else has set since is left to them already, which `left` says.
+pub async fn put_back_rest(
+    progress: Progress,
+    applier: &mut Appliers,
+    interruption: Option<&Interruption>,
+    left: Vec<String>,
+) -> (PutBack, Vec<String>) {
     for left in &left {
         progress.complain(left);
     }

@@ -34,7 +34,13 @@ impl Restart {
         mongod_conf::read(&self.config_file).map_err(|error| self.failed(error))
     }
 
-    pub(super) fn write_config(&self, text: &str) -> Result<(), ApplyError> {
+    /// Replaces the file, if it still says what was read.
+    fn write_config(&self, read: &str, text: &str) -> Result<(), ApplyError> {
+        if self.read_config()? != read {
+            let why =
+                "somebody else has edited it at the same time, and it was left to them: try again";
+            return Err(self.failed(why));
+        }
         mongod_conf::replace(&self.config_file, text).map_err(|error| self.failed(error))
     }
 }
@@ -102,6 +108,13 @@ impl Applier {
         Ok(self.due_config(&self.wanted(values)?)?.is_some())
     }
 
+    /// Does the configuration file hold something of ours, or is it to? If not, it is not for us to write, whatever
+    /// others have made of it.
+    fn has_settings_in_file(&self, wanted: &[(Target, KnobValue)]) -> bool {
+        let mut touched = self.touched().into_iter();
+        !settings(wanted).is_empty() || touched.any(|(target, _)| target.is_option())
+    }
+
     /// Returns how the server is restarted and the configuration text that it is to have, if it has another one.
     pub(super) fn due_config(
         &self,
@@ -110,6 +123,9 @@ impl Applier {
         let Some(original) = &self.config_text else {
             return Ok(None);
         };
+        if !self.has_settings_in_file(wanted) {
+            return Ok(None);
+        }
         let Some(restart) = &self.means.restart else {
             let why = "the command that restarts the server may hold a secret, which was not kept: give it \
                        again with --restart-command";
@@ -130,27 +146,41 @@ impl Applier {
         &mut self,
         wanted: &[(Target, KnobValue)],
     ) -> Result<bool, ApplyError> {
-        if wanted.iter().any(|(target, _)| target.is_option()) {
-            self.take_over_edits()?;
+        if !self.has_settings_in_file(wanted) {
+            return Ok(false);
         }
+        let read = self.read_with_edits()?;
         let Some((restart, text)) = self.due_config(wanted)? else {
             return Ok(false);
         };
-        let original = self.config_text.clone().unwrap_or_default();
         let is_gone = match &self.means.server {
             Some(server) => server.another().await.is_err(),
             None => false,
         };
-        if is_gone && restart.read_config()? != text {
+        if is_gone && read != text {
             self.recover().await;
         }
-        match self.restart_with(&restart, &text).await? {
+        match self.restart_with(&restart, &read, &text).await? {
             Ok(()) => Ok(true),
             Err(why) => {
-                let put_back = self.restart_with(&restart, &original).await?.is_ok();
+                // Whoever saw that the server did not come back may have edited the file.
+                let read = self.read_with_edits()?;
+                let original = self.config_text.clone().unwrap_or_default();
+                let put_back = self.restart_with(&restart, &read, &original).await?.is_ok();
                 Err(ApplyError::DidNotComeBack { why, put_back })
             }
         }
+    }
+
+    /// Takes over what somebody else has edited in the configuration file. Returns what the file says: nothing newer is
+    /// overwritten.
+    fn read_with_edits(&mut self) -> Result<String, ApplyError> {
+        let read = match &self.means.restart {
+            Some(restart) => restart.read_config()?,
+            None => String::new(),
+        };
+        self.take_over_edits()?;
+        Ok(read)
     }
 
     /// Starts a server that is gone once more with the configuration file as it is: what it had not written to its files
@@ -162,15 +192,17 @@ impl Applier {
         }
     }
 
-    /// Restarts with a configuration; the inner error says why the server did not come back.
+    /// Restarts with a configuration, which replaces what was `read`; the inner error says why the server did not come
+    /// back.
     async fn restart_with(
         &mut self,
         restart: &Restart,
+        read: &str,
         text: &str,
     ) -> Result<Result<(), String>, ApplyError> {
         self.running = None;
         let log = ServerLog::named_in(text);
-        restart.write_config(text)?;
+        restart.write_config(read, text)?;
         let result = self.restart(restart).await;
         if result.is_ok() {
             self.running = Some(text.to_owned());
@@ -251,5 +283,111 @@ fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
             value: value.clone(),
         }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::apply::Means;
+    use crate::knob_file::KnobFile;
+
+    const CONF: &str =
+        "storage:\n  dbPath: /data\nnet:\n  port: 27017\nsystemLog:\n  quiet: true\n";
+    const KNOBS: &str = r#"
+[[knob]]
+name = "at_run_time"
+type = "integer"
+low = 1
+high = 100
+default = 8
+set = { command = "true {value}" }
+
+[[knob]]
+name = "in_file"
+type = "integer"
+low = 1
+high = 100
+default = 8
+set = { option = "storage.syncPeriodSecs" }
+"#;
+
+    fn configuration_file(root: &Path) -> PathBuf {
+        let path = root.join("mongod.conf");
+        fs::write(&path, CONF).unwrap();
+        path
+    }
+
+    fn restart_with(config_file: PathBuf, command: String) -> Restart {
+        Restart {
+            config_file,
+            command,
+            limit: Duration::from_secs(20),
+        }
+    }
+
+    fn applier(root: &Path, restart: Restart) -> Applier {
+        let means = Means {
+            restart: Some(restart),
+            ..Means::default()
+        };
+        Applier::begin(&KnobFile::parse(KNOBS).unwrap().knobs, means, root).unwrap()
+    }
+
+    fn nine(knob: &str) -> Configuration {
+        Configuration([(knob.to_owned(), KnobValue::Integer(9))].into())
+    }
+
+    #[tokio::test]
+    async fn a_file_in_which_nothing_was_set_is_left_to_others() {
+        let root = tempfile::tempdir().unwrap();
+        let conf = configuration_file(root.path());
+        let started = root.path().join("started");
+        let command = format!("echo x >> {}", started.display());
+        let mut applier = applier(root.path(), restart_with(conf.clone(), command));
+        applier.apply(&nine("at_run_time")).await.unwrap();
+        let theirs = "storage:\n  dbPath: /elsewhere\n";
+        fs::write(&conf, theirs).unwrap();
+        assert!(!applier.apply(&nine("at_run_time")).await.unwrap().restarted);
+        assert!(!applier.restore_needs_restart());
+        let restored = applier.restore().await;
+        assert!(restored.is_complete(), "{restored:?}");
+        assert_eq!(fs::read_to_string(&conf).unwrap(), theirs);
+        assert!(!started.exists(), "it was restarted");
+    }
+
+    #[tokio::test]
+    async fn what_others_edit_while_a_server_does_not_come_back_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let conf = configuration_file(root.path());
+        let tried = root.path().join("tried");
+        let command = format!(
+            "test -e {tried} || {{ touch {tried}; echo '# theirs' >> {conf}; exit 1; }}",
+            tried = tried.display(),
+            conf = conf.display()
+        );
+        let mut applier = applier(root.path(), restart_with(conf.clone(), command));
+        let error = applier.apply(&nine("in_file")).await.unwrap_err();
+        assert!(
+            matches!(error, ApplyError::DidNotComeBack { put_back: true, .. }),
+            "{error}"
+        );
+        let found = fs::read_to_string(&conf).unwrap();
+        assert_eq!(found, CONF.to_owned() + "# theirs\n");
+    }
+
+    #[test]
+    fn what_others_have_edited_at_the_same_time_is_not_overwritten() {
+        let root = tempfile::tempdir().unwrap();
+        let conf = configuration_file(root.path());
+        let restart = restart_with(conf.clone(), "true".into());
+        let refused = restart.write_config("storage: {}\n", "net: {}\n");
+        assert!(refused.is_err_and(|error| error.to_string().contains("somebody else")));
+        assert_eq!(fs::read_to_string(&conf).unwrap(), CONF);
+        restart.write_config(CONF, "net: {}\n").unwrap();
+        assert_eq!(fs::read_to_string(&conf).unwrap(), "net: {}\n");
     }
 }
