@@ -2,11 +2,12 @@
 //!
 //! Several findings may explain the same waiting: a limit and slow syncs of the journal are the same second
 //! of a writer. Each kind of waiting is therefore a budget: the finding that is ranked first takes what it
-//! claims, the next one its share of what is left, and so on. All claims together never exceed what was
-//! waited.
+//! claims, the next one its share of what is left, and so on. Time that the server's log tells of operations of certain
+//! kinds is theirs alone: a finding about these takes its claim whole, as far as it is left. All claims together never
+//! exceed what was waited.
 
 use schemars::JsonSchema;
-use seekscope_run::Finding;
+use seekscope_run::{Finding, OperationKind, OperationSeen};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -49,6 +50,9 @@ enum Kind {
     Operations,
 }
 
+/// Two sums of the same times are equal within this.
+const ROUNDING: f64 = 1e-6;
+
 const ALL: [Kind; 6] = [
     Kind::Reads,
     Kind::FromMemory,
@@ -75,14 +79,9 @@ impl Waited {
             members: evidence.waiting_for_members_s_per_hour(),
             operations: 0.0,
         };
-        let latencies = ["reads", "writes", "commands", "transactions"];
-        let operations = latencies.iter().filter_map(|kind| {
-            let name = format!("opLatencies.{kind}.latency");
-            evidence.status_rate(&[&name])
-        });
         // MongoDB 4.4 counts next to nothing of an aggregation that groups, and its log tells of it.
-        let operations = operations.sum::<f64>() / 1e6 * 3600.0;
-        let operations = operations.max(logged_s_per_hour(evidence));
+        let logged = logged_s_per_hour(evidence, |_| true);
+        let operations = counted_s_per_hour(evidence).max(logged);
         waited.operations = (operations - waited.total()).max(0.0);
         waited
     }
@@ -135,6 +134,7 @@ impl Waited {
 /// Grants each finding, in order, what it claims of what the previous ones left.
 pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
     let mut purse = Purse::new(Waited::of(evidence));
+    let mut claimed_before: Vec<OperationKind> = Vec::new();
     for finding in findings.iter_mut().filter(|finding| is_seen(finding)) {
         let claimed = finding.saves_s_per_hour.filter(|s| s.is_finite());
         let Some(mut claimed) = claimed.filter(|claimed| *claimed > 0.0) else {
@@ -149,9 +149,13 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
             id => {
                 let kinds = kinds(id, evidence);
                 claimed = at_most(finding, claimed, purse.all.sum(kinds));
-                purse.take(claimed, kinds)
+                match is_time_of_its_own(evidence, finding, claimed, &claimed_before) {
+                    true => purse.take_whole(claimed, kinds),
+                    false => purse.take(claimed, kinds),
+                }
             }
         };
+        claimed_before.extend_from_slice(&finding.operations);
         grant(finding, claimed, granted);
     }
 }
@@ -207,10 +211,38 @@ pub(crate) fn explain_the_same(a: &str, b: &str) -> bool {
     a.iter().any(|kind| b.contains(kind))
 }
 
-/// Returns how long the operations took that the server's log calls slow, s per hour.
-fn logged_s_per_hour(evidence: &Evidence<'_>) -> f64 {
+/// Is what a finding claims the time of operations of which the log tells, and no finding before it is about?
+fn is_time_of_its_own(
+    evidence: &Evidence<'_>,
+    finding: &Finding,
+    claimed: f64,
+    before: &[OperationKind],
+) -> bool {
+    let kinds = &finding.operations;
+    let logged = logged_s_per_hour(evidence, |operation| {
+        kinds.iter().any(|kind| kind.includes(operation))
+    });
+    claimed <= logged * (1.0 + ROUNDING) && !kinds.iter().any(|kind| before.contains(kind))
+}
+
+/// Returns how long operations took by the server's counts, s per hour. It counts an operation when it ends, with its time
+/// from before the watch: none took more of the watch than all of it.
+fn counted_s_per_hour(evidence: &Evidence<'_>) -> f64 {
+    let kinds = ["reads", "writes", "commands", "transactions"];
+    let took = kinds.iter().filter_map(|kind| {
+        let took_us = evidence.status(&[&format!("opLatencies.{kind}.latency")])?;
+        let ended_per_s = evidence.status_rate(&[&format!("opLatencies.{kind}.ops")]);
+        let most = ended_per_s.map_or(f64::INFINITY, |per_s| per_s * took_us.span_s());
+        Some((took_us.rate_per_s()? / 1e6).min(most))
+    });
+    took.sum::<f64>() * 3600.0
+}
+
+/// Returns how long the wanted ones of the operations took that the server's log calls slow, s per hour.
+fn logged_s_per_hour(evidence: &Evidence<'_>, is_wanted: impl Fn(&OperationSeen) -> bool) -> f64 {
     let operations = evidence.examined().map_or(&[][..], |m| &m.operations);
-    let logged = operations.iter().filter_map(|operation| operation.logged);
+    let wanted = operations.iter().filter(|operation| is_wanted(operation));
+    let logged = wanted.filter_map(|operation| operation.logged);
     let took_us = logged.map(|logged| logged.took_us as f64).sum::<f64>();
     evidence
         .slow_log_s()
@@ -231,10 +263,19 @@ impl Purse {
     /// hold.
     fn take(&mut self, claimed: f64, kinds: &[Kind]) -> f64 {
         let (all, left) = (self.all.sum(kinds), self.left.sum(kinds));
-        if all <= 0.0 || left <= 0.0 || claimed <= 0.0 {
+        match all > 0.0 {
+            true => self.take_whole((claimed / all).min(1.0) * left, kinds),
+            false => 0.0,
+        }
+    }
+
+    /// Grants all that is claimed, as far as the kinds still hold as much.
+    fn take_whole(&mut self, claimed: f64, kinds: &[Kind]) -> f64 {
+        let left = self.left.sum(kinds);
+        if left <= 0.0 || claimed <= 0.0 {
             return 0.0;
         }
-        let granted = (claimed / all).min(1.0) * left;
+        let granted = claimed.min(left);
         for kind in kinds {
             *self.left.get_mut(*kind) *= 1.0 - granted / left;
         }

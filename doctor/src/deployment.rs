@@ -15,6 +15,7 @@ use crate::answers::Answers;
 use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
 use crate::ranking::{is_boilerplate, ordered};
+use crate::since::is_same;
 use crate::thresholds::NOTHING_WRONG;
 use crate::wording::{SOME_PRIMARY, SOME_ROUTER};
 use crate::{Diagnosis, detectors};
@@ -203,21 +204,18 @@ fn ordered_collections(document: &RunDocument) -> impl Iterator<Item = (&str, f6
 /// Returns the members' findings, those of one kind and subject as one: of the member with most to gain, with
 /// the others named.
 fn told_once(diagnoses: &[(String, Diagnosis)]) -> Vec<Finding> {
-    let mut order: Vec<(&str, &str)> = Vec::new();
-    let mut alike: HashMap<(&str, &str), Vec<(&str, &Finding)>> = HashMap::new();
+    let mut groups: Vec<Vec<(&str, &Finding)>> = Vec::new();
     for (member, diagnosis) in diagnoses {
         let illnesses = diagnosis.findings.iter().filter(|f| f.id != NOTHING_WRONG);
         for finding in illnesses.filter(|finding| !finding.id.starts_with("member.")) {
-            let key = (finding.id.as_str(), finding.subject.as_str());
-            let group = alike.entry(key).or_default();
-            if group.is_empty() {
-                order.push(key);
+            let mut known = groups.iter_mut();
+            match known.find(|group| is_same(group[0].1, finding)) {
+                Some(group) => group.push((member, finding)),
+                None => groups.push(vec![(member, finding)]),
             }
-            group.push((member, finding));
         }
     }
-    let groups = order.iter().filter_map(|key| alike.get(key));
-    groups.filter_map(|group| told(group)).collect()
+    groups.iter().filter_map(|group| told(group)).collect()
 }
 
 fn told(group: &[(&str, &Finding)]) -> Option<Finding> {
@@ -309,7 +307,7 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{LayoutFile, NamedValue, ScanOrder};
+    use seekscope_run::{LayoutFile, NamedValue, OperationKind, ScanOrder};
 
     use super::*;
     use crate::testing::{GIB, Recording};
@@ -461,6 +459,26 @@ mod tests {
             told.evidence,
             ["The same was found on db1:27017 (there it would save 40 s per hour)."]
         );
+    }
+
+    #[test]
+    fn findings_about_other_operations_on_a_collection_are_not_the_same() {
+        let about = |kind: &str| Finding {
+            id: "query.collection-scan".into(),
+            subject: "shop.orders".into(),
+            title: kind.into(),
+            operations: vec![OperationKind {
+                kind: kind.into(),
+                ..OperationKind::default()
+            }],
+            ..Finding::default()
+        };
+        let mut members: Vec<ExaminedMember> = (1..=2).map(|n| member(n, 800.0, 0.97)).collect();
+        members[0].diagnosis.findings = vec![about("query"), about("command distinct")];
+        members[1].diagnosis.findings = vec![about("query")];
+        let findings = concluded(members).findings;
+        let titles: Vec<&str> = findings.iter().map(|one| one.title.as_str()).collect();
+        assert_eq!(titles, ["query", "command distinct"]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Reports what changed since an earlier run, and whether its predictions came true.
 //!
-//! Findings are identified by id and subject. What is compared is measured in both runs in the same way: the
-//! predicted scan of the same file, the waiting for the same collection or index, free bytes, the median
-//! checkpoint. A finding counts as gone only if what it depends on was examined again, and, if it is one of
-//! load, the server did as much work: an idle server waits for nothing.
+//! Findings are identified by id and subject, and by the operations that they are about where both tell. What is compared
+//! is measured in both runs in the same way: the predicted scan of the same file, the time of the same operations, the
+//! waiting for the same collection or index, free bytes, the median checkpoint. A finding counts as gone only if what it
+//! depends on was examined again, and, if it is one of load, the server did as much work: an idle server waits for nothing.
 
+mod layout;
+mod logged;
 mod measured;
 mod other_server;
 mod work;
@@ -14,17 +16,16 @@ use std::collections::BTreeSet;
 use seekscope_run::{Finding, FindingChange, Gain, MemberRecord, RunDocument};
 
 use crate::Diagnosis;
-use crate::answers::name_of;
 use crate::ranking::PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
+use layout::InOrder;
+use logged::InLog;
 use measured::{Measured, Quantity, explain_the_same, measured};
 use other_server::are_names_different;
 pub use other_server::other_server;
 
 /// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
-/// A change of the steps from leaf to leaf that are in order, as a share of all, that tells.
-const IN_ORDER_MIN: f64 = 0.1;
 /// What is printed with three digits is not told apart beyond them.
 const ROUNDING: f64 = 0.005;
 /// A single predicted value is right within this factor of what came.
@@ -51,10 +52,17 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
             .collect()
     };
     let (before, after) = (illnesses(earlier), illnesses(now));
-    let known = before.iter().map(|finding| {
+    let change_of = |finding: &Finding, told_at: Option<&Finding>| {
         let again = after.iter().find(|other| is_same(finding, other));
-        let told_at = told_at(finding, &before, &after, earlier);
         change_of(finding, again, told_at, earlier, now)
+    };
+    let alone = before.iter().map(|finding| change_of(finding, None));
+    let alone: Vec<FindingChange> = alone.collect();
+    let known = before.iter().zip(&alone).map(|(finding, change)| {
+        match told_at(finding, before.iter().zip(&alone), earlier) {
+            Some(other) => change_of(finding, Some(other)),
+            None => change.clone(),
+        }
     });
     let new = after
         .iter()
@@ -65,24 +73,31 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
 }
 
 /// Returns the finding at which the change of waiting is told that this one explains as well, if that is another: what
-/// was saved is told once. One that is gone is taken for the cause, else the first.
+/// was saved is told once, where something can be told. `all` are the findings with what each says alone. One that is gone
+/// is taken for the cause, else the first.
 fn told_at<'a>(
     finding: &Finding,
-    before: &'a [Finding],
-    after: &[Finding],
+    all: impl Iterator<Item = (&'a Finding, &'a FindingChange)>,
     earlier: Examined<'_>,
 ) -> Option<&'a Finding> {
-    let is_gone = |other: &&Finding| !after.iter().any(|again| is_same(other, again));
-    let rivals = || {
-        let all = before.iter();
-        all.filter(|other| explain_the_same(finding, other, earlier))
-    };
-    let teller = rivals().find(is_gone).or_else(|| rivals().next())?;
-    (!is_same(teller, finding)).then_some(teller)
+    let is_told = |change: &FindingChange| change.change != "unknown" && change.after.is_some();
+    let tellers =
+        all.filter(|(other, change)| is_told(change) && explain_the_same(finding, other, earlier));
+    let tellers: Vec<(&Finding, &FindingChange)> = tellers.collect();
+    let gone = tellers.iter().find(|(_, change)| change.change == "gone");
+    let (teller, _) = gone.or_else(|| tellers.first())?;
+    (!is_same(teller, finding)).then_some(*teller)
 }
 
-fn is_same(a: &Finding, b: &Finding) -> bool {
-    (&a.id, &a.subject) == (&b.id, &b.subject)
+/// Are both the same illness? Findings that name other operations on the same collection are not.
+pub(crate) fn is_same(a: &Finding, b: &Finding) -> bool {
+    (&a.id, &a.subject) == (&b.id, &b.subject) && may_be_about_the_same(a, b)
+}
+
+/// Are findings about the same operations, as far as both name any?
+fn may_be_about_the_same(a: &Finding, b: &Finding) -> bool {
+    let (a, b) = (&a.operations, &b.operations);
+    a.is_empty() || b.is_empty() || a.iter().any(|kind| b.contains(kind))
 }
 
 fn new_one(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> FindingChange {
@@ -95,14 +110,21 @@ fn new_one(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Findi
             ..FindingChange::default()
         };
     }
+    let in_log = |run| Some(InLog::of(finding, run)?.s_per_hour);
+    let before = in_log(earlier).filter(|s| *s > 0.0);
     FindingChange {
         id: finding.id.clone(),
         subject: finding.subject.clone(),
+        operations: finding.operations.clone(),
         change: "new".into(),
-        after: Quantity::of(finding)
-            .measure(now, &finding.subject)
-            .or(finding.saves_s_per_hour),
-        verdict: "not found in the earlier run".into(),
+        before,
+        after: in_log(now)
+            .or_else(|| Quantity::of(finding).measure(now, &finding.subject))
+            .or_else(|| saved_alone(finding)),
+        verdict: match before {
+            Some(_) => "not named in the earlier run, in which these operations ran, too".into(),
+            None => "not found in the earlier run".into(),
+        },
         ..FindingChange::default()
     }
 }
@@ -128,48 +150,79 @@ fn change_of(
         Some(_) => None,
         None => why_unseen(finding, earlier, now),
     };
-    let is_less = again.is_none() || direction(found.before, found.after) == "better";
+    let not_acted_on = why_not_acted_on(finding, earlier, now);
+    if told_at.is_none() && not_acted_on.is_some() {
+        found.tell_growth();
+    }
+    let is_less = match direction(found.before, found.after) {
+        "same" => again.is_none(),
+        way => way == "better",
+    };
     // That the loads differ says more.
     let is_open = is_less && found.untold.is_none();
-    let unseen = unseen.or_else(|| why_not_acted_on(finding, earlier, now).filter(|_| is_open));
     let looked_at = unseen.is_none();
     if let Some(why) = unseen {
         found.untold = Some(why.into());
         found.after = None;
+    } else if let Some(why) = not_acted_on.filter(|_| is_open) {
+        found.untold = Some(match found.after.filter(|_| again.is_some()) {
+            Some(after) => format!("{why}; it is found again, with {} now", figure(after)),
+            None => why.into(),
+        });
+        found.after = None;
     }
-    let (before, after) = (found.before, found.after);
-    let order = order_change(finding, earlier, now);
+    let in_order = InOrder::of(finding, earlier, now);
+    let order = in_order.map(InOrder::change);
+    let same_order = in_order.filter(|_| order == Some("same"));
+    if same_order.is_some() && Quantity::of(finding).is_per_hour() {
+        // Something else changed what is waited.
+        found.after = None;
+    }
     let is_told = found.untold.is_none()
         || (looked_at && is_fact(&finding.id))
-        || (again.is_some() && is_true_at_any_load(finding, &found))
+        // What has no figure and is found again is the same. That it is gone would be another matter.
+        || (again.is_some() && (found.before.is_none() || order.is_some()))
         || order == Some("better");
-    let change = match again {
-        _ if !is_told => "unknown",
-        // What it is about may have grown while other findings explain it now.
-        None => match direction(before, after) {
-            "worse" => "worse",
-            _ => "gone",
-        },
-        Some(_) => match after {
-            None => order.unwrap_or("same"),
-            Some(_) => direction(before, after),
-        },
+    let change = match is_told {
+        // Whatever the models of the disk say, and whoever reads the file.
+        _ if same_order.is_some() => "same",
+        true => told_change(again.is_some(), &found, order),
+        false => "unknown",
     };
     FindingChange {
         id: finding.id.clone(),
         subject: finding.subject.clone(),
+        operations: finding.operations.clone(),
         change: change.into(),
-        before,
-        after,
-        predicted: finding.gain.clone(),
-        verdict: match again.is_none() && has_become_index_scan(finding, now) {
-            true => format!(
+        before: found.before,
+        after: found.after,
+        predicted: predicted(finding),
+        verdict: match same_order {
+            Some(in_order) => format!("nothing changed: {}", in_order.in_words()),
+            None if again.is_none() && has_become_index_scan(finding, now) => format!(
                 "{}; its operations use an index now, and read too much of it: see query.index-scan",
                 verdict(finding, change, &found)
             ),
-            false => verdict(finding, change, &found),
+            None if change == "worse" && not_acted_on.is_some() => worse_by_itself(finding, &found),
+            None => verdict(finding, change, &found),
         },
         work: found.work,
+    }
+}
+
+/// Returns how a finding changed of which something is told.
+fn told_change(
+    is_found_again: bool,
+    found: &Measured,
+    order: Option<&'static str>,
+) -> &'static str {
+    let direction = direction(found.before, found.after);
+    match (is_found_again, found.after) {
+        (true, None) => order.unwrap_or("same"),
+        (true, Some(_)) => direction,
+        // What it is about may have grown while other findings explain it now.
+        (false, _) if direction == "worse" => direction,
+        (false, _) => "gone",
     }
 }
 
@@ -178,12 +231,11 @@ fn has_become_index_scan(finding: &Finding, now: Examined<'_>) -> bool {
     let mut others = now.diagnosis.findings.iter();
     finding.id == "query.collection-scan"
         && !finding.subject.is_empty()
-        && others.any(|other| other.id == "query.index-scan" && other.subject == finding.subject)
-}
-
-/// Is a finding that was made again the same whatever the loads were? That it is gone would be another matter.
-fn is_true_at_any_load(finding: &Finding, found: &Measured) -> bool {
-    finding.id == "layout.key-order-lost" || found.before.is_none()
+        && others.any(|other| {
+            other.id == "query.index-scan"
+                && other.subject == finding.subject
+                && may_be_about_the_same(finding, other)
+        })
 }
 
 /// Returns why nothing says that a finding is gone which was not made again.
@@ -244,26 +296,6 @@ fn why_not_acted_on(
 /// Is it about operations that an index would serve?
 fn is_of_queries(finding: &Finding) -> bool {
     ["query.collection-scan", "query.index-scan"].contains(&finding.id.as_str())
-}
-
-/// Returns how the order of the file changed, whatever its scans take on which disk; `None` if it hardly did.
-fn order_change(
-    finding: &Finding,
-    earlier: Examined<'_>,
-    now: Examined<'_>,
-) -> Option<&'static str> {
-    let share = |run: Examined<'_>| {
-        let mut files = run.document.layout.as_ref()?.files.iter();
-        let file = files.find(|file| name_of(file) == finding.subject)?;
-        Some(file.order.as_ref()?.sequential_share)
-    };
-    let both = share(earlier).zip(share(now));
-    let (before, after) = both.filter(|_| finding.id == "layout.key-order-lost")?;
-    match after - before {
-        more if more > IN_ORDER_MIN => Some("better"),
-        more if more < -IN_ORDER_MIN => Some("worse"),
-        _ => None,
-    }
 }
 
 /// Is it true or false whatever the server is doing?
@@ -336,10 +368,16 @@ fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
     let gain = predicted(finding);
     let untold = found.untold.as_ref();
     if let Some(why) = untold.filter(|_| change == "unknown" || gain.is_some()) {
-        return format!("cannot be told: {why}");
+        return match change {
+            "same" => format!("it is as it was; what it costs now cannot be told: {why}"),
+            _ => format!("cannot be told: {why}"),
+        };
     }
     let Some(gain) = &gain else {
-        return "nothing was predicted".into();
+        return match change {
+            "same" => "it is as it was; nothing was predicted".into(),
+            _ => "nothing was predicted".into(),
+        };
     };
     match (found.before, found.after) {
         (Some(_), Some(_)) if change == "same" => {
@@ -364,10 +402,25 @@ fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
     }
 }
 
-/// Returns the gain that the finding promised, with an interval.
+/// Says how much worse it became although, or because, nobody acted on it.
+fn worse_by_itself(finding: &Finding, found: &Measured) -> String {
+    let more = found
+        .before
+        .zip(found.after)
+        .map(|(before, after)| after - before);
+    let more = more.map_or("more".into(), |more| format!("{} more", figure(more)));
+    let unit = predicted(finding).map_or_else(String::new, |gain| format!(" {}", gain.unit));
+    let work = found.work.as_ref().map(work::in_words);
+    let work = work.map_or_else(String::new, |work| {
+        format!(", for the work of then ({work})")
+    });
+    format!("what it advises was not done, and it became worse: {more}{unit}{work}")
+}
+
+/// Returns the gain that the finding promised, with an interval, in the unit in which it is measured.
 fn predicted(finding: &Finding) -> Option<Gain> {
     let saved = || {
-        let value = finding.alone_s_per_hour.or(finding.saves_s_per_hour)?;
+        let value = saved_alone(finding).filter(|_| Quantity::of(finding).is_per_hour())?;
         Some(Gain {
             value,
             low: value * (1.0 - ABOUT),
@@ -376,6 +429,11 @@ fn predicted(finding: &Finding) -> Option<Gain> {
         })
     };
     finding.gain.clone().or_else(saved)
+}
+
+/// Returns what acting on the finding alone would save, s per hour, whatever others save of the same waiting.
+fn saved_alone(finding: &Finding) -> Option<f64> {
+    finding.alone_s_per_hour.or(finding.saves_s_per_hour)
 }
 
 fn against_prediction(gain: &Gain, saved: f64) -> String {

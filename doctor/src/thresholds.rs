@@ -21,6 +21,8 @@ use crate::{Diagnosis, detectors};
 
 /// The finding that says that nothing is wrong; it breaches nothing.
 pub const NOTHING_WRONG: &str = "disk.not-the-problem";
+/// The finding that is made instead where writes wait most of their time for a disk that is well.
+pub const SYNC_BOUND: &str = "journal.sync-bound";
 
 /// The finding of a server that ended or answered nobody; it comes before all others.
 pub const UNRESPONSIVE: &str = "server.unresponsive";

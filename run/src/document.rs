@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AdviceRecord, BenchMeasurement, ClockOffset, CountedRequests, DeviceFacts, DiskMeasurement,
-    ExaminationRecord, HostFacts, LayoutMeasurement, PrefetchForSync, PrefetchRecord,
-    ReorderMeasurement, RequestCause, TuneRecord,
+    ExaminationRecord, FilterSeen, HostFacts, LayoutMeasurement, OperationSeen, PrefetchForSync,
+    PrefetchRecord, ReorderMeasurement, RequestCause, TuneRecord,
 };
 
 /// Schema name and version written by this build.
@@ -400,6 +400,9 @@ pub struct Finding {
     /// findings before it save the same waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_s_per_hour: Option<f64>,
+    /// Of a finding about queries the kinds of operations whose time it would save; empty for others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationKind>,
     /// "high", "medium" or "low".
     #[schemars(extend("enum" = ["high", "medium", "low"]))]
     pub confidence: String,
@@ -415,6 +418,74 @@ impl Finding {
             "" => self.title.clone(),
             member => format!("{member}: {}", self.title),
         }
+    }
+}
+
+/// Operations that differ in their values alone, whichever plan serves them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct OperationKind {
+    /// "query", "getmore", "command aggregate", …
+    pub kind: String,
+    /// The collection that they are sent to.
+    pub namespace: String,
+    /// What they select documents by; `None` if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FilterSeen>,
+}
+
+impl OperationKind {
+    /// Returns the kinds of these operations, each once.
+    pub fn of_all<'a>(operations: impl IntoIterator<Item = &'a OperationSeen>) -> Vec<Self> {
+        let mut kinds: Vec<Self> = Vec::new();
+        for operation in operations {
+            if !kinds.iter().any(|kind| kind.includes(operation)) {
+                kinds.push(Self {
+                    kind: operation.kind.clone(),
+                    namespace: operation.namespace.clone().unwrap_or_default(),
+                    filter: operation.filter.clone(),
+                });
+            }
+        }
+        kinds
+    }
+
+    /// Returns words like "query by status in the order of day".
+    pub fn in_words(&self) -> String {
+        let Some(filter) = &self.filter else {
+            return self.kind.clone();
+        };
+        let keys: Vec<&str> = filter.keys.iter().map(|key| key.field.as_str()).collect();
+        let list = |before: &str, names: &[&str]| match names {
+            [] => String::new(),
+            names => format!(" {before} {}", names.join(", ")),
+        };
+        let fields: Vec<&str> = filter.fields.iter().map(String::as_str).collect();
+        let joined: Vec<&str> = filter
+            .joins
+            .iter()
+            .map(|join| join.collection.as_str())
+            .collect();
+        let of_keys = if filter.distinct {
+            "of"
+        } else {
+            "in the order of"
+        };
+        [
+            self.kind.clone(),
+            list("by", &fields),
+            list(of_keys, &keys),
+            list("with", &joined),
+        ]
+        .concat()
+    }
+
+    /// Returns whether an operation is of this kind.
+    pub fn includes(&self, operation: &OperationSeen) -> bool {
+        let namespace = operation.namespace.as_deref().unwrap_or_default();
+        self.kind == operation.kind
+            && self.namespace == namespace
+            && self.filter == operation.filter
     }
 }
 

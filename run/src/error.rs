@@ -37,9 +37,8 @@ impl Kinded for RunError {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some(ErrorKind::NotPermitted)
             }
-            Self::Io { .. } | Self::Damaged { .. } | Self::TooNew { .. } | Self::Write { .. } => {
-                None
-            }
+            Self::Damaged { .. } => Some(ErrorKind::Inconsistent),
+            Self::Io { .. } | Self::TooNew { .. } | Self::Write { .. } => None,
         }
     }
 }

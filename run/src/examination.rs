@@ -9,7 +9,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterRecord, DeviceModel, Gain, OperationSeen, Surroundings, TargetFacts};
+use crate::{
+    ClusterRecord, DeviceModel, Gain, OperationKind, OperationSeen, Surroundings, TargetFacts,
+};
 
 /// `source` of a counter sample from a member other than the examined one; followed by its name.
 pub const COUNTERS_OF_MEMBER: &str = "serverStatus@";
@@ -439,6 +441,9 @@ pub struct FindingChange {
     pub id: String,
     /// What the finding is about: a collection, an index, a member; may be empty.
     pub subject: String,
+    /// The kinds of operations that it is about; empty for findings that name none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationKind>,
     /// "gone", "new", "better", "worse", "same"; "unknown" if the facts it needs were not examined again, or if the
     /// server did less work than in the earlier run, so that nothing can be concluded.
     #[schemars(extend("enum" = ["gone", "new", "better", "worse", "same", "unknown"]))]
@@ -462,8 +467,9 @@ pub struct FindingChange {
 #[serde(default)]
 pub struct WorkCompared {
     /// What is counted: "operations" or "writes" of clients, "reads" that missed the server's cache, "calls" on the
-    /// file that the finding is about, or "operations-on-it" for those on its collection.
-    #[schemars(extend("enum" = ["operations", "writes", "reads", "calls", "operations-on-it"]))]
+    /// file that the finding is about, "operations-on-it" for those on its collection, or "its-operations" for those of
+    /// them that it names, as far as the log tells of them.
+    #[schemars(extend("enum" = ["operations", "writes", "reads", "calls", "operations-on-it", "its-operations"]))]
     pub unit: String,
     /// Rate in the earlier run, per second.
     #[schemars(range(min = 0))]

@@ -51,6 +51,7 @@ pub mod surroundings;
 pub mod thread_record;
 pub mod tune;
 pub mod units;
+mod visible;
 
 pub use advice::{
     AdviceRecord, AdviceSample, AdviceSince, AdviceTrial, AdviceVerdict, AdvisedCollection,
@@ -80,8 +81,8 @@ pub use disk_measurement::{
     OperationOutcome, ReadAdvice, StepGroup,
 };
 pub use document::{
-    BLOCK_REQUESTS, CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase,
-    ProcessIo, RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
+    BLOCK_REQUESTS, CacheState, Disk, Finding, Gain, IndexBuild, Limitation, OperationKind,
+    Outcome, Phase, ProcessIo, RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
 };
 pub use error::RunError;
 pub use error_kind::{ErrorKind, Kinded};
@@ -125,3 +126,4 @@ pub use shell::shell_quoted;
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;
 pub use tune::{KnobValue, KnobValues, TuneRecord, TuneTrial};
+pub use visible::{misleads, visible};

@@ -96,6 +96,8 @@ impl OperationSeen {
     pub const IDLE_TRANSACTION: &str = "idle transaction";
     /// The kind of a write that is made, and waits for other members to acknowledge it.
     pub const UNACKNOWLEDGED_WRITE: &str = "unacknowledged write";
+    /// The kind of what the server's thread that deletes expired documents does, by that thread's name.
+    pub const TTL_MONITOR: &str = "TTLMonitor";
 
     /// Returns whether it had ended when it was looked for the last time. A single look may miss an operation between
     /// two of its phases.

@@ -14,7 +14,7 @@ use zstd::stream::read::Decoder;
 
 use super::FIGURES;
 use super::stopping::{go_on, until_signal};
-use crate::exit::{NotPermitted, Usage};
+use crate::exit::{Inconsistent, NotPermitted, Usage};
 use crate::interruption::Interruption;
 use crate::session::{Session, run_folder};
 use crate::trace::disk_is_full;
@@ -159,7 +159,8 @@ fn unpack_tar(packed: impl Read, folder: &Path, most: u64, stop: &AtomicBool) ->
         0 => Err(Usage(format!("it unpacks to more than {most} bytes")).into()),
         _ => unpacked.map_err(|error| match ends_too_early(&error) {
             true => {
-                Usage("the file ends in the middle of it: copy or collect it again".into()).into()
+                let told = "the file ends in the middle of it: copy or collect it again";
+                Inconsistent(told.into()).into()
             }
             false => error,
         }),
@@ -348,7 +349,7 @@ mod tests {
         fs::write(&bundle, &bytes[..bytes.len() / 2]).unwrap();
         let out = folder.path().join("out");
         let error = unpack_until(&bundle, &out, MOST, &GO_ON).unwrap_err();
-        assert!(error.is::<Usage>(), "{error:?}");
+        assert!(error.is::<Inconsistent>(), "{error:?}");
         assert!(is_alone(folder.path(), &bundle));
     }
 

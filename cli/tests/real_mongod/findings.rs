@@ -554,3 +554,112 @@ fn scans_that_are_short_and_frequent_are_named_by_the_log() {
     assert!(member["slow_log_s"].as_f64().unwrap() > 11.0, "{member:#}");
     assert!(!member["operations"].to_string().contains("seldom"));
 }
+
+/// Nothing but the thread itself tells of it: no counter of operations, no latency, and the counter of documents only when
+/// a pass has ended.
+#[test]
+fn what_expires_is_seen_to_be_deleted() {
+    const DOCUMENTS: u64 = 150_000;
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(
+        Topology::Standalone,
+        &["--setParameter", "ttlMonitorSleepSecs=1"],
+    );
+    insert(&running, "sessions", DOCUMENTS, 200);
+    insert(&running, "orders", 20_000, 100);
+    let at = doc! { "$set": { "at": mongodb::bson::DateTime::from_millis(1_000) } };
+    let all = doc! { "q": {}, "u": [at], "multi": true };
+    running.command(DATABASE, doc! { "update": "sessions", "updates": [all] });
+    let keys = doc! { "key": { "bytes": 1 }, "name": "bytes" };
+    running.command(
+        DATABASE,
+        doc! { "createIndexes": "sessions", "indexes": [keys] },
+    );
+    let select = |number| {
+        let id = id(number, DOCUMENTS);
+        doc! { "find": "orders", "filter": { "nowhere": id } }
+    };
+    let document = meanwhile(&running, &[&select], || {
+        let expiring = doc! { "key": { "at": 1 }, "name": "at", "expireAfterSeconds": 1 };
+        running.command(
+            DATABASE,
+            doc! { "createIndexes": "sessions", "indexes": [expiring] },
+        );
+        examined(&bench, &running, "10s", &[])
+    });
+    let found = finding(&document, "ttl.deleting").unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!(found["subject"], "findings.sessions", "{found:#}");
+    assert!(evidence(found, 0).contains("(TTLMonitor)"), "{found:#}");
+    let quiet = meanwhile(&running, &[&select], || {
+        // Until all are gone, and a second more.
+        let first = doc! { "find": "sessions", "limit": 1 };
+        let is_left = || {
+            let reply = running.command(DATABASE, first.clone());
+            let cursor = reply.get_document("cursor").unwrap();
+            !cursor.get_array("firstBatch").unwrap().is_empty()
+        };
+        while is_left() {
+            thread::sleep(Duration::from_millis(500));
+        }
+        examined(&bench, &running, "5s", &[])
+    });
+    assert!(finding(&quiet, "ttl.deleting").is_none(), "{quiet:#}");
+}
+
+/// An index for one kind of operations lets its clients ask far more often, which says nothing of the others.
+#[test]
+fn an_index_is_credited_with_what_it_serves_alone() {
+    const DOCUMENTS: u64 = 60_000;
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &["--slowms", "2"]);
+    insert(&running, "events", DOCUMENTS, 100);
+    let select = |number| {
+        let status = id(number, DOCUMENTS) + 10;
+        doc! { "find": "events", "filter": { "status": status } }
+    };
+    let group = |_| {
+        let by_status = doc! { "$group": { "_id": "$status", "count": { "$sum": 1 } } };
+        doc! { "aggregate": "events", "pipeline": [by_status], "cursor": {} }
+    };
+    let out = bench.path("before");
+    let out = out.to_str().unwrap();
+    let before = meanwhile(&running, &[&select, &group], || {
+        examined(&bench, &running, "10s", &["--out", out])
+    });
+    let found = finding(&before, "query.collection-scan").unwrap();
+    let promised = found["alone_s_per_hour"]
+        .as_f64()
+        .or(found["saves_s_per_hour"].as_f64())
+        .unwrap();
+    let index = doc! { "key": { "status": 1 }, "name": "status" };
+    running.command(
+        DATABASE,
+        doc! { "createIndexes": "events", "indexes": [index] },
+    );
+    let after = meanwhile(&running, &[&select, &group], || {
+        examined(&bench, &running, "10s", &["--since", out])
+    });
+    let changes = &after["examination"]["since"]["changes"];
+    let changes = changes.as_array().unwrap().iter();
+    let of_scans = changes.filter(|change| change["id"] == "query.collection-scan");
+    let of_scans: Vec<&Value> = of_scans.collect();
+    let mended = of_scans
+        .iter()
+        .find(|change| change["change"] == "gone" || change["change"] == "better")
+        .unwrap_or_else(|| panic!("{of_scans:#?}"));
+    let figure = |name: &str| mended[name].as_f64().unwrap();
+    let saved = figure("before") - figure("after");
+    assert!(
+        (0.5..1.5).contains(&(saved / promised)),
+        "{saved} of {promised}: {of_scans:#?}"
+    );
+    // What groups still reads all, and is not said to be mended as well.
+    for other in of_scans.iter().filter(|other| **other != *mended) {
+        assert!(
+            other["change"] == "new" || other["change"] == "same",
+            "{of_scans:#?}"
+        );
+    }
+}

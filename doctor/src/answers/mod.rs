@@ -19,13 +19,14 @@ pub(crate) use checkpoints::{
 };
 pub use checkpoints::{CheckpointAnswer, DirtyLimit};
 pub use device_load::DeviceLoad;
-pub(crate) use device_load::{Ceiling, ceiling_reached};
+pub(crate) use device_load::{Ceiling, ceiling_reached, limit_in_words};
 pub use device_users::DeviceUser;
 pub use durations::JobDuration;
 pub use host::HostAnswer;
 pub(crate) use host::{
-    GroupMemory, Tickets, cache_is_too_large, group_memory, memory_for_cache, memory_limit,
-    mongod_version, room_for_cache, tickets_of,
+    GroupMemory, SMALLEST_CONFIGURED_CACHE, Tickets, cache_is_too_large, group_memory,
+    largest_cache, limit_command, limit_for, memory_for_cache, memory_limit, mongod_version,
+    room_for_cache, tickets_of,
 };
 pub use index_builds::{AgainstBuild, IndexBuildAnswer};
 pub use members::{MemberAnswer, MemberDifference};

@@ -7,13 +7,15 @@ use crate::Evidence;
 
 const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["query", "getmore"];
+/// Commands that read: `opcounters` counts them together with all other commands, those of monitoring among them.
+const READING_COMMANDS: [&str; 4] = ["aggregate", "count", "distinct", "mapReduce"];
 pub(crate) const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
 
 /// Work per second of the observation; null where nothing reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkAnswer {
-    /// Client operations: inserts, queries, updates, deletes and getmores (serverStatus).
+    /// Client operations: inserts, queries, updates, deletes, getmores, aggregations, counts and distincts (serverStatus).
     pub operations_per_s: Option<f64>,
     /// Client operations that write.
     pub writes_per_s: Option<f64>,
@@ -24,15 +26,26 @@ pub struct WorkAnswer {
 }
 
 pub(super) fn work(evidence: &Evidence<'_>) -> Option<WorkAnswer> {
-    let sum = |names: &[&str]| {
-        let rates = names.iter().map(|name| format!("opcounters.{name}"));
-        let rates = rates.filter_map(|name| evidence.status_rate(&[&name]));
+    let sum = |names: &[String]| {
+        let rates = names
+            .iter()
+            .filter_map(|name| evidence.status_rate(&[name]));
         rates.reduce(|a, b| a + b)
     };
+    let counted = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| format!("opcounters.{name}"))
+            .collect()
+    };
+    let writes: Vec<String> = counted(&WRITES);
+    let mut operations: Vec<String> = counted(&READS);
+    operations.extend_from_slice(&writes);
+    operations.extend(READING_COMMANDS.map(|name| format!("metrics.commands.{name}.total")));
     let traced = || Some(evidence.trace?.reads.calls as f64 / evidence.traced_s()?);
     let found = WorkAnswer {
-        operations_per_s: sum(&[&WRITES[..], &READS[..]].concat()),
-        writes_per_s: sum(&WRITES),
+        operations_per_s: sum(&operations),
+        writes_per_s: sum(&writes),
         pages_read_per_s: evidence.status_rate(&[PAGES_READ]),
         read_calls_per_s: traced(),
     };
@@ -51,10 +64,11 @@ mod tests {
         recording.rising("opcounters.query", 30.0);
         recording.rising("opcounters.update", 12.0);
         recording.rising("opcounters.command", 1000.0);
+        recording.rising("metrics.commands.aggregate.total", 3.0);
         let found = work(&recording).unwrap();
         assert_eq!(
             (found.operations_per_s, found.writes_per_s),
-            (Some(42.0), Some(12.0))
+            (Some(45.0), Some(12.0))
         );
         assert_eq!(
             (found.pages_read_per_s, found.read_calls_per_s),

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
-use seekscope_run::{FileRole, Gain, IoLimit, LayoutFile, PredictedScan, ScanOrder};
+use seekscope_run::{
+    FileRole, FilterSeen, Gain, IoLimit, LayoutFile, LoggedOperations, PredictedScan, ScanOrder,
+};
 
 use super::*;
 use crate::evidence::waiting::{SYNC_US, SYNCS};
@@ -64,6 +66,79 @@ fn nothing_is_claimed_of_what_nobody_waited() {
     assert_eq!(saved(&counted(), claims), [1000.0, 500.0]);
     let idle = saved(&Recording::new(), vec![finding("disk.slow", 10.0)]);
     assert_eq!(idle, [0.0]);
+}
+
+/// A regression: two scans of five minutes that ended within a minute were 10 s of operations per second.
+#[test]
+fn what_operations_took_before_the_watch_does_not_count() {
+    let mut recording = Recording::new();
+    recording.rising("opLatencies.reads.latency", 10e6);
+    recording.rising("opLatencies.reads.ops", 2.0 / f64::from(OBSERVED_S));
+    recording.rising("opLatencies.writes.latency", 0.5e6);
+    recording.rising("opLatencies.writes.ops", 100.0);
+    let waited = recording.examine(|evidence, _| Waited::of(evidence));
+    assert!((waited.operations - 9000.0).abs() < 0.1, "{waited:?}");
+    let claims = vec![finding("query.collection-scan", 36_000.0)];
+    assert_eq!(saved(&recording, claims), [9000.0]);
+}
+
+/// Operations on shop.orders by a field, of which the log tells that they took this long per hour.
+fn logged(recording: &mut Recording, field: &str, s_per_hour: u64) -> OperationSeen {
+    recording.examined().slow_log_s = Some(3600.0);
+    let operation = OperationSeen {
+        kind: "query".into(),
+        namespace: Some("shop.orders".into()),
+        filter: Some(FilterSeen {
+            fields: vec![field.into()],
+            ..FilterSeen::default()
+        }),
+        logged: Some(LoggedOperations {
+            count: 10,
+            took_us: s_per_hour * 1_000_000,
+            ..LoggedOperations::default()
+        }),
+        ..OperationSeen::default()
+    };
+    recording.examined().operations.push(operation.clone());
+    operation
+}
+
+/// A regression: what an index saves of one kind of operation was deducted from what another saves of another kind.
+#[test]
+fn time_that_the_log_tells_of_operations_is_theirs_alone() {
+    let mut recording = counted();
+    let by_status = logged(&mut recording, "status", 2000);
+    let by_day = logged(&mut recording, "day", 3000);
+    logged(&mut recording, "region", 5000);
+    let about = |operation: &OperationSeen, saves: f64| Finding {
+        operations: OperationKind::of_all([operation]),
+        ..finding("query.collection-scan", saves)
+    };
+    let (status, day) = (about(&by_status, 2000.0), about(&by_day, 2900.0));
+    let both = saved(&recording, vec![day.clone(), status.clone()]);
+    assert_eq!(both, [2900.0, 2000.0]);
+    // What several claim of one kind, and what the log does not tell, is shared as everything else is: of 9,500 s of
+    // reads and operations 6,600 are left, and then 4,600.
+    let again = about(&by_day, 950.0);
+    let shared = saved(&recording, vec![day.clone(), again]);
+    assert_eq!(shared, [2900.0, 660.0]);
+    let untold = finding("query.collection-scan", 950.0);
+    assert_eq!(saved(&recording, vec![day, status, untold])[2], 460.0);
+}
+
+#[test]
+fn what_the_log_tells_is_claimed_once() {
+    let mut recording = Recording::new();
+    let slow: Vec<OperationSeen> = ["a", "b", "c"]
+        .into_iter()
+        .map(|field| logged(&mut recording, field, 1000))
+        .collect();
+    let mut claims = vec![finding("query.collection-scan", 1500.0)];
+    claims.extend(slow.iter().map(|operation| Finding {
+        operations: OperationKind::of_all([operation]),
+        ..finding("query.collection-scan", 1000.0)
+    }));
+    assert_eq!(saved(&recording, claims), [1500.0, 1000.0, 500.0, 0.0]);
 }
 
 /// What happens to a generated server.

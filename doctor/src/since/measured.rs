@@ -1,14 +1,14 @@
 //! Measures a finding in both runs.
 //!
 //! Two runs hardly see the same load, so waiting is compared per unit of work (`work.rs`), scaled to the work
-//! of the earlier run. What was measured of the file itself (how a scan would go, free bytes) is compared as
-//! it is.
+//! of the earlier run. Where the server's log tells of the very operations that a finding is about, their time is
+//! (`logged.rs`). What was measured of the file itself (how a scan would go, free bytes) is compared as it is.
 
 use seekscope_run::{Finding, WorkCompared};
 
 use super::work::{self, Load, in_words};
-use super::{Examined, SAME_WITHIN};
-use crate::answers::{DeviceUser, name_of};
+use super::{Examined, SAME_WITHIN, figure, layout, logged, saved_alone};
+use crate::answers::DeviceUser;
 use crate::claims;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,13 @@ pub(super) struct Measured {
     pub(super) after: Option<f64>,
     pub(super) work: Option<WorkCompared>,
     pub(super) untold: Option<String>,
+    /// What is waited now for the work of then, if that became a multiple under a heavier load, which need not be the
+    /// cause.
+    pub(super) grown: Option<f64>,
 }
+
+/// Waiting that a heavier load need not explain is this many times as much for the same work.
+const GROWN: f64 = 2.0;
 
 impl Quantity {
     /// Returns the quantity by the unit of the prediction, else by what the finding is about.
@@ -55,18 +61,22 @@ impl Quantity {
         }
     }
 
+    /// Is it measured in s per hour?
+    pub(super) fn is_per_hour(self) -> bool {
+        matches!(self, Self::Waiting | Self::Operations)
+    }
+
     /// Does it depend on how much the server is asked to do?
     fn is_of_load(self) -> bool {
-        matches!(self, Self::Waiting | Self::Operations | Self::Checkpoint)
+        self.is_per_hour() || self == Self::Checkpoint
     }
 
     pub(super) fn measure(self, run: Examined<'_>, subject: &str) -> Option<f64> {
         let answers = &run.diagnosis.answers;
         match self {
             Self::Scan => {
-                let mut files = run.document.layout.as_ref()?.files.iter();
-                let file = files.find(|file| name_of(file) == subject)?;
-                Some(file.predicted_scan.as_ref()?.now_s)
+                let scan = layout::file(run, subject)?.predicted_scan.as_ref()?;
+                Some(scan.now_s)
             }
             Self::FreeBytes => {
                 let answer = answers.space.iter().find(|answer| answer.name == subject)?;
@@ -95,6 +105,9 @@ pub(super) fn measured(
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> Measured {
+    if let Some(measured) = logged::measured(finding, earlier, now) {
+        return measured;
+    }
     let subject = &finding.subject;
     let quantity = match Quantity::of(finding) {
         // Where the server does not count the time of operations, the waiting for their file.
@@ -104,12 +117,8 @@ pub(super) fn measured(
         quantity => quantity,
     };
     let before = quantity.measure(earlier, subject);
-    if quantity == Quantity::Scan && !is_same_disk(earlier, now) {
-        return Measured {
-            before,
-            untold: Some("its scans were predicted for different disks".into()),
-            ..Measured::default()
-        };
+    if quantity == Quantity::Scan {
+        return scans(finding, before, earlier, now);
     }
     if !quantity.is_of_load() {
         return Measured {
@@ -131,10 +140,7 @@ pub(super) fn measured(
             match (of(earlier), of(now)) {
                 (Some(before), Some(after)) => (Some(before), Some(after)),
                 // What acting on it would save, then and now, shows which way it went.
-                _ => (
-                    finding.saves_s_per_hour,
-                    again.and_then(|again| again.saves_s_per_hour),
-                ),
+                _ => (saved_alone(finding), again.and_then(saved_alone)),
             }
         }
     };
@@ -144,13 +150,29 @@ pub(super) fn measured(
         return found;
     }
     // The layout of a file shows how much its scans changed, whoever reads it.
-    match by_layout(finding, found.before, earlier, now) {
+    match by_layout(finding, earlier, now) {
         Some((before, after)) => Measured {
             before: Some(before),
             after: Some(after),
             ..Measured::default()
         },
         None => found,
+    }
+}
+
+fn scans(
+    finding: &Finding,
+    before: Option<f64>,
+    earlier: Examined<'_>,
+    now: Examined<'_>,
+) -> Measured {
+    let both = layout::scans(finding, earlier, now);
+    let is_other_disk = both.is_none() && Quantity::Scan.measure(now, &finding.subject).is_some();
+    Measured {
+        before,
+        after: both.map(|(_, after)| after),
+        untold: is_other_disk.then(|| "its scans were predicted for different disks".into()),
+        ..Measured::default()
     }
 }
 
@@ -170,57 +192,71 @@ fn at_like_load(
     work: Option<WorkCompared>,
 ) -> Measured {
     let Some(work) = work else {
-        let why = "how much work the server did is not known of both runs";
         return Measured {
             before,
-            untold: Some(why.into()),
+            untold: Some(untold_at(None, None)),
             ..Measured::default()
         };
     };
     let load = Load::of(&work);
-    let scale = match quantity {
-        Quantity::Waiting | Quantity::Operations => Load::scale(&work),
-        _ => 1.0,
+    let scale = match quantity.is_per_hour() {
+        true => Load::scale(&work),
+        false => 1.0,
     };
+    let measured_now = after;
     let after = after.map(|after| after * scale);
-    let became_worse = before
-        .zip(after)
-        .is_some_and(|(before, after)| after > before * (1.0 + SAME_WITHIN));
-    let told = load.tells(became_worse);
+    let both = before.zip(after);
+    let is_above = |times: f64| both.is_some_and(|(before, after)| after > before * times);
+    let told = load.tells(is_above(1.0 + SAME_WITHIN));
+    let has_grown = quantity.is_per_hour() && load == Load::Heavier && is_above(GROWN);
     let untold = (!told).then(|| {
-        let way = match load {
-            Load::Lighter => "the server had less to do",
-            Load::Unknown => "what the server had to do is not counted, or was next to nothing",
-            _ => "the server had more to do",
-        };
-        format!("{way} ({}); compare runs under like load", in_words(&work))
+        let why = untold_at(Some(load), Some(&work));
+        match measured_now.filter(|_| has_grown) {
+            Some(s) => format!("{why}; {} s per hour are waited now", figure(s)),
+            None => why,
+        }
     });
     Measured {
         before,
         after: after.filter(|_| told),
         work: Some(work),
         untold,
+        grown: after.filter(|_| has_grown),
     }
 }
 
-fn by_layout(
-    finding: &Finding,
-    before: Option<f64>,
-    earlier: Examined<'_>,
-    now: Examined<'_>,
-) -> Option<(f64, f64)> {
-    let is_told = finding.id.starts_with("layout.") && is_same_disk(earlier, now);
-    let before = before.filter(|_| is_told)?;
-    let scan = |run| Quantity::Scan.measure(run, &finding.subject);
-    let scan_before = scan(earlier).filter(|s| *s > 0.0)?;
-    Some((before, before * scan(now)? / scan_before))
+/// Says why the work that was done does not allow to compare.
+pub(super) fn untold_at(load: Option<Load>, work: Option<&WorkCompared>) -> String {
+    let (Some(load), Some(work)) = (load, work) else {
+        return "how much work the server did is not known of both runs".into();
+    };
+    let way = match load {
+        Load::Lighter => "the server had less to do",
+        Load::Unknown => "what the server had to do is not counted, or was next to nothing",
+        Load::Alike | Load::Heavier => "the server had more to do",
+    };
+    format!("{way} ({}); compare runs under like load", in_words(work))
 }
 
-/// Were scans predicted for the same disk, where both runs predicted any?
-fn is_same_disk(earlier: Examined<'_>, now: Examined<'_>) -> bool {
-    let disk = |run: Examined<'_>| Some(run.document.layout.as_ref()?.predicted_for.clone());
-    let both = disk(earlier).zip(disk(now));
-    both.is_none_or(|(earlier, now)| earlier == now)
+impl Measured {
+    /// Takes what became a multiple for what it is: where nobody acted on it, more is waited, whatever the load is.
+    pub(super) fn tell_growth(&mut self) {
+        if self.grown.is_some() {
+            self.after = self.grown;
+            self.untold = None;
+        }
+    }
+}
+
+/// Tells the waiting for a file by what its scans take.
+fn by_layout(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Option<(f64, f64)> {
+    if !finding.id.starts_with("layout.") {
+        return None;
+    }
+    // Of waiting for other files its layout tells nothing.
+    let before = Quantity::Waiting.measure(earlier, &finding.subject)?;
+    let (then, now) = layout::scans(finding, earlier, now)?;
+    (then > 0.0).then(|| (before, before * now / then))
 }
 
 /// Returns `None` where none of them is the subject's.

@@ -7,6 +7,7 @@ use seekscope_run::{Finding, WorkCompared};
 
 use super::Examined;
 use super::measured::sum_over_users;
+use crate::Answers;
 use crate::answers::WorkAnswer;
 
 /// Largest ratio of loads that are considered alike.
@@ -16,6 +17,8 @@ const PER_S_MIN: f64 = 1.0;
 /// What is counted of the operations on one collection, and the fewest of them per second: that many scan it all day.
 const ON_IT: &str = "operations-on-it";
 const ON_IT_PER_S_MIN: f64 = 0.05;
+/// What the log tells of the operations that the finding is about.
+pub(super) const ITS_OPERATIONS: &str = "its-operations";
 
 /// The unit of work for a finding's waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +45,13 @@ const OF_WRITES: [&str; 2] = ["journal.", "checkpoint."];
 const OF_READS: [&str; 5] = ["layout.", "read-ahead.", "disk.", "scheduler.", "memory."];
 
 impl Unit {
-    /// Returns the unit. A disk may have held back writes alone.
-    fn of(finding: &Finding, before: &WorkAnswer) -> Self {
+    /// Returns the unit. A disk may have held back writes alone, or most of all.
+    fn of(finding: &Finding, answers: &Answers, before: &WorkAnswer) -> Self {
         let belongs = |families: &[&str]| families.iter().any(|f| finding.id.starts_with(f));
-        if belongs(&OF_WRITES) {
+        let waited = &answers.waited;
+        let held_back_writes =
+            belongs(&["disk."]) && waited.syncs > waited.reads && before.writes_per_s.is_some();
+        if belongs(&OF_WRITES) || held_back_writes {
             return Self::Writes;
         }
         let reads = before.pages_read_per_s.or(before.read_calls_per_s);
@@ -87,16 +93,18 @@ pub(super) fn compared(
         .or_else(|| of_server(finding, earlier, now))
 }
 
-/// Compares the operations on the collection that lacks an index: those on others do not tell whether it is still
-/// asked for.
+/// Compares the operations on the collection that those are sent to which lack an index: others do not tell whether it is
+/// still asked for.
 fn of_collection(
     finding: &Finding,
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> Option<WorkCompared> {
+    let asked = finding.operations.first();
+    let asked = asked.map_or(&finding.subject, |kind| &kind.namespace);
     let per_s = |run: Examined<'_>| {
         let member = run.document.examination.as_ref()?.examined()?;
-        let facts = member.collection(&finding.subject)?;
+        let facts = member.collection(asked)?;
         let watched_s = run.document.phases.first()?.duration_ns() as f64 / 1e9;
         (watched_s > 0.0).then(|| Some(facts.operations? as f64 / watched_s))?
     };
@@ -125,7 +133,7 @@ fn of_file(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Optio
 
 fn of_server(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Option<WorkCompared> {
     let (before, after) = (earlier.diagnosis.answers.work?, now.diagnosis.answers.work?);
-    let unit = Unit::of(finding, &before);
+    let unit = Unit::of(finding, &earlier.diagnosis.answers, &before);
     let (before_per_s, after_per_s) = unit.per_s(&before, &after)?;
     Some(WorkCompared {
         unit: unit.name().into(),
@@ -181,6 +189,7 @@ pub(super) fn in_words(work: &WorkCompared) -> String {
         "reads" => "reads past the cache",
         "calls" => "calls on the file",
         ON_IT => "operations on the collection",
+        ITS_OPERATIONS => "such operations in the log",
         unit => unit,
     };
     format!(
@@ -192,6 +201,7 @@ pub(super) fn in_words(work: &WorkCompared) -> String {
 
 fn per_s(rate: f64) -> String {
     match rate {
+        rate if rate > 0.0 && rate < 0.1 => format!("{rate:.3}"),
         rate if rate != 0.0 && rate < 10.0 => format!("{rate:.1}"),
         rate => format!("{rate:.0}"),
     }

@@ -316,10 +316,6 @@ fn document() -> RunDocument {
 
 fn findings() -> Vec<Finding> {
     vec![Finding {
-        subject: String::new(),
-        member: String::new(),
-        saves_s_per_hour: None,
-        alone_s_per_hour: None,
         id: "layout.key-order-lost".into(),
         title: "The collection is stored out of order, so a scan jumps through the file".into(),
         evidence: vec![
@@ -330,6 +326,7 @@ fn findings() -> Vec<Finding> {
         confidence: "high".into(),
         risk: "rewriting needs free space of the collection's size".into(),
         command: "seekscope reorder shop.orders --apply".into(),
+        ..Finding::default()
     }]
 }
 

@@ -3,7 +3,7 @@
 use seekscope_doctor::Answers;
 use seekscope_doctor::answers::DeviceLoad;
 use seekscope_doctor::ranking::is_seen;
-use seekscope_doctor::thresholds::UNRESPONSIVE;
+use seekscope_doctor::thresholds::{SYNC_BOUND, UNRESPONSIVE};
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{Finding, Outcome};
@@ -15,8 +15,8 @@ use crate::numbers::{format_number, format_rate, format_share};
 /// Says that no other finding saves anything noticeable.
 const HEALTHY: &str = "disk.not-the-problem";
 const HELD_UP: [&str; 3] = ["cpu.saturated", "locks.queued", "writes.unacknowledged"];
-/// Jobs that read more than all operations together.
-const JOBS: [&str; 2] = ["index-build.running", "resync.running"];
+/// Jobs that may make threads wait for more than all operations together do.
+const JOBS: [&str; 3] = ["index-build.running", "resync.running", "ttl.deleting"];
 /// Findings that set a shard or a member apart from the others: where the data lies explains how the work does.
 const APART: [&str; 3] = ["shards.uneven", "shards.hot", "member.differs"];
 /// Used share of the disk's capability from which on the disk limits the server.
@@ -147,7 +147,12 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
             },
         };
     }
-    if let Some(state) = apart {
+    let bound = findings.iter().find(|finding| finding.id == SYNC_BOUND);
+    let bound = bound.map(|finding| match finding.member.as_str() {
+        "" => format!("{}.", finding.title),
+        member => format!("{member}: {}.", finding.title),
+    });
+    if let Some(state) = apart.or(bound) {
         return Verdict {
             state,
             next: next(findings),
@@ -189,7 +194,12 @@ fn next(findings: &[Finding]) -> Option<String> {
     let first = findings.first()?;
     let saved_s = first.saves_s_per_hour.filter(|_| is_seen(first));
     let saved_s = saved_s.filter(|s| s.is_finite() && *s >= SAVED_LEAST_S);
-    let saved = saved_s.map(|s| format!("saves about {} s of waiting per hour", format_rate(s)));
+    // Operations that are not run save the CPU's time, too.
+    let what = match first.operations.is_empty() {
+        true => "waiting",
+        false => "operations' time",
+    };
+    let saved = saved_s.map(|s| format!("saves about {} s of {what} per hour", format_rate(s)));
     let count = format_count(findings.len() as u64);
     Some(match (findings.len(), saved) {
         (1, None) => "One finding.".into(),
@@ -380,6 +390,11 @@ mod tests {
         });
         let not_seen = verdict_of(vec![of_a_scan], load(Some(0.2), None));
         assert!(not_seen.ends_with(" One finding."), "{not_seen}");
+        let mut of_queries = finding("a", Some(840.0));
+        of_queries.operations = vec![seekscope_run::OperationKind::default()];
+        let of_queries = verdict_of(vec![of_queries], load(Some(0.2), None));
+        let told = "acting on it saves about 840 s of operations' time per hour.";
+        assert!(of_queries.ends_with(told), "{of_queries}");
         let room = verdict_of(Vec::new(), load(Some(0.2), None));
         assert!(
             room.starts_with("The disk has room") && room.ends_with(NO_CAUSE),

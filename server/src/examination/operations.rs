@@ -56,8 +56,8 @@ pub(super) struct Looks {
     /// `None` where the server's time is not known, so that the lines of its log cannot be told apart.
     begin: Option<logged::Begin>,
     default: DefaultWriteConcern,
-    /// When each of the unacknowledged writes of the last sample was seen first, by the server's number of it.
-    unacknowledged_since: HashMap<String, Instant>,
+    /// When each operation of the last sample that the server does not time was seen first, by the server's number of it.
+    untimed_since: HashMap<String, Instant>,
 }
 
 /// Who has to acknowledge a write that does not say it.
@@ -118,12 +118,12 @@ impl Looks {
         let running = reply.get_array("inprog").into_iter().flatten();
         let running = running.take(OPERATIONS_MAX).filter_map(Bson::as_document);
         let mut running_now: HashMap<Alike, (u32, bool)> = HashMap::new();
-        let before = std::mem::take(&mut self.unacknowledged_since);
+        let before = std::mem::take(&mut self.untimed_since);
         let default = self.default;
         for mut operation in running.filter_map(|operation| Running::read(operation, default)) {
             operation.running_us = operation
                 .running_us
-                .max(self.unacknowledged_us(&operation, &before, now));
+                .max(self.seen_for_us(&operation, &before, now));
             if self.seen.len() >= DIFFERENT_MAX && !self.seen.contains_key(&operation.alike) {
                 continue;
             }
@@ -152,20 +152,26 @@ impl Looks {
         }
     }
 
-    /// Returns for how long a write was seen to be unacknowledged, µs; 0 for all else. mongod 4.4 shows an insert with the
-    /// time that it took to make it, however long it waits afterwards.
-    fn unacknowledged_us(
+    /// Returns for how long an operation was seen that the server does not time, µs; 0 for all others. mongod 4.4 shows
+    /// an insert with the time that it took to make it, however long it waits afterwards, and no time of the thread that
+    /// deletes what has expired.
+    fn seen_for_us(
         &mut self,
         operation: &Running,
         before: &HashMap<String, Instant>,
         now: Instant,
     ) -> u64 {
-        let is_unacknowledged = operation.alike.kind == OperationSeen::UNACKNOWLEDGED_WRITE;
-        let Some(id) = operation.id.as_ref().filter(|_| is_unacknowledged) else {
+        let kind = operation.alike.kind.as_str();
+        let is_untimed = [
+            OperationSeen::UNACKNOWLEDGED_WRITE,
+            OperationSeen::TTL_MONITOR,
+        ]
+        .contains(&kind);
+        let Some(id) = operation.id.as_ref().filter(|_| is_untimed) else {
             return 0;
         };
         let since = before.get(id).copied().unwrap_or(now);
-        self.unacknowledged_since.insert(id.clone(), since);
+        self.untimed_since.insert(id.clone(), since);
         u64::try_from((now - since).as_micros()).unwrap_or(u64::MAX)
     }
 
@@ -224,6 +230,13 @@ fn longest_us(seen: &OperationSeen) -> u64 {
     seen.running_us.max(logged_us)
 }
 
+/// Is it the server's thread that deletes documents that have expired? It is listed as active while it does, and mongod
+/// 4.4 says neither of which collection nor for how long.
+fn deletes_expired(operation: &Document) -> bool {
+    let name = operation.get_str("desc");
+    name.is_ok_and(|name| name == OperationSeen::TTL_MONITOR)
+}
+
 impl Running {
     /// Reads an operation; `None` for what is not work: our own questions, waiting for news, idle threads of
     /// the server.
@@ -236,7 +249,7 @@ impl Running {
         let is_idle = operation
             .get_bool("active")
             .is_ok_and(|is_active| !is_active)
-            || (text("op") == "none" && message.is_empty());
+            || (text("op") == "none" && message.is_empty() && !deletes_expired(operation));
         let is_ours = text("appName") == APPLICATION
             || at(operation, &["clientMetadata", "application", "name"])
                 .is_some_and(|name| name.as_str() == Some(APPLICATION));
@@ -341,6 +354,9 @@ fn kind(operation: &Document) -> String {
     let command = command_name(operation);
     if begins("msg", "Index Build") || begins("desc", "IndexBuildsCoordinator") {
         return "index build".into();
+    }
+    if deletes_expired(operation) {
+        return OperationSeen::TTL_MONITOR.into();
     }
     match (text("op"), command.as_deref()) {
         ("command" | "query" | "none" | "", Some("createIndexes")) => "index build".into(),

@@ -47,7 +47,7 @@ enum Names {
 }
 
 /// Sections by their path, and what is kept of each.
-const KEPT: [(&[&str], Names); 24] = [
+const KEPT: [(&[&str], Names); 26] = [
     (&[], Names::Beginning(&["uptimeMillis"])),
     (&["opcounters"], Names::All),
     (&["opLatencies"], Names::All),
@@ -75,6 +75,11 @@ const KEPT: [(&[&str], Names); 24] = [
     (&["metrics", "document"], Names::All),
     (&["metrics", "getLastError"], Names::Beginning(&["wtime"])),
     (&["metrics", "operation"], Names::All),
+    (&["metrics", "ttl"], Names::All),
+    (
+        &["metrics", "commands"],
+        Names::Beginning(&["aggregate", "count", "distinct", "mapReduce"]),
+    ),
     (
         &["metrics", "queryExecutor"],
         Names::Beginning(&["collectionScans", "scanned"]),

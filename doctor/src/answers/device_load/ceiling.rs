@@ -25,6 +25,10 @@ const LARGE_REQUESTS_BYTES: f64 = (64 << 20) as f64;
 /// Fewest seconds at the limit; also required is a share of the seconds with any such I/O.
 const SECONDS_MIN: usize = 5;
 const SECONDS_SHARE_MIN: f64 = 0.2;
+/// A watch of fewer seconds, in which a group comes to this share of its limit on average, is one at the limit, for single
+/// seconds are too few to tell.
+const SHORT_WATCH: usize = 2 * SECONDS_MIN;
+const NEAR_ON_AVERAGE: f64 = 0.9;
 
 /// A limit that was reached.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +79,7 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
         true => limit_per_s,
         false => granted_one_by_one(limit_per_s),
     };
-    let mut ceiling = judge(&rates, limit_per_s, granted_per_s).or_else(|| {
+    let evened = || {
         let counted = own_rates(evidence, names)?;
         let evened = match (of_writes, in_bytes) {
             (true, _) => served(&counted, limit_per_s),
@@ -83,21 +87,28 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
             (false, false) => None,
         };
         judge(&evened?, limit_per_s, granted_per_s)
-    })?;
-    let direction = if of_writes { "write" } else { "read" };
-    ceiling.name = match in_bytes {
-        true => format!(
-            "cgroup {} {direction} bandwidth {}/s",
-            limit.cgroup,
-            format_bytes(limit.per_s)
-        ),
-        false => format!("cgroup {} {} {}/s", limit.cgroup, limit.what, limit.per_s),
     };
+    let mut ceiling = judge(&rates, limit_per_s, granted_per_s)
+        .or_else(evened)
+        .or_else(|| judge_short(&rates, limit_per_s, granted_per_s))?;
+    ceiling.name = limit_in_words(limit);
     ceiling.of_writes = of_writes;
     ceiling.in_bytes = in_bytes;
     ceiling.before_disk = true;
     ceiling.cgroup = Some(limit.cgroup.clone());
     Some(ceiling)
+}
+
+/// Returns a control group's limit in words, e.g. "cgroup /db read IOPS 150/s".
+pub(crate) fn limit_in_words(limit: &IoLimit) -> String {
+    let (cgroup, per_s) = (&limit.cgroup, limit.per_s);
+    match limit.what.strip_suffix(" bytes/s") {
+        Some(direction) => format!(
+            "cgroup {cgroup} {direction} bandwidth {}/s",
+            format_bytes(per_s)
+        ),
+        None => format!("cgroup {cgroup} {} {per_s}/s", limit.what),
+    }
 }
 
 /// Checks token buckets that the disk's survey found.
@@ -197,17 +208,44 @@ fn judge(rates: &[f64], limit_per_s: f64, granted_per_s: f64) -> Option<Ceiling>
     if at_limit < SECONDS_MIN || busy_share < SECONDS_SHARE_MIN || beyond * 4 > at_limit {
         return None;
     }
+    let share = at_limit as f64 / rates.len() as f64;
     Some(Ceiling {
-        name: String::new(),
-        of_writes: false,
-        in_bytes: false,
-        limit_per_s,
-        used_per_s: rates.iter().sum::<f64>() / rates.len() as f64,
-        share: at_limit as f64 / rates.len() as f64,
+        share,
         busy_share,
-        before_disk: false,
-        cgroup: None,
+        ..Ceiling::used(rates, limit_per_s)
     })
+}
+
+/// Judges a watch as a whole that is too short to be judged by its seconds.
+fn judge_short(rates: &[f64], limit_per_s: f64, granted_per_s: f64) -> Option<Ceiling> {
+    if rates.is_empty() || rates.len() >= SHORT_WATCH {
+        return None;
+    }
+    let used = Ceiling::used(rates, limit_per_s);
+    let near = NEAR_ON_AVERAGE * granted_per_s..=BEYOND * limit_per_s.max(1.0);
+    let share = (used.used_per_s / granted_per_s.max(1.0)).min(1.0);
+    near.contains(&used.used_per_s).then_some(Ceiling {
+        share,
+        busy_share: share,
+        ..used
+    })
+}
+
+impl Ceiling {
+    /// Returns a limit that was used at these rates.
+    fn used(rates: &[f64], limit_per_s: f64) -> Self {
+        Self {
+            name: String::new(),
+            of_writes: false,
+            in_bytes: false,
+            limit_per_s,
+            used_per_s: rates.iter().sum::<f64>() / rates.len() as f64,
+            share: 0.0,
+            busy_share: 0.0,
+            before_disk: false,
+            cgroup: None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -215,7 +253,8 @@ mod tests {
     use seekscope_run::TokenBucket;
 
     use super::*;
-    use crate::testing::{Recording, flash};
+    use crate::evidence::Counters;
+    use crate::testing::{OBSERVED_S, Recording, START_NS, flash};
 
     fn limited(per_s: f64, source: &str) -> Recording {
         let mut recording = Recording::new();
@@ -241,6 +280,31 @@ mod tests {
             assert_eq!(ceiling.name, "cgroup /db read IOPS 150/s");
             assert!(ceiling.before_disk && !ceiling.of_writes && ceiling.share == 1.0);
         }
+    }
+
+    /// A regression: in a watch of three seconds no limit was seen to be reached.
+    #[test]
+    fn a_short_watch_at_the_limit() {
+        let last = |per_s: f64, seconds: u32| {
+            let recording = limited(per_s, "cgroup");
+            recording.examine(|evidence, _| {
+                let begin_ns = START_NS + u64::from(OBSERVED_S - seconds) * 1_000_000_000;
+                let mut counters: Counters = evidence.counters.clone();
+                counters.forget_before(begin_ns);
+                reached(&Evidence {
+                    counters: &counters,
+                    ..*evidence
+                })
+            })
+        };
+        for per_s in [140.0, 175.0] {
+            let ceiling = last(per_s, 3).unwrap();
+            assert!(ceiling.before_disk && ceiling.share > 0.9, "{ceiling:?}");
+            assert!((ceiling.used_per_s - per_s).abs() < 1e-6, "{ceiling:?}");
+        }
+        assert_eq!(last(130.0, 3), None, "it has room");
+        assert_eq!(last(300.0, 3), None, "it is not in force");
+        assert_eq!(last(148.0, 30).unwrap().share, 1.0);
     }
 
     /// A regression: bytes that a checkpoint queues are counted at once, and written in half a minute.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
 use crate::evidence::{Series, ability};
-pub(crate) use ceiling::{Ceiling, reached as ceiling_reached};
+pub(crate) use ceiling::{Ceiling, limit_in_words, reached as ceiling_reached};
 
 const SOURCE: &str = "diskstats";
 
@@ -87,15 +87,17 @@ pub(super) fn device_load(evidence: &Evidence<'_>) -> Option<DeviceLoad> {
         // peak for the device.
         let bytes_bound = load.peak_bytes_per_s / load.request_bytes();
         let peak = load.peak_requests_per_s.min(bytes_bound);
-        // What it did it can do, whatever a typical disk can.
         let exceeded = able.is_some_and(|able| able < peak) && !disk.measured;
         load.able_requests_per_s = match exceeded {
-            true => Some(peak),
+            // What a limit grants says nothing of the disk, and a typical one is refuted.
+            true if load.ceiling.is_some() => None,
+            // What it did it can do, whatever a typical disk can.
+            true => {
+                load.ability_basis = "as seen in the busiest second".into();
+                Some(peak)
+            }
             false => able,
         };
-        if exceeded {
-            load.ability_basis = "as seen in the busiest second".into();
-        }
         let over = |requests: f64| load.able_requests_per_s.map(|able| requests / able);
         (load.utilisation, load.peak_utilisation) =
             (over(load.reads_per_s + load.writes_per_s), over(peak));
@@ -132,6 +134,7 @@ fn server_share(evidence: &Evidence<'_>, load: &DeviceLoad) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::IoLimit;
 
     use crate::testing::{Recording, flash};
 
@@ -190,6 +193,44 @@ mod tests {
         let measured = load(true);
         assert!(measured.utilisation.unwrap() > 1.0, "{measured:?}");
         assert_eq!(measured.ability_basis, "measured");
+    }
+
+    #[test]
+    fn what_a_limit_grants_is_not_what_the_disk_can_do() {
+        let mut recording = Recording::new();
+        for (name, per_s) in [
+            ("reads", 200.0),
+            ("reads_merged", 0.0),
+            ("writes", 0.0),
+            ("read_bytes", 200.0 * 500_000.0),
+            ("write_bytes", 0.0),
+            ("read_ms", 40.0),
+            ("queue_ms", 40.0),
+        ] {
+            recording.values("diskstats", name, |s| s * per_s);
+        }
+        let mut model = flash(7e-4);
+        (model.bytes_per_s_max, model.ns_per_byte) = (75e6, 13.0);
+        recording.ability(model);
+        recording.examination().disk.as_mut().unwrap().measured = false;
+        let load = |recording: &Recording| {
+            recording
+                .examine(|_, answers| answers.device_load.clone())
+                .unwrap()
+        };
+        assert_eq!(load(&recording).utilisation, Some(1.0));
+        recording.host().surroundings.io_limits.push(IoLimit {
+            cgroup: "/db".into(),
+            device: "254:0".into(),
+            what: "read IOPS".into(),
+            per_s: 200,
+        });
+        let limited = load(&recording);
+        assert_eq!(
+            (limited.able_requests_per_s, limited.utilisation),
+            (None, None),
+            "{limited:?}"
+        );
     }
 
     #[test]

@@ -4,11 +4,18 @@ use seekscope_run::units::{format_bytes, whole};
 
 use super::{HostAnswer, mongod_version};
 use crate::Evidence;
-use crate::wording::mongosh;
+use crate::wording::{mongosh, shell_quoted};
 
 /// Largest share of the available memory that the cache may take: the rest is for connections, sorts, the
 /// page cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.
 const CACHE_SHARE_MAX: f64 = 0.8;
+/// The smallest cache that MongoDB takes by default, and that its configuration file can hold
+/// (`storage.wiredTiger.engineConfig.cacheSizeGB` is at least 0.25). At run time it takes smaller ones.
+pub(crate) const SMALLEST_CONFIGURED_CACHE: u64 = 256 << 20;
+/// The largest share of the host's memory that one group should be given.
+const HOST_SHARE_MAX: f64 = 0.9;
+/// Limits are suggested in multiples of this.
+const LIMIT_STEP_BYTES: u64 = 64 << 20;
 /// Share of memory that unreclaimable data may fill before the kernel kills processes.
 const FILLED_SHARE_MAX: f64 = 0.9;
 /// The production notes ask for 1 ("0 or 1").
@@ -33,7 +40,7 @@ pub(crate) fn memory_limit(evidence: &Evidence<'_>) -> Option<(u64, &'static str
 }
 
 /// Returns the largest cache that this much memory supports.
-fn largest_cache(limit_bytes: u64) -> u64 {
+pub(crate) fn largest_cache(limit_bytes: u64) -> u64 {
     whole(CACHE_SHARE_MAX * limit_bytes as f64)
 }
 
@@ -81,6 +88,22 @@ pub(crate) fn memory_for_cache(cache_bytes: u64) -> u64 {
     whole((cache_bytes as f64 / CACHE_SHARE_MAX).ceil())
 }
 
+/// Returns a limit of memory that allows this much, bytes.
+pub(crate) fn limit_for(bytes: u64) -> u64 {
+    let steps = bytes.div_ceil(LIMIT_STEP_BYTES);
+    steps.saturating_mul(LIMIT_STEP_BYTES)
+}
+
+/// Returns the command that gives the server's control group such a limit; `None` where nothing is known of such a group, or
+/// the host has less memory.
+pub(crate) fn limit_command(evidence: &Evidence<'_>, limit_bytes: u64) -> Option<String> {
+    let surroundings = &evidence.host_settings()?.surroundings;
+    let file = surroundings.memory_limit_file.as_deref()?;
+    let host_bytes = evidence.document.host.as_ref()?.memory_bytes;
+    let fits = limit_bytes as f64 <= HOST_SHARE_MAX * host_bytes as f64;
+    fits.then(|| format!("echo {limit_bytes} > {}", shell_quoted(file)))
+}
+
 /// Is the cache more than its server's memory can support?
 pub(crate) fn cache_is_too_large(cache_bytes: u64, limit_bytes: u64) -> bool {
     cache_bytes as f64 > CACHE_SHARE_MAX * limit_bytes as f64
@@ -91,23 +114,25 @@ pub(super) fn cache_size(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     evidence.host_settings()?;
     let cache_bytes = evidence.examined()?.target.cache_bytes?;
     let (limit_bytes, whose) = memory_limit(evidence)?;
-    let usual_bytes = (limit_bytes.saturating_sub(1 << 30) / 2).max(256 << 20);
+    let usual_bytes = (limit_bytes.saturating_sub(1 << 30) / 2).max(SMALLEST_CONFIGURED_CACHE);
+    let largest_bytes = largest_cache(limit_bytes);
+    let [usual, largest] = [usual_bytes, largest_bytes].map(format_bytes);
+    let of = format_bytes(limit_bytes);
     Some(HostAnswer {
         setting: "cache size".into(),
         has: format_bytes(cache_bytes),
-        wants: format!(
-            "{} (MongoDB's default for {}) to {}",
-            format_bytes(usual_bytes.min(limit_bytes / 5 * 4)),
-            format_bytes(limit_bytes),
-            format_bytes(limit_bytes / 5 * 4)
-        ),
+        wants: match usual_bytes > largest_bytes {
+            true => format!("up to {largest} (MongoDB's default, {usual}, does not fit into {of})"),
+            false if usual == largest => format!("{usual} (MongoDB's default for {of})"),
+            false => format!("{usual} (MongoDB's default for {of}) to {largest}"),
+        },
         fits: !cache_is_too_large(cache_bytes, limit_bytes),
         why: format!(
             "{whose} allows {}; whether more cache would help, the answer on memory says",
             format_bytes(limit_bytes)
         ),
         loss_s_per_hour: None,
-        command: cache_command(evidence, usual_bytes >> 20),
+        command: cache_command(evidence, usual_bytes.min(largest_bytes) >> 20),
     })
 }
 

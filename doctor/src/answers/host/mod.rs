@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::Evidence;
 
 pub(crate) use memory::{
-    GroupMemory, cache_is_too_large, group_memory, memory_for_cache, memory_limit, room_for_cache,
+    GroupMemory, SMALLEST_CONFIGURED_CACHE, cache_is_too_large, group_memory, largest_cache,
+    limit_command, limit_for, memory_for_cache, memory_limit, room_for_cache,
 };
 pub(crate) use server::{Tickets, tickets_of};
 

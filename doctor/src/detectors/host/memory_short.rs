@@ -9,10 +9,10 @@ use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding, Gain};
 
 use super::{Detector, runs_here};
-use crate::answers::{GroupMemory, group_memory};
+use crate::answers::{GroupMemory, group_memory, limit_command, limit_for};
 use crate::detectors::io::saved_per_hour;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, shell_quoted};
+use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -35,12 +35,8 @@ const REFAULT_SHARE_MIN: f64 = 0.3;
 const FULL_SHARE: f64 = 0.95;
 /// From this share on, most reads are refaults, and nothing else explains that.
 const REFAULT_SHARE_SURE: f64 = 0.6;
-/// Limits are suggested in multiples of this.
-const LIMIT_STEP_BYTES: u64 = 64 << 20;
 /// Factor for files in memory: besides them, page cache holds what the kernel needs to find its pages.
 const FILES_IN_MEMORY: f64 = 1.1;
-/// The largest share of the host's memory that one group should be given.
-const HOST_SHARE_MAX: f64 = 0.9;
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     if !runs_here(evidence) {
@@ -212,22 +208,15 @@ impl Refaults {
                 String::new(),
             );
         };
-        let host_bytes = evidence
-            .document
-            .host
-            .as_ref()
-            .map_or(0, |h| h.memory_bytes);
-        let surroundings = evidence.host_settings().map(|host| &host.surroundings);
-        let file = surroundings.and_then(|found| found.memory_limit_file.as_deref());
-        match file.filter(|_| wanted as f64 <= HOST_SHARE_MAX * host_bytes as f64) {
-            Some(file) => (
+        match limit_command(evidence, wanted) {
+            Some(command) => (
                 format!(
                     "About {} would hold all of the data; other processes on the host then have less. The \
                      limit lasts until the group is made anew: set it where the group is defined as well. \
                      {others}",
                     format_bytes(wanted)
                 ),
-                format!("echo {wanted} > {}", shell_quoted(file)),
+                command,
             ),
             None => (
                 format!(
@@ -246,10 +235,7 @@ impl Refaults {
         let held = self.group.anonymous_bytes;
         let own = held.or(cache_bytes)?.max(cache_bytes.unwrap_or(0));
         let files = whole(FILES_IN_MEMORY * stored_bytes(evidence)? as f64);
-        let wanted = own
-            .saturating_add(files)
-            .div_ceil(LIMIT_STEP_BYTES)
-            .saturating_mul(LIMIT_STEP_BYTES);
+        let wanted = limit_for(own.saturating_add(files));
         (wanted > self.group.limit_bytes).then_some(wanted)
     }
 }

@@ -1,10 +1,13 @@
 //! `cache.dirty-limit-reached`: more of the cache is dirty than allowed, and operations wait until enough is
 //! written.
 
-use seekscope_run::Finding;
+use std::ops::RangeInclusive;
+
+use seekscope_run::units::format_bytes;
+use seekscope_run::{Finding, IoLimit};
 
 use super::{Detector, checkpoint, disk_limited, engine_option, mongosh, saved_per_hour};
-use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
+use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES, ceiling_reached};
 use crate::detectors::server::locks::{HeldOpen, OPEN_TRANSACTIONS};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -25,6 +28,9 @@ const SHARE_MIN: f64 = 0.05;
 
 /// Below this share of what it can do, the disk is not what holds writes up.
 const DISK_BUSY: f64 = 0.5;
+/// Mean use of a limit, as a share of it, that makes the limit a possible cause. Beyond that it is not in force for what
+/// was counted.
+const LIMIT_USED: RangeInclusive<f64> = DISK_BUSY..=1.3;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, answers).into_iter().collect()
@@ -53,25 +59,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let is_limited = disk_limited::limits_writes(evidence, answers);
     let saved = waited.filter(|_| !is_limited);
     let load = answers.device_load.as_ref();
-    let idle_disk = load
-        .and_then(|load| load.utilisation)
-        .filter(|busy| *busy < DISK_BUSY && !is_limited);
-    let command = match (is_limited, idle_disk) {
-        (true, _) => String::new(),
-        (false, Some(_)) => mongosh(evidence.uri(), OPEN_TRANSACTIONS),
-        (false, None) => engine_option(evidence, "eviction=(threads_min=4,threads_max=8)"),
-    };
-    let risk = match idle_disk {
-        Some(busy) => format!(
-            "The disk has time left ({} of what it can do is used), so more threads or a higher limit may change \
-             nothing: see first whether an open transaction or a long operation keeps old versions of documents, \
-             which cannot be written away before it ends. The command lists open transactions.",
-            percent(busy)
-        ),
-        None => "The disk does not keep up with the writes: a higher limit delays that and lengthens checkpoints, \
-                 more eviction threads help while the disk has something left."
-            .into(),
-    };
+    let utilisation = load.and_then(|load| load.utilisation);
+    let remedy = Remedy::of(evidence, is_limited, utilisation);
     Some(Finding {
         id: "cache.dirty-limit-reached".into(),
         title: format!(
@@ -102,15 +91,119 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         .collect(),
         gain: saved.map(|saved| saved_per_hour(saved, saved * 0.2, saved)),
         saves_s_per_hour: saved,
-        confidence: match idle_disk {
-            Some(_) => "low",
-            None => "medium",
-        }
-        .into(),
-        risk,
-        command,
+        confidence: remedy.confidence.into(),
+        risk: remedy.risk,
+        command: remedy.command,
         ..Finding::default()
     })
+}
+
+/// What is to be known before anything is done about it.
+struct Remedy {
+    risk: String,
+    command: String,
+    confidence: &'static str,
+}
+
+impl Remedy {
+    /// `is_limited` says that another finding names the limit as the cause; `utilisation` is the share of what the disk
+    /// can do that is used.
+    fn of(evidence: &Evidence<'_>, is_limited: bool, utilisation: Option<f64>) -> Self {
+        let idle_disk = utilisation.filter(|busy| *busy < DISK_BUSY);
+        let open_transactions = || mongosh(evidence.uri(), OPEN_TRANSACTIONS);
+        match (limit_in_use(evidence), idle_disk) {
+            (Some(limit), _) if is_limited => Self {
+                risk: behind_limit(&limit, utilisation),
+                command: String::new(),
+                confidence: "medium",
+            },
+            (Some(limit), _) => Self {
+                risk: format!(
+                    "{} If that is not it, an open transaction or a long operation may keep old versions of documents, \
+                     which cannot be written away before it ends. The command lists open transactions.",
+                    behind_limit(&limit, utilisation)
+                ),
+                command: open_transactions(),
+                confidence: "low",
+            },
+            (None, Some(busy)) => Self {
+                risk: format!(
+                    "The disk has time left ({} of what it can do is used{}), so more threads or a higher limit may \
+                     change nothing: see first whether an open transaction or a long operation keeps old versions of \
+                     documents, which cannot be written away before it ends. The command lists open transactions.",
+                    percent(busy),
+                    used_most(evidence).map_or(String::new(), |(limit, share)| {
+                        format!(", and {}", in_words(limit, share))
+                    })
+                ),
+                command: open_transactions(),
+                confidence: "low",
+            },
+            (None, None) => Self {
+                risk: "The disk does not keep up with the writes: a higher limit delays that and lengthens checkpoints, \
+                       more eviction threads help while the disk has something left."
+                    .into(),
+                command: engine_option(evidence, "eviction=(threads_min=4,threads_max=8)"),
+                confidence: "medium",
+            },
+        }
+    }
+}
+
+fn behind_limit(limit: &str, utilisation: Option<f64>) -> String {
+    let disk = utilisation
+        .map(|busy| format!(", while {} of what the disk can do is used", percent(busy)));
+    format!(
+        "A limit may be what holds up the writing of changed pages: {limit}{}. More threads, or a higher limit of what \
+         may be dirty, change nothing about that.",
+        disk.unwrap_or_default()
+    )
+}
+
+/// Names a limit on the server's I/O that was reached, or much of which is used on average, with how much that was.
+fn limit_in_use(evidence: &Evidence<'_>) -> Option<String> {
+    if let Some(ceiling) = ceiling_reached(evidence) {
+        return Some(format!(
+            "{} was reached in {} of the seconds",
+            ceiling.name,
+            percent(ceiling.share)
+        ));
+    }
+    let (limit, share) = used_most(evidence)?;
+    let is_much = LIMIT_USED.contains(&share);
+    is_much.then(|| format!("{} is used on average", in_words(limit, share)))
+}
+
+/// Returns the limit on the server's I/O of which most is used, with how much that is; none that is exceeded.
+fn used_most<'a>(evidence: &Evidence<'a>) -> Option<(&'a IoLimit, f64)> {
+    let host = evidence.host_settings()?;
+    let limits = host.surroundings.io_limits.iter();
+    let used = limits.filter_map(|limit| Some((limit, used_share(evidence, limit)?)));
+    let used = used.filter(|(_, share)| share <= LIMIT_USED.end());
+    used.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn in_words(limit: &IoLimit, share: f64) -> String {
+    let name = match limit.what.strip_suffix(" bytes/s") {
+        Some(direction) => format!("{direction} bandwidth {}/s", format_bytes(limit.per_s)),
+        None => format!("{} {}/s", limit.what, limit.per_s),
+    };
+    format!("{} of cgroup {} {name}", percent(share), limit.cgroup)
+}
+
+/// Returns the mean use of a limit, as a share of it: by the control group's own counters, where there are any, else by
+/// the disk's.
+fn used_share(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<f64> {
+    let counter = match limit.what.as_str() {
+        "read IOPS" => "reads",
+        "write IOPS" => "writes",
+        "read bytes/s" => "read_bytes",
+        "write bytes/s" => "write_bytes",
+        _ => return None,
+    };
+    let of_group = evidence.rate("cgroup", counter);
+    let per_s = of_group.or_else(|| evidence.rate("diskstats", counter))?;
+    Some(per_s / limit.per_s.max(1) as f64)
 }
 
 /// Returns the trigger as configured, where the options say so.
@@ -180,6 +273,62 @@ mod tests {
         );
         let last = found[0].evidence.last().unwrap();
         assert!(last.contains("open for 45"), "{last}");
+    }
+
+    /// A regression: the disk is hardly used because the server's control group may use no more of it.
+    #[test]
+    fn a_disk_behind_a_limit_is_not_said_to_have_time_left() {
+        let behind = |what: &str, per_s: u64| {
+            let mut recording = dirty(0.2, 500_000.0);
+            for (name, rate) in [
+                ("reads", 590.0),
+                ("reads_merged", 0.0),
+                ("writes", 70.0),
+                ("writes_merged", 0.0),
+                ("read_bytes", 590.0 * 4096.0),
+                ("write_bytes", 70.0 * 4096.0),
+                ("read_ms", 59.0),
+                ("write_ms", 7.0),
+                ("queue_ms", 66.0),
+            ] {
+                recording.values("diskstats", name, |s| s * rate);
+            }
+            recording.ability(crate::testing::flash(1e-4));
+            recording.host().surroundings.io_limits.push(IoLimit {
+                cgroup: "/db".into(),
+                device: "254:0".into(),
+                what: what.into(),
+                per_s,
+            });
+            recording.findings(&DETECTOR).remove(0)
+        };
+        let reached = behind("read IOPS", 600);
+        assert!(
+            reached
+                .risk
+                .contains("cgroup /db read IOPS 600/s was reached in 100 % of the seconds"),
+            "{reached:?}"
+        );
+        assert!(reached.command.contains("$currentOp"), "{reached:?}");
+        let near = behind("write IOPS", 100);
+        assert!(
+            near.risk
+                .contains("70 % of cgroup /db write IOPS 100/s is used on average"),
+            "{near:?}"
+        );
+        let claimed = behind("write IOPS", 75);
+        assert!(claimed.risk.starts_with("A limit may be"), "{claimed:?}");
+        assert_eq!(
+            (claimed.command.as_str(), claimed.saves_s_per_hour),
+            ("", None)
+        );
+        let far = behind("write IOPS", 1000);
+        assert!(far.risk.starts_with("The disk has time left"), "{far:?}");
+        assert!(
+            far.risk
+                .contains("and 7.0 % of cgroup /db write IOPS 1000/s)"),
+            "{far:?}"
+        );
     }
 
     #[test]

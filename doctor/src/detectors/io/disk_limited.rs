@@ -4,12 +4,12 @@
 //! A limit is reported where it is known and was reached, or where calls wait far longer than the disk takes
 //! for their requests while CPUs are free: then something between the two holds them back.
 
-use seekscope_run::Finding;
 use seekscope_run::units::{format_bytes, format_count, whole};
+use seekscope_run::{Finding, IoLimit};
 
 use super::disk_saturated::{BY_OTHERS, OWN_SHARE, WHO_ELSE};
 use super::{Detector, are_enough, checkpoint, confidence, saved_per_hour};
-use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
+use crate::answers::{Ceiling, DeviceLoad, ceiling_reached, limit_in_words};
 use crate::evidence::ability;
 use crate::evidence::held_back::{HELD_BACK, HeldBack};
 use crate::evidence::is_job;
@@ -284,6 +284,7 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
     } = HeldBack::of(evidence)?;
     let most = waiting.s_per_s * 3600.0 * share_beyond_checkpoints(evidence, answers);
     let saved = most * (1.0 - HELD_BACK / 2.0 * disk_ns / waiting.mean_ns);
+    let known = known_limit(evidence);
     (saved >= NOTICEABLE_S_PER_HOUR).then(|| Finding {
         id: "disk.limited".into(),
         subject: evidence.device().and_then(|d| d.disk.clone()).unwrap_or_default(),
@@ -308,15 +309,34 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
                     percent(share)
                 ))
             ),
-            "That is how a control group's I/O limit shows from inside a container.".into(),
+            match known {
+                Some(limit) => format!(
+                    "The limit that is known, {}, was not seen to be reached; it may hold back short bursts.",
+                    limit_in_words(limit)
+                ),
+                None => "That is how a control group's I/O limit shows from inside a container.".into(),
+            },
         ],
         gain: Some(saved_per_hour(saved, saved * 0.3, most)),
         saves_s_per_hour: Some(saved),
         confidence: "medium".into(),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
-        command: limits_of_process(evidence),
-..Finding::default()
-})
+        command: known.map_or_else(
+            || limits_of_process(evidence),
+            |limit| limits_of_group(&limit.cgroup),
+        ),
+        ..Finding::default()
+    })
+}
+
+/// Returns the limit of reads that was found in the server's control groups; the tightest of requests, else of bytes.
+fn known_limit<'a>(evidence: &Evidence<'a>) -> Option<&'a IoLimit> {
+    let limits = &evidence.host_settings()?.surroundings.io_limits;
+    let tightest = |what: &str| {
+        let of_it = limits.iter().filter(|limit| limit.what == what);
+        of_it.min_by_key(|limit| limit.per_s)
+    };
+    tightest("read IOPS").or_else(|| tightest("read bytes/s"))
 }
 
 /// Returns the share of the waiting for reads that is not due to long checkpoints.
@@ -348,9 +368,14 @@ fn limits_of_process(evidence: &Evidence<'_>) -> String {
 }
 
 fn command(evidence: &Evidence<'_>, ceiling: &Ceiling) -> String {
-    let Some(cgroup) = &ceiling.cgroup else {
-        return super::measure_disk(evidence);
-    };
+    match &ceiling.cgroup {
+        Some(cgroup) => limits_of_group(cgroup),
+        None => super::measure_disk(evidence),
+    }
+}
+
+/// Returns a command that shows the limits of one control group.
+fn limits_of_group(cgroup: &str) -> String {
     let folder = |root: &str| crate::wording::shell_quoted(&format!("{root}{cgroup}"));
     format!(
         "grep -s . {}/io.max {}/blkio.throttle.*_device || true",
@@ -365,7 +390,7 @@ mod tests {
 
     use super::*;
     use crate::detectors::io::application_eviction::PAGES;
-    use crate::testing::{Call, Recording, flash, shuffled};
+    use crate::testing::{Call, OBSERVED_S, Recording, START_NS, flash, shuffled};
 
     /// 145 reads per second that take `latency_s`, of which the disk takes 0.2 ms.
     fn reading(latency_s: f64) -> Recording {
@@ -508,6 +533,35 @@ mod tests {
         let found = unlimited.diagnosis().findings;
         assert_eq!(found[0].id, "journal.slow-sync", "{found:#?}");
         assert!(found.iter().all(|f| f.id != "disk.not-the-problem"));
+    }
+
+    /// A regression: in a watch of three seconds the limit, which was known, was to be searched for.
+    #[test]
+    fn ill_by_a_known_limit_in_a_short_watch() {
+        let short = |per_s: u64| {
+            let mut recording = reading(0.05);
+            limit(&mut recording, per_s);
+            recording.examine(|evidence, _| {
+                let mut counters = evidence.counters.clone();
+                counters.forget_before(START_NS + u64::from(OBSERVED_S - 3) * 1_000_000_000);
+                let evidence = Evidence {
+                    counters: &counters,
+                    ..*evidence
+                };
+                detect(&evidence, &Answers::of(&evidence)).remove(0)
+            })
+        };
+        let reached = short(150);
+        let title = "cgroup /db read IOPS 150/s was reached in 97 % of the seconds";
+        assert!(reached.title.ends_with(title), "{reached:?}");
+        let near = short(200);
+        assert!(near.title.contains("Something holds"), "{near:?}");
+        let known = "The limit that is known, cgroup /db read IOPS 200/s, was not seen";
+        assert!(near.evidence[2].starts_with(known), "{near:?}");
+        assert!(
+            near.command
+                .starts_with("grep -s . /sys/fs/cgroup/db/io.max")
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use seekscope_run::Finding;
 use seekscope_run::units::{format_bytes, whole};
 
 use super::{Detector, EVENTS_MIN, confidence, disk_limited, saved_per_hour};
-use crate::answers::DeviceUser;
+use crate::answers::{DeviceUser, ceiling_reached};
 use crate::evidence::ability;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
@@ -22,6 +22,8 @@ pub(super) const DETECTOR: Detector = Detector {
 const SATURATED: f64 = 0.8;
 /// Requests take this many times as long as they would alone.
 const QUEUED: f64 = 1.5;
+/// A disk that has requests in less than this share of the time is not full, whatever is assumed of it.
+const IDLE: f64 = 0.1;
 /// Number of users that are named.
 const NAMED: usize = 3;
 /// Below this share of the disk's bytes the examined server is not what loads it.
@@ -33,12 +35,20 @@ pub(super) const WHO_ELSE: &str =
     "grep -H '_bytes' /proc/[0-9]*/io | grep -v cancelled | sort -n -t ' ' -k 2 | tail -20";
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
-    let found = if disk_limited::is_limited(evidence, answers) {
+    let found = if disk_limited::is_limited(evidence, answers) || is_spared(evidence) {
         None
     } else {
         judge(evidence, answers)
     };
     found.into_iter().collect()
+}
+
+/// Is the disk spared most of what threads want to read, because a control group is at its limit, or was it seen to be idle?
+fn is_spared(evidence: &Evidence<'_>) -> bool {
+    let ceiling = ceiling_reached(evidence);
+    let busy_ms = evidence.rate("diskstats", "busy_ms");
+    ceiling.is_some_and(|ceiling| ceiling.before_disk && !ceiling.of_writes)
+        || busy_ms.is_some_and(|busy_ms| busy_ms < IDLE * 1000.0)
 }
 
 fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
@@ -51,7 +61,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let model = evidence.disk_beyond_limits()?;
     let alone_ns = ability::latency_ns(&model, load.request_bytes(), 1.0)?;
     let waiting = evidence.read_waiting()?;
-    let queued_ns = waiting.mean_ns.max(load.read_ns.unwrap_or(0.0));
+    // Calls may also wait for what holds them back before they reach the disk.
+    let queued_ns = load.read_ns.unwrap_or(waiting.mean_ns);
     let saved = waiting.s_per_s * 3600.0 * (1.0 - alone_ns / queued_ns.max(alone_ns));
     if queued_ns < QUEUED * alone_ns || saved < NOTICEABLE_S_PER_HOUR {
         return None;
@@ -132,13 +143,17 @@ fn describe(user: &DeviceUser) -> String {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::FileRole;
+    use seekscope_run::{FileRole, IoLimit};
 
     use super::*;
     use crate::testing::{Call, Recording, flash, shuffled};
 
-    /// Records `per_s` reads of 4 KiB; the disk serves 320 of them at most.
     fn reading(per_s: u32, latency_s: f64) -> Recording {
+        read(per_s, latency_s, latency_s)
+    }
+
+    /// Records `per_s` reads of 4 KiB, of whose time the disk takes a part; it serves 320 of them at most.
+    fn read(per_s: u32, latency_s: f64, disk_s: f64) -> Recording {
         let mut recording = Recording::new();
         let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
         let tid = recording.thread("conn1");
@@ -158,8 +173,8 @@ mod tests {
             ("writes", 0.0),
             ("read_bytes", per_s * 4096.0),
             ("write_bytes", 0.0),
-            ("read_ms", per_s * latency_s * 1000.0),
-            ("queue_ms", per_s * latency_s * 1000.0),
+            ("read_ms", per_s * disk_s * 1000.0),
+            ("queue_ms", per_s * disk_s * 1000.0),
         ] {
             recording.values("diskstats", name, |s| s * rate);
         }
@@ -178,6 +193,27 @@ mod tests {
             (saved / (300.0 * 0.3 * 3600.0) - 1.0).abs() < 0.01,
             "{saved}"
         );
+    }
+
+    /// A regression: what calls waited behind a limit was told as the disk's own time, and the disk as full.
+    #[test]
+    fn calls_that_wait_before_the_disk_do_not_fill_it() {
+        let mut recording = read(300, 0.4, 0.1);
+        assert_eq!(recording.findings(&DETECTOR), [], "nothing queues in it");
+        recording = reading(300, 0.4);
+        recording.values("diskstats", "busy_ms", |s| s * 40.0);
+        assert_eq!(recording.findings(&DETECTOR), [], "it is idle");
+        recording = reading(300, 0.4);
+        recording.values("diskstats", "busy_ms", |s| s * 1000.0);
+        assert_eq!(recording.findings(&DETECTOR).len(), 1);
+        recording.values("diskstats", "reads_merged", |_| 0.0);
+        recording.host().surroundings.io_limits.push(IoLimit {
+            cgroup: "/db".into(),
+            device: "254:0".into(),
+            what: "read IOPS".into(),
+            per_s: 310,
+        });
+        assert_eq!(recording.findings(&DETECTOR), [], "it may not read more");
     }
 
     #[test]

@@ -27,6 +27,8 @@ const SHARE_SAVED_MIN: f64 = 0.25;
 const SCAN_SAVED_S_MIN: f64 = 1.0;
 /// The same where nothing is known of the disk, s: it may be several times as fast as is typical.
 const GUESSED_SAVED_S_MIN: f64 = 5.0;
+/// Score from which on leaves are called in order: what a scan seeks then are gaps between them, which no order spares.
+const IN_ORDER_SCORE: f64 = 0.95;
 /// Fewest leaves; smaller files are read in no time.
 const LEAVES_MIN: u64 = 100;
 
@@ -63,7 +65,7 @@ fn is_out_of_order(file: &LayoutFile, scan: &PredictedScan) -> bool {
 
 fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Option<Finding> {
     let (scan, order) = (file.predicted_scan.as_ref()?, file.order.as_ref()?);
-    if !is_out_of_order(file, scan) {
+    if !is_out_of_order(file, scan) || order.score >= IN_ORDER_SCORE {
         return None;
     }
     let name = name_of(file);
@@ -103,7 +105,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
         command: command(evidence, file, &name),
         ..Finding::default()
     };
-    finding.evidence.splice(0..0, built(answers, &name));
+    finding.evidence.extend(of_typical_disk(evidence));
+    let built = built(answers, &name);
+    let is_guess = of_typical_disk(evidence).is_some() && built.is_empty();
+    finding.evidence.splice(0..0, built);
     match evidence.scanning(file) {
         Some(seen) if seen.has_ended => {
             finding.evidence.push(format!(
@@ -128,7 +133,27 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
             of_one_scan(&mut finding, scan, evidence);
         }
     }
+    if is_guess {
+        finding.confidence = "low".into();
+    }
     Some(finding)
+}
+
+/// Says that times are those of a typical disk, where scans were predicted for one, with the limits on the server's I/O or
+/// without.
+fn of_typical_disk(evidence: &Evidence<'_>) -> Option<String> {
+    let layout = evidence.document.layout.as_ref()?;
+    let is_typical = !layout.disk_measured && layout.predicted_for.starts_with("typical ");
+    let limited = match layout.is_limited() {
+        true => " with the limits on the server",
+        false => "",
+    };
+    is_typical.then(|| {
+        format!(
+            "The times are for a typical disk{limited}: this one was neither measured nor seen at work for long enough, and \
+             may be several times as fast or slow."
+        )
+    })
 }
 
 /// Returns measurements, which come before predictions: index builds of this run, where there was another
@@ -171,7 +196,6 @@ fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<
     let layout = evidence.document.layout.as_ref();
     let is_guess = is_for_typical_disk(evidence);
     finding.confidence = match layout {
-        _ if is_guess => "low".into(),
         Some(layout) if layout.disk_measured => "high".into(),
         _ => "medium".into(),
     };
@@ -351,6 +375,54 @@ mod tests {
         recording.layout(walked(300.0, 40.0));
         let found = recording.findings(&DETECTOR);
         assert_eq!(found[0].saves_s_per_hour, Some(260.0));
+    }
+
+    /// A regression: "in order 6.27 s" was medium sure where 1.49 s were measured.
+    #[test]
+    fn times_of_a_typical_disk_are_little_sure() {
+        let typical = "typical cloud volume (3,000 IOPS, 125 MB/s)";
+        let limited = format!("{typical}, limited to 200 read requests per second by the server's");
+        for scans in [0, 1] {
+            let told = |predicted_for: &str| {
+                let mut recording = Recording::new();
+                (0..scans).for_each(|_| scanned(&mut recording, 1));
+                recording.layout(walked(300.0, 40.0));
+                let layout = recording.document.layout.as_mut().unwrap();
+                (layout.predicted_for, layout.disk_measured) = (predicted_for.into(), false);
+                let found = recording.findings(&DETECTOR).remove(0);
+                (found.confidence, found.evidence.join(" "))
+            };
+            for (disk, says) in [
+                (typical, "The times are for a typical disk: this one"),
+                (
+                    limited.as_str(),
+                    "for a typical disk with the limits on the server: this",
+                ),
+            ] {
+                let (confidence, said) = told(disk);
+                assert_eq!(confidence, "low", "{said}");
+                assert!(said.contains(says), "{said}");
+            }
+            let (confidence, said) = told("the data's disk as seen in this run");
+            assert_eq!(confidence, "medium", "{said}");
+            assert!(!said.contains("typical disk"), "{said}");
+        }
+    }
+
+    /// A regression: leaves in order, with gaps of what was deleted between them, had "lost their order".
+    #[test]
+    fn gaps_are_no_lost_order() {
+        let mut with_gaps = walked(300.0, 40.0);
+        let order = with_gaps.order.as_mut().unwrap();
+        (order.sequential_share, order.score) = (0.2, 1.0);
+        (order.seeks, order.seeks_best) = (1600, 1600);
+        let mut recording = Recording::new();
+        recording.layout(with_gaps.clone());
+        assert_eq!(recording.findings(&DETECTOR), []);
+        with_gaps.order.as_mut().unwrap().score = 0.9;
+        let mut lost = Recording::new();
+        lost.layout(with_gaps);
+        assert_eq!(lost.findings(&DETECTOR).len(), 1);
     }
 
     #[test]

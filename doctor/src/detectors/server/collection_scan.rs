@@ -304,6 +304,9 @@ fn named(
         "db.currentOp({{planSummary: \"COLLSCAN\", ns: {}}})",
         javascript_text(&namespace)
     );
+    let helping = present
+        .and_then(|present| present.command(evidence))
+        .or_else(|| command(evidence, operation, kind));
     Finding {
         id: "query.collection-scan".into(),
         title: match kind {
@@ -320,16 +323,16 @@ fn named(
             false => "low",
         }
         .into(),
+        operations: scans.kinds(),
         risk: match kind {
             Kind::WantsAll => {
                 "A secondary that takes these reads has to read all of the collection, too.".into()
             }
-            _ => INDEX_RISK.into(),
+            _ if helping.is_some() => INDEX_RISK.into(),
+            // No index is advised.
+            _ => String::new(),
         },
-        command: present
-            .and_then(|present| present.command(evidence))
-            .or_else(|| command(evidence, operation, kind))
-            .unwrap_or_else(|| mongosh(evidence.uri(), &running)),
+        command: helping.unwrap_or_else(|| mongosh(evidence.uri(), &running)),
         ..Finding::default()
     }
 }
@@ -453,6 +456,10 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
             "Whether it has a filter is not known; an index helps only where a filter takes few documents."
                 .into()
         }
+        Kind::Unknown if operation.filter.as_ref().is_some_and(|filter| filter.reduced) => format!(
+            "It selects by {fields}, and its results are groups, counts or the first of what matches: how many documents \
+             that takes is not known, and an index helps only where they are few."
+        ),
         Kind::Unknown => format!(
             "It selects by {fields}; how many documents that takes is not known, and an index helps only \
              where they are few."

@@ -2,6 +2,7 @@
 
 mod collection_scan;
 mod connections;
+mod expiry;
 mod flow_control;
 mod incomplete;
 mod large_documents;
@@ -34,6 +35,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     connections::DETECTOR,
     spills::DETECTOR,
     running_jobs::DETECTOR,
+    expiry::DETECTOR,
     reusable_space::DETECTOR,
     nearly_full::DETECTOR,
     oplog::DETECTOR,

@@ -85,6 +85,23 @@ fn what_the_load_cannot_explain_is_told() {
     assert_eq!(no_reads.change, "unknown");
 }
 
+/// A regression: writes that waited for a limit were compared by all operations, most of which read from memory.
+#[test]
+fn a_disk_that_holds_back_writes_is_compared_by_writes() {
+    let limited = |syncs_s: f64, writes_per_s: f64| {
+        let mut run = at_load(run(None, vec![waiting("disk.limited", 55.0)]), 200.0, 0.0);
+        run.1.answers.waited.syncs = syncs_s;
+        let work = run.1.answers.work.as_mut().unwrap();
+        work.writes_per_s = Some(writes_per_s);
+        work.operations_per_s = Some(170.0 + writes_per_s);
+        run
+    };
+    let found = changes(&limited(24_000.0, 50.0), &limited(12_000.0, 500.0)).remove(0);
+    let work = found.work.as_ref().unwrap();
+    assert_eq!((work.unit.as_str(), work.after_per_s), ("writes", 500.0));
+    assert_eq!(found.after, Some(1_200.0), "{found:?}");
+}
+
 #[test]
 fn waiting_is_compared_under_like_loads() {
     let scheduler = |saves: f64| Finding {
@@ -114,7 +131,7 @@ fn waiting_is_compared_under_like_loads() {
     let idle = changes(&before, &at_load(run(None, vec![old()]), 0.0, 0.0));
     assert_eq!(
         (idle[0].change.as_str(), idle[0].verdict.as_str()),
-        ("same", "nothing was predicted")
+        ("same", "it is as it was; nothing was predicted")
     );
 }
 

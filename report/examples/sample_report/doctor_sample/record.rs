@@ -68,6 +68,7 @@ pub(super) fn record(name: &Naming<'_>) -> ExaminationRecord {
             changes: vec![FindingChange {
                 id: "read-ahead.too-large".into(),
                 subject: name("nvme1n1", 1),
+                operations: Vec::new(),
                 change: "better".into(),
                 before: Some(240.0),
                 after: Some(84.0),

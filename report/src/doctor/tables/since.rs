@@ -8,16 +8,13 @@ use crate::numbers::{format_number, format_rate};
 use crate::table::{Cell, Table};
 use crate::wording;
 
-/// How a verdict begins that concludes nothing.
-const CANNOT_BE_TOLD: &str = "cannot be told";
-
 /// Returns a line of plain text on one finding in two runs.
 pub fn change_line(change: &FindingChange) -> String {
-    let subject = match change.subject.as_str() {
+    let subject = match subject(change).as_str() {
         "" => String::new(),
         subject => format!(" ({subject})"),
     };
-    let word = change_word(change);
+    let word = &change.change;
     let unit = change.predicted.as_ref().map(|gain| gain.unit.as_str());
     let (before, after) = (
         change.before.map(format_rate),
@@ -41,14 +38,17 @@ pub fn change_line(change: &FindingChange) -> String {
     )
 }
 
-/// Returns the word for what became of a finding. One that was made again, of which nothing can be told, is not said to
-/// be the same.
-fn change_word(change: &FindingChange) -> &str {
-    let is_untold = change.after.is_none() && change.verdict.starts_with(CANNOT_BE_TOLD);
-    match change.change.as_str() {
-        "same" if is_untold => "unclear",
-        word => word,
-    }
+/// Returns what a finding is about. Two on one collection differ in the operations that they name.
+fn subject(change: &FindingChange) -> String {
+    let [first, others @ ..] = change.operations.as_slice() else {
+        return change.subject.clone();
+    };
+    let others = match others.len() {
+        0 => String::new(),
+        1 => " and another kind".into(),
+        count => format!(" and {count} other kinds"),
+    };
+    format!("{}: {}{others}", change.subject, first.in_words())
 }
 
 /// Returns findings of an earlier run beside this one's.
@@ -72,7 +72,7 @@ pub(in super::super) fn since(input: &DoctorReportInput<'_>) -> Option<Table> {
 }
 
 fn row(change: &FindingChange) -> [Cell; 8] {
-    let name = match change.subject.as_str() {
+    let name = match subject(change).as_str() {
         "" => change.id.clone(),
         subject => format!("{}: {subject}", change.id),
     };
@@ -80,7 +80,7 @@ fn row(change: &FindingChange) -> [Cell; 8] {
     let number = |value: Option<f64>| Cell::or(value.map(format_number), NONE);
     [
         name.into(),
-        change_word(change).into(),
+        change.change.as_str().into(),
         change.verdict.as_str().into(),
         number(change.before),
         number(change.after),
@@ -118,15 +118,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not_said_to_be_the_same() {
-        let untold = changed(
-            Some(3540.7),
-            None,
-            "cannot be told: the server had less to do",
-        );
+    fn the_figure_of_what_cannot_be_told_is_that_of_then() {
+        let untold = FindingChange {
+            change: "unknown".into(),
+            ..changed(
+                Some(3540.7),
+                None,
+                "cannot be told: the server had less to do",
+            )
+        };
         assert_eq!(
             change_line(&untold),
-            "unclear layout.key-order-lost (shop.aged): cannot be told: the server had less to do; it was 3,541 s of \
+            "unknown layout.key-order-lost (shop.aged): cannot be told: the server had less to do; it was 3,541 s of \
              waiting per hour before"
         );
         let without_unit = FindingChange {
@@ -140,6 +143,15 @@ mod tests {
 
     #[test]
     fn two_figures_stand_side_by_side() {
+        let mut of_operations = changed(Some(3540.7), Some(12.0), "nothing changed");
+        of_operations.operations = ["query", "command count"]
+            .map(|kind| seekscope_run::OperationKind {
+                kind: kind.into(),
+                ..seekscope_run::OperationKind::default()
+            })
+            .into();
+        let line = change_line(&of_operations);
+        assert!(line.contains(": query and another kind)"), "{line}");
         let line = change_line(&changed(Some(3540.7), Some(12.0), "nothing changed"));
         assert_eq!(
             line,

@@ -151,6 +151,36 @@ fn idle_threads_and_our_own_questions_are_left_out() {
     }
 }
 
+/// As mongod 4.4.6 shows the thread during a pass, without the fields that nobody reads.
+#[test]
+fn documents_that_expire_are_seen_to_be_deleted() {
+    let pass = |opid: i32, is_active: bool| {
+        doc! {
+            "type": "op", "desc": "TTLMonitor", "active": is_active, "opid": opid, "op": "none", "ns": "", "command": {},
+            "locks": {
+                "ParallelBatchWriterMode": "r", "ReplicationStateTransition": "w", "Global": "w", "Database": "w",
+                "Collection": "w",
+            },
+            "waitingForLock": false,
+            "lockStats": { "Global": { "acquireCount": { "r": 1_i64, "w": 55_i64 } } },
+            "waitingForFlowControl": false,
+            "flowControlStats": { "acquireCount": 55_i64, "timeAcquiringMicros": 52_i64 },
+        }
+    };
+    assert_eq!(running(&pass(279, false)), None, "between two passes");
+    let mut looks = Looks::default();
+    let begin = Instant::now();
+    for (after_s, opid) in [(0, 279), (4, 279), (7, 279), (9, 312)] {
+        let now = begin + Duration::from_secs(after_s);
+        looks.add(&doc! { "inprog": [pass(opid, true)] }, now);
+    }
+    let seen = looks.seen();
+    assert_eq!(seen.len(), 1);
+    assert_eq!((seen[0].kind.as_str(), seen[0].looks), ("TTLMonitor", 4));
+    assert_eq!(seen[0].namespace, None);
+    assert_eq!(seen[0].running_us, 7_000_000, "the longest pass");
+}
+
 #[test]
 fn kinds() {
     let kind_of = |operation: Document| running(&operation).unwrap().alike.kind;

@@ -5,7 +5,7 @@
 //! by what they ask for.
 
 use seekscope_run::units::{format_count, whole};
-use seekscope_run::{Finding, OperationSeen};
+use seekscope_run::{Finding, OperationKind, OperationSeen};
 
 use super::{
     Examined, INDEX_RISK, Reading, collection_of, is_maintenance, is_seen_often, seen_often,
@@ -153,6 +153,10 @@ fn finding(
         }
     });
     sentences.extend(took);
+    let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
+    let on_it = seen
+        .iter()
+        .filter(|other| other.namespace == operation.namespace);
     let running = format!("db.currentOp({{ns: {}}})", javascript_text(&namespace));
     Finding {
         id: "query.index-scan".into(),
@@ -174,6 +178,7 @@ fn finding(
         saves_s_per_hour: reading
             .filter(|_| is_alone)
             .map(|reading| reading.s_per_hour * examined.share_in_vain()),
+        operations: OperationKind::of_all(on_it.filter(|other| is_meant(other))),
         confidence: if is_alone { "medium" } else { "low" }.into(),
         risk: match cause {
             Cause::OtherIndex => INDEX_RISK.into(),

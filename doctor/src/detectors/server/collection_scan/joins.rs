@@ -2,7 +2,7 @@
 //! shows the plan for its own collection only, so that it looks as if it had an index.
 
 use seekscope_run::units::format_count;
-use seekscope_run::{CollectionFacts, Finding, JoinSeen, OperationSeen};
+use seekscope_run::{CollectionFacts, Finding, JoinSeen, OperationKind, OperationSeen};
 
 use super::present_index::{beginning_with, finds_by};
 use super::reading::took_s;
@@ -123,6 +123,7 @@ impl Join<'_> {
             subject: from.namespace.clone(),
             evidence: sentences,
             saves_s_per_hour: s_per_hour.filter(|_| !is_scan_too),
+            operations: OperationKind::of_all([operation]),
             confidence: if is_scan_too { "low" } else { "medium" }.into(),
             risk: INDEX_RISK.into(),
             command: present

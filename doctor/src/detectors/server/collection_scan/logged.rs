@@ -54,21 +54,31 @@ pub(super) fn sentence(
         ),
         false => String::new(),
     };
+    let found = match results(operation, logged) {
+        Some(results) => format!(" for {} results", format_count(results)),
+        None => String::new(),
+    };
     let kind = format!("{} with plan {plan}", capitalised(&operation.kind));
     Some(format!(
-        "{kind} was called slow {} times in {} by the server's log: {} in all, {} at most; {examined} were examined for {} \
-         results (getLog).{reading}",
+        "{kind} was called slow {} times in {} by the server's log: {} in all, {} at most; {examined} were \
+         examined{found} (getLog).{reading}",
         format_count(logged.count),
         duration(covered_s),
         s(logged.took_us),
-        s(logged.longest_us),
-        format_count(logged.results)
+        s(logged.longest_us)
     ))
 }
 
+/// Returns how many results they had; `None` if the log does not tell: its lines of these commands have no such number.
+fn results(operation: &OperationSeen, logged: &LoggedOperations) -> Option<u64> {
+    const UNTOLD: [&str; 3] = ["command distinct", "command count", "command mapreduce"];
+    let kind = operation.kind.to_ascii_lowercase();
+    (logged.results > 0 || !UNTOLD.contains(&kind.as_str())).then_some(logged.results)
+}
+
 impl Examined {
-    /// Returns what such operations examined, by what the log tells of the slow ones; `None` where it tells of too few, or
-    /// where what they ask for is not known.
+    /// Returns what such operations examined, by what the log tells of the slow ones; `None` where it tells of too few or
+    /// not of their results, or where what they ask for is not known.
     pub(super) fn of_logged(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<Self> {
         let covered_s = evidence.slow_log_s()?;
         let logged = of(operation).filter(|_| operation.filter.is_some())?;
@@ -76,7 +86,7 @@ impl Examined {
         Some(Self {
             documents_per_s: per_s(logged.documents_examined),
             keys_per_s: per_s(logged.keys_examined),
-            results_per_s: per_s(logged.results),
+            results_per_s: per_s(results(operation, logged)?),
             least_per_s: per_s(1),
         })
     }
@@ -84,7 +94,7 @@ impl Examined {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{FilterSeen, Finding};
+    use seekscope_run::{FilterSeen, Finding, KeySeen};
 
     use super::super::DETECTOR;
     use super::*;
@@ -158,6 +168,58 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("an index would save little of it"), "{said}");
+    }
+
+    /// A regression: of the lines of `distinct`, which have no number of results, "0 results" was said.
+    #[test]
+    fn results_that_the_log_does_not_tell_are_not_none() {
+        let distinct = |plan: &str| {
+            let mut operation = logged(plan, 8, 0);
+            operation.kind = "command distinct".into();
+            let filter = operation.filter.as_mut().unwrap();
+            (filter.reduced, filter.distinct) = (true, true);
+            filter.keys = vec![KeySeen {
+                field: "region".into(),
+                descending: false,
+            }];
+            found(vec![operation])
+        };
+        let scan = &distinct("COLLSCAN")[0];
+        let said = scan.evidence.join(" ");
+        assert!(
+            said.contains("72,000 documents were examined (getLog)"),
+            "{said}"
+        );
+        assert!(!said.contains("results (getLog)"), "{said}");
+        assert_eq!(
+            scan.saves_s_per_hour, None,
+            "how many it takes is not known"
+        );
+        assert_eq!(distinct("IXSCAN { kind: 1 }"), []);
+        let find = &found(vec![logged("COLLSCAN", 8, 0)])[0];
+        assert!(find.evidence[0].contains("for 0 results"), "{find:?}");
+    }
+
+    #[test]
+    fn the_operations_that_a_finding_is_about_are_recorded() {
+        let by_day = |kind: &str| {
+            let mut operation = logged("COLLSCAN", 4, 4);
+            operation.kind = kind.into();
+            let filter = operation.filter.as_mut().unwrap();
+            (filter.fields, filter.equal) = (vec!["day".into()], vec!["day".into()]);
+            operation
+        };
+        let all = vec![by_day("query"), logged("COLLSCAN", 8, 8), by_day("getmore")];
+        let scan = found(all).remove(0);
+        let kinds: Vec<&str> = scan.operations.iter().map(|of| of.kind.as_str()).collect();
+        assert_eq!(kinds, ["query"], "the dearest: {scan:?}");
+        let filter = scan.operations[0].filter.as_ref().unwrap();
+        assert_eq!(filter.fields, ["status"]);
+        let alike = found(vec![by_day("query"), by_day("getmore")]).remove(0);
+        let kinds: Vec<&str> = alike.operations.iter().map(|of| of.kind.as_str()).collect();
+        assert_eq!(kinds, ["query", "getmore"]);
+        let by_index = found(vec![logged("IXSCAN { kind: 1 }", 8, 40)]).remove(0);
+        assert_eq!(by_index.operations.len(), 1, "{by_index:?}");
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl Reading {
             .saturating_add(facts.writing_ns.unwrap_or(0));
         let on_it = member.operations.iter();
         let on_it = on_it.filter(|other| other.namespace == *namespace);
+        let observed_s = evidence.observed_s()?;
         let (mut scanning, mut all, mut longest_s, mut at_once) = (0.0, 0.0, 0.0, 0.0);
         let mut seen_s = 0.0;
         for other in on_it {
@@ -108,11 +109,12 @@ impl Reading {
                 scanning += seen;
                 seen_s += seen_running_s(evidence, other)?;
                 at_once += f64::from(other.at_once.max(1));
-                longest_s = f64::max(longest_s, other.running_us as f64 / 1e6);
+                // What it ran before the watch began is no time of the watch.
+                let running_s = (other.running_us as f64 / 1e6).min(observed_s);
+                longest_s = f64::max(longest_s, running_s);
             }
         }
         let counted_s = counted_ns as f64 / 1e9 * (scanning / f64::max(all, 1.0));
-        let observed_s = evidence.observed_s()?;
         let per_hour = |s: f64| s / observed_s * 3600.0;
         // MongoDB 4.4 counts next to nothing of the time of an aggregation that groups.
         if counted_s < longest_s * COUNTED_MIN {
@@ -169,5 +171,79 @@ impl Reading {
         let Self { what, source, .. } = self;
         let s = duration(self.s_per_hour);
         format!("{what} {s} per hour; {saved} ({source}).")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{CollectionFacts, FilterSeen};
+
+    use super::super::DETECTOR;
+    use super::*;
+    use crate::testing::{Recording, START_NS};
+
+    /// Two scans at once that were seen in each of three looks in 3 s, and had begun before.
+    fn begun_before(reading_ns: u64) -> Recording {
+        let mut recording = Recording::new();
+        recording.document.phases[0].ended_ns = START_NS + 3_000_000_000;
+        recording.examined().operation_looks = 3;
+        recording.examined().operations = vec![OperationSeen {
+            kind: "query".into(),
+            namespace: Some("shop.orders".into()),
+            plan: Some("COLLSCAN".into()),
+            running_us: 10_500_000,
+            looks: 3,
+            at_once: 2,
+            sightings: 6,
+            filter: Some(FilterSeen {
+                fields: vec!["status".into()],
+                ..FilterSeen::default()
+            }),
+            ..OperationSeen::default()
+        }];
+        recording.examined().collections = vec![CollectionFacts {
+            namespace: "shop.orders".into(),
+            reading_ns: Some(reading_ns),
+            ..CollectionFacts::default()
+        }];
+        recording
+    }
+
+    fn cost(recording: &Recording) -> String {
+        let found = recording.findings(&DETECTOR).remove(0);
+        let mut told = found.evidence.into_iter();
+        let cost = told.find(|sentence| sentence.starts_with("The scans"));
+        cost.unwrap()
+    }
+
+    /// A regression: of two scans at once that had run for 10.5 s it was said that they ran for 3.5 h per hour.
+    #[test]
+    fn what_ran_before_the_watch_does_not_count() {
+        let seen = cost(&begun_before(0));
+        let begin = "The scans were seen running for 2.0 h per hour";
+        assert!(seen.starts_with(begin), "{seen}");
+        let mut once = begun_before(0);
+        let operation = &mut once.examined().operations[0];
+        (operation.looks, operation.sightings, operation.at_once) = (1, 1, 1);
+        let other = OperationSeen {
+            kind: "getmore".into(),
+            looks: 3,
+            sightings: 3,
+            running_us: 0,
+            ..operation.clone()
+        };
+        once.examined().operations.push(other);
+        let seen = cost(&once);
+        // A look of three, and three of three: 4 s of 3.
+        let begin = "The scans were seen running for 80 min per hour";
+        assert!(seen.starts_with(begin), "{seen}");
+    }
+
+    /// 2 s that the server counts are most of the 3 s in which the longest can have run.
+    #[test]
+    fn a_count_is_compared_with_what_ran_within_the_watch() {
+        let counted = cost(&begun_before(2_000_000_000));
+        let begin = "The scans took 40 min per hour";
+        assert!(counted.starts_with(begin), "{counted}");
     }
 }

@@ -1,7 +1,7 @@
 //! The scans of one collection: which is named, and what the index for it spares.
 
-use seekscope_run::OperationSeen;
 use seekscope_run::units::format_list;
+use seekscope_run::{OperationKind, OperationSeen};
 
 use super::reading::took_s;
 use super::{Kind, is_seen_often};
@@ -98,6 +98,17 @@ impl<'a> Scans<'a> {
         let all = self.all.iter();
         let spared = all.filter(|scan| scan.kind.is_spared() && scan.asks_like(first));
         spared.map(|scan| scan.took_s).sum::<f64>() / all_s
+    }
+
+    /// Returns the kinds of operations that are spoken of: the first, and others that ask by the same fields and are
+    /// spared by an index as it is.
+    pub(super) fn kinds(&self) -> Vec<OperationKind> {
+        let first = &self.all[self.first];
+        let is_meant = |scan: &&Scan<'_>| {
+            scan.asks_like(first) && scan.kind.is_spared() == first.kind.is_spared()
+        };
+        let meant = self.all.iter().filter(is_meant);
+        OperationKind::of_all(meant.map(|scan| scan.operation))
     }
 
     /// Names the dearest of the other scans of the collection, with what they took.

@@ -250,6 +250,25 @@ fn no_index_is_promised_to_a_group_over_everything() {
     assert!(!found.risk.contains("index"), "{found:?}");
 }
 
+/// A regression: of a group over what matches, the results were taken for the matches, and an index that nobody advised had
+/// its risk told.
+#[test]
+fn a_group_over_matches_is_tried_or_has_no_risk() {
+    let group = by(&["region"], true);
+    let tried = waited_for(vec![group.clone()], 50_000.0, 1.0);
+    assert!(
+        tried.evidence[1].contains("its results are groups, counts or the first"),
+        "{tried:?}"
+    );
+    assert!(tried.command.contains(" advise "), "{tried:?}");
+    assert!(tried.risk.contains("index"), "{tried:?}");
+    let mut in_english = group;
+    in_english.filter.as_mut().unwrap().collation = Some(r#"{"locale":"en"}"#.into());
+    let untried = waited_for(vec![in_english], 50_000.0, 1.0);
+    assert!(untried.command.contains("currentOp"), "{untried:?}");
+    assert_eq!(untried.risk, "", "{untried:?}");
+}
+
 #[test]
 fn counters_are_not_called_a_trace() {
     let found = waiting(vec![scan(9, "COLLSCAN")]).findings(&DETECTOR);
