@@ -31,7 +31,7 @@ pub enum AdviceError {
     NoCounters,
     /// The trial made other documents of the sample, or asks for others.
     #[error(
-        "its queries returned {returned:.0} documents, and the same queries of the present way {expected:.0}"
+        "its queries returned {returned:.0} documents, and another way has {expected:.0} for the same queries"
     )]
     OtherAnswers { returned: f64, expected: f64 },
 }

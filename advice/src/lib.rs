@@ -26,5 +26,5 @@ pub use sample::{FieldFacts, SampleFacts};
 pub use shape::{ToldError, told};
 pub use trial::{Trial, TrialOptions};
 pub use usage::Usage;
-pub use verdict::{check_answers, verdict};
+pub use verdict::{check_answers, verdict, weigh};
 pub use way::Way;

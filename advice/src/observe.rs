@@ -292,6 +292,8 @@ impl<'a> Observer<'a> {
                 .or_else(|| operation.get_document("command").ok())
                 .cloned()
         });
+        // One that goes on with an answer does not say whose.
+        let commands = commands.filter(|command| !command.contains_key("getMore"));
         Ok(commands.take(SHAPES_MAX).collect())
     }
 }

@@ -50,6 +50,13 @@ pub fn draws(distinct: f64, leaves: f64, most: f64) -> f64 {
     draws.min(most.max(distinct))
 }
 
+/// Returns how many documents of the whole match a query of which so many of the trial match, where the whole has
+/// `documents` for each one of the trial. The query was drawn around `drawn` of them; of the others the trial has its share.
+pub fn matching_of_whole(matching: f64, drawn: f64, documents: f64) -> f64 {
+    let drawn = drawn.min(matching);
+    drawn + (matching - drawn) * documents
+}
+
 /// What the whole collection has that the trial has not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Whole {
@@ -99,8 +106,10 @@ pub struct Measured {
     pub matching: Option<f64>,
     /// Share of the queries of the whole that find something. Those of the trial all do.
     pub found_share: f64,
-    /// Whether a query asks for several values of a field, of which one of the trial asks for one: their keys lie apart.
-    pub many_values: bool,
+    /// Values of a list that a query of the trial asks for, each drawn from a document of its own; 1 without a list.
+    pub values: f64,
+    /// Values that a query of the whole asks for, for each one that one of the trial asks for: their keys lie apart.
+    pub more_values: f64,
     /// Whether no document is read, because the index has all that is asked for.
     pub covered: bool,
 }
@@ -140,10 +149,11 @@ impl Measured {
             .max(least)
     }
 
-    /// Returns the share of the whole that a scan reads. Where it ended early in the trial, it ends in the whole after the
-    /// share that fits how many more documents match there, and later if it needs more. Who finds nothing reads all.
+    /// Returns the share of the whole that a scan reads. Where it ends early, in the trial or at least in the whole, it ends
+    /// there after the share that fits how many more documents match, and later if it needs more. Who finds nothing reads
+    /// all.
     fn scanned_share_of_whole(&self) -> f64 {
-        if self.scanned_share >= ALL {
+        if self.scanned_share >= ALL && self.matching.is_none() {
             return 1.0;
         }
         let until_found = self.scanned_share * self.more_returned.max(1.0) / self.more_matching();
@@ -151,14 +161,13 @@ impl Measured {
     }
 
     /// Returns how many times as short as in the trial the share is after which a scan of the whole has enough. Of `m`
-    /// documents that match and lie anywhere, the first is met after the share `1 / (m + 1)`. Beside the one around which
-    /// the query was drawn, the trial has its share of those of the whole.
+    /// documents that match and lie anywhere, the first is met after the share `1 / (m + 1)`.
     fn more_matching(&self) -> f64 {
         let documents = self.whole.documents.max(1.0);
         match self.matching {
             Some(matching) => {
                 let matching = matching.max(1.0);
-                let of_whole = 1.0 + (matching - 1.0) * documents;
+                let of_whole = matching_of_whole(matching, self.values, documents);
                 (of_whole + 1.0) / (matching + 1.0)
             }
             None => documents,
@@ -214,8 +223,12 @@ impl Measured {
         let beside = self.beside();
         let grown = (self.keys - beside + beside * self.more_beside()) / self.keys;
         let (blocks, keys) = (blocks * grown, keys * grown);
-        let all = if self.many_values {
-            distinct(blocks.max(1.0) * self.more_returned.max(1.0), most)
+        let all = if self.values > 1.0 || self.more_values > 1.0 {
+            // Each value has a place of its own, where its keys follow one another.
+            let more_of_each = (self.more_returned / self.more_values - 1.0).max(0.0);
+            let of_each = (keys - self.behind()).max(0.0) * self.more_values;
+            let following = of_each * more_of_each / self.leaf_keys.max(1.0);
+            distinct(self.places(blocks).max(1.0) * self.more_values, most) + following
         } else if keys > 1.0 {
             self.longer(blocks, keys)
         } else {
@@ -223,6 +236,21 @@ impl Measured {
             blocks + keys * (self.more_returned - 1.0).max(0.0) / self.leaf_keys.max(1.0)
         };
         all.min(most).max(1.0)
+    }
+
+    /// Returns the places of the index at which a query of the trial looks for its values, where it read so many blocks:
+    /// several may lie on one leaf by chance.
+    fn places(&self, blocks: f64) -> f64 {
+        if self.values <= 1.0 {
+            return blocks;
+        }
+        let most = self.values.max(blocks);
+        if self.index_leaves <= 1.0 {
+            return most;
+        }
+        // The one leaf that is read when the index is opened is in the cache.
+        let hit = blocks * self.index_leaves / (self.index_leaves - 1.0);
+        draws(hit, self.index_leaves, most).min(most)
     }
 
     /// Returns how many leaves the index of the whole has, where a query read so many of the trial's.
@@ -252,11 +280,19 @@ impl Measured {
         !self.local && self.beside() > 0.0 && self.keys / self.queries < passed * LEAPT
     }
 
-    /// Returns the keys that are read beside those of the answer.
+    /// Returns the keys that are read beside those of the answer, of which there are more in the whole.
     fn beside(&self) -> f64 {
         match self.covered {
             true => 0.0,
-            false => (self.keys - self.documents).max(0.0),
+            false => (self.keys - self.documents - self.behind() * self.queries).max(0.0),
+        }
+    }
+
+    /// Returns the keys that a query reads because they stand behind those of a value of its list, one for each.
+    fn behind(&self) -> f64 {
+        match self.values > 1.0 {
+            true => self.values,
+            false => 0.0,
         }
     }
 

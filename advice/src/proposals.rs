@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 use seekscope_run::QueryShape;
 
 use crate::sample::SampleFacts;
-use crate::shape::{best_keys, covering_keys, gives_order, is_served_by};
+use crate::shape::{best_keys, covering_keys, is_served_by};
 use crate::way::{DAY_MS, HOUR_MS, MINUTE_MS, SAMPLES, Way, are_same};
 
 /// The most ways that are tried.
@@ -19,10 +19,17 @@ const BUCKET_BYTES_MAX: f64 = 32_768.0;
 const BUCKET_DOCUMENTS_MIN: f64 = 4.0;
 /// An index of more fields costs inserts and memory more than it saves reads.
 const COVERED_FIELDS_MAX: usize = 8;
+/// Queries that return so many documents return several.
+const SEVERAL: f64 = 2.0;
 /// The compressor that is tried: every server that can be connected to has it.
 const ZSTD: &str = "zstd";
 /// Options of an index that leaves out documents, compares texts by other rules than queries, or is not used at all.
 const SERVES_SOME: [&str; 4] = ["partialFilterExpression", "sparse", "collation", "hidden"];
+/// Said where an index of the wanted keys has such an option.
+const SAME_KEYS: &str = "The index of the same keys is hidden, or it leaves out documents or compares texts by rules of \
+                         its own, so it serves some queries only. Many servers refuse a second one of these keys; the \
+                         new one has others (the opposite directions, or _id behind), which serve the queries as well. \
+                         If the present one is hidden and nothing else, unhide it instead (unhideIndex).";
 /// The stretches of time that a bucket may hold, the longest first.
 const SPANS_MS: [i64; 7] = [
     30 * DAY_MS,
@@ -171,14 +178,46 @@ fn keys_of(index: &Document) -> Option<&Document> {
     index.get_document("key").ok()
 }
 
+/// Returns whether an index serves some queries on its fields only.
+pub(crate) fn serves_some(index: &Document) -> bool {
+    SERVES_SOME
+        .iter()
+        .any(|option| !matches!(index.get(option), None | Some(Bson::Boolean(false))))
+}
+
 /// Returns the keys of the indexes that can serve every query on their fields.
 fn serving(indexes: &[Document]) -> impl Iterator<Item = &Document> {
-    let serves_all = |index: &&Document| {
-        !SERVES_SOME
-            .iter()
-            .any(|option| !matches!(index.get(option), None | Some(Bson::Boolean(false))))
+    let serving = indexes.iter().filter(|index| !serves_some(index));
+    serving.filter_map(keys_of)
+}
+
+fn has_keys(indexes: &[Document], keys: &Document) -> bool {
+    let mut known = indexes.iter().filter_map(keys_of);
+    known.any(|known| are_same(known, keys))
+}
+
+/// Returns keys of a new index that serves the same queries as one with `keys` would. Where an index that serves some of
+/// them only has these keys, they are others: not every server makes a second one. An index can be read backwards, so
+/// that the opposite directions do as well; and with `_id` behind, the keys are others, too.
+fn free_keys(keys: Document, indexes: &[Document]) -> Document {
+    if !has_keys(indexes, &keys) {
+        return keys;
+    }
+    let opposite = |(field, direction): (&String, &Bson)| {
+        let is_ascending = direction.as_i32().is_some_and(|direction| direction > 0);
+        (
+            field.clone(),
+            Bson::Int32(if is_ascending { -1 } else { 1 }),
+        )
     };
-    indexes.iter().filter(serves_all).filter_map(keys_of)
+    let reversed: Document = keys.iter().map(opposite).collect();
+    let mut longer = keys.clone();
+    if !keys.contains_key("_id") {
+        longer.insert("_id", 1);
+    }
+    let others = [reversed, longer];
+    let free = others.into_iter().find(|keys| !has_keys(indexes, keys));
+    free.unwrap_or(keys)
 }
 
 fn index(shape: &QueryShape, indexes: &[Document]) -> Option<Proposal> {
@@ -191,31 +230,22 @@ fn index(shape: &QueryShape, indexes: &[Document]) -> Option<Proposal> {
         !are_same(known, &keys) && known.len() == keys.len() && keys.keys().all(directed)
     };
     let replaces = replaceable(indexes, has_same_fields);
-    let has_same_keys = indexes
-        .iter()
-        .filter_map(keys_of)
-        .any(|known| are_same(known, &keys));
     let first = replaces.as_ref().and_then(|known| known.keys().next());
     let begins_otherwise = first.is_some_and(|first| !shape.equality.contains(first));
     let reason = match shape.equality.first() {
-        _ if has_same_keys => {
-            "The index of the same keys is hidden, or it leaves out documents or compares texts by rules of its own, so \
-             it serves some queries only. Where the server refuses a second one of these keys, unhide it or make it \
-             anew without these options."
-                .into()
-        }
+        _ if has_keys(indexes, &keys) => SAME_KEYS.into(),
         Some(compared) if begins_otherwise => format!(
             "The index on the same fields does not begin with {compared}, which is compared, so a query reads keys of \
              other values as well."
         ),
         _ if replaces.is_some() => {
-            "The index on the same fields has them in another order.".into()
+            "The index on the same fields has them in another order or direction.".into()
         }
         _ => "No index has the fields that are compared first, and the range after them.".into(),
     };
     Some(Proposal {
         way: Way::Index {
-            keys,
+            keys: free_keys(keys, indexes),
             replaces,
             covers: false,
         },
@@ -243,17 +273,20 @@ fn covering(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Op
         return None;
     }
     let added: Vec<&str> = keys.keys().skip(served).map(String::as_str).collect();
-    let reason = format!(
+    let mut reason = format!(
         "With {} in the index as well, it holds all that the query asks for, and no document is read.",
         added.join(", ")
     );
+    if has_keys(indexes, &keys) {
+        reason = format!("{reason} {SAME_KEYS}");
+    }
     let begins_alike = |known: &Document| {
         known.len() < keys.len() && known.iter().eq(keys.iter().take(known.len()))
     };
     let replaces = replaceable(indexes, begins_alike);
     Some(Proposal {
         way: Way::Index {
-            keys,
+            keys: free_keys(keys, indexes),
             replaces,
             covers: true,
         },
@@ -281,11 +314,11 @@ fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Optio
     }
     let best = best_keys(shape);
     // An index can be read backwards, and so can what is stored in its order.
-    let known = serving(indexes).find(|known| gives_order(shape, known));
+    let known = serving(indexes).find(|known| is_served_by(shape, known));
     let creates_index = known.is_none();
     let keys: Document = match known {
         Some(known) => known.clone().into_iter().take(best.len()).collect(),
-        None => best,
+        None => free_keys(best.clone(), indexes),
     };
     let first = keys.keys().next()?;
     // A document with a list has several places in such an order.
@@ -301,6 +334,9 @@ fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Optio
     let mut reason = String::from(
         "What a query returns lies scattered in the order of insertion; in that of its index it lies side by side.",
     );
+    if creates_index && has_keys(indexes, &best) {
+        reason = format!("{reason} {SAME_KEYS}");
+    }
     if decays {
         reason.push_str(
             " New documents are added at the end, so the order is lost again and must be renewed.",
@@ -324,13 +360,17 @@ pub fn asks_by_age(shape: &QueryShape, facts: &SampleFacts) -> bool {
 }
 
 fn returns_several(shape: &QueryShape, facts: &SampleFacts) -> bool {
+    if shape.limit.is_some_and(|limit| limit < SEVERAL) {
+        return false;
+    }
     if let Some(returned) = shape.returned {
-        return returned >= 2.0;
+        return returned >= SEVERAL;
     }
     let is_key = |path: &String| {
-        facts
-            .field(path)
-            .is_some_and(|field| field.present > 0 && field.distinct == field.present)
+        let field = facts.field(path);
+        let is_unique =
+            field.is_some_and(|field| field.present > 0 && field.distinct == field.present);
+        is_unique && shape.values_of(path) < SEVERAL
     };
     !shape.range.is_empty() || !shape.equality.iter().any(is_key)
 }

@@ -12,20 +12,21 @@ const DEPTH_MAX: usize = 5;
 const STAGES_MAX: usize = 100;
 
 /// Names that a told query may have beside its filter.
-const TOLD_NAMES: [&str; 5] = ["filter", "sort", "projection", "per_s", "returns"];
+const TOLD_NAMES: [&str; 6] = ["filter", "sort", "projection", "per_s", "returns", "limit"];
 
 /// Why a query on the command line was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{why}: a filter such as {{\"device\": \"?\", \"ts\": {{\"$gte\": \"?\"}}}} is expected, or the same as \
-         {{\"filter\": …, \"sort\": …, \"projection\": …, \"per_s\": 20, \"returns\": 100}}"
+         {{\"filter\": …, \"sort\": …, \"projection\": …, \"per_s\": 20, \"returns\": 100, \
+         \"limit\": 100}}"
 )]
 pub struct ToldError {
     why: String,
 }
 
 /// Reads a query from the command line: a filter as JSON, or an object with it as `filter` beside `sort`,
-/// `projection`, `per_s` and `returns`. Values mean nothing.
+/// `projection`, `per_s`, `returns` and `limit`. Values mean nothing, but a list counts with its length.
 ///
 /// # Errors
 /// Fails on other text, and on conditions that no trial can make up.
@@ -61,6 +62,7 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
         for (name, place) in [
             ("per_s", &mut shape.per_s),
             ("returns", &mut shape.returned),
+            ("limit", &mut shape.limit),
         ] {
             if let Some(number) = given.get(name) {
                 let number = seekscope_server::float(number).filter(|n| *n > 0.0 && n.is_finite());
@@ -111,6 +113,7 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
         "find" => {
             let mut shape = in_order("filter")?;
             shape.projection = projected(&inner("projection")?);
+            shape.limit = limit_of(command);
             Ok(shape)
         }
         "count" | "distinct" => {
@@ -120,39 +123,73 @@ pub fn of_command(command: &Document) -> Result<QueryShape, NoShape> {
                 true => Some(Vec::new()),
                 false => key.ok().filter(|key| is_field(key)).map(|key| vec![key]),
             };
+            shape.limit = limit_of(command);
             Ok(shape)
         }
         "findAndModify" | "findandmodify" => {
             let mut shape = in_order("query")?;
             // The first in its order is changed, and no other.
             shape.returned = Some(1.0);
+            shape.limit = Some(1.0);
             Ok(shape)
         }
-        "q" => of_filter(&inner("q")?),
-        "aggregate" => {
-            let stages = command
-                .get_array("pipeline")
-                .map_err(|_| NoShape::NotShown)?;
-            let mut stages = stages.iter().take(STAGES_MAX).filter_map(Bson::as_document);
-            let first = stages.next().ok_or(NoShape::NotShown)?;
-            let filter = first.get_document("$match");
-            let filter =
-                filter.map_err(|_| NoShape::Condition("a pipeline without $match".into()))?;
-            let mut shape = of_filter(filter)?;
-            let mut next = stages.next();
-            if let Some(sort) = next.and_then(|stage| stage.get_document("$sort").ok()) {
-                shape.sort = sort_fields(sort).unwrap_or_default();
-                next = stages.next();
-            }
-            let passes_all = |stage: &&Document| matches!(first_name(stage), "$limit" | "$skip");
-            if next.is_some_and(|stage| passes_all(&stage)) {
-                next = stages.find(|stage| !passes_all(stage));
-            }
-            shape.projection = next.and_then(needed_by);
+        "q" => {
+            let mut shape = of_filter(&inner("q")?)?;
+            // An update changes the first that matches and no other, unless it says otherwise; a delete has a limit.
+            let is_of_one =
+                command.contains_key("u") && !command.get_bool("multi").unwrap_or(false);
+            shape.limit = match is_of_one {
+                true => Some(1.0),
+                false => limit_of(command),
+            };
             Ok(shape)
         }
+        "aggregate" => of_pipeline(command),
         other => Err(NoShape::Condition(other.chars().take(40).collect())),
     }
+}
+
+/// Returns the shape of a pipeline that begins with a filter.
+fn of_pipeline(command: &Document) -> Result<QueryShape, NoShape> {
+    let stages = command
+        .get_array("pipeline")
+        .map_err(|_| NoShape::NotShown)?;
+    let mut stages = stages.iter().take(STAGES_MAX).filter_map(Bson::as_document);
+    let first = stages.next().ok_or(NoShape::NotShown)?;
+    let filter = first.get_document("$match");
+    let filter = filter.map_err(|_| NoShape::Condition("a pipeline without $match".into()))?;
+    let mut shape = of_filter(filter)?;
+    let mut next = stages.next();
+    if let Some(sort) = next.and_then(|stage| stage.get_document("$sort").ok()) {
+        shape.sort = sort_fields(sort).unwrap_or_default();
+        next = stages.next();
+    }
+    let mut skipped = 0.0;
+    while let Some(stage) = next {
+        match first_name(stage) {
+            "$skip" => skipped += documents(stage, "$skip").unwrap_or(0.0),
+            "$limit" => {
+                let limit = documents(stage, "$limit").map(|limit| limit + skipped);
+                shape.limit = shape.limit.or(limit);
+            }
+            _ => break,
+        }
+        next = stages.next();
+    }
+    shape.projection = next.and_then(needed_by);
+    Ok(shape)
+}
+
+/// Returns after how many documents a command stops, those that it skips included.
+fn limit_of(command: &Document) -> Option<f64> {
+    let skipped = documents(command, "skip").unwrap_or(0.0);
+    documents(command, "limit").map(|limit| limit + skipped)
+}
+
+/// Returns a number of documents that a command names; 0 stands for none.
+fn documents(command: &Document, name: &str) -> Option<f64> {
+    let number = command.get(name).and_then(seekscope_server::float);
+    number.filter(|number| *number > 0.0 && number.is_finite())
 }
 
 /// Returns the shape of a filter.
@@ -161,6 +198,10 @@ pub fn of_filter(filter: &Document) -> Result<QueryShape, NoShape> {
     add(&mut shape, filter, DEPTH_MAX)?;
     let ranges: HashSet<&String> = shape.range.iter().collect();
     shape.equality.retain(|field| !ranges.contains(field));
+    shape.one_of.retain(|field| !ranges.contains(field));
+    shape
+        .one_of_values
+        .retain(|field, _| !ranges.contains(field));
     Ok(shape)
 }
 
@@ -182,7 +223,7 @@ fn add(shape: &mut QueryShape, filter: &Document, depth: usize) -> Result<(), No
             (name, Bson::Document(operators))
                 if operators.keys().next().is_some_and(|o| o.starts_with('$')) =>
             {
-                for operator in operators.keys() {
+                for (operator, operand) in operators {
                     let fields = match operator.as_str() {
                         "$eq" | "$in" => &mut shape.equality,
                         "$gt" | "$gte" | "$lt" | "$lte" => &mut shape.range,
@@ -193,6 +234,10 @@ fn add(shape: &mut QueryShape, filter: &Document, depth: usize) -> Result<(), No
                     keep(fields, name)?;
                     if operator == "$in" {
                         keep(&mut shape.one_of, name)?;
+                    }
+                    if let ("$in", Bson::Array(values)) = (operator.as_str(), operand) {
+                        let values = values.len().max(1) as f64;
+                        shape.one_of_values.entry(name.into()).or_insert(values);
                     }
                 }
             }
@@ -325,7 +370,8 @@ pub fn covering_keys(shape: &QueryShape) -> Option<Document> {
 }
 
 /// Returns whether an index with these keys serves a shape as well as the best one: its first keys are the compared
-/// fields in any order, and then come the order and the ranges.
+/// fields in any order and direction, and then come the order and the ranges. It may be read backwards: the directions of
+/// the order are all as wanted or all reversed.
 pub fn is_served_by(shape: &QueryShape, keys: &Document) -> bool {
     let best = best_keys(shape);
     let compared = shape.equality.len();
@@ -337,23 +383,26 @@ pub fn is_served_by(shape: &QueryShape, keys: &Document) -> bool {
         .keys()
         .skip(compared)
         .take(best.len().saturating_sub(compared)));
-    has_compared && rest_follows && best.keys().all(|field| plain(keys.get(field)))
+    has_compared
+        && rest_follows
+        && best.keys().all(|field| plain(keys.get(field)))
+        && gives_order(shape, keys)
 }
 
-/// Returns whether an index with these keys, which serves a shape, gives its order, read forwards or backwards: the
-/// directions of the compared fields do not matter, and those of the order are all as wanted or all reversed.
-pub fn gives_order(shape: &QueryShape, keys: &Document) -> bool {
+/// Returns whether an index whose first keys are the compared fields and then the order gives that order, read forwards or
+/// backwards.
+fn gives_order(shape: &QueryShape, keys: &Document) -> bool {
     let ascends = |direction: &Bson| seekscope_server::float(direction).is_some_and(|d| d > 0.0);
-    let is_compared = |sort: &&SortField| shape.equality.contains(&sort.field);
-    let sorted = shape.sort.iter().filter(|sort| !is_compared(sort)).count();
-    let best = best_keys(shape);
-    let both = best.values().zip(keys.values());
-    let as_wanted = both
-        .skip(shape.equality.len())
-        .take(sorted)
-        .map(|(wanted, own)| ascends(wanted) == ascends(own));
+    let sorted = shape
+        .sort
+        .iter()
+        .filter(|sort| !shape.equality.contains(&sort.field));
+    let own = keys.values().skip(shape.equality.len());
+    let as_wanted = sorted
+        .zip(own)
+        .map(|(wanted, own)| ascends(own) != wanted.descending);
     let as_wanted: HashSet<bool> = as_wanted.collect();
-    is_served_by(shape, keys) && as_wanted.len() <= 1
+    as_wanted.len() <= 1
 }
 
 #[cfg(test)]
@@ -455,7 +504,8 @@ mod tests {
             r#"{"$or": [{"a": 1}]}"#,
             r#"{"filter": {"a": 1}, "per_s": -1}"#,
             r#"{"filter": {"a": 1}, "sort": {"b": "up"}}"#,
-            r#"{"filter": {"a": 1}, "limit": 5}"#,
+            r#"{"filter": {"a": 1}, "limit": 0}"#,
+            r#"{"filter": {"a": 1}, "skip": 5}"#,
         ] {
             assert!(told(text).is_err(), "{text}");
         }
@@ -486,6 +536,60 @@ mod tests {
     }
 
     #[test]
+    fn a_list_counts_with_its_length() {
+        let values = |query: &str| {
+            let shape = told(query).unwrap();
+            (shape.values_of("a"), shape.has_unknown_list())
+        };
+        assert_eq!(values(r#"{"a": {"$in": ["?", "?", "?"]}}"#), (3.0, false));
+        assert_eq!(values(r#"{"a": {"$in": []}}"#), (1.0, false));
+        assert_eq!(values(r#"{"a": {"$in": "?"}}"#), (1.0, true));
+        assert_eq!(values(r#"{"a": "?"}"#), (1.0, false));
+        // A range of the same field is what is asked for.
+        let ranged = told(r#"{"a": {"$in": [1, 2], "$gt": 1}}"#).unwrap();
+        assert_eq!(ranged.one_of, names(&[]));
+        assert_eq!(ranged.values_of("a"), 1.0);
+        let find = doc! { "find": "c", "filter": { "a": { "$in": ["SECRET", "x"] } } };
+        let shape = of_command(&find).unwrap();
+        assert_eq!(shape.values_of("a"), 2.0);
+        assert!(!format!("{shape:?}").contains("SECRET"));
+    }
+
+    #[test]
+    fn a_limit_is_known() {
+        let of = |command: Document| of_command(&command).unwrap().limit;
+        let find = |limit: i32, skip: i32| {
+            of(doc! { "find": "c", "filter": { "a": 1 }, "skip": skip, "limit": limit })
+        };
+        assert_eq!(
+            (find(10, 0), find(10, 90), find(0, 90)),
+            (Some(10.0), Some(100.0), None)
+        );
+        let pipeline = |stages: Vec<Document>| {
+            let mut all = vec![doc! { "$match": { "a": 1 } }];
+            all.extend(stages);
+            of(doc! { "aggregate": "c", "pipeline": all })
+        };
+        let limit = || doc! { "$limit": 5_i64 };
+        assert_eq!(pipeline(vec![limit()]), Some(5.0));
+        let paged = vec![
+            doc! { "$sort": { "b": 1 } },
+            doc! { "$skip": 20 },
+            limit(),
+            doc! { "$skip": 2 },
+        ];
+        assert_eq!(pipeline(paged), Some(25.0));
+        let grouped = doc! { "$group": { "_id": "$b" } };
+        assert_eq!(pipeline(vec![grouped, limit()]), None);
+        let update = |multi: bool| of(doc! { "q": { "a": 1 }, "u": { "b": 1 }, "multi": multi });
+        assert_eq!((update(false), update(true)), (Some(1.0), None));
+        let delete = |limit: i32| of(doc! { "q": { "a": 1 }, "limit": limit });
+        assert_eq!((delete(1), delete(0)), (Some(1.0), None));
+        let told = told(r#"{"filter": {"a": 1}, "returns": 3, "limit": 5}"#).unwrap();
+        assert_eq!((told.returned, told.limit), (Some(3.0), Some(5.0)));
+    }
+
+    #[test]
     fn an_index_serves_in_any_order_of_what_is_compared() {
         let shape = told(r#"{"a": 1, "b": 1, "c": {"$gt": 1}}"#).unwrap();
         for keys in [
@@ -513,17 +617,33 @@ mod tests {
             doc! { "a": 1, "b": -1 },
             doc! { "a": -1, "b": 1, "c": 1 },
         ] {
-            assert!(gives_order(&by_b, &keys), "{keys}");
+            assert!(is_served_by(&by_b, &keys), "{keys}");
         }
         for keys in [
             doc! { "b": -1, "a": 1 },
             doc! { "a": 1, "c": 1, "b": 1 },
             doc! { "a": 1 },
         ] {
-            assert!(!gives_order(&by_b, &keys), "{keys}");
+            assert!(!is_served_by(&by_b, &keys), "{keys}");
         }
         let by_both = shape(r#"{"b": 1, "c": -1}"#);
-        assert!(gives_order(&by_both, &doc! { "a": 1, "b": -1, "c": 1 }));
-        assert!(!gives_order(&by_both, &doc! { "a": 1, "b": 1, "c": 1 }));
+        for keys in [
+            doc! { "a": 1, "b": 1, "c": -1 },
+            doc! { "a": 1, "b": -1, "c": 1 },
+            doc! { "a": -1, "b": -1, "c": 1, "d": 1 },
+        ] {
+            assert!(is_served_by(&by_both, &keys), "{keys}");
+        }
+        for keys in [
+            doc! { "a": 1, "b": 1, "c": 1 },
+            doc! { "a": -1, "b": -1, "c": -1 },
+        ] {
+            assert!(!is_served_by(&by_both, &keys), "{keys}");
+        }
+        // What is compared is in order anyway, and a range may be read in either direction.
+        let compared = shape(r#"{"b": 1, "a": -1}"#);
+        assert!(is_served_by(&compared, &doc! { "a": 1, "b": 1 }));
+        let ranged = told(r#"{"filter": {"a": 1, "c": {"$gt": 1}}, "sort": {"b": -1}}"#).unwrap();
+        assert!(is_served_by(&ranged, &doc! { "a": 1, "b": 1, "c": 1 }));
     }
 }

@@ -17,11 +17,11 @@ pub use storing::Stored;
 
 use crate::AdviceError;
 use crate::collection::PagesRead;
-use crate::predict::{Measured, Whole, distinct, draws};
+use crate::predict::{Measured, Whole, distinct, draws, matching_of_whole};
 use crate::proposals::asks_by_age;
 use crate::sample::{SampleFacts, Wanted, copy_newest};
 use crate::way::Way;
-use queries::{Asked, Query, more_returned, more_sorted};
+use queries::{Asked, Plan, Query, more_returned, more_sorted, more_values};
 
 const DATABASE: &str = "advise";
 /// The sample as it was read: the newest document first.
@@ -30,6 +30,8 @@ const SAMPLED: &str = "sampled";
 const QUERIES_MAX: u64 = 20;
 const SHARE_OF_LEAVES: f64 = 0.25;
 const ALPHA: f64 = 0.05;
+/// Documents that are read for each one that is returned, from which on some are read in vain.
+const IN_VAIN: f64 = 1.1;
 /// Queries return what is known of them if that is this many times less than what matches.
 const STOPPED: f64 = 1.2;
 /// How often the time of unpacking is measured.
@@ -68,8 +70,11 @@ pub struct Questions {
     shape: QueryShape,
     /// Whether what a query returns lies within a stretch of the file.
     is_local: bool,
-    /// Documents of the sample that match one on average, if it ends before it has met all of them.
+    /// Documents of the sample that match one on average, if it ends before it has met all that match, in the sample or in
+    /// the whole.
     matching: Option<f64>,
+    /// Values that the longest list of one holds on average; 1 without lists.
+    values: f64,
     /// Each row is asked after a cold start of its own.
     rows: Vec<Vec<Query>>,
 }
@@ -78,9 +83,9 @@ pub struct Questions {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     pub cost: ShapeCost,
-    /// Documents in the answer to each query that was asked, row by row. A way that examines much is asked fewer of each
-    /// row.
-    pub returned: Vec<Vec<u64>>,
+    /// Documents in the answer to each query that was asked, row by row, by its number in the row. A way that examines much
+    /// is asked fewer of each row, and one of which the server plans some otherwise is not asked these.
+    pub returned: Vec<BTreeMap<usize, u64>>,
 }
 
 /// The server of the trial.
@@ -156,24 +161,26 @@ impl Trial {
     ) -> Result<Questions, AdviceError> {
         let rounds = u64::from(self.options.rounds.max(2));
         let mut drawn = queries::draw(&self.server, shape, rounds).await?;
-        let returned = match shape.returned {
-            Some(known) => known,
-            None => queries::mean_returned(&self.server, &drawn).await?,
-        };
-        // The whole has at least what the sample has: who returns fewer stops there.
+        let values = queries::mean_values(&drawn);
         let is_free = shape.sort.is_empty() && shape.range.is_empty();
         let matching = match shape.returned {
-            Some(_) if is_free => Some(queries::mean_returned(&self.server, &drawn).await?),
-            _ => None,
+            Some(_) if !is_free => None,
+            _ => Some(queries::mean_matching(&self.server, &drawn).await?),
         };
-        let matching = matching.filter(|matching| *matching > STOPPED * returned);
+        let returned = shape.returned.or(matching).unwrap_or(0.0);
+        let returned = returned.min(shape.limit.unwrap_or(f64::INFINITY));
+        let whole = self.options.documents as f64 / sample.documents.max(1) as f64;
+        let of_whole = |matching| matching_of_whole(matching, values, whole.max(1.0));
+        let matching = matching.filter(|matching| {
+            is_free && ends_early(shape, returned, *matching, of_whole(*matching))
+        });
         let room = SHARE_OF_LEAVES * present.leaves as f64 / returned.max(1.0);
         let in_a_row = units::whole(room).clamp(1, QUERIES_MAX);
         if in_a_row > 1 {
             let more = rounds * (in_a_row - 1);
             drawn.extend(queries::draw(&self.server, shape, more).await?);
         }
-        if matching.is_some() {
+        if matching.is_some() && shape.limit.is_none() {
             queries::end_after(&mut drawn, returned);
         }
         let rows = drawn.chunks(usize::try_from(in_a_row).unwrap_or(1));
@@ -181,6 +188,7 @@ impl Trial {
             shape: shape.clone(),
             is_local: asks_by_age(shape, sample),
             matching,
+            values,
             rows: rows.map(queries::different).collect(),
         })
     }
@@ -290,61 +298,84 @@ impl Trial {
             return Ok(None);
         }
         let collection = collection_of(number);
-        let asked = Asked::plan(&self.server, &collection, way, questions).await?;
+        let plans_vary = storing::plans_vary(way, &self.options.indexes);
+        let shape = &questions.shape;
+        let mut planned: Option<Asked> = None;
         let mut rounds = Vec::new();
         for row in &questions.rows {
-            self.restart().await?;
-            asked.open(&self.server).await?;
-            self.evict()?;
-            let before = counters::read(&self.server, DATABASE, &collection).await?;
-            let (mut returned, mut cold_ns, mut warm_ns) = (Vec::new(), Vec::new(), Vec::new());
-            let (mut first, mut most) = (None, row.len());
-            for query in row {
-                if cold_ns.len() >= most {
-                    break;
-                }
-                let (found, ns) = asked.ask(&self.server, query).await?;
-                returned.push(found);
-                cold_ns.push(ns as f64);
-                if first.is_none() {
-                    let after = counters::read(&self.server, DATABASE, &collection).await?;
-                    let hit = after.collection.saturating_sub(before.collection).max(1);
-                    // One that examines much more than it returns leaves much in the cache for the next.
-                    let room = SHARE_OF_LEAVES * stored.leaves as f64 / hit as f64;
-                    most = usize::try_from(units::whole(room)).map_or(most, |room| room.max(1));
-                    first = Some(after);
-                }
-            }
-            let row = &row[..cold_ns.len()];
-            let of_first = first.map_or(PagesRead::default(), |first| {
-                first.indexes.since(before.indexes)
-            });
-            let after = counters::read(&self.server, DATABASE, &collection).await?;
-            for query in row {
-                warm_ns.push(asked.ask(&self.server, query).await?.1 as f64);
-            }
-            let nothing_ns = asked.ask_nothing(&self.server).await? as f64;
-            rounds.push(Round {
-                returned,
-                collection_blocks: after.collection.saturating_sub(before.collection) as f64,
-                collection_bytes: after
-                    .collection_bytes
-                    .saturating_sub(before.collection_bytes)
-                    as f64,
-                index_blocks: of_first.pages as f64,
-                index_bytes: of_first.bytes as f64,
-                cold_ns,
-                warm_ns,
-                nothing_ns,
-            });
+            let asked = match planned.take().filter(|_| !plans_vary) {
+                Some(asked) => asked,
+                None => Asked::plan(&self.server, &collection, way, shape, row, plans_vary).await?,
+            };
+            let whole = self.whole(way, stored, asked.index_name());
+            rounds.push(self.round(&collection, stored, &asked, row, whole).await?);
+            planned = Some(asked);
         }
-        let each_ns = asked.each_ns(&self.server, &questions.shape).await;
-        let whole = self.whole(way, stored, asked.index_name());
-        let measured = measured(&rounds, stored, &asked, questions, whole);
+        let each_ns = match &planned {
+            Some(asked) => asked.each_ns(&self.server, shape).await,
+            None => None,
+        };
+        let measured = measured(&rounds, stored, questions);
         Ok(Some(Answered {
-            cost: cost(&rounds, &measured, &asked, each_ns),
+            cost: cost(&rounds, &measured, each_ns),
             returned: rounds.into_iter().map(|round| round.returned).collect(),
         }))
+    }
+
+    /// Asks a row of queries after a cold start.
+    async fn round(
+        &mut self,
+        collection: &str,
+        stored: &Stored,
+        asked: &Asked,
+        row: &[Query],
+        whole: Whole,
+    ) -> Result<Round, AdviceError> {
+        self.restart().await?;
+        asked.open(&self.server).await?;
+        self.evict()?;
+        let before = counters::read(&self.server, DATABASE, collection).await?;
+        let queries = asked.of_row(row);
+        let (mut cold_ns, mut warm_ns) = (Vec::new(), Vec::new());
+        let mut returned = BTreeMap::new();
+        let (mut first, mut most) = (None, queries.len());
+        for (number, query) in &queries {
+            if cold_ns.len() >= most {
+                break;
+            }
+            let (found, ns) = asked.ask(&self.server, query).await?;
+            returned.insert(*number, found);
+            cold_ns.push(ns as f64);
+            if first.is_none() {
+                let after = counters::read(&self.server, DATABASE, collection).await?;
+                let hit = after.collection.saturating_sub(before.collection).max(1);
+                // One that examines much more than it returns leaves much in the cache for the next.
+                let room = SHARE_OF_LEAVES * stored.leaves as f64 / hit as f64;
+                most = usize::try_from(units::whole(room)).map_or(most, |room| room.max(1));
+                first = Some(after);
+            }
+        }
+        let of_first = first.map_or(PagesRead::default(), |first| {
+            first.indexes.since(before.indexes)
+        });
+        let after = counters::read(&self.server, DATABASE, collection).await?;
+        for (_, query) in queries.iter().take(cold_ns.len()) {
+            warm_ns.push(asked.ask(&self.server, query).await?.1 as f64);
+        }
+        Ok(Round {
+            plan: asked.plan,
+            whole,
+            returned,
+            collection_blocks: after.collection.saturating_sub(before.collection) as f64,
+            collection_bytes: after
+                .collection_bytes
+                .saturating_sub(before.collection_bytes) as f64,
+            index_blocks: of_first.pages as f64,
+            index_bytes: of_first.bytes as f64,
+            cold_ns,
+            warm_ns,
+            nothing_ns: asked.ask_nothing(&self.server).await? as f64,
+        })
     }
 
     /// Returns what the whole collection has that a stored way has not. `index` is the one that is used, by name.
@@ -386,6 +417,16 @@ async fn start(private: &mut PrivateServer) -> Result<Server, AdviceError> {
     Ok(Server::connect(&local.uri()).await?)
 }
 
+/// Returns whether a query ends before it has met all that matches, which are so many documents of the sample and of the
+/// whole.
+fn ends_early(shape: &QueryShape, returned: f64, matching: f64, of_whole: f64) -> bool {
+    match shape.limit {
+        Some(limit) => of_whole > limit,
+        // The whole has at least what the sample has: who is known to return fewer stops there.
+        None => shape.returned.is_some() && matching > STOPPED * returned,
+    }
+}
+
 fn collection_of(number: usize) -> String {
     format!("way{number}")
 }
@@ -393,8 +434,11 @@ fn collection_of(number: usize) -> String {
 /// What one cold start showed.
 #[derive(Debug)]
 struct Round {
-    /// Documents of the sample that each of its queries returned.
-    returned: Vec<u64>,
+    plan: Plan,
+    /// What the whole has more, the index of the plan included.
+    whole: Whole,
+    /// Documents of the sample that each of its queries returned, by its number in the row.
+    returned: BTreeMap<usize, u64>,
     collection_blocks: f64,
     collection_bytes: f64,
     /// Of its first query alone: the indexes of a sample are so small that the next ones find leaves in the cache.
@@ -421,53 +465,67 @@ fn per_query(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
 }
 
 fn returned(rounds: &[Round]) -> f64 {
-    per_query(rounds, |round| round.returned.iter().sum::<u64>() as f64)
+    per_query(rounds, |round| round.returned.values().sum::<u64>() as f64)
 }
 
 /// Returns what each round showed, with what the whole has more.
-fn measured(
-    rounds: &[Round],
-    stored: &Stored,
-    asked: &Asked,
-    questions: &Questions,
-    whole: Whole,
-) -> Vec<Measured> {
+fn measured(rounds: &[Round], stored: &Stored, questions: &Questions) -> Vec<Measured> {
     let returned = returned(rounds);
     let shape = &questions.shape;
-    let more = match asked.sorts && shape.range.is_empty() && !shape.equality.is_empty() {
-        true => more_sorted(asked.examined, whole.documents),
-        false => more_returned(shape, returned, whole.documents),
-    };
-    rounds
-        .iter()
-        .map(|round| Measured {
+    let of_round = |round: &Round| {
+        let (plan, whole) = (round.plan, round.whole);
+        let reads_in_vain = reads_in_vain(shape, round);
+        let sorts_all = plan.sorts && shape.range.is_empty() && !shape.equality.is_empty();
+        let more = match sorts_all || reads_in_vain {
+            true => more_sorted(shape, plan.examined, questions.values, whole.documents),
+            false => more_returned(shape, returned, questions.values, whole.documents),
+        };
+        // Where only the number of documents is known of a list, it is taken to grow with the number of its values.
+        let more_values = match shape.has_unknown_list() && shape.returned.is_some() {
+            true => more.max(1.0),
+            false => more_values(shape),
+        };
+        Measured {
             queries: round.queries(),
             collection_blocks: round.collection_blocks,
             collection_bytes: round.collection_bytes,
             index_blocks: round.index_blocks,
             index_bytes: round.index_bytes,
-            leaf_keys: stored.documents as f64 / asked.index_leaves.max(1.0),
-            index_leaves: asked.index_leaves,
-            documents: asked.examined * round.queries(),
-            keys: asked.keys * round.queries(),
+            leaf_keys: stored.documents as f64 / plan.index_leaves.max(1.0),
+            index_leaves: plan.index_leaves,
+            documents: plan.examined * round.queries(),
+            keys: plan.keys * round.queries(),
             leaves: stored.leaves as f64,
             page_bytes: stored.page_bytes,
             whole,
             more_returned: more,
-            local: questions.is_local,
-            collection_scan: asked.is_collection_scan,
-            scanned_share: asked.examined / stored.documents.max(1) as f64,
+            local: questions.is_local && !reads_in_vain,
+            collection_scan: plan.is_collection_scan,
+            scanned_share: plan.examined / stored.documents.max(1) as f64,
             matching: questions.matching,
             // Each query of the trial is drawn around a document, and finds that.
             found_share: shape.returned.unwrap_or(1.0).clamp(0.0, 1.0),
-            // Where it is not known how much they return, queries are taken to ask for one value, as those of the trial do.
-            many_values: !shape.one_of.is_empty() && shape.returned.is_some(),
-            covered: asked.examined <= 0.0 && asked.keys > 0.0,
-        })
-        .collect()
+            values: questions.values,
+            more_values,
+            covered: plan.examined <= 0.0 && plan.keys > 0.0,
+        }
+    };
+    rounds.iter().map(of_round).collect()
 }
 
-fn cost(rounds: &[Round], measured: &[Measured], asked: &Asked, each_ns: Option<f64>) -> ShapeCost {
+/// Returns whether the plan reads all documents of the compared values, of which the range lets some through: its index
+/// lacks the range. The whole has as many times more of them as it has documents, whatever a query returns.
+fn reads_in_vain(shape: &QueryShape, round: &Round) -> bool {
+    let returned = round.returned.values().sum::<u64>() as f64 / round.queries().max(1.0);
+    let has_enough = shape.limit.is_some_and(|limit| returned >= limit);
+    !round.plan.is_collection_scan
+        && !shape.equality.is_empty()
+        && !shape.range.is_empty()
+        && !has_enough
+        && round.plan.examined > IN_VAIN * returned
+}
+
+fn cost(rounds: &[Round], measured: &[Measured], each_ns: Option<f64>) -> ShapeCost {
     let of_indexes = measured.iter().map(Measured::index_blocks_of_whole);
     let of_indexes: Vec<f64> = of_indexes.collect();
     let predicted = measured.iter().zip(&of_indexes);
@@ -475,16 +533,23 @@ fn cost(rounds: &[Round], measured: &[Measured], asked: &Asked, each_ns: Option<
     let predicted: Vec<f64> = predicted.collect();
     let mean_of = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
     let mean = mean_of(&predicted);
-    let median_ns = |of: fn(&Round) -> &Vec<f64>| {
-        let all: Vec<f64> = rounds.iter().flat_map(of).copied().collect();
-        median(&all).unwrap_or(0.0)
-    };
-    let warm_ns = median_ns(|round| &round.warm_ns);
-    // Any query takes that long; only the rest grows with what it examines.
-    let nothing_ns = rounds.iter().map(|round| round.nothing_ns);
-    let least_ns = nothing_ns.fold(warm_ns, f64::min);
     let index_blocks: f64 = rounds.iter().map(|round| round.index_blocks).sum();
     let (low, high) = Estimate::of_mean(&predicted).map_or((mean, mean), |e| e.interval(ALPHA));
+    let warm_ns = median_ns(rounds, |round| &round.warm_ns);
+    let work_ns: Vec<f64> = rounds
+        .iter()
+        .zip(measured)
+        .map(|(round, measured)| {
+            let scans = round.plan.is_collection_scan;
+            let alike = rounds
+                .iter()
+                .filter(|other| other.plan.is_collection_scan == scans);
+            let warm_ns = median_ns(alike, |round| &round.warm_ns);
+            // Any query takes that long; only the rest grows with what it examines.
+            let nothing_ns = rounds.iter().map(|round| round.nothing_ns);
+            measured.work_ns(warm_ns, nothing_ns.fold(warm_ns, f64::min), each_ns)
+        })
+        .collect();
     ShapeCost {
         returned: returned(rounds),
         collection_blocks: per_query(rounds, |round| round.collection_blocks),
@@ -493,11 +558,131 @@ fn cost(rounds: &[Round], measured: &[Measured], asked: &Asked, each_ns: Option<
         index_blocks_of_whole: Some(mean_of(&of_indexes)),
         blocks_low: low.max(0.0),
         blocks_high: high,
-        cold_ns: units::whole(median_ns(|round| &round.cold_ns)),
+        cold_ns: units::whole(median_ns(rounds, |round| &round.cold_ns)),
         warm_ns: units::whole(warm_ns),
-        work_ns: measured.first().map_or(warm_ns, |measured| {
-            measured.work_ns(warm_ns, least_ns, each_ns)
-        }),
-        collection_scan: asked.is_collection_scan,
+        work_ns: mean_of(&work_ns),
+        collection_scan: rounds.iter().any(|round| round.plan.is_collection_scan),
+    }
+}
+
+/// Returns the median of times of the queries of some rounds; 0 without queries.
+fn median_ns<'a>(rounds: impl IntoIterator<Item = &'a Round>, of: fn(&Round) -> &Vec<f64>) -> f64 {
+    let times = rounds.into_iter().flat_map(of);
+    let times: Vec<f64> = times.copied().collect();
+    median(&times).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::told;
+
+    const SCAN: Plan = Plan {
+        is_collection_scan: true,
+        examined: 1_000.0,
+        keys: 0.0,
+        index_leaves: 0.0,
+        sorts: false,
+    };
+    const BY_INDEX: Plan = Plan {
+        is_collection_scan: false,
+        examined: 10.0,
+        keys: 10.0,
+        index_leaves: 1_000.0,
+        sorts: false,
+    };
+
+    /// Returns a round of so many queries, each of which read so many blocks of the collection and took so long.
+    fn round(plan: Plan, queries: usize, blocks: f64, ns: f64) -> Round {
+        Round {
+            plan,
+            whole: Whole {
+                documents: 1.0,
+                page_bytes: 32_768.0,
+                index_page_bytes: None,
+            },
+            returned: (0..queries).map(|number| (number, 10)).collect(),
+            collection_blocks: blocks * queries as f64,
+            collection_bytes: blocks * queries as f64 * 32_768.0,
+            index_blocks: 1.0,
+            index_bytes: 16_384.0,
+            cold_ns: vec![ns; queries],
+            warm_ns: vec![ns; queries],
+            nothing_ns: 1.0,
+        }
+    }
+
+    /// The index on the device leads to all of its documents, and the sample has the latest of them alone.
+    #[test]
+    fn documents_that_a_range_refuses_are_more_in_the_whole() {
+        let stored = Stored {
+            sampled: 1_000,
+            documents: 1_000,
+            bytes: 1,
+            leaves: 100,
+            page_bytes: 32_768.0,
+            page_bytes_of_many: 32_768.0,
+            block_bytes: 32_768.0,
+            unpack_ns: None,
+            load_s: 1.0,
+        };
+        let questions = Questions {
+            shape: told(r#"{"device": "?", "ts": {"$gte": "?"}}"#).unwrap(),
+            is_local: true,
+            matching: None,
+            values: 1.0,
+            rows: Vec::new(),
+        };
+        let blocks = |examined: f64| {
+            let plan = Plan {
+                examined,
+                keys: examined,
+                ..BY_INDEX
+            };
+            let rounds = [0, 1].map(|_| {
+                let mut round = round(plan, 1, examined, 10.0);
+                round.whole.documents = 10.0;
+                round
+            });
+            cost(&rounds, &measured(&rounds, &stored, &questions), None).blocks
+        };
+        let (bounded, in_vain) = (blocks(10.0), blocks(40.0));
+        assert!(bounded < 15.0, "{bounded}");
+        assert!((250.0..450.0).contains(&in_vain), "{in_vain}");
+    }
+
+    #[test]
+    fn what_a_partial_index_serves_and_what_it_does_not_are_weighed_by_their_rounds() {
+        let stored = Stored {
+            sampled: 1_000,
+            documents: 1_000,
+            bytes: 1,
+            leaves: 100,
+            page_bytes: 32_768.0,
+            page_bytes_of_many: 32_768.0,
+            block_bytes: 32_768.0,
+            unpack_ns: None,
+            load_s: 1.0,
+        };
+        let questions = Questions {
+            shape: told(r#"{"status": "?", "amt": {"$gt": "?"}}"#).unwrap(),
+            is_local: false,
+            matching: None,
+            values: 1.0,
+            rows: Vec::new(),
+        };
+        let scan = || round(SCAN, 1, 100.0, 1_000.0);
+        let by_index = || round(BY_INDEX, 5, 9.0, 10.0);
+        let of = |rounds: &[Round]| cost(rounds, &measured(rounds, &stored, &questions), None);
+        let (scanned, found) = (of(&[scan(), scan()]), of(&[by_index(), by_index()]));
+        assert!(scanned.collection_scan && !found.collection_scan);
+        assert_eq!((scanned.blocks, scanned.work_ns), (100.0, 1_000.0));
+        assert!(found.blocks < 20.0 && found.work_ns < 20.0, "{found:?}");
+        // Three of four queries are scans, however many others are asked in their row.
+        let mixed = of(&[scan(), scan(), scan(), by_index()]);
+        let mean = |scanned: f64, found: f64| 0.75 * scanned + 0.25 * found;
+        assert!((mixed.blocks - mean(scanned.blocks, found.blocks)).abs() < 1e-9);
+        assert!((mixed.work_ns - mean(scanned.work_ns, found.work_ns)).abs() < 1e-9);
+        assert!(mixed.collection_scan);
     }
 }

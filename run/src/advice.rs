@@ -3,6 +3,8 @@
 //! Of queries and indexes the names of fields are kept, never a value. Blocks are pages that WiredTiger read from
 //! its files. What could not be found out is `None`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -189,9 +191,13 @@ pub enum ShapeSource {
 pub struct QueryShape {
     /// Fields that are compared with one value, or with each of a list.
     pub equality: Vec<String>,
-    /// Those of `equality` that are compared with a list (`$in`). A trial asks for one value of it.
+    /// Those of `equality` that are compared with a list (`$in`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
+    /// How many values these lists hold, by field: the mean where queries differ in it. A trial asks for as many, but for at
+    /// most 100 of a field, and for one value of a list that is missing here because its length is not known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub one_of_values: BTreeMap<String, f64>,
     /// Fields of which a range is asked.
     pub range: Vec<String>,
     pub sort: Vec<SortField>,
@@ -203,11 +209,17 @@ pub struct QueryShape {
     pub per_s: Option<f64>,
     /// Documents that one query returns; null if unknown.
     pub returned: Option<f64>,
+    /// Documents after which a query stops although more match, those that it skips included: the mean where queries differ
+    /// in it; null if it does not stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
 }
 
 impl QueryShape {
     /// Documents that a query for a range is taken to return where it is not known.
     pub const RANGE_RETURNS: f64 = 100.0;
+    /// The most values of one list that a query of a trial asks for.
+    pub const LISTED_MAX: f64 = 100.0;
 
     /// Returns whether it has neither a condition nor an order.
     pub fn is_empty(&self) -> bool {
@@ -218,6 +230,30 @@ impl QueryShape {
     pub fn fields(&self) -> impl Iterator<Item = &String> {
         let sorted = self.sort.iter().map(|sort| &sort.field);
         self.equality.iter().chain(&self.range).chain(sorted)
+    }
+
+    /// Returns how many values of a field a query asks for: one, unless it is known to ask for a list.
+    pub fn values_of(&self, field: &str) -> f64 {
+        self.one_of_values.get(field).copied().unwrap_or(1.0)
+    }
+
+    /// Returns whether there is a list of which it is not known how many values it holds.
+    pub fn has_unknown_list(&self) -> bool {
+        let is_known = |field: &String| self.one_of_values.contains_key(field);
+        !self.one_of.iter().all(is_known)
+    }
+
+    /// Returns how many documents match a query for a range, if that is known: as many as it returns, unless it stopped
+    /// before the end of the range.
+    pub fn range_matches(&self) -> Option<f64> {
+        let stopped = |returned: &f64| self.limit.is_some_and(|limit| *returned >= limit);
+        self.returned.filter(|returned| !stopped(returned))
+    }
+
+    /// Returns how many documents are taken to match a query for a range where that is not known: at least those after
+    /// which it stops.
+    pub fn range_taken_to_match(&self) -> f64 {
+        self.limit.unwrap_or(0.0).max(Self::RANGE_RETURNS)
     }
 }
 
@@ -377,7 +413,7 @@ pub struct ShapeCost {
     /// Time that one query of the whole collection takes with everything cached, ns: predicted from `warm_ns` by what it
     /// examines.
     pub work_ns: f64,
-    /// Whether all documents were read for want of an index.
+    /// Whether all documents were read for want of an index, by any of the queries.
     pub collection_scan: bool,
 }
 
@@ -387,6 +423,7 @@ pub struct ShapeCost {
 pub struct AdviceVerdict {
     /// Number of the advised way in `ways`, from 0; 0 means that none is better enough than the present one.
     pub way: usize,
-    /// Other ways that save much too, the best first.
+    /// Other ways that save much of a query with cold caches, the best first. Where none is advised, they save too little of
+    /// the time per hour with what the server has in memory now.
     pub also: Vec<usize>,
 }

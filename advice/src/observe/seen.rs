@@ -1,4 +1,8 @@
-//! Counts the queries that are seen by their shape, and learns how many documents they look for.
+//! Counts the queries that are seen by their shape, and learns how many documents they look for, how many values their
+//! lists hold and after how many documents they stop. Queries that differ in these numbers have one shape, with the means:
+//! what queries read grows with them, so that the mean query reads as much as the queries do on average.
+
+use std::collections::BTreeMap;
 
 use bson::Document;
 use seekscope_run::{Limitation, QueryShape, ShapeSource};
@@ -35,14 +39,52 @@ fn looked_for(entry: &Document) -> Option<f64> {
     answer.or(examined).map(|count| count as f64)
 }
 
+/// Numbers in which queries of one shape may differ.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Values of lists, by field.
+    values: BTreeMap<String, f64>,
+    limit: Option<f64>,
+}
+
+impl Numbers {
+    /// Takes the numbers out of a shape, of which it is left that it has a limit.
+    fn out_of(shape: &mut QueryShape) -> Self {
+        let limit = shape.limit;
+        shape.limit = limit.map(|_| 0.0);
+        Self {
+            values: std::mem::take(&mut shape.one_of_values),
+            limit,
+        }
+    }
+}
+
 /// A shape and how often it was seen.
 #[derive(Debug)]
 struct Sighted {
+    /// Without its numbers.
     shape: QueryShape,
     times: u64,
+    /// Means over those times.
+    means: Numbers,
     /// Those times of which it is known what they looked for, and the documents that they looked for together.
     known: u64,
     documents: f64,
+}
+
+impl Sighted {
+    /// Counts one more query, which has these numbers.
+    fn count(&mut self, numbers: &Numbers) {
+        self.times += 1;
+        let times = self.times as f64;
+        let take_in = |mean: &mut f64, number: f64| *mean += (number - *mean) / times;
+        for (field, values) in &numbers.values {
+            take_in(self.means.values.entry(field.clone()).or_default(), *values);
+        }
+        if let Some(limit) = numbers.limit {
+            take_in(self.means.limit.get_or_insert(0.0), limit);
+        }
+    }
 }
 
 /// Shapes with how often they were seen.
@@ -54,8 +96,8 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn add(&mut self, command: &Document, source: ShapeSource) {
-        if let Some(sighted) = self.sighted(command, source) {
-            sighted.times += 1;
+        if let Some((sighted, numbers)) = self.sighted(command, source) {
+            sighted.count(&numbers);
         }
     }
 
@@ -70,19 +112,23 @@ impl Seen {
         let Ok(command) = entry.get_document(command) else {
             return;
         };
-        let Some(sighted) = self.sighted(command, source) else {
+        let Some((sighted, numbers)) = self.sighted(command, source) else {
             return;
         };
         let documents = looked_for(entry);
         sighted.documents += documents.unwrap_or(0.0);
         if !goes_on {
-            sighted.times += 1;
+            sighted.count(&numbers);
             sighted.known += u64::from(documents.is_some());
         }
     }
 
-    /// Returns the shape of a command among those that are kept; `None` if it is not kept.
-    fn sighted(&mut self, command: &Document, source: ShapeSource) -> Option<&mut Sighted> {
+    /// Returns the shape of a command among those that are kept, and its own numbers; `None` if it is not kept.
+    fn sighted(
+        &mut self,
+        command: &Document,
+        source: ShapeSource,
+    ) -> Option<(&mut Sighted, Numbers)> {
         let mut shape = match of_command(command) {
             Ok(shape) => shape,
             Err(strange) => {
@@ -93,17 +139,19 @@ impl Seen {
             }
         };
         shape.source = source;
+        let numbers = Numbers::out_of(&mut shape);
         let place = self.shapes.iter().position(|known| known.shape == shape);
         if place.is_none() && !shape.is_empty() && self.shapes.len() < SHAPES_MAX {
             self.shapes.push(Sighted {
                 shape,
                 times: 0,
+                means: Numbers::default(),
                 known: 0,
                 documents: 0.0,
             });
-            return self.shapes.last_mut();
+            return self.shapes.last_mut().map(|sighted| (sighted, numbers));
         }
-        self.shapes.get_mut(place?)
+        Some((self.shapes.get_mut(place?)?, numbers))
     }
 
     /// What was seen running and is in the log is one shape, of which the log tells more.
@@ -141,6 +189,8 @@ impl Seen {
             .sort_by_key(|sighted| std::cmp::Reverse(sighted.times));
         let shapes = self.shapes.into_iter().map(|sighted| {
             let mut shape = sighted.shape;
+            shape.one_of_values = sighted.means.values;
+            shape.limit = sighted.means.limit;
             if shape.source == ShapeSource::Profile {
                 shape.per_s = Some(sighted.times as f64 / profiled_s.max(1e-3));
             }
@@ -222,6 +272,56 @@ mod tests {
             (ShapeSource::Log, None, Some(6.0))
         );
         assert_eq!((b.source, b.returned), (ShapeSource::Running, None));
+    }
+
+    #[test]
+    fn queries_that_differ_in_numbers_alone_are_one_shape_with_the_means() {
+        let find = |values: i32, limit: i32| {
+            let list: Vec<i32> = (0..values).collect();
+            doc! { "find": "c", "filter": { "a": { "$in": list } }, "limit": limit }
+        };
+        let mut seen = Seen::default();
+        for command in [
+            find(10, 0),
+            find(40, 0),
+            find(10, 0),
+            find(3, 5),
+            find(3, 10),
+        ] {
+            let entry = doc! { "op": "query", "command": command, "nreturned": 4 };
+            seen.add_ended(&entry, ShapeSource::Profile);
+        }
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 1.0);
+        let [all, some] = observed.shapes.as_slice() else {
+            panic!("{observed:?}")
+        };
+        assert_eq!((all.values_of("a"), all.limit), (20.0, None));
+        assert_eq!((some.values_of("a"), some.limit), (3.0, Some(7.5)));
+        assert_eq!((all.per_s, some.per_s), (Some(3.0), Some(2.0)));
+    }
+
+    #[test]
+    fn what_ran_and_is_in_the_log_has_the_numbers_of_the_log() {
+        let find = |limit: i32| doc! { "find": "c", "filter": { "a": 1 }, "limit": limit };
+        let mut seen = Seen::default();
+        for _ in 0..3 {
+            seen.add(&find(50), ShapeSource::Running);
+        }
+        seen.add(
+            &doc! { "find": "c", "filter": { "a": 1 } },
+            ShapeSource::Running,
+        );
+        let entry = doc! { "op": "command", "command": find(10), "nreturned": 4 };
+        seen.add_ended(&entry, ShapeSource::Log);
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 1.0);
+        let found = observed.shapes.iter();
+        let found: Vec<_> = found.map(|shape| (shape.source, shape.limit)).collect();
+        assert_eq!(
+            found,
+            [(ShapeSource::Log, Some(10.0)), (ShapeSource::Running, None)]
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ const PLAIN: Measured = Measured {
     scanned_share: 1.0,
     matching: None,
     found_share: 1.0,
-    many_values: false,
+    values: 1.0,
+    more_values: 1.0,
     covered: false,
 };
 
@@ -275,7 +276,7 @@ fn no_query_reads_more_leaves_than_collection_and_index_have() {
         keys: 1.0,
         leaves: 19.9,
         more_returned: 593.0,
-        many_values: true,
+        more_values: 593.0,
         whole: whole(20.0),
         ..PLAIN
     };
@@ -292,11 +293,73 @@ fn no_query_reads_more_leaves_than_collection_and_index_have() {
     assert!(collection < 320.0, "{collection}");
     // The keys of one value follow one another, and are on the leaves of so many.
     let row = Measured {
-        many_values: false,
+        more_values: 1.0,
         ..one
     };
     let index = row.index_blocks_of_whole();
     assert!((index - 1.0 - 592.0 / 950.0).abs() < 1e-9, "{index}");
+}
+
+#[test]
+fn values_of_a_list_lie_on_more_leaves_of_a_larger_index() {
+    // 20 values of an index of 3 leaves, of which one is in the cache: of 60 leaves of the whole they hit 17.
+    let listed = Measured {
+        index_blocks: 2.0,
+        leaf_keys: 1_000.0,
+        index_leaves: 3.0,
+        documents: 20.0,
+        keys: 40.0,
+        values: 20.0,
+        whole: whole(20.0),
+        ..PLAIN
+    };
+    let index = |measured: Measured| measured.index_blocks_of_whole();
+    assert!((16.5..17.5).contains(&index(listed)), "{}", index(listed));
+    // The keys behind those of each value are not more in the whole.
+    assert_eq!(listed.more_work(), 1.0);
+    // 20 times the documents of each value follow one another.
+    let longer = Measured {
+        more_returned: 20.0,
+        ..listed
+    };
+    let following = index(longer) - index(listed);
+    assert!((following - 20.0 * 19.0 / 1_000.0).abs() < 1e-9);
+    // Five times the values lie on nearly all leaves.
+    let more = Measured {
+        more_returned: 5.0,
+        more_values: 5.0,
+        ..listed
+    };
+    assert!((45.0..60.0).contains(&index(more)), "{}", index(more));
+    // A list whose values lie side by side is read as one stretch.
+    let aside = Measured {
+        index_blocks: 1.0,
+        index_leaves: 200.0,
+        ..listed
+    };
+    assert!(index(aside) < 1.1, "{}", index(aside));
+}
+
+#[test]
+fn a_scan_that_meets_all_matches_of_the_sample_may_end_early_in_the_whole() {
+    // It stops after 10: the sample has 5, and the whole 1 + 4 * 20 = 81.
+    let scan = Measured {
+        collection_scan: true,
+        matching: Some(5.0),
+        more_returned: 2.0,
+        leaves: 500.0,
+        whole: whole(20.0),
+        ..PLAIN
+    };
+    let expected = 10_000.0 * 2.0 * 6.0 / 82.0;
+    assert!((scan.blocks() - expected).abs() < 1e-6, "{}", scan.blocks());
+    let all = Measured {
+        matching: None,
+        ..scan
+    };
+    assert_eq!(all.blocks(), 10_000.0);
+    assert_eq!(matching_of_whole(5.0, 2.0, 20.0), 62.0);
+    assert_eq!(matching_of_whole(1.0, 2.0, 20.0), 1.0);
 }
 
 #[test]

@@ -101,6 +101,40 @@ fn an_index_of_the_reverse_order_is_used_and_not_made_anew() {
 }
 
 #[test]
+fn an_index_that_has_the_order_in_other_directions_is_made_anew() {
+    let query = r#"{"filter": {"device": "?"}, "sort": {"value": 1, "ts": -1}, "returns": 20}"#;
+    let keys = doc! { "device": 1, "value": 1, "ts": 1 };
+    let found = ways(
+        query,
+        &[doc! { "name": "a", "key": keys.clone() }],
+        &series(),
+    );
+    let expected = Way::Index {
+        keys: doc! { "device": 1, "value": 1, "ts": -1 },
+        replaces: Some(keys),
+        covers: false,
+    };
+    assert_eq!(found[0], expected);
+}
+
+#[test]
+fn a_list_of_keys_finds_several_and_a_limit_of_one_does_not() {
+    let mut facts = series();
+    facts.fields.push(FieldFacts {
+        path: "key".into(),
+        present: 100_000,
+        distinct: 100_000,
+        ..FieldFacts::default()
+    });
+    let of = |query: &str| returns_several(&told(query).unwrap(), &facts);
+    assert!(!of(r#"{"key": "?"}"#));
+    assert!(of(r#"{"key": {"$in": ["?", "?"]}}"#));
+    assert!(of(r#"{"device": "?"}"#));
+    assert!(!of(r#"{"filter": {"device": "?"}, "limit": 1}"#));
+    assert!(of(r#"{"filter": {"device": "?"}, "limit": 10}"#));
+}
+
+#[test]
 fn an_index_that_begins_with_the_date_is_turned_round() {
     let turned = [doc! { "name": "a", "key": { "ts": 1, "device": 1 } }];
     let found = ways(
@@ -141,17 +175,25 @@ fn an_index_that_serves_some_queries_is_no_index_for_all() {
             index.insert(option, value.clone());
             [index]
         };
-        let keys = doc! { "device": 1, "ts": 1 };
-        let new = Way::Index {
-            keys: keys.clone(),
+        let new = |keys| Way::Index {
+            keys,
             replaces: None,
             covers: false,
         };
-        for known in [keys.clone(), doc! { "ts": 1, "device": 1 }] {
-            assert_eq!(ways(query, &index(known), &series())[0], new, "{option}");
-        }
+        let (keys, reversed) = (
+            doc! { "device": 1, "ts": 1 },
+            doc! { "device": -1, "ts": -1 },
+        );
+        let turned = ways(query, &index(doc! { "ts": 1, "device": 1 }), &series());
+        assert_eq!(turned[0], new(keys.clone()), "{option}");
+        // Not every server makes another one of the same keys.
         let found = ways(query, &index(keys), &series());
-        assert!(found[2].creates_index(), "{option}: {found:?}");
+        assert_eq!(found[0], new(reversed.clone()), "{option}");
+        let order = Way::Order {
+            keys: reversed,
+            creates_index: true,
+        };
+        assert_eq!(found[2], order, "{option}");
     }
     let hashed = [doc! { "name": "a", "key": { "device": "hashed" } }];
     let found = ways(r#"{"device": "?"}"#, &hashed, &series());
@@ -159,6 +201,50 @@ fn an_index_that_serves_some_queries_is_no_index_for_all() {
         matches!(&found[0], Way::Index { replaces: None, .. }),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_new_index_has_keys_that_no_other_has() {
+    let sparse = |keys: Document| doc! { "name": "a", "key": keys, "sparse": true };
+    let wanted = || doc! { "a": 1, "b": -1 };
+    let reversed = doc! { "a": -1, "b": 1 };
+    assert_eq!(free_keys(wanted(), &[]), wanted());
+    let one = [sparse(wanted())];
+    assert_eq!(free_keys(wanted(), &one), reversed);
+    let both = [sparse(wanted()), sparse(reversed)];
+    let longer = doc! { "a": 1, "b": -1, "_id": 1 };
+    assert_eq!(free_keys(wanted(), &both), longer);
+    let shape = told(r#"{"filter": {"a": 1}, "sort": {"b": -1}}"#).unwrap();
+    for keys in [free_keys(wanted(), &one), longer] {
+        assert!(is_served_by(&shape, &keys), "{keys}");
+    }
+}
+
+#[test]
+fn every_way_says_why_its_index_has_other_directions() {
+    let query =
+        r#"{"filter": {"device": "?"}, "projection": {"value": 1, "_id": 0}, "returns": 20}"#;
+    let mut facts = series();
+    facts.fields.push(FieldFacts {
+        path: "value".into(),
+        present: 100_000,
+        ..FieldFacts::default()
+    });
+    let sparse = |keys: Document| doc! { "name": "a", "key": keys, "sparse": true };
+    let indexes = [
+        sparse(doc! { "device": 1 }),
+        sparse(doc! { "device": 1, "value": 1 }),
+    ];
+    let found = proposals(&[told(query).unwrap()], present(&indexes), &facts);
+    let kinds = [WayKind::Index, WayKind::Covering, WayKind::Order];
+    for kind in kinds {
+        let proposal = found.iter().find(|proposal| proposal.way.kind() == kind);
+        let proposal = proposal.unwrap();
+        assert!(proposal.reason.contains(SAME_KEYS), "{proposal:?}");
+        let keys = &proposal.way.keys()[0];
+        assert_eq!(keys.get("device"), Some(&Bson::Int32(-1)), "{proposal:?}");
+        assert!(!has_keys(&indexes, keys), "{proposal:?}");
+    }
 }
 
 #[test]

@@ -8,8 +8,9 @@ use seekscope_run::QueryShape;
 use seekscope_run::units::{nanoseconds, whole};
 use seekscope_server::{Server, number};
 
-use super::{DATABASE, Questions, SAMPLED, counters};
+use super::{DATABASE, SAMPLED, counters};
 use crate::AdviceError;
+use crate::predict::matching_of_whole;
 use crate::values::{date_ms, decoded, value_at};
 use crate::way::{SAMPLES, Way};
 
@@ -18,11 +19,16 @@ const QUERY_LIMIT: Duration = Duration::from_secs(60);
 const IN_A_ROW: i64 = 1_000;
 /// A value that no document has.
 const NOWHERE: &str = "seekscope: no document has this value";
+/// What plans call the first key of a wildcard index.
+const WILDCARD_PATH: &str = "$_path";
+/// Queries that find fewer documents for each of their values find one, as by a key.
+const ONE_EACH: f64 = 1.5;
 
 /// One query of a shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Query {
-    equality: Vec<(String, Bson)>,
+    /// The fields that are compared, each with one value or with several different ones.
+    equality: Vec<(String, Vec<Bson>)>,
     /// The range of the first field of which a range is asked; without an end it goes on to the last document.
     range: Option<(String, Bson, Option<Bson>)>,
     /// Further fields of which a range is asked: all their values.
@@ -33,13 +39,17 @@ pub(super) struct Query {
     limit: Option<i64>,
 }
 
-/// Draws so many queries, each around a random document of the sample.
+/// Draws so many queries, each around a random document of the sample; the further values of its lists are those of others.
 pub(super) async fn draw(
     server: &Server,
     shape: &QueryShape,
     count: u64,
 ) -> Result<Vec<Query>, AdviceError> {
-    let size = i64::try_from(count).unwrap_or(i64::MAX);
+    let longest = shape.equality.iter().map(|field| listed(shape, field));
+    let others = longest.max().unwrap_or(1) - 1;
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let size = count.saturating_mul(others + 1);
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
     let failed = |error| server.error("aggregate", &error);
     let sampled = server
         .database(DATABASE)
@@ -50,9 +60,13 @@ pub(super) async fn draw(
         .await
         .map_err(failed)?;
     let documents: Vec<RawDocumentBuf> = documents.try_collect().await.map_err(failed)?;
+    let documents: Vec<Document> = documents.iter().filter_map(|raw| decoded(raw)).collect();
     let mut drawn = Vec::new();
-    for document in documents.iter().filter_map(|raw| decoded(raw)) {
-        let mut query = Query::around(&document, shape);
+    for (number, document) in documents.iter().take(count).enumerate() {
+        let mut query = Query::around(document, shape);
+        // From other documents for each query, as far as there are so many.
+        let from = documents.iter().cycle().skip(count + number * others);
+        query.fill_lists(shape, from.take(documents.len()));
         query.end_range(server, shape).await?;
         drawn.push(query);
     }
@@ -77,15 +91,21 @@ pub(super) fn end_after(queries: &mut [Query], returned: f64) {
     }
 }
 
-/// Returns how many documents of the sample a query returns on average.
-pub(super) async fn mean_returned(server: &Server, queries: &[Query]) -> Result<f64, AdviceError> {
-    let mut returned = 0;
+/// Returns how many documents of the sample match a query on average, also beyond those after which it stops.
+pub(super) async fn mean_matching(server: &Server, queries: &[Query]) -> Result<f64, AdviceError> {
+    let mut matching = 0;
     for query in queries {
         let count = doc! { "count": SAMPLED, "query": query.filter() };
         let reply = server.command(DATABASE, count).await?;
-        returned += reply.get("n").and_then(number).unwrap_or(0);
+        matching += reply.get("n").and_then(number).unwrap_or(0);
     }
-    Ok(returned as f64 / queries.len().max(1) as f64)
+    Ok(matching as f64 / queries.len().max(1) as f64)
+}
+
+/// Returns how many values the longest list of a query holds on average; 1 without lists.
+pub(super) fn mean_values(queries: &[Query]) -> f64 {
+    let values: usize = queries.iter().map(Query::values).sum();
+    (values as f64 / queries.len().max(1) as f64).max(1.0)
 }
 
 impl Query {
@@ -94,7 +114,7 @@ impl Query {
         let equality = shape
             .equality
             .iter()
-            .map(|field| (field.clone(), value(field)));
+            .map(|field| (field.clone(), vec![value(field)]));
         let mut ranges = shape.range.iter();
         let direction = |descending| if descending { -1 } else { 1 };
         let sort = shape
@@ -102,32 +122,63 @@ impl Query {
             .iter()
             .map(|s| (s.field.clone(), Bson::Int32(direction(s.descending))));
         let sort: Document = sort.collect();
-        let returned = shape.returned.map(limit);
+        // The first documents in an order are asked for by their number.
+        let returned = shape.returned.filter(|_| !sort.is_empty());
         Self {
             equality: equality.collect(),
             range: ranges
                 .next()
                 .map(|field| (field.clone(), value(field), None)),
             more_ranges: ranges.cloned().collect(),
-            limit: returned.filter(|_| !sort.is_empty()),
+            limit: shape.limit.or(returned).map(limit),
             projection: projection(shape),
             sort,
         }
     }
 
-    /// Ends the range so that the query returns as many documents as those of its shape do. Where too few follow, it
+    /// Has it ask for as many values of each list as those of its shape do: the further ones are those of other documents,
+    /// as far as they have different ones.
+    fn fill_lists<'a>(
+        &mut self,
+        shape: &QueryShape,
+        others: impl Iterator<Item = &'a Document> + Clone,
+    ) {
+        for (field, values) in &mut self.equality {
+            let most = listed(shape, field);
+            for value in others
+                .clone()
+                .filter_map(|document| value_at(document, field))
+            {
+                if values.len() >= most {
+                    break;
+                }
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+    }
+
+    /// Returns how many values its longest list holds; 1 without lists.
+    fn values(&self) -> usize {
+        let lists = self.equality.iter().map(|(_, values)| values.len());
+        lists.max().unwrap_or(1)
+    }
+
+    /// Ends the range so that as many documents match the query as match those of its shape. Where too few follow, it
     /// begins earlier.
     async fn end_range(&mut self, server: &Server, shape: &QueryShape) -> Result<(), AdviceError> {
         let Some((field, ..)) = self.range.clone() else {
             return Ok(());
         };
-        let returned = limit(shape.returned.unwrap_or(QueryShape::RANGE_RETURNS));
-        let end = value_after(server, self.filter(), &field, 1, returned).await?;
+        let matching = shape.range_matches();
+        let matching = limit(matching.unwrap_or_else(|| shape.range_taken_to_match()));
+        let end = value_after(server, self.filter(), &field, 1, matching).await?;
         if end.is_none() {
             if let Some((_, from, _)) = &mut self.range {
                 *from = Bson::MinKey;
             }
-            let last = value_after(server, self.filter(), &field, -1, returned - 1).await?;
+            let last = value_after(server, self.filter(), &field, -1, matching - 1).await?;
             if let (Some(last), Some((_, from, _))) = (last, &mut self.range) {
                 *from = last;
             }
@@ -138,8 +189,20 @@ impl Query {
         Ok(())
     }
 
+    /// Returns the conditions of the fields that are compared.
+    fn compared(&self) -> Document {
+        let conditions = self.equality.iter().map(|(field, values)| {
+            let condition = match values.as_slice() {
+                [value] => value.clone(),
+                values => doc! { "$in": values.to_vec() }.into(),
+            };
+            (field.clone(), condition)
+        });
+        conditions.collect()
+    }
+
     fn filter(&self) -> Document {
-        let mut filter: Document = self.equality.iter().cloned().collect();
+        let mut filter = self.compared();
         if let Some((field, from, until)) = &self.range {
             let mut range = doc! { "$gte": from.clone() };
             if let Some(until) = until {
@@ -155,7 +218,7 @@ impl Query {
 
     /// Returns the filter for buckets: those that begin in the stretch, and the one that holds its beginning.
     fn bucket_filter(&self, span_ms: i64) -> Document {
-        let mut filter: Document = self.equality.iter().cloned().collect();
+        let mut filter = self.compared();
         if let Some((field, from, until)) = &self.range {
             let start = date_ms(from).map(|ms| ms - ms.rem_euclid(span_ms.max(1)));
             let start = start.map_or_else(|| from.clone(), |ms| DateTime::from_millis(ms).into());
@@ -168,6 +231,14 @@ impl Query {
         filter
     }
 
+    /// Returns how many buckets may match that hold nothing of the answer: of each key those at the two ends of the range.
+    /// Each of the others holds something.
+    fn buckets_beside(&self) -> i64 {
+        let lists = self.equality.iter().map(|(_, values)| values.len());
+        let keys = lists.fold(1, usize::saturating_mul);
+        i64::try_from(keys.saturating_mul(2)).unwrap_or(i64::MAX)
+    }
+
     fn find(&self, collection: &str, way: &Way, hint: Option<&Bson>) -> Document {
         let filter = match way {
             Way::Buckets { span_ms, .. } => self.bucket_filter(*span_ms),
@@ -177,10 +248,13 @@ impl Query {
         if !self.sort.is_empty() {
             find.insert("sort", self.sort.clone());
         }
-        // Of buckets fewer are needed, and how many depends on what is in them.
         let is_plain = !matches!(way, Way::Buckets { .. });
-        if let Some(limit) = self.limit.filter(|_| is_plain) {
-            find.insert("limit", limit);
+        if let Some(limit) = self.limit {
+            let most = match is_plain {
+                true => limit,
+                false => limit.saturating_add(self.buckets_beside()),
+            };
+            find.insert("limit", most);
         }
         if let Some(projection) = self.projection.as_ref().filter(|_| is_plain) {
             find.insert("projection", projection.clone());
@@ -216,16 +290,14 @@ impl Query {
     }
 }
 
-/// The queries of a shape as they are asked of a way.
-#[derive(Debug)]
-pub(super) struct Asked {
-    collection: String,
-    way: Way,
-    /// The index that the server chose, by name, or the natural order.
-    hint: Bson,
-    open: Document,
+/// An index that a plan reads: its name, and its first key.
+type UsedIndex = (String, Option<String>);
+
+/// What a query reads as the server plans it, on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Plan {
     pub(super) is_collection_scan: bool,
-    /// Documents and keys of indexes that a query reads, on average.
+    /// Documents and keys of indexes.
     pub(super) examined: f64,
     pub(super) keys: f64,
     /// Leaves of the index; 0 if none is used.
@@ -234,68 +306,108 @@ pub(super) struct Asked {
     pub(super) sorts: bool,
 }
 
+/// What the server says that it does for one query.
+struct Explained {
+    index: Option<UsedIndex>,
+    examined: u64,
+    keys: u64,
+    sorts: bool,
+}
+
+async fn explain(server: &Server, mut find: Document) -> Result<Explained, AdviceError> {
+    find.remove("maxTimeMS");
+    let explain = doc! { "explain": find, "verbosity": "executionStats" };
+    let reply = server.command(DATABASE, explain).await?;
+    let stats = reply.get_document("executionStats").ok();
+    let count = |name: &str| {
+        let count = stats.and_then(|stats| number(stats.get(name)?));
+        count.unwrap_or(0)
+    };
+    let planner = reply.get_document("queryPlanner").ok();
+    let plan = planner.and_then(|planner| planner.get_document("winningPlan").ok());
+    Ok(Explained {
+        index: plan.and_then(index_of),
+        examined: count("totalDocsExamined"),
+        keys: count("totalKeysExamined"),
+        sorts: plan.is_some_and(has_sort),
+    })
+}
+
+/// The queries of a shape as they are asked of a way.
+#[derive(Debug)]
+pub(super) struct Asked {
+    collection: String,
+    way: Way,
+    /// The index that the server chose, by name, or the natural order.
+    hint: Bson,
+    open: Document,
+    pub(super) plan: Plan,
+    /// Queries of the row that the server plans otherwise than the first, by number: they are not asked.
+    left_out: Vec<usize>,
+}
+
 impl Asked {
-    /// Has the server choose an index while everything is cached, so that trying several is not measured.
+    /// Has the server choose an index for a row of queries before they are measured, so that trying several is not. Where
+    /// plans vary, an index serves some of the queries only, and for others it would lose documents: none is then named to
+    /// the server while it chooses, and what it chose is used for those queries alone for which it did.
     pub(super) async fn plan(
         server: &Server,
         collection: &str,
         way: &Way,
-        questions: &Questions,
+        shape: &QueryShape,
+        row: &[Query],
+        plans_vary: bool,
     ) -> Result<Self, AdviceError> {
-        let (mut examined, mut keys, mut explained, mut hint) = (0, 0, 0_u32, None);
-        let mut first_key = None;
-        let mut sorts = false;
-        for query in questions.rows.first().into_iter().flatten() {
-            let mut find = query.find(collection, way, hint.as_ref());
-            find.remove("maxTimeMS");
-            let explain = doc! { "explain": find, "verbosity": "executionStats" };
-            let reply = server.command(DATABASE, explain).await?;
-            let stats = reply.get_document("executionStats").ok();
-            let count = |name: &str| {
-                stats
-                    .and_then(|s| s.get(name).and_then(number))
-                    .unwrap_or(0)
-            };
-            examined += count("totalDocsExamined");
-            keys += count("totalKeysExamined");
-            explained += 1;
-            let plan = reply
-                .get_document("queryPlanner")
-                .and_then(|p| p.get_document("winningPlan"));
-            sorts |= plan.as_ref().is_ok_and(|plan| has_sort(plan));
-            if let (None, Some((name, key))) = (&hint, plan.ok().and_then(index_of)) {
-                (hint, first_key) = (Some(Bson::String(name)), key);
+        let (mut examined, mut keys, mut explained, mut sorts) = (0, 0, 0_u32, false);
+        let mut index: Option<UsedIndex> = None;
+        let mut left_out = Vec::new();
+        for (number, query) in row.iter().enumerate() {
+            let known = index.as_ref().filter(|_| !plans_vary);
+            let hint = known.map(|(name, _)| Bson::from(name.as_str()));
+            let of_query = explain(server, query.find(collection, way, hint.as_ref())).await?;
+            if plans_vary && number > 0 && of_query.index != index {
+                left_out.push(number);
+                continue;
             }
+            examined += of_query.examined;
+            keys += of_query.keys;
+            explained += 1;
+            sorts |= of_query.sorts;
+            index = index.or(of_query.index);
         }
-        let is_collection_scan = hint.is_none();
-        let index_leaves = match &hint {
-            Some(Bson::String(name)) => {
+        let index_leaves = match &index {
+            Some((name, _)) => {
                 let pages = counters::index(server, DATABASE, collection, name).await?;
                 pages.leaves
             }
-            _ => 0.0,
+            None => 0.0,
         };
-        let hint = hint.unwrap_or_else(|| doc! { "$natural": 1 }.into());
-        let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "projection": { "_id": 1 },
-        "hint": hint.clone() };
-        let Questions { shape, .. } = questions;
-        let fields = || shape.equality.iter().chain(&shape.range);
-        // An index that has the order alone would be read from end to end in vain.
-        if fields().any(|field| first_key.as_ref() == Some(field)) {
-            let nowhere = fields().map(|field| (field.clone(), Bson::from(NOWHERE)));
-            open.insert("filter", nowhere.collect::<Document>());
-        }
+        let hint = match &index {
+            Some((name, _)) => Bson::from(name.as_str()),
+            None => doc! { "$natural": 1 }.into(),
+        };
+        let first_key = index.as_ref().and_then(|(_, key)| key.as_deref());
         Ok(Self {
             collection: collection.into(),
             way: way.clone(),
+            open: opening(collection, &hint, shape, first_key),
             hint,
-            open,
-            is_collection_scan,
-            examined: examined as f64 / f64::from(explained.max(1)),
-            keys: keys as f64 / f64::from(explained.max(1)),
-            index_leaves,
-            sorts,
+            plan: Plan {
+                is_collection_scan: index.is_none(),
+                examined: examined as f64 / f64::from(explained.max(1)),
+                keys: keys as f64 / f64::from(explained.max(1)),
+                index_leaves,
+                sorts,
+            },
+            left_out,
         })
+    }
+
+    /// Returns the queries of the row that are asked, each with its number in the row.
+    pub(super) fn of_row<'a>(&self, row: &'a [Query]) -> Vec<(usize, &'a Query)> {
+        let queries = row.iter().enumerate();
+        let asked = queries.filter(|(number, _)| !self.left_out.contains(number));
+        asked.collect()
     }
 
     /// Returns the name of the index that the queries use.
@@ -325,7 +437,7 @@ impl Asked {
     /// another in the index of the queries, asked for a second time. `None` if no index is used, or if it cannot be read
     /// from its beginning.
     pub(super) async fn each_ns(&self, server: &Server, shape: &QueryShape) -> Option<f64> {
-        if self.is_collection_scan {
+        if self.plan.is_collection_scan {
             return None;
         }
         let mut find = doc! { "find": &self.collection, "filter": {}, "hint": self.hint.clone(),
@@ -382,23 +494,55 @@ impl Asked {
     }
 }
 
-/// Returns how many documents a query of the whole reads for each one that a query of the trial read that sorts all that
-/// matches: of those that have a value beside the one document around which the query was drawn, the sample has its
-/// share.
-pub(super) fn more_sorted(examined: f64, whole: f64) -> f64 {
-    let examined = examined.max(1.0);
-    (1.0 + (examined - 1.0) * whole.max(1.0)) / examined
+/// Returns a query that opens the index with this first key: one that finds nothing where it has a condition on that key,
+/// else one for any document, since an index that has the order alone would be read from end to end in vain.
+fn opening(collection: &str, hint: &Bson, shape: &QueryShape, first_key: Option<&str>) -> Document {
+    let mut open = doc! { "find": collection, "filter": {}, "limit": 1, "projection": { "_id": 1 },
+    "hint": hint.clone() };
+    let fields = || shape.equality.iter().chain(&shape.range);
+    // A wildcard index has the path of any field as its first key, and is not read without a condition.
+    let has_condition =
+        |key: &str| key == WILDCARD_PATH || fields().any(|field| field.as_str() == key);
+    if first_key.is_some_and(has_condition) {
+        let nowhere = fields().map(|field| (field.clone(), Bson::from(NOWHERE)));
+        open.insert("filter", nowhere.collect::<Document>());
+    }
+    open
 }
 
-/// Returns how many documents a query of the whole returns for each one that a query of the trial returned: as many
-/// more as are known to be returned, else as many as there are more documents where a value is compared that several
-/// have. An order alone bounds nothing.
-pub(super) fn more_returned(shape: &QueryShape, returned: f64, whole: f64) -> f64 {
-    match shape.returned {
+/// Returns how many documents a query of the whole reads for each one that a query of the trial read that sorts all that
+/// matches. The query was drawn around so many documents as it asks for values.
+pub(super) fn more_sorted(shape: &QueryShape, examined: f64, values: f64, whole: f64) -> f64 {
+    let examined = examined.max(1.0);
+    more_values(shape) * matching_of_whole(examined, values, whole.max(1.0)) / examined
+}
+
+/// Returns how many documents a query of the whole returns for each one that a query of the trial returned, which asked for
+/// so many values: as many more as are known to be returned, else as many as there are more documents where values are
+/// compared that several have. An order alone bounds nothing, and a limit everything.
+pub(super) fn more_returned(shape: &QueryShape, returned: f64, values: f64, whole: f64) -> f64 {
+    let more = match shape.returned {
         Some(known) => known / returned.max(f64::MIN_POSITIVE).min(known.max(1.0)),
-        None if !shape.range.is_empty() || returned < 1.5 => 1.0,
-        None => whole,
-    }
+        None if !shape.range.is_empty() => 1.0,
+        None if returned < ONE_EACH * values => more_values(shape),
+        None => whole * more_values(shape),
+    };
+    let most = shape.limit.map(|limit| limit / returned.max(1.0));
+    more.min(most.map_or(f64::INFINITY, |most| most.max(1.0)))
+}
+
+/// Returns how many values a query of the shape asks for, for each one that a query of the trial asks for: more where its
+/// lists are longer than those of the trial may be. What the sample lacks of shorter ones the whole lacks, too.
+pub(super) fn more_values(shape: &QueryShape) -> f64 {
+    let more = shape.one_of_values.values();
+    more.map(|values| (values / QueryShape::LISTED_MAX).max(1.0))
+        .product()
+}
+
+/// Returns how many values of a field a query of the trial asks for at most.
+fn listed(shape: &QueryShape, field: &str) -> usize {
+    let values = shape.values_of(field).clamp(1.0, QueryShape::LISTED_MAX);
+    usize::try_from(whole(values)).unwrap_or(1)
 }
 
 /// Returns the projection of a shape. Of one that only counts documents the first field of its index is asked for,
@@ -448,7 +592,7 @@ fn has_sort(plan: &Document) -> bool {
 }
 
 /// Returns the name of the index that a plan reads, and its first key; `None` if it reads the collection alone.
-fn index_of(plan: &Document) -> Option<(String, Option<String>)> {
+fn index_of(plan: &Document) -> Option<UsedIndex> {
     if let Ok(name) = plan.get_str("indexName") {
         let keys = plan.get_document("keyPattern").ok();
         return Some((
@@ -494,11 +638,14 @@ mod tests {
             find.get_document("filter").unwrap(),
             &doc! { "d": 7, "ts": { "$gte": at(100), "$lt": at(320) } }
         );
-        assert!(!find.contains_key("limit"));
-        assert_eq!(
-            query.find("c", &Way::Present, None).get_i64("limit").ok(),
-            Some(5)
-        );
+        let limit = |query: &Query, way: &Way| query.find("c", way, None).get_i64("limit").ok();
+        assert_eq!(limit(&query, &Way::Present), Some(5));
+        // Those at both ends may hold nothing of the range.
+        assert_eq!(limit(&query, &buckets), Some(7));
+        query.equality[0].1.push(8.into());
+        assert_eq!(limit(&query, &buckets), Some(9), "of each of two keys");
+        query.limit = None;
+        assert_eq!(limit(&query, &buckets), None);
         let bucket = doc! { SAMPLES: [{ "ts": at(120) }, { "ts": at(150) }, { "ts": at(319) }, { "ts": at(320) }] };
         assert_eq!(query.counted(&bucket, &buckets), 2);
     }
@@ -528,6 +675,45 @@ mod tests {
     }
 
     #[test]
+    fn an_index_is_opened_by_a_query_that_finds_nothing() {
+        let shape = told(r#"{"filter": {"a": 1, "b": {"$gt": 1}}, "sort": {"c": 1}}"#).unwrap();
+        let nowhere = doc! { "a": NOWHERE, "b": NOWHERE };
+        for (first_key, filter) in [
+            (Some("b"), nowhere.clone()),
+            (Some(WILDCARD_PATH), nowhere),
+            (Some("c"), doc! {}),
+            (None, doc! {}),
+        ] {
+            let open = opening("way0", &"index".into(), &shape, first_key);
+            let asked = open.get_document("filter").unwrap();
+            assert_eq!(asked, &filter, "{first_key:?}");
+        }
+    }
+
+    #[test]
+    fn queries_that_the_server_plans_otherwise_are_not_asked() {
+        let shape = told(r#"{"d": "?"}"#).unwrap();
+        let row = [1, 2, 3].map(|d| Query::around(&doc! { "d": d }, &shape));
+        let mut asked = Asked {
+            collection: "way0".into(),
+            way: Way::Present,
+            hint: "partial".into(),
+            open: Document::new(),
+            plan: Plan {
+                is_collection_scan: false,
+                examined: 1.0,
+                keys: 1.0,
+                index_leaves: 1.0,
+                sorts: false,
+            },
+            left_out: vec![1],
+        };
+        assert_eq!(asked.of_row(&row), [(0, &row[0]), (2, &row[2])]);
+        asked.left_out.clear();
+        assert_eq!(asked.of_row(&row).len(), 3);
+    }
+
+    #[test]
     fn a_query_is_asked_once_in_a_row() {
         let shape = told(r#"{"d": "?"}"#).unwrap();
         let of = |d: i32| Query::around(&doc! { "d": d }, &shape);
@@ -535,8 +721,62 @@ mod tests {
     }
 
     #[test]
+    fn as_many_values_of_a_list_are_asked_for_as_the_sample_has() {
+        let filter = |query: &str, others: &[Document]| {
+            let shape = told(query).unwrap();
+            let mut query = Query::around(&doc! { "d": 1, "e": 7 }, &shape);
+            query.fill_lists(&shape, others.iter());
+            (query.filter(), query.values())
+        };
+        let others = [1, 2, 2, 3, 4].map(|d| doc! { "d": d, "e": 8 });
+        let three = r#"{"d": {"$in": ["?", "?", "?"]}, "e": "?"}"#;
+        let expected = doc! { "d": { "$in": [1, 2, 3] }, "e": 7 };
+        assert_eq!(filter(three, &others), (expected, 3));
+        // Documents without the field have no value to ask for.
+        let two = [doc! { "e": 8 }, doc! { "d": 5 }];
+        let expected = doc! { "d": { "$in": [1, 5] }, "e": 7 };
+        assert_eq!(filter(three, &two), (expected, 2));
+        let unknown = r#"{"d": {"$in": "?"}, "e": "?"}"#;
+        let one = (doc! { "d": 1, "e": 7 }, 1);
+        assert_eq!(filter(unknown, &others), one);
+    }
+
+    #[test]
+    fn a_trial_asks_for_no_more_than_so_many_values() {
+        let mut shape = told(r#"{"d": {"$in": ["?"]}}"#).unwrap();
+        assert_eq!((listed(&shape, "d"), more_values(&shape)), (1, 1.0));
+        shape.one_of_values.insert("d".into(), 500.0);
+        assert_eq!((listed(&shape, "d"), more_values(&shape)), (100, 5.0));
+        assert_eq!(listed(&shape, "e"), 1);
+        // Of a key the sample has one document for each value, and the whole for each of five times as many.
+        assert_eq!(more_returned(&shape, 100.0, 100.0, 20.0), 5.0);
+        assert_eq!(more_returned(&shape, 300.0, 100.0, 20.0), 100.0);
+        // What is known of all values is not multiplied by their number.
+        shape.returned = Some(600.0);
+        assert_eq!(more_returned(&shape, 300.0, 100.0, 20.0), 2.0);
+    }
+
+    #[test]
+    fn a_limit_is_held_with_an_order_and_without() {
+        let find = |query: &str| {
+            let query = Query::around(&doc! { "a": 1, "b": 2 }, &told(query).unwrap());
+            query.find("c", &Way::Present, None).get_i64("limit").ok()
+        };
+        assert_eq!(find(r#"{"filter": {"a": 1}, "limit": 10}"#), Some(10));
+        let sorted = r#"{"filter": {"a": 1}, "sort": {"b": 1}, "limit": 10, "returns": 4}"#;
+        assert_eq!(find(sorted), Some(10));
+        assert_eq!(find(r#"{"filter": {"a": 1}, "returns": 4}"#), None);
+        let more =
+            |query: &str, returned| more_returned(&told(query).unwrap(), returned, 1.0, 20.0);
+        // Of more that match it returns no more.
+        assert_eq!(more(r#"{"filter": {"a": 1}, "limit": 10}"#, 10.0), 1.0);
+        assert_eq!(more(r#"{"filter": {"a": 1}, "limit": 10}"#, 5.0), 2.0);
+        assert_eq!(more(r#"{"filter": {"a": 1}, "limit": 500}"#, 5.0), 20.0);
+    }
+
+    #[test]
     fn an_order_without_a_number_returns_all_that_there_are() {
-        let more = |query: &str| more_returned(&told(query).unwrap(), 5.0, 20.0);
+        let more = |query: &str| more_returned(&told(query).unwrap(), 5.0, 1.0, 20.0);
         assert_eq!(more(r#"{"filter": {"a": 1}, "sort": {"b": 1}}"#), 20.0);
         assert_eq!(
             more(r#"{"filter": {"a": 1}, "sort": {"b": 1}, "returns": 10}"#),

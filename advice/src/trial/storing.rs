@@ -10,6 +10,7 @@ use super::counters::{self, Blocks};
 use super::{DATABASE, SAMPLED, TrialOptions};
 use crate::AdviceError;
 use crate::collection::COMPRESSOR;
+use crate::proposals::serves_some;
 use crate::sample::store as store_batch;
 use crate::way::{SAMPLES, Way, are_same};
 
@@ -166,6 +167,18 @@ fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
             kept(present, &replaced).into_iter().chain(new).collect()
         }
     }
+}
+
+/// Returns whether the server may plan queries of one shape differently, since an index serves some of them only: it leaves
+/// out documents, or has no keys for some values.
+pub(super) fn plans_vary(way: &Way, present: &[Document]) -> bool {
+    let is_wildcard = |index: &Document| {
+        let keys = index.get_document("key");
+        keys.is_ok_and(|keys| keys.keys().any(|key| key.ends_with("$**")))
+    };
+    indexes(way, present)
+        .iter()
+        .any(|index| serves_some(index) || is_wildcard(index))
 }
 
 /// Returns the indexes of the target but the one that is made anyway and those that are replaced: some servers do not
@@ -373,6 +386,41 @@ mod tests {
             indexes(&order(doc! { "ts": 1 }, true), &partial),
             [doc! { "key": { "ts": 1 }, "name": NEW_INDEX }]
         );
+    }
+
+    #[test]
+    fn plans_vary_where_an_index_serves_some_queries_only() {
+        let index = |keys: Document, options: Document| {
+            let mut index = doc! { "name": "a", "key": keys };
+            index.extend(options);
+            [index]
+        };
+        let status = || doc! { "status": 1 };
+        for plain in [doc! {}, doc! { "unique": true }, doc! { "sparse": false }] {
+            assert!(!plans_vary(&Way::Present, &index(status(), plain)));
+        }
+        let filter = doc! { "amt": { "$gt": 9_000 } };
+        for some in [
+            index(status(), doc! { "partialFilterExpression": filter }),
+            index(status(), doc! { "sparse": true }),
+            index(status(), doc! { "collation": { "locale": "de" } }),
+            index(doc! { "$**": 1 }, doc! {}),
+            index(doc! { "a.$**": 1 }, doc! {}),
+        ] {
+            assert!(plans_vary(&Way::Present, &some), "{some:?}");
+            let other = Way::Index {
+                keys: doc! { "status": -1 },
+                replaces: None,
+                covers: false,
+            };
+            assert!(plans_vary(&other, &some), "it is there beside the new one");
+            let buckets = Way::Buckets {
+                keys: vec!["status".into()],
+                time: "ts".into(),
+                span_ms: 100,
+            };
+            assert!(!plans_vary(&buckets, &some));
+        }
     }
 
     #[test]

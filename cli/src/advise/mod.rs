@@ -133,9 +133,7 @@ impl Advise<'_> {
         session.document.device = disk.device.clone();
         session.save()?;
         self.try_ways(session, place, &shapes, file, &disk.model)
-            .await?;
-        seconds::fill_in(record(&mut session.document));
-        Ok(())
+            .await
     }
 
     /// Watches what reads cost now, and compares it with what an earlier run predicted.

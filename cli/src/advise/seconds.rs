@@ -31,15 +31,15 @@ pub fn fill_in(advice: &mut AdviceRecord) {
         }
         return;
     }
-    let rates: Option<f64> = advice.shapes.iter().map(|shape| shape.per_s).sum();
-    let (Some(queries_per_s), Some(missed)) = (rates, advice.collection.missed_share) else {
+    let rates = queries_per_hour(advice);
+    let (Some(queries_per_hour), Some(missed)) = (rates, advice.collection.missed_share) else {
         return;
     };
     let cached = 1.0 - missed;
     for way in &mut advice.ways {
         let query_ns = way.query_ns.zip(way.blocks_ns_per_query);
         let query_ns = query_ns.map(|(ns, blocks_ns)| ns - cached * blocks_ns);
-        way.s_per_hour = query_ns.map(|ns| ns.max(0.0) * queries_per_s * 3_600.0 / 1e9);
+        way.s_per_hour = query_ns.map(|ns| ns.max(0.0) * queries_per_hour / 1e9);
     }
     let Some((present, others)) = advice.ways.split_first_mut() else {
         return;
@@ -49,6 +49,16 @@ pub fn fill_in(advice: &mut AdviceRecord) {
             way.s_per_hour = None;
         }
     }
+}
+
+/// Returns how many queries are asked per hour, of which the time per hour is made up. `None` if their rates are not known,
+/// or if a trace tells the time, which is that of reading alone.
+pub fn queries_per_hour(advice: &AdviceRecord) -> Option<f64> {
+    let rates = advice.shapes.iter().map(|shape| shape.per_s);
+    let queries_per_s: Option<f64> = rates.sum();
+    queries_per_s
+        .filter(|_| advice.traced.is_none())
+        .map(|queries| queries * 3_600.0)
 }
 
 /// Returns whether a way is predicted to take longer than the present one although its queries were faster with warm
@@ -80,7 +90,7 @@ fn warm_ns(way: &StoringWay, shapes: &[QueryShape]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{AdvisedCollection, ShapeCost};
+    use seekscope_run::{AdvisedCollection, ShapeCost, TracedReads};
 
     use super::*;
 
@@ -120,6 +130,24 @@ mod tests {
         for (seconds, expected) in found.into_iter().zip([720.0, 72.0]) {
             assert!((seconds.unwrap() - expected).abs() < 1e-6, "{seconds:?}");
         }
+    }
+
+    #[test]
+    fn queries_are_counted_unless_a_trace_tells_the_time() {
+        let shape = |per_s| QueryShape {
+            per_s,
+            ..QueryShape::default()
+        };
+        let mut advice = AdviceRecord {
+            shapes: vec![shape(Some(1.5)), shape(Some(0.5))],
+            ..AdviceRecord::default()
+        };
+        assert_eq!(queries_per_hour(&advice), Some(7_200.0));
+        advice.traced = Some(TracedReads::default());
+        assert_eq!(queries_per_hour(&advice), None);
+        advice.traced = None;
+        advice.shapes.push(shape(None));
+        assert_eq!(queries_per_hour(&advice), None);
     }
 
     #[test]

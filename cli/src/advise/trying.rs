@@ -10,7 +10,7 @@ use seekscope_advice::sample::Wanted;
 use seekscope_advice::trial::{Answered, InsertCost, Questions, Stored};
 use seekscope_advice::{
     AdviceError, Present, Proposal, SampleFacts, Trial, TrialOptions, Usage, Way, check_answers,
-    proposals, verdict,
+    proposals, verdict, weigh,
 };
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
@@ -21,7 +21,7 @@ use seekscope_server::{
 };
 use tokio::time::timeout;
 
-use super::seconds::fill_in_block;
+use super::seconds::{self, fill_in_block};
 use super::{Advise, record};
 use crate::exit::{self, Elsewhere, message_of};
 use crate::local_members::LocalMembers;
@@ -140,7 +140,7 @@ impl Advise<'_> {
             shapes,
             sample: &sample,
             questions: Vec::new(),
-            present: Vec::new(),
+            answers: Answers::default(),
             counts_ids: proposals
                 .iter()
                 .any(|proposal| proposal.way == Way::GrowingId),
@@ -161,7 +161,15 @@ impl Advise<'_> {
                 fill_in(way, measured);
                 fill_in_block(way, disk);
             }
-            advice.verdict = verdict(shapes, &mut advice.ways, &decays);
+            for (earlier, why) in tried.answers.lost.drain(..) {
+                if let Some(way) = advice.ways.get_mut(earlier) {
+                    fill_in(way, Err(why));
+                }
+            }
+            weigh(shapes, &mut advice.ways);
+            seconds::fill_in(advice);
+            let queries_per_hour = seconds::queries_per_hour(advice);
+            advice.verdict = verdict(&advice.ways, &decays, queries_per_hour);
             advice.trial = Some(tried.trial.facts());
             session.save()?;
         }
@@ -248,7 +256,7 @@ impl Advise<'_> {
             });
         }
         match known.is_empty() {
-            true => Err(Elsewhere(format!("{why}, and no other query is known")).into()),
+            true => Err(no_known_field(&why, !self.args.query.is_empty())),
             false => Ok(known),
         }
     }
@@ -284,6 +292,44 @@ impl Advise<'_> {
     }
 }
 
+/// Returns the error that no query is left to be tried. `are_told`: by the user, and not by the server.
+fn no_known_field(why: &str, are_told: bool) -> anyhow::Error {
+    let why = format!("{why}, and no other query is known");
+    match are_told {
+        true => exit::Usage(why).into(),
+        false => Elsewhere(why).into(),
+    }
+}
+
+/// What the ways answer.
+#[derive(Default)]
+struct Answers {
+    /// The answers of each way of which it is not known that it lost documents, with its number.
+    kept: Vec<(usize, Vec<Option<Answered>>)>,
+    /// The ways that have been found to lose documents since they were tried, each with why that is known.
+    lost: Vec<(usize, String)>,
+}
+
+impl Answers {
+    /// Takes in what a way answers. The way that finds most documents is the one that lost none.
+    fn add(&mut self, number: usize, answered: &[Option<Answered>]) -> Result<(), AdviceError> {
+        for (_, earlier) in &self.kept {
+            check_answers(answered, earlier)?;
+        }
+        let lost = &mut self.lost;
+        self.kept
+            .retain(|(earlier, theirs)| match check_answers(theirs, answered) {
+                Ok(()) => true,
+                Err(why) => {
+                    lost.push((*earlier, why.to_string()));
+                    false
+                }
+            });
+        self.kept.push((number, answered.to_vec()));
+        Ok(())
+    }
+}
+
 /// The trial, and what its ways are asked.
 struct Tried<'a> {
     trial: Trial,
@@ -291,8 +337,7 @@ struct Tried<'a> {
     sample: &'a SampleFacts,
     /// Drawn once the present way is stored, and the same for all ways.
     questions: Vec<Questions>,
-    /// What the present way answers.
-    present: Vec<Option<Answered>>,
+    answers: Answers,
     /// Whether the ways may differ in what inserts read of the index on `_id`.
     counts_ids: bool,
 }
@@ -327,10 +372,7 @@ impl Tried<'_> {
         for questions in &self.questions {
             answered.push(self.trial.measure(number, way, &stored, questions).await?);
         }
-        match number {
-            0 => self.present.clone_from(&answered),
-            _ => check_answers(&self.present, &answered)?,
-        }
+        self.answers.add(number, &answered)?;
         let inserts = self
             .trial
             .measure_inserts(number, way, &stored, self.counts_ids);
@@ -375,7 +417,10 @@ fn described(proposal: &Proposal) -> StoringWay {
 fn fill_in(way: &mut StoringWay, measured: Result<Measured, String>) {
     way.not_measured = None;
     match measured {
-        Err(why) => way.not_measured = Some(why),
+        Err(why) => {
+            way.costs.clear();
+            way.not_measured = Some(why);
+        }
         Ok(Measured {
             stored,
             costs,
@@ -392,5 +437,53 @@ fn fill_in(way: &mut StoringWay, measured: Result<Measured, String>) {
             let is_known = stored.load_s > 0.0 && way.kind != WayKind::Buckets;
             way.load_documents_per_s = is_known.then(|| sampled / stored.load_s);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(returned: &[u64]) -> Vec<Option<Answered>> {
+        let row = returned.iter().copied().enumerate();
+        vec![Some(Answered {
+            cost: ShapeCost::default(),
+            returned: vec![row.collect()],
+        })]
+    }
+
+    #[test]
+    fn the_way_that_finds_most_documents_lost_none() {
+        let mut all = Answers::default();
+        all.add(0, &answers(&[0, 50])).unwrap();
+        all.add(1, &answers(&[0, 50])).unwrap();
+        assert!(all.lost.is_empty());
+        all.add(2, &answers(&[100, 100])).unwrap();
+        let lost: Vec<usize> = all.lost.iter().map(|(number, _)| *number).collect();
+        assert_eq!(lost, [0, 1]);
+        assert!(
+            all.lost[0].1.contains("returned 50 documents"),
+            "{:?}",
+            all.lost
+        );
+        assert!(all.add(3, &answers(&[100, 70])).is_err());
+        all.add(4, &answers(&[100, 100])).unwrap();
+        assert_eq!(all.kept.len(), 2);
+    }
+
+    #[test]
+    fn what_lost_documents_has_no_costs() {
+        let mut way = StoringWay {
+            costs: vec![Some(ShapeCost::default())],
+            ..StoringWay::default()
+        };
+        fill_in(&mut way, Err("it lost documents".into()));
+        assert!(way.costs.is_empty() && way.not_measured.is_some());
+    }
+
+    #[test]
+    fn a_field_that_no_document_has_is_the_fault_of_who_told_it() {
+        assert!(no_known_field("none has it", true).is::<exit::Usage>());
+        assert!(no_known_field("none has it", false).is::<Elsewhere>());
     }
 }

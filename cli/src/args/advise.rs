@@ -29,7 +29,8 @@ pub struct AdviseArgs {
     #[arg(value_name = "DB.COLL")]
     pub collection: String,
     /// A kind of query: its filter as JSON, with anything for values, or '{"filter": {…}, "sort": {…}, "projection": {…},
-    /// "per_s": 20, "returns": 100}'. May be repeated; queries are then not watched for
+    /// "per_s": 20, "returns": 100, "limit": 100}': queries per second, documents that one returns on average, and those after
+    /// which it stops. Of a list ("$in") the number of values counts. May be repeated; queries are then not watched for
     #[arg(long, value_name = "JSON", value_parser = told)]
     pub query: Vec<QueryShape>,
     /// How long to watch the queries

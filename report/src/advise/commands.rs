@@ -19,7 +19,8 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
     let mut lines = Vec::new();
     if way.creates_index && way.kind != WayKind::Buckets {
         let each = std::iter::once(keys).chain(way.more_keys.iter().map(String::as_str));
-        lines.extend(each.map(|keys| mongosh(uri, &create_index(advice, keys))));
+        let collection = mongosh_collection(&advice.namespace);
+        lines.extend(each.map(|keys| mongosh(uri, &format!("{collection}.createIndex({keys})"))));
     }
     match way.kind {
         WayKind::Present | WayKind::Indexes | WayKind::GrowingId => {}
@@ -44,16 +45,6 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
         ),
     }
     lines
-}
-
-fn create_index(advice: &AdviceRecord, keys: &str) -> String {
-    let collection = mongosh_collection(&advice.namespace);
-    // One that serves some queries only has the name that this one would be given.
-    let options = match advice.collection.indexes.iter().any(|known| known == keys) {
-        true => ", {name: \"advised\"}",
-        false => "",
-    };
-    format!("{collection}.createIndex({keys}{options})")
 }
 
 /// Returns a script that makes buckets of the present documents in a collection beside the present one, with the stages
@@ -101,7 +92,7 @@ fn compressed_copy(advice: &AdviceRecord, compressor: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{AdviceVerdict, AdvisedCollection, TargetFacts};
+    use seekscope_run::{AdviceVerdict, TargetFacts};
 
     use super::*;
 
@@ -113,10 +104,6 @@ mod tests {
         });
         let advice = AdviceRecord {
             namespace: "shop.o\"r".into(),
-            collection: AdvisedCollection {
-                indexes: vec!["{ \"a\": 1, \"b\": 1 }".into()],
-                ..AdvisedCollection::default()
-            },
             ways: vec![StoringWay::default(), way],
             verdict: Some(AdviceVerdict {
                 way: 1,
@@ -145,8 +132,6 @@ mod tests {
         );
         assert!(lines[1].starts_with("# Once $indexStats"), "{lines:?}");
         assert!(lines[1].contains("dropIndex({ \"c\": 1 })"), "{lines:?}");
-        let beside = index("{ \"a\": 1, \"b\": 1 }", None);
-        assert!(beside[0].contains(", {name: \"advised\"})"), "{beside:?}");
         let several = told(StoringWay {
             kind: WayKind::Indexes,
             keys: Some("{ \"b\": 1 }".into()),

@@ -24,8 +24,14 @@ pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
         let (blocks, ns) = (way.blocks_per_query?, way.query_ns?);
         Some((format_number(blocks), format_mean_ns(ns)))
     };
-    let (now_blocks, now) = cost(present)?;
     let namespace = &advice.namespace;
+    let is_compared = others.iter().any(|way| way.query_ns.is_some());
+    if let Some(why) = present.not_measured.as_ref().filter(|_| is_compared) {
+        return Some(format!(
+            "What {namespace} costs as it is was not measured: {why}"
+        ));
+    }
+    let (now_blocks, now) = cost(present)?;
     let Some(verdict) = &advice.verdict else {
         let left = others.iter().filter(|way| way.not_measured.is_some());
         return Some(format!(
@@ -36,6 +42,9 @@ pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
         ));
     };
     let way = advice.ways.get(verdict.way)?;
+    if let Some(said) = good_enough(advice, present) {
+        return Some(said);
+    }
     if verdict.way == 0 {
         let rest = match others.is_empty() {
             true => "no other way fits the queries",
@@ -51,6 +60,29 @@ pub(super) fn headline(advice: &AdviceRecord) -> Option<String> {
          {now} with cold caches{}",
         named(way),
         longer_while_cached(advice, present, way).unwrap_or_default()
+    ))
+}
+
+/// Says that it makes too little difference to change anything, although there are ways that save much with cold caches, or
+/// ways that were not measured.
+fn good_enough(advice: &AdviceRecord, present: &StoringWay) -> Option<String> {
+    let verdict = advice.verdict.as_ref().filter(|v| v.way == 0)?;
+    let now = present.s_per_hour?;
+    let others = verdict.also.iter().filter_map(|n| advice.ways.get(*n));
+    let hourly = others.filter_map(|way| Some((way, way.s_per_hour?)));
+    let is_left = advice.ways.iter().any(|way| way.not_measured.is_some());
+    let little = match hourly.min_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((way, then)) if then < now => {
+            format!("{} saves {} of that", named(way), format_s(now - then))
+        }
+        Some((way, _)) => format!("they take no less with {}", named(way)),
+        None if is_left => "no way could save more, not even those that were not measured".into(),
+        None => return None,
+    };
+    Some(format!(
+        "{} is good enough as it is: with what the server has in memory now, its queries take {} per hour, and {little}",
+        advice.namespace,
+        format_s(now)
     ))
 }
 
@@ -84,7 +116,9 @@ pub(super) fn named(way: &StoringWay) -> String {
 pub(super) fn shape(shape: &QueryShape) -> String {
     let mut parts = Vec::new();
     if !shape.equality.is_empty() {
-        parts.push(format!("{} compared", shape.equality.join(", ")));
+        let compared = shape.equality.iter().map(|field| compared(shape, field));
+        let compared: Vec<String> = compared.collect();
+        parts.push(format!("{} compared", compared.join(", ")));
     }
     if !shape.range.is_empty() {
         parts.push(format!("a range of {}", shape.range.join(", ")));
@@ -114,21 +148,69 @@ pub(super) fn shape(shape: &QueryShape) -> String {
             .per_s
             .map(|rate| format!("{} per second", format_number(rate))),
     );
-    let is_range = !shape.range.is_empty();
-    known.extend(match shape.returned {
-        Some(documents) => Some(format!("returns {}", format_number(documents))),
-        None if is_range => Some(format!(
-            "taken to return {}",
-            format_number(QueryShape::RANGE_RETURNS)
-        )),
-        None if !shape.one_of.is_empty() => Some(format!(
-            "tried with one value of {}, as if each query had no more; \"returns\" in --query says how many documents it \
-             has",
-            shape.one_of.join(", ")
-        )),
-        None => None,
-    });
+    known.extend(answer(shape));
+    known.extend(lists(shape));
     format!("{} ({})", parts.join("; "), known.join(", "))
+}
+
+/// Returns a field that is compared, with the number of values if it is compared with a list.
+fn compared(shape: &QueryShape, field: &str) -> String {
+    match shape.one_of_values.get(field) {
+        Some(values) if *values > 1.0 => format!("{field} (one of {} values)", amount(*values)),
+        _ => field.to_owned(),
+    }
+}
+
+/// Says how many documents a query returns, and after how many it stops.
+fn answer(shape: &QueryShape) -> Vec<String> {
+    let returns = |documents| format!("returns {}", amount(documents));
+    let mut said: Vec<String> = shape.returned.map(returns).into_iter().collect();
+    said.extend(
+        shape
+            .limit
+            .map(|limit| format!("stops after {}", amount(limit))),
+    );
+    if !shape.range.is_empty() && shape.range_matches().is_none() {
+        let taken = amount(shape.range_taken_to_match());
+        said.push(match shape.limit {
+            Some(_) => format!("{taken} taken to match"),
+            None => format!("taken to return {taken}"),
+        });
+    }
+    said
+}
+
+/// Says of which lists a trial asks for fewer values than they hold.
+fn lists(shape: &QueryShape) -> Option<String> {
+    let is_unknown = |field: &&String| !shape.one_of_values.contains_key(*field);
+    let unknown: Vec<&str> = shape
+        .one_of
+        .iter()
+        .filter(is_unknown)
+        .map(String::as_str)
+        .collect();
+    if !unknown.is_empty() && shape.returned.is_none() && shape.range.is_empty() {
+        return Some(format!(
+            "tried with one value of {}, as if each query had no more; a list of as many values in --query, each \"?\", \
+             says how many it has",
+            unknown.join(", ")
+        ));
+    }
+    let longest = shape.one_of_values.values().copied().reduce(f64::max)?;
+    (longest > QueryShape::LISTED_MAX).then(|| {
+        format!(
+            "tried with at most {} values of a field",
+            amount(QueryShape::LISTED_MAX)
+        )
+    })
+}
+
+/// Formats a number of values or documents that is a whole one, unless it is a mean.
+fn amount(number: f64) -> String {
+    match number.fract() == 0.0 {
+        true => format_count(whole(number)),
+        false => format_number(number),
+    }
 }
 
 /// Returns where a shape is known from.
@@ -384,9 +466,10 @@ fn roughly(seconds: f64) -> String {
     format!("{} {name}", format_count(whole(seconds / unit_s)))
 }
 
-/// Names the other ways that save much.
+/// Names the other ways that save much, if with cold caches alone where none is advised.
 pub(super) fn others(advice: &AdviceRecord) -> Option<String> {
-    let also = &advice.verdict.as_ref()?.also;
+    let verdict = advice.verdict.as_ref()?;
+    let also = &verdict.also;
     let named = also.iter().filter_map(|number| {
         let way = advice.ways.get(*number)?;
         Some(format!(
@@ -396,7 +479,11 @@ pub(super) fn others(advice: &AdviceRecord) -> Option<String> {
         ))
     });
     let named: Vec<String> = named.collect();
-    (!named.is_empty()).then(|| format!("Of the other ways, {}.", named.join(", and ")))
+    let of_what = match verdict.way {
+        0 => "Of a query with cold caches",
+        _ => "Of the other ways",
+    };
+    (!named.is_empty()).then(|| format!("{of_what}, {}.", named.join(", and ")))
 }
 
 #[cfg(test)]

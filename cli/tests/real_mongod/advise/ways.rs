@@ -241,6 +241,38 @@ fn the_index_of_values_that_are_not_equally_frequent_is_advised() {
     assert_eq!(advised["keys"], r#"{ "customer": 1 }"#, "{summary:#}");
 }
 
+/// A hint makes mongod use an index that does not hold all documents, and lose those that it lacks.
+#[test]
+fn an_index_of_some_documents_is_not_taken_for_one_of_all() {
+    let _machine = machine();
+    let running = Prepared::start();
+    let bench = Bench::new();
+    let document = |n: i64| {
+        let random = SplitMix64::new(n.unsigned_abs()).next_u64();
+        let status = ["paid", "done", "done", "new"][usize::try_from(random % 4).unwrap()];
+        let amount = i64::try_from((random >> 8) % 10_000).unwrap();
+        doc! { "status": status, "amount": amount, "text": text(n, 500) }
+    };
+    insert(&running, "orders", 20_000, document);
+    let some = doc! { "amount": { "$gt": 9_000 } };
+    let partial = doc! { "key": { "status": 1 }, "name": "some", "partialFilterExpression": some };
+    running.command(
+        DATABASE,
+        doc! { "createIndexes": "orders", "indexes": [partial] },
+    );
+    let query = r#"{"filter": {"status": "?", "amount": {"$gt": "?"}}, "per_s": 5}"#;
+    let summary = advice(&bench, &running, "orders", query, &["--sample", "6000"]);
+    let present = way(&summary, "present");
+    assert_eq!(present["not_measured"], Value::Null, "{summary:#}");
+    let index = way(&summary, "index");
+    let blocks = |way: &Value| way["blocks_per_query"].as_f64().unwrap();
+    assert!(blocks(index) < blocks(present) / 2.0, "{summary:#}");
+    // The server takes these keys beside those that are there.
+    let keys: Value = serde_json::from_str(index["keys"].as_str().unwrap()).unwrap();
+    let keys = mongodb::bson::serialize_to_document(&keys).unwrap();
+    self::index(&running, "orders", keys);
+}
+
 #[test]
 fn queries_that_no_single_index_serves_are_advised_one_each() {
     let _machine = machine();

@@ -48,6 +48,57 @@ fn the_advice_is_one_sentence() {
 }
 
 #[test]
+fn what_makes_no_difference_is_not_the_advice() {
+    let mut cached = advice(0);
+    cached.verdict = Some(AdviceVerdict {
+        way: 0,
+        also: vec![1],
+    });
+    cached.ways[0].s_per_hour = Some(12.0);
+    cached.ways[1].s_per_hour = Some(10.9);
+    let said = headline(&cached).unwrap();
+    let expected = "iot.samples is good enough as it is: with what the server has in memory now, its queries take 12.0 s \
+                    per hour, and an index { \"a\": 1 } saves 1.10 s of that";
+    assert_eq!(said, expected);
+    assert_eq!(
+        others(&cached).unwrap(),
+        "Of a query with cold caches, an index { \"a\": 1 } saves 95.0 %."
+    );
+    assert_eq!(consequences(&cached), Vec::<String>::new());
+    cached.ways[1].s_per_hour = Some(30.0);
+    let said = headline(&cached).unwrap();
+    assert!(
+        said.ends_with("and they take no less with an index { \"a\": 1 }"),
+        "{said}"
+    );
+    assert_eq!(others(&advice(0)), None);
+    cached.verdict = Some(AdviceVerdict::default());
+    assert!(headline(&cached).unwrap().contains("best left as it is"));
+    cached.ways[1].not_measured = Some("no time".into());
+    let said = headline(&cached).unwrap();
+    assert!(
+        said.contains("is good enough as it is")
+            && said.ends_with("not even those that were not measured"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_lost_documents_as_it_is_is_said() {
+    let mut lost = advice(0);
+    lost.verdict = None;
+    lost.ways[0].not_measured = Some("its queries returned 2 documents".into());
+    let said = headline(&lost).unwrap();
+    assert_eq!(
+        said,
+        "What iot.samples costs as it is was not measured: its queries returned 2 documents"
+    );
+    lost.ways[1].query_ns = None;
+    lost.ways[0].query_ns = None;
+    assert_eq!(headline(&lost), None);
+}
+
+#[test]
 fn what_was_not_measured_is_no_reason_to_leave_it() {
     let mut alone = advice(0);
     alone.ways.truncate(1);
@@ -191,9 +242,22 @@ fn shapes_in_words() {
     );
     let known = QueryShape {
         returned: Some(900.0),
-        ..listed
+        ..listed.clone()
     };
     assert_eq!(shape(&known), "a compared (told, returns 900)");
+    let of_many = |values| QueryShape {
+        one_of_values: [("a".into(), values)].into(),
+        ..listed.clone()
+    };
+    assert_eq!(
+        shape(&of_many(20.0)),
+        "a (one of 20 values) compared (told)"
+    );
+    assert_eq!(shape(&of_many(1.0)), "a compared (told)");
+    assert_eq!(
+        shape(&of_many(1_500.0)),
+        "a (one of 1,500 values) compared (told, tried with at most 100 values of a field)"
+    );
     let of = |fields: &[&str]| {
         let fields = fields.iter().map(|field| (*field).to_owned());
         shape(&QueryShape {
@@ -204,4 +268,30 @@ fn shapes_in_words() {
     };
     assert_eq!(of(&["b"]), "a compared; b asked for (told)");
     assert_eq!(of(&[]), "a compared; only counted (told)");
+}
+
+#[test]
+fn limits_in_words() {
+    let of = |range: &[&str], returned, limit| {
+        shape(&QueryShape {
+            equality: vec!["a".into()],
+            range: range.iter().map(|field| (*field).to_owned()).collect(),
+            returned,
+            limit: Some(limit),
+            ..QueryShape::default()
+        })
+    };
+    assert_eq!(of(&[], None, 10.0), "a compared (told, stops after 10)");
+    assert_eq!(
+        of(&["b"], Some(4.0), 10.0),
+        "a compared; a range of b (told, returns 4, stops after 10)"
+    );
+    assert_eq!(
+        of(&["b"], Some(10.0), 10.0),
+        "a compared; a range of b (told, returns 10, stops after 10, 100 taken to match)"
+    );
+    assert_eq!(
+        of(&["b"], None, 500.0),
+        "a compared; a range of b (told, stops after 500, 500 taken to match)"
+    );
 }
