@@ -14,7 +14,8 @@ pub struct RatioComparison {
     /// Lower bound of the 95 % interval of `ratio`, for this comparison alone.
     #[schemars(with = "Option<f64>")]
     pub low: f64,
-    /// Upper bound of the 95 % interval of `ratio`, for this comparison alone.
+    /// Upper bound of the 95 % interval of `ratio`, for this comparison alone; null where values without spread are
+    /// too few for one.
     #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// Probability (0 to 1) of a difference at least this large if there is none, corrected for the number of
@@ -24,33 +25,72 @@ pub struct RatioComparison {
     /// Whether `p_adjusted` is below 5 %.
     pub differs: bool,
     /// The smallest difference that would have been detected in four cases out of five, as a share of a: 0.03 is 3
-    /// % more.
+    /// % more; null where values without spread are too few for any.
     #[schemars(with = "Option<f64>")]
     pub detectable: f64,
 }
 
 const ALPHA: f64 = 0.05;
+/// A standard error of a logarithm below this is rounding: the values agree to nine digits.
+const NO_SPREAD: f64 = 1e-9;
 
 /// Returns what each estimate of ln(b / a) shows, where all of them belong to one question: in 95 % of cases
 /// none of them finds a difference that is not there (Holm, "A simple sequentially rejective multiple test
 /// procedure", Scandinavian Journal of Statistics 1979).
+///
+/// Values without any spread tell nothing of their error: they may agree because of what they were counted in. Of them
+/// only the number counts: that n of them are on one side happens by chance in one of 2^(n - 1) cases (the sign test).
+/// Where they are too few for that, the interval holds every ratio, and no difference would have been detected.
 pub fn holm(log_ratios: &[Estimate]) -> Vec<RatioComparison> {
-    let ps: Vec<f64> = log_ratios.iter().map(Estimate::p_of_zero).collect();
+    let ps: Vec<f64> = log_ratios.iter().map(p_of_none).collect();
     let adjusted = holm_adjusted(&ps);
     let all = log_ratios.iter().zip(adjusted);
+    // By the strictest step of the procedure, so that the promise holds there too.
+    let strictest = ALPHA / log_ratios.len() as f64;
     all.map(|(estimate, p_adjusted)| {
-        let (low, high) = estimate.interval(ALPHA);
+        let (low, high) = match is_too_few(estimate, ALPHA) {
+            true => (f64::NEG_INFINITY, f64::INFINITY),
+            false => estimate.interval(ALPHA),
+        };
+        let detectable = match is_too_few(estimate, strictest) {
+            true => f64::INFINITY,
+            false => estimate.detectable(strictest),
+        };
         RatioComparison {
             ratio: estimate.value.exp(),
             low: low.exp(),
             high: high.exp(),
             p_adjusted,
             differs: p_adjusted < ALPHA,
-            // By the strictest step of the procedure, so that the promise holds there too.
-            detectable: estimate.detectable(ALPHA / log_ratios.len() as f64).exp() - 1.0,
+            detectable: detectable.exp() - 1.0,
         }
     })
     .collect()
+}
+
+/// Returns the probability of an estimate at least this far from zero if there is no difference.
+fn p_of_none(estimate: &Estimate) -> f64 {
+    if has_spread(estimate) {
+        estimate.p_of_zero()
+    } else if estimate.value.abs() < NO_SPREAD {
+        1.0
+    } else {
+        p_by_signs(estimate)
+    }
+}
+
+fn has_spread(estimate: &Estimate) -> bool {
+    estimate.standard_error >= NO_SPREAD
+}
+
+/// Returns the probability that so many values are on one side of zero by chance.
+fn p_by_signs(estimate: &Estimate) -> f64 {
+    (-estimate.degrees_of_freedom).exp2()
+}
+
+/// Returns whether the values have no spread, and are too few to show a difference at `alpha` all the same.
+fn is_too_few(estimate: &Estimate, alpha: f64) -> bool {
+    !has_spread(estimate) && p_by_signs(estimate) >= alpha
 }
 
 /// Returns the p-values corrected as in [`holm`]: each is multiplied by the number of those at least as large,
@@ -144,6 +184,37 @@ mod tests {
             holm(&[paired_log_ratio(&pairs(seed, 8, 1.0 + detectable)).unwrap()])[0].differs
         });
         assert!((0.7..0.92).contains(&found), "{detectable}: {found}");
+    }
+
+    /// CPU time in ticks of 10 ms: both pairs of runs fell on 23 and 17 of them.
+    #[test]
+    fn few_pairs_without_spread_show_nothing() {
+        let compared = |pairs: &[(f64, f64)]| holm(&[paired_log_ratio(pairs).unwrap()])[0];
+        let ticks = compared(&[(23.0, 17.0); 2]);
+        assert!(!ticks.differs && ticks.p_adjusted >= ALPHA, "{ticks:?}");
+        assert!(ticks.low <= 0.0 && ticks.high.is_infinite(), "{ticks:?}");
+        assert!(ticks.detectable.is_infinite(), "{ticks:?}");
+        assert!((ticks.ratio - 17.0 / 23.0).abs() < 1e-12);
+        // The same ratio, rounded in another place.
+        let rounded = compared(&[23.0, 46.1, 69.3].map(|a| (a, a * 17.0 / 23.0)));
+        assert!(!rounded.differs, "{rounded:?}");
+        let equal = compared(&[(5.0, 5.0); 2]);
+        assert!(
+            !equal.differs && equal.detectable.is_infinite(),
+            "{equal:?}"
+        );
+        let a = log_ratio(&[23.0, 23.0], &[17.0, 17.0]).unwrap();
+        assert!(!holm(&[a])[0].differs);
+    }
+
+    #[test]
+    fn many_pairs_without_spread_show_what_they_have_in_common() {
+        let compared = |pairs: &[(f64, f64)]| holm(&[paired_log_ratio(pairs).unwrap()])[0];
+        let ticks = compared(&[(23.0, 17.0); 6]);
+        assert!(ticks.differs && ticks.detectable < 1e-6, "{ticks:?}");
+        assert!((ticks.p_adjusted - 1.0 / 32.0).abs() < 1e-9);
+        let equal = compared(&[(5.0, 5.0); 6]);
+        assert!(!equal.differs && equal.detectable <= 0.0, "{equal:?}");
     }
 
     #[test]

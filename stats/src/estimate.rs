@@ -45,6 +45,16 @@ impl Estimate {
         }
     }
 
+    /// Returns this estimate with a standard error of at least `error`: for values that may agree because they are
+    /// only known to a unit.
+    #[must_use]
+    pub fn no_surer_than(self, error: f64) -> Self {
+        Self {
+            standard_error: self.standard_error.max(error),
+            ..self
+        }
+    }
+
     /// Returns the interval that misses the truth with probability `alpha`.
     pub fn interval(&self, alpha: f64) -> (f64, f64) {
         let margin = t_critical(alpha, self.degrees_of_freedom) * self.standard_error;
@@ -93,6 +103,15 @@ mod tests {
         let (low, high) = difference.interval(0.05);
         assert!((low + 0.306).abs() < 1e-3 && (high - 4.306).abs() < 1e-3);
         assert!(Estimate::of_mean(&[1.0]).is_none());
+    }
+
+    #[test]
+    fn an_estimate_is_no_surer_than_its_values() {
+        let estimate = Estimate::of_mean(&[5.0, 5.0]).unwrap();
+        let floored = estimate.no_surer_than(0.5);
+        assert!((floored.standard_error - 0.5).abs() < f64::EPSILON);
+        let spread = Estimate::of_mean(&[1.0, 9.0]).unwrap();
+        assert_eq!(spread.no_surer_than(0.5), spread);
     }
 
     #[test]

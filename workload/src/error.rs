@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use seekscope_run::{ErrorKind, Kinded};
+use seekscope_run::{ErrorKind, Kinded, visible};
 use seekscope_server::{
     LocalServerError, Namespace, PageCacheError, ServerError, SlowDiskError, WorkspaceError,
 };
@@ -15,17 +15,22 @@ pub enum WorkloadError {
     Server(#[from] ServerError),
     #[error(
         "{namespace} holds documents that seekscope did not write; nothing was changed; \
-         name another collection or remove it yourself"
+         name another collection or remove it yourself",
+        namespace = visible(&namespace.to_string())
     )]
     ForeignData { namespace: Namespace },
     #[error(
-        "{namespace} has an index named {name} already; nothing was changed; choose another name or drop it"
+        "{namespace} has an index named {name} already; nothing was changed; choose another name or drop it",
+        namespace = visible(&namespace.to_string()),
+        name = visible(name)
     )]
     IndexExists { namespace: Namespace, name: String },
     #[error(
         "the database {name} holds {} that seekscope did not make ({collections}); \
          nothing was changed; name another database with --database, or remove them yourself",
-        match count { 1 => "1 collection".to_string(), count => format!("{count} collections") }
+        match count { 1 => "1 collection".to_string(), count => format!("{count} collections") },
+        name = visible(name),
+        collections = visible(collections)
     )]
     ForeignDatabase {
         name: String,
@@ -34,7 +39,8 @@ pub enum WorkloadError {
         collections: String,
     },
     #[error(
-        "{name} cannot be used: {why}; nothing was changed; name another database or collection"
+        "{name} cannot be used: {why}; nothing was changed; name another database or collection",
+        name = visible(name)
     )]
     Database { name: String, why: String },
     #[error(
@@ -42,17 +48,17 @@ pub enum WorkloadError {
          changed; name a mongos of the cluster"
     )]
     Shard { uri: String },
-    #[error("{namespace} does not exist or is empty: nothing to index or update")]
+    #[error("{namespace} does not exist or is empty: nothing to index or update", namespace = visible(&namespace.to_string()))]
     NoData { namespace: Namespace },
     #[error("{given:?} is not a key pattern: {why}; write for example {{\"i\": 1}}")]
     BadKeys { given: String, why: String },
-    #[error("all {attempted} writes to {namespace} failed, the first with: {first}")]
+    #[error("all {attempted} writes to {namespace} failed, the first with: {first}", namespace = visible(&namespace.to_string()))]
     AllFailed {
         namespace: Namespace,
         attempted: u64,
         first: String,
     },
-    #[error("the server did not do all writes of a batch to {collection}: {why}")]
+    #[error("the server did not do all writes of a batch to {collection}: {why}", collection = visible(collection))]
     BatchRefused { collection: String, why: String },
     #[error(transparent)]
     LocalServer(#[from] LocalServerError),
@@ -108,6 +114,18 @@ impl Kinded for WorkloadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_starts_no_line_of_an_error() {
+        let namespace = Namespace::new("shop", "a\nb").unwrap();
+        let name = "n\u{2028}m".to_string();
+        let error = WorkloadError::IndexExists { namespace, name };
+        let text = error.to_string();
+        assert!(
+            text.starts_with(r"shop.a\nb has an index named n\u{2028}m"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn one_foreign_collection_is_one() {

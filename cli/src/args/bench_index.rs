@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use seekscope_run::units::parse_duration;
+use seekscope_workload::index_lab::is_kind;
 
 use super::bench_common::{BenchTargetArgs, ClientName, KeepArgs};
 use super::bench_shard::ShardArgs;
@@ -41,7 +42,7 @@ pub struct IndexArgs {
     pub data: IndexDataName,
     /// Kinds, with commas: int, string, 2d, 2dsphere-coordinates, 2dsphere-geojson, hashed, text, unique,
     /// wildcard; of sdu int, date, string, array, hashed [default: all]
-    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = parse_kind)]
     pub kinds: Vec<String>,
     /// How often each is built
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -75,4 +76,12 @@ pub struct IndexArgs {
 pub enum IndexDataName {
     Genny,
     Sdu,
+}
+
+/// Whether the data that were asked for have such an index is known later.
+fn parse_kind(name: &str) -> Result<String, String> {
+    match is_kind(name) {
+        true => Ok(name.into()),
+        false => Err("there is no such kind of index; --help names them".into()),
+    }
 }

@@ -222,6 +222,8 @@ mod tests {
         assert!(parse("seekscope bench ycsb --vs-config a=1,2 --pairs 3").is_ok());
         assert!(parse("seekscope bench ycsb mongodb://h/ --vs mongodb://i/ --pairs 3").is_ok());
         assert!(parse("seekscope bench ycsb --pairs 3").is_err());
+        assert!(parse("seekscope bench index --kinds int,2dsphere-geojson").is_ok());
+        assert!(parse("seekscope bench index --kinds int,2dsphere").is_err());
         assert!(parse("seekscope bench ycsb --database bench").is_ok());
         for name in ["", "a/b", &"a".repeat(80)] {
             assert!(parse(&format!("seekscope bench ycsb --database={name}")).is_err());

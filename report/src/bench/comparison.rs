@@ -143,7 +143,8 @@ pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
             let samples: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, *value)).collect();
             match measure.is_size() {
                 true => Row::untested(&work, "", *measure, &samples),
-                false => Row::new(&work, "", *measure, &samples, interleaved, |_| None),
+                false => Row::new(&work, "", *measure, &samples, interleaved, |_| None)
+                    .no_surer_than(&resolutions(*measure, &steps)),
             }
         }));
     }
@@ -160,6 +161,9 @@ pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
 }
 
 type Steps<'a> = Vec<(&'a BenchRecords, &'a BenchStep)>;
+/// A tick, in which the kernel tells the CPU time of other processes (USER_HZ): no run's is known better.
+const TICK_NS: f64 = 1e7;
+
 type ValueOf = fn(&BenchStep) -> Option<f64>;
 
 const WHOLE: [(Measure, ValueOf); 5] = [
@@ -211,6 +215,21 @@ fn samples(steps: &Steps<'_>, value: impl Fn(&BenchStep) -> Option<f64>) -> Vec<
         .iter()
         .filter_map(|(_, step)| Some((step.repetition, value(step)?)));
     known.filter(|(_, v)| v.is_finite() && *v > 0.0).collect()
+}
+
+/// Returns by how much the mean logarithm of each side's values may be off because of the unit they were counted in.
+fn resolutions(measure: Measure, sides: &[Steps<'_>]) -> Vec<f64> {
+    let of_steps = |steps: &Steps<'_>| {
+        let cpu_ns = steps.iter().filter_map(|(_, step)| step.server_cpu_ns);
+        let shares = cpu_ns.filter(|&ns| ns > 0).map(|ns| TICK_NS / ns as f64);
+        let shares: Vec<f64> = shares.collect();
+        let squares: f64 = shares.iter().map(|share| share * share).sum();
+        squares.sqrt() / shares.len().max(1) as f64
+    };
+    match measure {
+        Measure::ServerCpuNsPerOperation => sides.iter().map(of_steps).collect(),
+        _ => vec![0.0; sides.len()],
+    }
 }
 
 fn operation_rows(work: &str, operation: &str, steps: &[Steps<'_>], interleaved: bool) -> Vec<Row> {
@@ -327,6 +346,16 @@ impl Row {
             log_ratios: log_ratios.collect(),
             ..Self::untested(work, operation, measure, samples)
         }
+    }
+
+    /// Makes no comparison surer than the values of both sides are; `errors` are those of each side's mean logarithm.
+    fn no_surer_than(mut self, errors: &[f64]) -> Self {
+        for (side, found) in self.log_ratios.iter_mut().enumerate() {
+            if let Some((estimate, _)) = found {
+                *estimate = estimate.no_surer_than(errors[0].hypot(errors[side + 1]));
+            }
+        }
+        self
     }
 
     /// Returns a row about which nothing can be claimed.

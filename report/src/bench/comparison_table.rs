@@ -104,7 +104,7 @@ fn ratio_text(against: &Against) -> String {
         Some(c) if c.differs => {
             format!("{:.3} ({:.3} to {:.3})", against.ratio, c.low, c.high)
         }
-        // Without any spread no difference can be hidden.
+        // Among many without any spread no difference can be hidden.
         Some(c) if c.detectable <= 0.0 => "equal".into(),
         Some(c) if c.detectable > COARSE => "too few to tell".into(),
         Some(c) => format!("none > {}", format_share(c.detectable)),

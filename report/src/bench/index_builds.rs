@@ -100,6 +100,9 @@ impl BuildComparison {
     pub fn sentence(&self) -> String {
         let sure = match &self.comparison {
             None => "one pair, so without an interval".to_string(),
+            Some(c) if !c.high.is_finite() => {
+                format!("{} pairs, too few to tell whether they differ", self.pairs)
+            }
             Some(c) => format!(
                 "{} pairs, 95 % interval {} to {}{}",
                 self.pairs,
@@ -336,6 +339,18 @@ mod tests {
         let sentence = one.sentence();
         assert!(
             sentence.contains("2.0 times as long (3 pairs, 95 % interval 1.7 to 2.4)"),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn two_pairs_of_one_ratio_are_too_few() {
+        let seconds = [("a", 1, 10), ("b", 1, 20), ("b", 2, 20), ("a", 2, 10)];
+        let all = of(seconds.map(|(on, nth, s)| build(on, nth, s)).to_vec());
+        assert!(!all[0].comparison.unwrap().differs, "{all:?}");
+        let sentence = all[0].sentence();
+        assert!(
+            sentence.contains("2.0 times as long (2 pairs, too few to tell whether they differ)"),
             "{sentence}"
         );
     }

@@ -243,6 +243,44 @@ fn sizes_of_one_load_each_are_not_claimed_to_differ() {
     assert!(text.contains("Sizes have no interval"), "{text}");
 }
 
+/// CPU time is counted in ticks of 10 ms. The spread that different numbers of operations make of the same ticks is not
+/// that of the CPU time.
+#[test]
+fn cpu_time_of_few_ticks_is_not_claimed_to_differ() {
+    let compared = |pairs: u32, ticks: [u64; 2]| {
+        let mut maker = Maker::new(5);
+        for repetition in 1..=pairs {
+            for (variant, ticks) in ["a", "b"].into_iter().zip(ticks) {
+                let step = maker.step(&Wanted {
+                    variant: variant.into(),
+                    repetition,
+                    ..Wanted::run(&format!("{variant}{repetition}"), 1000.0, 12)
+                });
+                step.requests = 3000 + u64::from(variant == "a" && repetition == 1);
+                step.server_cpu_ns = Some(ticks * 10_000_000);
+            }
+        }
+        let sample = maker.finish();
+        let steps = &sample.document.bench.as_ref().unwrap().steps;
+        let sides = ["a", "b"].map(|variant| Side {
+            label: variant.into(),
+            steps: steps
+                .iter()
+                .filter(|step| step.variant == variant)
+                .map(|step| (&sample.records, step))
+                .collect(),
+        });
+        let found = compare(&sides, true);
+        let mut rows = found.compared.iter();
+        let cpu = rows.find(|row| row.measure == Measure::ServerCpuNsPerOperation);
+        cpu.unwrap().against_first[0].unwrap().comparison.unwrap()
+    };
+    let few = compared(2, [23, 17]);
+    assert!(!few.differs && few.detectable > 1.0, "{few:?}");
+    let many = compared(6, [2300, 1700]);
+    assert!(many.differs && many.detectable < 0.01, "{many:?}");
+}
+
 #[test]
 fn three_runs_are_each_compared_with_the_first() {
     let found = compared(&[plain(1, 1.0, 60), plain(2, 1.2, 60), plain(3, 0.7, 60)]);

@@ -52,6 +52,11 @@ pub fn kinds(documents: &IndexedDocuments) -> &'static [IndexKind] {
     }
 }
 
+/// Returns whether any of the data sets has a kind with this name.
+pub fn is_kind(name: &str) -> bool {
+    BIG_INDEX.iter().chain(&SDU).any(|kind| kind.name == name)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -15,6 +15,6 @@ mod watch;
 
 pub use documents::{BigIndexDocuments, IndexedDocuments};
 pub use foreground::p99_ns;
-pub use kind::{IndexKind, kinds};
+pub use kind::{IndexKind, is_kind, kinds};
 pub use lab::{BuildProgress, Built, Concluded, IndexLab};
 pub use point_operations::PointOperations;
