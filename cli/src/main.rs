@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     match run(cli.command, arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = seekscope_report::terminal::visible(&exit::message_of(&error));
+            let text = seekscope_report::terminal::message(&exit::message_of(&error));
             let _ = writeln!(std::io::stderr(), "seekscope: {text}");
             exit::code_of(&error)
         }

@@ -4,7 +4,8 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use seekscope_report::terminal::visible;
+use seekscope_report::terminal::message;
+use seekscope_run::visible;
 
 /// Where progress is shown. On a terminal steps become bars; elsewhere each step is one line.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +52,7 @@ impl Progress {
     /// Prints a warning, or an error that ends nothing, quiet or not.
     pub fn complain(&self, text: impl AsRef<str>) {
         // A closed stderr is no reason to fail.
-        let _ = writeln!(stderr(), "{}", visible(text.as_ref()));
+        let _ = writeln!(stderr(), "{}", message(text.as_ref()));
     }
 
     /// Begins a step of unknown length.

@@ -1,12 +1,12 @@
 //! What can go wrong with a data directory. Each error says what failed, on what, why, and what to
-//! do.
+//! do. Names come from the data, and may hold line breaks and worse: they are made visible.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use seekscope_run::units::format_bytes;
-use seekscope_run::{ErrorKind, Kinded};
+use seekscope_run::{ErrorKind, Kinded, visible};
 use seekscope_wiredtiger::View;
 use seekscope_wiredtiger::block::{BlockError, BlockFault};
 use seekscope_wiredtiger::file_config::{FileConfigError, Refusal};
@@ -19,11 +19,14 @@ pub enum LayoutError {
     /// The stop flag was set.
     #[error("interrupted")]
     Interrupted,
-    #[error("{} is no WiredTiger data directory: there is neither WiredTiger.turtle nor WiredTiger.turtle.set nor WiredTiger.backup; {finding}", path.display())]
+    #[error(
+        "{} is no WiredTiger data directory: there is neither WiredTiger.turtle nor WiredTiger.turtle.set nor WiredTiger.backup; {finding}",
+        shown(path)
+    )]
     NotADataDirectory { path: PathBuf, finding: String },
     #[error(
         "{} may not be read: permission denied{}; run as that user or as root, or grant CAP_DAC_READ_SEARCH",
-        path.display(),
+        shown(path),
         owner_uid.map(|uid| format!(", it belongs to user {uid}")).unwrap_or_default()
     )]
     PermissionDenied {
@@ -31,63 +34,80 @@ pub enum LayoutError {
         path: PathBuf,
         owner_uid: Option<u32>,
     },
-    #[error("{} does not exist", path.display())]
+    #[error("{} does not exist", shown(path))]
     Missing { path: PathBuf },
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", shown(path))]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} is not a regular file; nothing else is read", path.display())]
+    #[error("{} is not a regular file; nothing else is read", shown(path))]
     NotAFile { path: PathBuf },
-    #[error("{} has {}, and what belongs there is at most {} long; it is not read", path.display(), format_bytes(*bytes), format_bytes(*bytes_max))]
+    #[error("{} has {}, and what belongs there is at most {} long; it is not read", shown(path), format_bytes(*bytes), format_bytes(*bytes_max))]
     TooLong {
         path: PathBuf,
         bytes: u64,
         bytes_max: u64,
     },
-    #[error("{} ends before the block of {length} bytes at offset {offset} does", path.display())]
+    #[error(
+        "{} ends before the block of {length} bytes at offset {offset} does",
+        shown(path)
+    )]
     ShortRead {
         path: PathBuf,
         offset: u64,
         length: u32,
     },
-    #[error("{} does not start like a WiredTiger file (magic number, checksum)", path.display())]
+    #[error(
+        "{} does not start like a WiredTiger file (magic number, checksum)",
+        shown(path)
+    )]
     Start { path: PathBuf },
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown(path))]
     Turtle { path: PathBuf, source: TurtleError },
     /// Also covers refusals: encryption, a column store, tiered storage.
-    #[error("{file}: {source}")]
+    #[error("{}: {source}", visible(file))]
     Config {
         file: String,
         source: FileConfigError,
     },
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown(path))]
     Block { path: PathBuf, source: BlockError },
     #[error(
         "the metadata names a file {name:?}, which is no name below the data directory; it is not opened"
     )]
     UnsafeName { name: String },
     #[error(
-        "the metadata has no file {file}: it was dropped, or created since the last checkpoint"
+        "the metadata has no file {}: it was dropped, or created since the last checkpoint",
+        visible(file)
     )]
     NotInMetadata { file: String },
-    #[error("{}: {entries} entries are no documents; what they name is shown by file name", path.display())]
+    #[error(
+        "{}: {entries} entries are no documents; what they name is shown by file name",
+        shown(path)
+    )]
     CatalogueEntries { path: PathBuf, entries: usize },
-    #[error("{} is gone: it was dropped since the last checkpoint, or lost", path.display())]
+    #[error(
+        "{} is gone: it was dropped since the last checkpoint, or lost",
+        shown(path)
+    )]
     Vanished { path: PathBuf },
-    #[error("{file} cannot be read; it is damaged, or was copied while a server wrote: {source}")]
+    #[error(
+        "{} cannot be read; it is damaged, or was copied while a server wrote: {source}",
+        visible(file)
+    )]
     Damaged {
         file: String,
         source: Box<LayoutError>,
     },
     #[error(
-        "{file} could not be read as of one checkpoint: the server moved on {restarts} times, last \
-         seen by this: {source}; try again, allow more reads per second, or read a snapshot or backup"
+        "{} could not be read as of one checkpoint: the server moved on {restarts} times, last \
+         seen by this: {source}; try again, allow more reads per second, or read a snapshot or backup",
+        visible(file)
     )]
     MovedOn {
         file: String,
         restarts: u32,
         source: Box<LayoutError>,
     },
-    #[error("there is no {wanted:?} in {}{}{}", path.display(), near(candidates), not_yet_named(*unnamed))]
+    #[error("there is no {wanted:?} in {}{}{}", shown(path), near(candidates), not_yet_named(*unnamed))]
     NoSuchTable {
         path: PathBuf,
         wanted: String,
@@ -98,9 +118,12 @@ pub enum LayoutError {
     },
     #[error("{}", describe_view(view))]
     View { view: View },
-    #[error("where {} lies on the device is not known: {why}", path.display())]
+    #[error("where {} lies on the device is not known: {why}", shown(path))]
     NoDeviceMap { path: PathBuf, why: String },
-    #[error("no tree could be found in {} without its data directory: {source}", path.display())]
+    #[error(
+        "no tree could be found in {} without its data directory: {source}",
+        shown(path)
+    )]
     NothingRecovered { path: PathBuf, source: LoneError },
 }
 
@@ -205,8 +228,12 @@ fn refusing(path: &Path) -> PathBuf {
     parent.unwrap_or(path).to_path_buf()
 }
 
+fn shown(path: &Path) -> String {
+    visible(&path.to_string_lossy())
+}
+
 fn describe_view(view: &View) -> String {
-    let View { namespace, on } = view;
+    let [namespace, on] = [&view.namespace, &view.on].map(|name| visible(name));
     if view.is_time_series() {
         format!(
             "{namespace} is a time-series collection: its documents lie in the buckets of {on}; name that \
@@ -230,6 +257,41 @@ fn not_yet_named(files: usize) -> String {
 fn near(candidates: &[String]) -> String {
     match candidates {
         [] => "; it has no tables".to_owned(),
-        some => format!("; it has, for example, {}", some.join(", ")),
+        some => format!("; it has, for example, {}", visible(&some.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::misleads;
+
+    use super::*;
+
+    #[test]
+    fn a_name_starts_no_line_of_an_error() {
+        let name = || "shop.a\nseekscope: all is well\u{2028}\t\u{1b}[2J".to_string();
+        let errors = [
+            LayoutError::NoSuchTable {
+                path: "/data\r".into(),
+                wanted: name(),
+                candidates: vec![name(), "shop.ok/_id_".into()],
+                unnamed: 0,
+            },
+            LayoutError::NotInMetadata { file: name() },
+            LayoutError::Missing {
+                path: name().into(),
+            },
+            LayoutError::View {
+                view: View {
+                    namespace: name(),
+                    on: name(),
+                },
+            },
+        ];
+        for error in errors {
+            let text = error.to_string();
+            assert!(!text.chars().any(misleads), "{text:?}");
+            assert!(text.contains("well"), "{text}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use seekscope_run::units::format_bytes;
-use seekscope_run::{ErrorKind, Kinded};
+use seekscope_run::{ErrorKind, Kinded, visible};
 use seekscope_server::ServerError;
 
 /// Why a collection was not reordered. In every case the original is complete, unless the text says
@@ -13,10 +13,11 @@ use seekscope_server::ServerError;
 pub enum ReorderError {
     #[error(transparent)]
     Server(#[from] ServerError),
-    #[error("{namespace} cannot be reordered: {why}")]
+    #[error("{} cannot be reordered: {why}", visible(namespace))]
     Refused { namespace: String, why: String },
     #[error(
-        "{namespace} is being reordered by {worker}, last heard of {age_s} s ago; wait for its end"
+        "{} is being reordered by {worker}, last heard of {age_s} s ago; wait for its end",
+        visible(namespace)
     )]
     Busy {
         namespace: String,
@@ -24,16 +25,20 @@ pub enum ReorderError {
         age_s: u64,
     },
     #[error(
-        "{namespace} has a reordering whose record is still there, because it was not finished or a command after it \
-         failed: --resume goes on with it, --rollback removes what is left of it"
+        "{} has a reordering whose record is still there, because it was not finished or a command after it \
+         failed: --resume goes on with it, --rollback removes what is left of it",
+        visible(namespace)
     )]
     Unfinished { namespace: String },
-    #[error("{namespace} has no reordering that could be resumed or rolled back")]
+    #[error(
+        "{} has no reordering that could be resumed or rolled back",
+        visible(namespace)
+    )]
     NothingPending { namespace: String },
-    #[error("{namespace} was not reordered: {why}")]
+    #[error("{} was not reordered: {why}", visible(namespace))]
     Aborted { namespace: String, why: String },
     /// The requester's judge finds the copy not worth the original's place.
-    #[error("{namespace} was not reordered: {why}")]
+    #[error("{} was not reordered: {why}", visible(namespace))]
     NoBetter { namespace: String, why: String },
     #[error(
         "the server's disk is too full: {} are free, {} are needed; make room, or reorder another collection first",
@@ -45,8 +50,9 @@ pub enum ReorderError {
     Stopped,
     /// The original was replaced, but somebody wrote to it at that moment although nobody should have.
     #[error(
-        "{namespace} was swapped, but {count} writes reached the original at that moment and are \
-         lost, to documents with _id {ids}; writers were not stopped as promised"
+        "{} was swapped, but {count} writes reached the original at that moment and are \
+         lost, to documents with _id {ids}; writers were not stopped as promised",
+        visible(namespace)
     )]
     WrittenDuringSwap {
         namespace: String,
@@ -57,8 +63,9 @@ pub enum ReorderError {
     Spool { path: PathBuf, source: io::Error },
     /// The unfinished reordering is recorded on the server, and remains there.
     #[error(
-        "{uri} went away while {namespace} was being reordered ({why}); once it answers again, go on with \
-         --resume, or undo it with --rollback"
+        "{uri} went away while {} was being reordered ({why}); once it answers again, go on with \
+         --resume, or undo it with --rollback",
+        visible(namespace)
     )]
     ServerGone {
         namespace: String,
@@ -67,8 +74,9 @@ pub enum ReorderError {
     },
     /// The server went away at the swap, and answered again in time for what was begun to be undone.
     #[error(
-        "{uri} went away before {namespace} was swapped ({why}); the original is in its place, what was begun is \
-         undone, and nothing is pending"
+        "{uri} went away before {} was swapped ({why}); the original is in its place, what was begun is \
+         undone, and nothing is pending",
+        visible(namespace)
     )]
     GoneBeforeSwap {
         namespace: String,
@@ -84,8 +92,9 @@ pub enum ReorderError {
     /// The server went away while it swapped. Where a rename is not atomic, the name may belong to nobody
     /// now, and a write would create a new collection with that name.
     #[error(
-        "{why}; whether {namespace} was swapped is not known, so its writers are still stopped: once the \
-         server is well again, --resume finishes the swap and lets them go on"
+        "{why}; whether {} was swapped is not known, so its writers are still stopped: once the \
+         server is well again, --resume finishes the swap and lets them go on",
+        visible(namespace)
     )]
     SwapUnknown {
         namespace: String,
@@ -116,5 +125,18 @@ impl Kinded for ReorderError {
             Self::NotRolledBack { first: why, .. } | Self::SwapUnknown { why, .. } => why.kind(),
             Self::NoSpace { .. } | Self::Spool { .. } | Self::WritersStillStopped { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_starts_no_line_of_an_error() {
+        let error = ReorderError::NothingPending {
+            namespace: "shop.a\nseekscope: all is well".into(),
+        };
+        assert!(error.to_string().starts_with(r"shop.a\nseekscope"));
     }
 }

@@ -1,35 +1,12 @@
 //! Makes text from elsewhere safe to show.
 //!
 //! The templates turn `<`, `>`, `&` and `"` into entities. The remaining danger is what a reader cannot see:
-//! control characters, and marks that reverse the direction of the text around them.
+//! control characters, and marks that reverse the direction of the text around them. [`visible`] names them. It is
+//! applied once to finished markup, rather than to each name: the templates themselves hold no such character, line
+//! breaks included, so none can be missed.
 
+pub(crate) use seekscope_run::visible;
 use serde::Serialize;
-
-/// Replaces misleading invisible characters by their names, e.g. `\u{202e}`.
-///
-/// Applied once to finished markup, rather than to each name: the templates themselves hold no such
-/// character, line breaks included, so none can be missed.
-pub(crate) fn visible(markup: &str) -> String {
-    let mut out = String::with_capacity(markup.len());
-    for c in markup.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if misleads(c) => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Is it a control character, direction mark, line separator or zero-width space?
-fn misleads(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-}
 
 /// Returns JSON for the inside of a `<script>` element: it can neither end the element nor open another.
 pub(crate) fn json_block(value: &impl Serialize) -> String {
@@ -56,6 +33,7 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
 mod tests {
     use maud::html;
     use proptest::prelude::*;
+    use seekscope_run::misleads;
 
     use super::*;
 
@@ -77,12 +55,6 @@ mod tests {
             prop_assert!(!block.contains(['<', '>', '&']));
             prop_assert_eq!(serde_json::from_str::<String>(&block).unwrap(), text);
         }
-    }
-
-    #[test]
-    fn shows_what_hides() {
-        assert_eq!(visible("a\u{202e}b\nc\u{7}"), "a\\u{202e}b\\nc\\u{7}");
-        assert_eq!(visible("naïve Ωλ 数"), "naïve Ωλ 数");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use seekscope_reorder::{GuardLimits, ReorderError, Request, apply};
 use seekscope_report::reorder::sentences;
 use seekscope_run::units::format_count;
-use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
+use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered, visible};
 use seekscope_server::{Namespace, Server};
 
 use super::collection_files::CollectionFiles;
@@ -54,7 +54,8 @@ impl Reorder {
             return Ok(());
         }
         Err(Elsewhere(format!(
-            "{namespace} is left as it is: {} Use --force to do it all the same.",
+            "{} is left as it is: {} Use --force to do it all the same.",
+            visible(&namespace.to_string()),
             sentences::verdict(plan)
         )))
     }

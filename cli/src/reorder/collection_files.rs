@@ -20,7 +20,8 @@ use crate::session::limit;
 /// Time limit for connecting to the member of a shard.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What helps where the files are those of the last checkpoint.
-const LATER: &str = "look again after the next checkpoint, in a minute";
+const LATER: &str = "look again after the next checkpoint, which a mongod takes every 60 s, and at once when it is given \
+                     the command {fsync: 1}";
 
 /// The data directory as accessible to this process; without a path if it cannot be read.
 #[derive(Debug, Clone)]
@@ -129,11 +130,7 @@ impl CollectionFiles {
                 Ok(Some(layout))
             }
             Err(error) => {
-                let mut lacking = no_layout(message_of(&error));
-                if let Some(LayoutError::NotInMetadata { .. }) = error.downcast_ref() {
-                    lacking.remedy = LATER.into();
-                }
-                limit(document, lacking);
+                limit(document, not_measured(&error, self.path.as_deref()));
                 Ok(None)
             }
         }
@@ -182,6 +179,24 @@ async fn of_primary_or_other(server: &Server, pid: Option<u32>) -> Result<DataLo
     Ok(location)
 }
 
+/// Says why the files in the data directory could not be measured, and what helps.
+fn not_measured(error: &anyhow::Error, directory: Option<&Path>) -> Limitation {
+    let mut lacking = no_layout(message_of(error));
+    match error.downcast_ref() {
+        Some(LayoutError::NotInMetadata { file }) => {
+            lacking.remedy = LATER.into();
+            if directory.is_some_and(|directory| directory.join(file).exists()) {
+                lacking.why = format!(
+                    "{file} was created since the last checkpoint, and only a checkpoint tells what lies where in it"
+                );
+            }
+        }
+        Some(LayoutError::NoSuchTable { unnamed: 1.., .. }) => lacking.remedy = LATER.into(),
+        _ => {}
+    }
+    lacking
+}
+
 fn no_layout(why: String) -> Limitation {
     Limitation {
         what: "how the collection lies on disk is not known, so neither is the gain".into(),
@@ -189,5 +204,50 @@ fn no_layout(why: String) -> Limitation {
         remedy:
             "run seekscope on the server's host as root, or name the data directory with --dbpath"
                 .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_newer_than_the_checkpoint_is_worth_waiting_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let error: anyhow::Error = LayoutError::NotInMetadata {
+            file: "collection-29.wt".into(),
+        }
+        .into();
+        let gone = not_measured(&error, Some(folder.path()));
+        assert!(gone.why.contains("it was dropped, or"), "{gone:?}");
+        assert!(gone.remedy.contains("every 60 s"), "{gone:?}");
+        std::fs::write(folder.path().join("collection-29.wt"), "").unwrap();
+        let new = not_measured(&error, Some(folder.path()));
+        assert!(
+            new.why
+                .starts_with("collection-29.wt was created since the last checkpoint"),
+            "{new:?}"
+        );
+        assert!(new.remedy.contains("{fsync: 1}"), "{new:?}");
+        let not_permitted = not_measured(&anyhow::anyhow!("may not be read"), None);
+        assert!(
+            not_permitted.remedy.contains("as root"),
+            "{not_permitted:?}"
+        );
+    }
+
+    #[test]
+    fn a_collection_that_no_checkpoint_names_yet_is_worth_waiting_for() {
+        let remedy = |unnamed| {
+            let error = LayoutError::NoSuchTable {
+                path: "/data".into(),
+                wanted: "shop.orders".into(),
+                candidates: Vec::new(),
+                unnamed,
+            };
+            not_measured(&error.into(), None).remedy
+        };
+        assert_eq!(remedy(2), LATER);
+        assert!(remedy(0).contains("--dbpath"));
     }
 }

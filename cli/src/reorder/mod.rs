@@ -22,7 +22,7 @@ pub use results::show;
 
 use anyhow::Result;
 use seekscope_reorder::{By, Definition, check_room};
-use seekscope_run::{MemberState, ReorderMeasurement, ReorderTask, RunDocument};
+use seekscope_run::{MemberState, ReorderMeasurement, ReorderTask, RunDocument, visible};
 use seekscope_server::{Namespace, ProcFs, Server};
 use seekscope_workload::IndexKeys;
 
@@ -112,7 +112,8 @@ impl Reorder {
         let definition = async { Ok(Definition::read(&self.server, namespace).await?) };
         let definition = self.interruption.or(definition).await?;
         if let Some(why) = definition.refusal(&self.by, self.args.writers.quiesced) {
-            return Err(Elsewhere(format!("{namespace} cannot be reordered: {why}")).into());
+            let name = visible(&namespace.to_string());
+            return Err(Elsewhere(format!("{name} cannot be reordered: {why}")).into());
         }
         let room = async { Ok(check_room(&self.server, namespace).await?) };
         self.interruption.or(room).await?;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use seekscope_reorder::{Pending, Phase, ReorderError, RolledBack, pending, resume, rollback};
-use seekscope_run::{ReorderPlan, ReorderTask, shell_quoted};
+use seekscope_run::{ReorderPlan, ReorderTask, shell_quoted, visible};
 use seekscope_server::Namespace;
 
 use super::progress_lines::ProgressLines;
@@ -79,7 +79,7 @@ impl Reorder {
         let record = measurement(&mut session.document);
         record
             .recovered
-            .push(format!("{namespace} was carried on to its end."));
+            .push(format!("{} was carried on to its end.", name_of(namespace)));
         Ok(())
     }
 
@@ -91,8 +91,9 @@ impl Reorder {
         let text = match rolled_back {
             RolledBack::Original => as_it_was(namespace),
             RolledBack::AlreadySwapped => format!(
-                "{namespace} had been replaced by its verified copy already; only what was recorded \
-                 about it is removed."
+                "{} had been replaced by its verified copy already; only what was recorded about it is \
+                 removed.",
+                name_of(namespace)
             ),
         };
         measurement(&mut session.document).recovered.push(text);
@@ -152,9 +153,13 @@ fn what_resume_does(pending: &Pending, max_rate: Option<u64>) -> Vec<String> {
     said
 }
 
+fn name_of(namespace: &Namespace) -> String {
+    visible(&namespace.to_string())
+}
+
 /// Says that everything was rolled back.
 fn as_it_was(namespace: &Namespace) -> String {
-    format!("{namespace} is as it was; the copy is removed.")
+    format!("{} is as it was; the copy is removed.", name_of(namespace))
 }
 
 /// Says what became of a copy that was stopped, and of the writers.
@@ -179,8 +184,9 @@ pub fn what_was_undone(
 /// Says how what is left is removed, where rolling back failed. `uri` is without secrets.
 pub fn what_undoes(namespace: &Namespace, uri: &str) -> String {
     format!(
-        "{namespace} was not rolled back, and what is recorded of it is kept. Once the server is well, this \
+        "{} was not rolled back, and what is recorded of it is kept. Once the server is well, this \
          removes the copy: seekscope reorder {} {} --rollback",
+        name_of(namespace),
         shell_quoted(uri),
         shell_quoted(&namespace.to_string())
     )

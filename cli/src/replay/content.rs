@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use seekscope_disk::replay::{LatencyRatios, OperationComparison, RecordedCache, Side};
 use seekscope_report::facts::device_facts;
-use seekscope_report::numbers::format_rate;
+use seekscope_report::numbers::{counted, format_rate};
 use seekscope_report::page::{self, Block, Data, OutcomeLine, Page, Section, latency_curves};
 use seekscope_report::table::{Cell, Table};
 use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
@@ -179,10 +179,10 @@ fn played(summary: &ReplaySummary) -> Vec<String> {
         ),
         format!("Played on {on} ({}).", format_bytes(target.bytes)),
         format!(
-            "{} of {} operations by {} (recorded: {}), {} loop, {speed}{ended}.",
+            "{} of {} by {} (recorded: {}), {} loop, {speed}{ended}.",
             format_count(summary.outcome.played()),
-            format_count(plan.operations),
-            counted(plan.threads, "thread", "threads"),
+            counted(plan.operations, "operation"),
+            counted(plan.threads, "thread"),
             format_count(plan.recorded_threads),
             summary.pacing
         ),
@@ -354,30 +354,44 @@ fn page_cache(summary: &ReplaySummary) -> Vec<String> {
 fn left_out(summary: &ReplaySummary) -> Vec<String> {
     let (skipped, adjusted) = (&summary.plan.skipped, &summary.plan.adjusted);
     let skips = [
-        (skipped.writes, "writes: the target is only read"),
-        (skipped.syncs, "syncs: the target is only read"),
-        (skipped.unknown_offset, "operations at unknown offsets"),
-        (skipped.empty, "operations that moved no bytes"),
-        (skipped.too_long, "operations of more than 64 MiB"),
-        (skipped.other, "operations of other kinds (sync_file_range)"),
-        (skipped.failed.iter().sum(), "operations that had failed"),
+        (skipped.writes, "write", ": the target is only read"),
+        (skipped.syncs, "sync", ": the target is only read"),
+        (
+            skipped.unknown_offset,
+            "operation",
+            " with an unknown offset",
+        ),
+        (skipped.empty, "operation", " that moved no bytes"),
+        (skipped.too_long, "operation", " of more than 64 MiB"),
+        (
+            skipped.other,
+            "operation",
+            " of another kind (sync_file_range)",
+        ),
+        (skipped.failed.iter().sum(), "operation", " that had failed"),
     ];
     let changes = [
         (
             adjusted.wrapped,
-            "operations beyond the target's end wrapped around",
+            "operation",
+            " beyond the target's end wrapped around",
         ),
-        (adjusted.shortened, "operations longer than the target cut"),
+        (
+            adjusted.shortened,
+            "operation",
+            " longer than the target cut",
+        ),
         (
             adjusted.unaligned,
-            "direct operations, not aligned, through the page cache",
+            "direct operation",
+            ", not aligned, through the page cache",
         ),
-        (adjusted.faults, "page faults as reads"),
-        (summary.plan.folded, "threads shared with others"),
+        (adjusted.faults, "page fault", ", each as a read"),
+        (summary.plan.folded, "thread", " shared with others"),
     ];
-    let lines = |what: &str, counts: &[(u64, &str)]| -> Vec<String> {
-        let some = counts.iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, why)| format!("{what}: {} {why}.", format_count(*count)))
+    let lines = |what: &str, counts: &[(u64, &str, &str)]| -> Vec<String> {
+        let some = counts.iter().filter(|(count, ..)| *count > 0);
+        some.map(|(count, of, how)| format!("{what}: {}{how}.", counted(*count, of)))
             .collect()
     };
     let mut all = lines("Not played", &skips);
@@ -410,9 +424,4 @@ fn predicted(summary: &ReplaySummary, prediction: &Predicted) -> Vec<String> {
             .map(|note| format!("Not in the prediction: {note}.")),
     );
     lines
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    let word = if count == 1 { one } else { many };
-    format!("{} {word}", format_count(count))
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use schemars::JsonSchema;
 use seekscope_disk::replay::{FileTotals, Plan, Planner, Recording, Regions, THREADS_MAX};
-use seekscope_run::{FileRecord, IoEvent, Phase, RunDirectory};
+use seekscope_report::numbers::counted;
+use seekscope_run::{FileRecord, IoEvent, Phase, RunDirectory, visible};
 use serde::{Deserialize, Serialize};
 
 use crate::args::ReplayArgs;
@@ -131,8 +132,11 @@ impl Selection {
 pub fn files_in_words(files: &[PlayedFile]) -> String {
     match files {
         [] => "no file".into(),
-        [file] => file.path.clone(),
-        [file, rest @ ..] => format!("{} and {} more files", file.path, rest.len()),
+        [file] => visible(&file.path),
+        [file, rest @ ..] => {
+            let more = counted(rest.len() as u64, "more file");
+            format!("{} and {more}", visible(&file.path))
+        }
     }
 }
 
@@ -248,8 +252,7 @@ fn not_found(name: &str, ids: &[u32], records: &[FileRecord]) -> anyhow::Error {
         .collect();
     Usage(format!(
         "--of {name}: no reads or writes of such a file were recorded; most were of {}",
-        // Names may hold line breaks.
-        known.join(", ").replace('\n', "\\n")
+        visible(&known.join(", "))
     ))
     .into()
 }
@@ -272,6 +275,18 @@ mod tests {
             namespace: None,
             member: None,
         }
+    }
+
+    #[test]
+    fn one_more_file_is_one() {
+        let file = |file_id: u32| PlayedFile {
+            path: "/a\n/x".into(),
+            ..played(file_id, None, &[])
+        };
+        let words = |files: u32| files_in_words(&(0..files).map(file).collect::<Vec<_>>());
+        assert_eq!(words(1), r"/a\n/x");
+        assert_eq!(words(2), r"/a\n/x and 1 more file");
+        assert_eq!(words(3), r"/a\n/x and 2 more files");
     }
 
     #[test]

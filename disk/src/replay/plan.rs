@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use seekscope_run::{IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 
 use super::facts::PlanFacts;
+use super::recording::moved_bytes;
 use super::streams::{Stream, fold, lanes};
 use super::{Caching, Regions};
 use crate::job::BLOCK_BYTES_MAX;
 use crate::model::{self, Access};
 use crate::recorder::Operation;
 
-/// The least that a fault reads.
+/// Offsets that wrap around do so in whole pages.
 const PAGE_BYTES: u64 = 4096;
 
 /// What a thread does.
@@ -228,11 +229,8 @@ impl<'a> Planner<'a> {
             skipped.unknown_offset += 1;
             return None;
         };
-        let mut bytes = event.bytes();
-        if event.op == IoOp::MmapFault {
-            bytes = bytes.max(PAGE_BYTES);
-            self.facts.adjusted.faults += 1;
-        }
+        let bytes = moved_bytes(event);
+        self.facts.adjusted.faults += u64::from(event.op == IoOp::MmapFault);
         if bytes == 0 {
             skipped.empty += 1;
             return None;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use seekscope_run::{IoEvent, IoLayer};
+use seekscope_run::{IoEvent, IoLayer, IoOp};
 
 /// Regions begin at multiples of this, so that aligned operations remain aligned.
 const REGION_ALIGNMENT_BYTES: u64 = 4096;
+/// The least that a fault reads.
+const PAGE_BYTES: u64 = 4096;
 
 /// What was done to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +46,11 @@ impl Recording {
             totals.writes += 1;
             totals.write_bytes = totals.write_bytes.saturating_add(bytes);
         }
-        totals.end_bytes = totals.end_bytes.max(offset.saturating_add(bytes));
+        // A read behind the end of the file moves nothing, and tells nothing of the file's size.
+        let moved = moved_bytes(event);
+        if moved > 0 {
+            totals.end_bytes = totals.end_bytes.max(offset.saturating_add(moved));
+        }
     }
 
     /// Returns the file ids, the most read first.
@@ -52,6 +58,14 @@ impl Recording {
         let mut ids: Vec<u32> = self.files.keys().copied().collect();
         ids.sort_by_key(|id| std::cmp::Reverse((self.files[id].read_bytes, self.files[id].writes)));
         ids
+    }
+}
+
+/// Returns the bytes that a read or write moved: a fault reads a page at least, whatever was recorded of it.
+pub(super) fn moved_bytes(event: &IoEvent) -> u64 {
+    match event.op {
+        IoOp::MmapFault => event.bytes().max(PAGE_BYTES),
+        _ => event.bytes(),
     }
 }
 
@@ -103,7 +117,37 @@ impl Regions {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::IoFlags;
+
     use super::*;
+
+    #[test]
+    fn what_moved_no_bytes_makes_no_file_larger() {
+        let event = |op, offset, result| IoEvent {
+            t_ns: 1,
+            pid: 1,
+            tid: 1,
+            file_id: 5,
+            op,
+            flags: IoFlags(0),
+            offset: Some(offset),
+            length: 4096,
+            latency_ns: 1,
+            result,
+            device_read_bytes: 0,
+            request: None,
+        };
+        let end_of = |events: &[IoEvent]| {
+            let mut recording = Recording::default();
+            events.iter().for_each(|event| recording.add(event));
+            recording.files[&5].end_bytes
+        };
+        let probe = event(IoOp::Pread, 1 << 30, 0);
+        let end = event(IoOp::Pread, 8192, 100);
+        assert_eq!(end_of(&[end, probe]), 8292);
+        assert_eq!(end_of(&[probe]), 0);
+        assert_eq!(end_of(&[event(IoOp::MmapFault, 8192, 0)]), 12_288);
+    }
 
     #[test]
     fn regions_follow_one_another() {

@@ -86,6 +86,22 @@ fn compact_closes_the_holes() {
     );
 }
 
+/// In order, with deleted ranges between them as long as what is left: read-ahead that is larger than both reads all.
+#[test]
+fn a_large_read_ahead_reads_what_lies_between_runs() {
+    let leaves = leaves((0..100).flat_map(|run| run * 80..run * 80 + 40));
+    let model = DeviceModel {
+        read_ahead_bytes: 8 << 20,
+        ..typical_disks::sata_ssd().model
+    };
+    let options = ScanOptions::with_memory(8 << 30);
+    let scan = predict_scan(&model, &leaves, file_bytes(&leaves), &options);
+    let asked = u64::from(LEAF_BYTES) * leaves.len() as u64;
+    assert!(scan.device_bytes > asked + asked / 2, "{scan:?}");
+    assert!(scan.now_s > 1.25 * scan.ordered_s, "{scan:?}");
+    assert!(scan.after_compact_s < 1.1 * scan.ordered_s, "{scan:?}");
+}
+
 #[test]
 fn a_sample_stands_for_the_whole() {
     let many = leaves(distinct(1 << 20, 50_000, 4));

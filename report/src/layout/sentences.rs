@@ -5,24 +5,38 @@ use seekscope_doctor::wording::shell_quoted;
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
     DataState, LayoutFile, LayoutMeasurement, LayoutMember, NameSource, OrderDecay, PredictedScan,
-    ScanOrder,
+    ScanOrder, labelled,
 };
 
-use super::{file_name, free_share};
+use super::{file_name, free_share, own_name};
 use crate::escape::visible;
 use crate::numbers::{counted, format_mean_ns, format_number, format_share, format_times};
 
 /// Smallest free share that is mentioned.
 const FREE_SHARE_MIN: f64 = 0.01;
 
+/// Score from which on leaves are called in order.
+const IN_ORDER_SCORE: f64 = 0.95;
+/// The smallest score that is called nearly in order.
+const NEARLY_IN_ORDER_SCORE: f64 = 0.8;
+
 /// Words for a file's order, by the score from which they apply, downwards.
 const WORDS: [(f64, &str); 5] = [
-    (0.95, "in order"),
-    (0.8, "nearly in order"),
+    (IN_ORDER_SCORE, "in order"),
+    (NEARLY_IN_ORDER_SCORE, "nearly in order"),
     (0.5, "partly out of order"),
     (0.1, "mostly out of order"),
     (0.0, "in random order"),
 ];
+
+/// A scan that takes so many times as long as one of the leaves rewritten takes notably longer.
+const SLOWER_TIMES: f64 = 1.25;
+/// A scan after compact that takes less than this share of what one takes now gains by it.
+const CLOSING_HELPS: f64 = 0.75;
+/// One that takes less than so many times as long takes hardly longer.
+const HARDLY_SLOWER_TIMES: f64 = 1.1;
+/// Share of what a scan asks for from which on it matters that the disk reads as much beside it.
+const READ_BESIDE_SHARE: f64 = 0.1;
 
 /// Returns how well ordered a file is, by its score.
 pub fn order_word(order: &ScanOrder) -> &'static str {
@@ -51,7 +65,7 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
     let most = worst.scan_saved_s();
     let gain = if most >= 0.001 {
         format!(
-            "the most that order could save a cold scan{} is {} ({})",
+            "the most that a rewrite in order could save a cold scan{} is {} ({})",
             on_disk(measurement.is_for_typical_disk()),
             format_s(most),
             file_name(worst)
@@ -66,7 +80,8 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
 }
 
 /// Returns a sentence like "shop.orders is stored in random order: a cold scan takes 31 s, in order it would
-/// take 2 s." It says if the seconds are those of a typical disk.
+/// take 2 s." It says if the seconds are those of a typical disk, and what it is if not the order that costs a scan its
+/// time.
 pub fn file_headline(file: &LayoutFile, is_for_typical_disk: bool) -> Option<String> {
     let name = file_name(file);
     let Some(order) = &file.order else {
@@ -79,9 +94,51 @@ pub fn file_headline(file: &LayoutFile, is_for_typical_disk: bool) -> Option<Str
     };
     let on_disk = on_disk(is_for_typical_disk);
     let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
-    Some(format!(
-        "{name} is stored {word}: a cold scan takes about {now}{on_disk}, in order it would take {ordered}."
-    ))
+    let takes = format!("{name} is stored {word}: a cold scan takes about {now}{on_disk}");
+    let is_in_order = order.score >= IN_ORDER_SCORE
+        || (order.score >= NEARLY_IN_ORDER_SCORE && reads_gaps(file, scan));
+    Some(
+        if is_in_order && scan.now_s > SLOWER_TIMES * scan.ordered_s {
+            format!("{takes}. {}", slower_in_order(file, scan))
+        } else if !is_in_order && scan.now_s < HARDLY_SLOWER_TIMES * scan.ordered_s {
+            format!("{takes}, and in order it would take hardly less, {ordered}.")
+        } else {
+            format!("{takes}, in order it would take {ordered}.")
+        },
+    )
+}
+
+/// Returns the bytes of the pages that a scan asks for.
+fn asked_bytes(file: &LayoutFile) -> u64 {
+    file.leaf_bytes.saturating_add(file.internal_bytes)
+}
+
+/// Does a scan read much of what lies between the leaves, too?
+fn reads_gaps(file: &LayoutFile, scan: &PredictedScan) -> bool {
+    scan.device_bytes as f64 > (1.0 + READ_BESIDE_SHARE) * asked_bytes(file) as f64
+}
+
+/// Says what makes a scan of leaves in order slow, and what mends it.
+fn slower_in_order(file: &LayoutFile, scan: &PredictedScan) -> String {
+    let ordered = format_s(scan.ordered_s);
+    if reads_gaps(file, scan) {
+        let beside = scan.device_bytes.saturating_sub(asked_bytes(file));
+        return format!(
+            "Read-ahead reads {} that lie between the leaves, too. Without these gaps it would take {ordered}: compact \
+             or a rewrite closes them, and a smaller read-ahead (read_ahead_kb) reads less of them.",
+            format_bytes(beside)
+        );
+    }
+    if file.extents.as_ref().is_some_and(|e| e.used_for_prediction) {
+        return format!(
+            "The filesystem keeps the file in pieces. In one piece, as a rewrite may leave it, it would take \
+             {ordered}."
+        );
+    }
+    format!(
+        "It jumps over what lies between the leaves. Without these gaps it would take {ordered}: compact or a rewrite \
+         closes them."
+    )
 }
 
 fn on_disk(is_for_typical_disk: bool) -> &'static str {
@@ -141,9 +198,13 @@ fn order_sentence(file: &LayoutFile, order: &ScanOrder) -> String {
 }
 
 fn scan_sentence(scan: &PredictedScan) -> String {
+    let compact = match scan.after_compact_s < CLOSING_HELPS * scan.now_s {
+        true => "which closes gaps",
+        false => "which frees space but hardly changes the order",
+    };
     format!(
         "Predicted for a cold scan by one reader: {} (between {} and {}), {} in order, {} after \
-         compact, which frees space but hardly changes the order.",
+         compact, {compact}.",
         format_s(scan.now_s),
         format_s(scan.now_low_s),
         format_s(scan.now_high_s),
@@ -264,13 +325,13 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
     if measurement.named.is_empty() && measurement.state != DataState::LoneFile {
         let file = measurement.files.iter().find(|f| f.leaf_pages > 0);
         let name = file.map(|f| match &f.namespace {
-            Some(_) => file_name(f),
-            None => visible(&f.file),
+            Some(_) => labelled(f.member.as_deref(), &own_name(f)),
+            None => f.file.clone(),
         });
         let name = name.unwrap_or_default();
         hints.push(format!(
             "See one of them in detail: seekscope layout {} {}",
-            shell_quoted(&visible(&measurement.path)),
+            shell_quoted(&measurement.path),
             shell_quoted(&name)
         ));
     }
@@ -332,6 +393,8 @@ fn own_disks(members: &[LayoutMember]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::DeviceExtents;
+
     use super::*;
 
     fn file(now_s: f64, ordered_s: f64, score: f64) -> LayoutFile {
@@ -373,6 +436,44 @@ mod tests {
             fine.starts_with("Of 2 files none") && fine.contains("100 ms"),
             "{fine}"
         );
+    }
+
+    /// 20.68 MB of leaves, of which the disk reads 38.95 MB: ranges between them were deleted.
+    #[test]
+    fn what_makes_a_scan_in_order_slow_is_said() {
+        let said = |file: &LayoutFile| file_headline(file, true).unwrap();
+        let mut gaps = file(0.303, 0.166, 0.99);
+        (gaps.leaf_bytes, gaps.internal_bytes) = (20_600_000, 80_000);
+        let scan = gaps.predicted_scan.as_mut().unwrap();
+        scan.device_bytes = 38_950_000;
+        assert_eq!(
+            said(&gaps),
+            "shop.orders is stored in order: a cold scan takes about 303 ms on a typical disk. Read-ahead reads 17.4 MiB \
+             that lie between the leaves, too. Without these gaps it would take 166 ms: compact or a rewrite closes \
+             them, and a smaller read-ahead (read_ahead_kb) reads less of them."
+        );
+        gaps.predicted_scan.as_mut().unwrap().device_bytes = 20_680_000;
+        assert!(said(&gaps).contains("It jumps over what lies between"));
+        gaps.extents = Some(DeviceExtents {
+            used_for_prediction: true,
+            ..DeviceExtents::default()
+        });
+        assert!(said(&gaps).contains("keeps the file in pieces"));
+        let fast = said(&file(0.17, 0.166, 0.99));
+        assert!(fast.ends_with("in order it would take 166 ms."), "{fast}");
+    }
+
+    #[test]
+    fn where_order_saves_nothing_that_is_said() {
+        let read_whole = file_headline(&file(0.31, 0.3, 0.02), false).unwrap();
+        assert_eq!(
+            read_whole,
+            "shop.orders is stored in random order: a cold scan takes about 310 ms, and in order it would take hardly \
+             less, 300 ms."
+        );
+        let worth = file_headline(&file(0.4, 0.3, 0.02), false).unwrap();
+        let expected = "400 ms, in order it would take 300 ms.";
+        assert!(worth.ends_with(expected), "{worth}");
     }
 
     /// Times for a disk that was never seen are marked as such beside the figure.
@@ -478,6 +579,25 @@ mod tests {
         };
         assert!(said(Some("s0")));
         assert!(!said(None));
+    }
+
+    #[test]
+    fn the_command_that_is_shown_names_what_the_data_name() {
+        let hostile = LayoutMeasurement {
+            path: "/data".into(),
+            files: vec![LayoutFile {
+                namespace: Some("shop.b\u{202e}evil".into()),
+                leaf_pages: 1,
+                ..file(31.0, 2.0, 0.0)
+            }],
+            ..LayoutMeasurement::default()
+        };
+        let hints = hints(&hostile);
+        let expected = r"seekscope layout /data $'shop.b\342\200\256evil'";
+        assert!(
+            hints.iter().any(|hint| hint.ends_with(expected)),
+            "{hints:?}"
+        );
     }
 
     #[test]

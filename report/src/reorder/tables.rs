@@ -61,8 +61,15 @@ pub(super) fn plan(plan: &ReorderPlan) -> Table {
         // What was not predicted could be read all the same.
         facts.retain(|(_, value)| value.is_some());
     }
-    fact_table("PLAN", facts)
+    let mut table = Table::new(2, &["PLAN", "value"]);
+    for (name, value) in facts {
+        table.row([name.into(), Cell::or(value, NOT_KNOWN)]);
+    }
+    table
 }
+
+/// Shown for what a plan does not know; what is missing, and why, is said once for all of it.
+const NOT_KNOWN: &str = "not known";
 
 const BROUGHT_OVER: &str = "Changes brought over";
 
@@ -231,6 +238,14 @@ mod tests {
             ],
             ..LayoutMeasurement::default()
         }
+    }
+
+    /// Files may be readable and newer than the last checkpoint.
+    #[test]
+    fn what_a_plan_does_not_know_is_not_called_unreadable() {
+        let shown = crate::text::table_text(&plan(&ReorderPlan::default()), 100);
+        assert!(shown.contains("not known"), "{shown}");
+        assert!(!shown.contains("not readable"), "{shown}");
     }
 
     #[test]
