@@ -30,8 +30,6 @@ const SAMPLED: &str = "sampled";
 const QUERIES_MAX: u64 = 20;
 const SHARE_OF_LEAVES: f64 = 0.25;
 const ALPHA: f64 = 0.05;
-/// Documents that are read for each one that is returned, from which on some are read in vain.
-const IN_VAIN: f64 = 1.1;
 /// Queries return what is known of them if that is this many times less than what matches.
 const STOPPED: f64 = 1.2;
 /// How often the time of unpacking is measured.
@@ -518,11 +516,7 @@ fn measured(rounds: &[Round], stored: &Stored, questions: &Questions) -> Vec<Mea
 fn reads_in_vain(shape: &QueryShape, round: &Round) -> bool {
     let returned = round.returned.values().sum::<u64>() as f64 / round.queries().max(1.0);
     let has_enough = shape.limit.is_some_and(|limit| returned >= limit);
-    !round.plan.is_collection_scan
-        && !shape.equality.is_empty()
-        && !shape.range.is_empty()
-        && !has_enough
-        && round.plan.examined > IN_VAIN * returned
+    round.plan.lacks_range && !shape.equality.is_empty() && !has_enough
 }
 
 fn cost(rounds: &[Round], measured: &[Measured], each_ns: Option<f64>) -> ShapeCost {
@@ -583,6 +577,7 @@ mod tests {
         keys: 0.0,
         index_leaves: 0.0,
         sorts: false,
+        lacks_range: false,
     };
     const BY_INDEX: Plan = Plan {
         is_collection_scan: false,
@@ -590,7 +585,30 @@ mod tests {
         keys: 10.0,
         index_leaves: 1_000.0,
         sorts: false,
+        lacks_range: false,
     };
+
+    const STORED: Stored = Stored {
+        sampled: 1_000,
+        documents: 1_000,
+        bytes: 1,
+        leaves: 100,
+        page_bytes: 32_768.0,
+        page_bytes_of_many: 32_768.0,
+        block_bytes: 32_768.0,
+        unpack_ns: None,
+        load_s: 1.0,
+    };
+
+    fn questions(query: &str, is_local: bool) -> Questions {
+        Questions {
+            shape: told(query).unwrap(),
+            is_local,
+            matching: None,
+            values: 1.0,
+            rows: Vec::new(),
+        }
+    }
 
     /// Returns a round of so many queries, each of which read so many blocks of the collection and took so long.
     fn round(plan: Plan, queries: usize, blocks: f64, ns: f64) -> Round {
@@ -615,65 +633,37 @@ mod tests {
     /// The index on the device leads to all of its documents, and the sample has the latest of them alone.
     #[test]
     fn documents_that_a_range_refuses_are_more_in_the_whole() {
-        let stored = Stored {
-            sampled: 1_000,
-            documents: 1_000,
-            bytes: 1,
-            leaves: 100,
-            page_bytes: 32_768.0,
-            page_bytes_of_many: 32_768.0,
-            block_bytes: 32_768.0,
-            unpack_ns: None,
-            load_s: 1.0,
-        };
-        let questions = Questions {
-            shape: told(r#"{"device": "?", "ts": {"$gte": "?"}}"#).unwrap(),
-            is_local: true,
-            matching: None,
-            values: 1.0,
-            rows: Vec::new(),
-        };
-        let blocks = |examined: f64| {
+        let questions = questions(r#"{"device": "?", "ts": {"$gte": "?"}}"#, true);
+        let blocks = |lacks_range: bool, returned: u64| {
             let plan = Plan {
-                examined,
-                keys: examined,
+                examined: 40.0,
+                keys: 40.0,
+                lacks_range,
                 ..BY_INDEX
             };
             let rounds = [0, 1].map(|_| {
-                let mut round = round(plan, 1, examined, 10.0);
+                let mut round = round(plan, 1, 40.0, 10.0);
+                round.returned = [(0, returned)].into();
                 round.whole.documents = 10.0;
                 round
             });
-            cost(&rounds, &measured(&rounds, &stored, &questions), None).blocks
+            cost(&rounds, &measured(&rounds, &STORED, &questions), None).blocks
         };
-        let (bounded, in_vain) = (blocks(10.0), blocks(40.0));
-        assert!(bounded < 15.0, "{bounded}");
+        let (bounded, in_vain) = (blocks(false, 100), blocks(true, 100));
+        assert!(bounded < 45.0, "{bounded}");
         assert!((250.0..450.0).contains(&in_vain), "{in_vain}");
+        // Of a hundred that a query of the whole is taken to return, the sample has forty of one device.
+        let short = blocks(false, 40);
+        assert!((95.0..110.0).contains(&short), "{short}");
+        assert!((blocks(true, 40) - in_vain).abs() < 1e-9);
     }
 
     #[test]
     fn what_a_partial_index_serves_and_what_it_does_not_are_weighed_by_their_rounds() {
-        let stored = Stored {
-            sampled: 1_000,
-            documents: 1_000,
-            bytes: 1,
-            leaves: 100,
-            page_bytes: 32_768.0,
-            page_bytes_of_many: 32_768.0,
-            block_bytes: 32_768.0,
-            unpack_ns: None,
-            load_s: 1.0,
-        };
-        let questions = Questions {
-            shape: told(r#"{"status": "?", "amt": {"$gt": "?"}}"#).unwrap(),
-            is_local: false,
-            matching: None,
-            values: 1.0,
-            rows: Vec::new(),
-        };
+        let questions = questions(r#"{"status": "?", "amt": {"$gt": "?"}}"#, false);
         let scan = || round(SCAN, 1, 100.0, 1_000.0);
         let by_index = || round(BY_INDEX, 5, 9.0, 10.0);
-        let of = |rounds: &[Round]| cost(rounds, &measured(rounds, &stored, &questions), None);
+        let of = |rounds: &[Round]| cost(rounds, &measured(rounds, &STORED, &questions), None);
         let (scanned, found) = (of(&[scan(), scan()]), of(&[by_index(), by_index()]));
         assert!(scanned.collection_scan && !found.collection_scan);
         assert_eq!((scanned.blocks, scanned.work_ns), (100.0, 1_000.0));

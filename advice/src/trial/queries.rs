@@ -290,8 +290,8 @@ impl Query {
     }
 }
 
-/// An index that a plan reads: its name, and its first key.
-type UsedIndex = (String, Option<String>);
+/// An index that a plan reads: its name, and its keys.
+type UsedIndex = (String, Vec<String>);
 
 /// What a query reads as the server plans it, on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -304,6 +304,8 @@ pub(super) struct Plan {
     pub(super) index_leaves: f64,
     /// Whether all that matches is read before anything is returned, because no index has the order.
     pub(super) sorts: bool,
+    /// Whether the index has none of the fields of which a range is asked: documents are read to see whether they are in it.
+    pub(super) lacks_range: bool,
 }
 
 /// What the server says that it does for one query.
@@ -386,7 +388,9 @@ impl Asked {
             Some((name, _)) => Bson::from(name.as_str()),
             None => doc! { "$natural": 1 }.into(),
         };
-        let first_key = index.as_ref().and_then(|(_, key)| key.as_deref());
+        let used = index.as_ref().map(|(_, keys)| keys.as_slice());
+        let first_key = used.and_then(|keys| keys.first()).map(String::as_str);
+        let lacks_range = used.is_some_and(|keys| !shape.range.iter().any(|f| keys.contains(f)));
         Ok(Self {
             collection: collection.into(),
             way: way.clone(),
@@ -398,6 +402,7 @@ impl Asked {
                 keys: keys as f64 / f64::from(explained.max(1)),
                 index_leaves,
                 sorts,
+                lacks_range: lacks_range && !shape.range.is_empty(),
             },
             left_out,
         })
@@ -519,11 +524,16 @@ pub(super) fn more_sorted(shape: &QueryShape, examined: f64, values: f64, whole:
 
 /// Returns how many documents a query of the whole returns for each one that a query of the trial returned, which asked for
 /// so many values: as many more as are known to be returned, else as many as there are more documents where values are
-/// compared that several have. An order alone bounds nothing, and a limit everything.
+/// compared that several have. A range is taken to match a number, as far as the whole has so many. An order alone bounds
+/// nothing, and a limit everything.
 pub(super) fn more_returned(shape: &QueryShape, returned: f64, values: f64, whole: f64) -> f64 {
     let more = match shape.returned {
         Some(known) => known / returned.max(f64::MIN_POSITIVE).min(known.max(1.0)),
-        None if !shape.range.is_empty() => 1.0,
+        None if !shape.range.is_empty() => {
+            // The whole has more of those that the sample lacks.
+            let wanted = shape.range_taken_to_match() / returned.max(1.0);
+            wanted.clamp(1.0, whole.max(1.0))
+        }
         None if returned < ONE_EACH * values => more_values(shape),
         None => whole * more_values(shape),
     };
@@ -591,17 +601,17 @@ fn has_sort(plan: &Document) -> bool {
             .any(|name| plan.get_document(*name).is_ok_and(has_sort))
 }
 
-/// Returns the name of the index that a plan reads, and its first key; `None` if it reads the collection alone.
+/// Returns the name of the index that a plan reads, and its keys; `None` if it reads the collection alone.
 fn index_of(plan: &Document) -> Option<UsedIndex> {
     if let Ok(name) = plan.get_str("indexName") {
-        let keys = plan.get_document("keyPattern").ok();
+        let keys = plan.get_document("keyPattern").into_iter();
         return Some((
             name.into(),
-            keys.and_then(|keys| keys.keys().next().cloned()),
+            keys.flat_map(Document::keys).cloned().collect(),
         ));
     }
     if plan.get_str("stage").is_ok_and(|stage| stage == "IDHACK") {
-        return Some(("_id_".into(), Some("_id".into())));
+        return Some(("_id_".into(), vec!["_id".into()]));
     }
     let inner = plan.get_document("inputStage").ok().and_then(index_of);
     inner
@@ -705,6 +715,7 @@ mod tests {
                 keys: 1.0,
                 index_leaves: 1.0,
                 sorts: false,
+                lacks_range: false,
             },
             left_out: vec![1],
         };
@@ -782,18 +793,24 @@ mod tests {
             more(r#"{"filter": {"a": 1}, "sort": {"b": 1}, "returns": 10}"#),
             2.0
         );
-        assert_eq!(more(r#"{"a": 1, "b": {"$gt": 1}}"#), 1.0);
+        // Taken to match a hundred, of which the sample has five of this value.
+        let range = r#"{"a": 1, "b": {"$gt": 1}}"#;
+        assert_eq!(more(range), 20.0);
+        assert_eq!(more_returned(&told(range).unwrap(), 100.0, 1.0, 20.0), 1.0);
     }
 
     #[test]
     fn the_index_is_found_in_any_plan() {
         let scan =
             doc! { "stage": "IXSCAN", "indexName": "a_1_b_1", "keyPattern": { "a": 1, "b": 1 } };
-        let found = |name: &str, key: &str| Some((name.to_string(), Some(key.to_string())));
+        let found = |name: &str, keys: &[&str]| {
+            let keys = keys.iter().map(|key| (*key).to_owned());
+            Some((name.to_owned(), keys.collect()))
+        };
         let plan = doc! { "stage": "FETCH", "inputStage": scan };
-        assert_eq!(index_of(&plan), found("a_1_b_1", "a"));
+        assert_eq!(index_of(&plan), found("a_1_b_1", &["a", "b"]));
         assert_eq!(index_of(&doc! { "stage": "COLLSCAN" }), None);
         let of_id = doc! { "stage": "IDHACK" };
-        assert_eq!(index_of(&of_id), found("_id_", "_id"));
+        assert_eq!(index_of(&of_id), found("_id_", &["_id"]));
     }
 }

@@ -3,11 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use seekscope_run::units::format_bytes;
 use seekscope_run::{Finding, IoLimit};
 
 use super::{Detector, checkpoint, disk_limited, engine_option, mongosh, saved_per_hour};
-use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES, ceiling_reached};
+use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES, ceiling_reached, limit_in_words};
 use crate::detectors::server::locks::{HeldOpen, OPEN_TRANSACTIONS};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -184,11 +183,7 @@ fn used_most<'a>(evidence: &Evidence<'a>) -> Option<(&'a IoLimit, f64)> {
 }
 
 fn in_words(limit: &IoLimit, share: f64) -> String {
-    let name = match limit.what.strip_suffix(" bytes/s") {
-        Some(direction) => format!("{direction} bandwidth {}/s", format_bytes(limit.per_s)),
-        None => format!("{} {}/s", limit.what, limit.per_s),
-    };
-    format!("{} of cgroup {} {name}", percent(share), limit.cgroup)
+    format!("{} of {}", percent(share), limit_in_words(limit))
 }
 
 /// Returns the mean use of a limit, as a share of it: by the control group's own counters, where there are any, else by
