@@ -7,6 +7,7 @@
 
 pub mod collection;
 pub mod error;
+pub mod index_keys;
 pub mod observe;
 pub mod predict;
 pub mod proposals;

@@ -3,8 +3,8 @@
 use bson::{Bson, Document};
 use seekscope_run::QueryShape;
 
+use crate::index_keys::{best_keys, covering_keys, is_served_by};
 use crate::sample::SampleFacts;
-use crate::shape::{best_keys, covering_keys, is_served_by};
 use crate::way::{DAY_MS, HOUR_MS, MINUTE_MS, SAMPLES, Way, are_same};
 
 /// The most ways that are tried.

@@ -385,10 +385,7 @@ fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
         }
         (Some(before), Some(after)) => {
             let told = against_prediction(gain, before - after);
-            match &found.work {
-                Some(work) => format!("{told}, for the work of then ({})", work::in_words(work)),
-                None => told,
-            }
+            format!("{told}{}", for_which_work(found))
         }
         _ => {
             let what = match change {
@@ -410,11 +407,18 @@ fn worse_by_itself(finding: &Finding, found: &Measured) -> String {
         .map(|(before, after)| after - before);
     let more = more.map_or("more".into(), |more| format!("{} more", figure(more)));
     let unit = predicted(finding).map_or_else(String::new, |gain| format!(" {}", gain.unit));
+    format!(
+        "what it advises was not done, and it became worse: {more}{unit}{}",
+        for_which_work(found)
+    )
+}
+
+/// Says for which work figures are told, where that matters.
+fn for_which_work(found: &Measured) -> String {
     let work = found.work.as_ref().map(work::in_words);
-    let work = work.map_or_else(String::new, |work| {
+    work.map_or_else(String::new, |work| {
         format!(", for the work of then ({work})")
-    });
-    format!("what it advises was not done, and it became worse: {more}{unit}{work}")
+    })
 }
 
 /// Returns the gain that the finding promised, with an interval, in the unit in which it is measured.

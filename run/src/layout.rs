@@ -77,7 +77,12 @@ impl LayoutMeasurement {
     /// Were scans predicted for a disk of a common kind, that is, for none that was measured or seen at work, nor for
     /// one with limits that were found?
     pub fn is_for_typical_disk(&self) -> bool {
-        !self.disk_measured && self.predicted_for.starts_with("typical ") && !self.is_limited()
+        self.is_of_guessed_disk() && !self.is_limited()
+    }
+
+    /// The same, with limits that were found or without.
+    pub fn is_of_guessed_disk(&self) -> bool {
+        !self.disk_measured && self.predicted_for.starts_with("typical ")
     }
 
     /// Were limits on the server's I/O found that scans were predicted with?
@@ -233,6 +238,9 @@ pub struct ScanOrder {
 }
 
 impl ScanOrder {
+    /// The score from which on leaves are called in order: what a scan seeks then are gaps between them, which no order
+    /// spares, and which may be many.
+    pub const IN_ORDER_SCORE: f64 = 0.95;
     /// Share of sequential steps from which on the kernel's own read-ahead brings what a scan comes to next.
     const IN_ORDER_SHARE: f64 = 0.9;
 

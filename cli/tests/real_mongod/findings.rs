@@ -18,13 +18,13 @@ use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, json, machine, runtime};
 
-const DATABASE: &str = "findings";
+pub const DATABASE: &str = "findings";
 
 /// The command of a load, by a number that rises.
-type Load<'a> = &'a (dyn Fn(u64) -> Document + Sync);
+pub type Load<'a> = &'a (dyn Fn(u64) -> Document + Sync);
 
 /// Sends each load's commands one after another, all loads at once, while `examine` runs.
-fn meanwhile<R>(running: &Running, loads: &[Load<'_>], examine: impl FnOnce() -> R) -> R {
+pub fn meanwhile<R>(running: &Running, loads: &[Load<'_>], examine: impl FnOnce() -> R) -> R {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for (thread, load) in (0..).zip(loads) {
@@ -50,7 +50,7 @@ fn meanwhile<R>(running: &Running, loads: &[Load<'_>], examine: impl FnOnce() ->
 }
 
 /// Documents with `_id` from 0 on that do not compress.
-fn insert(running: &Running, collection: &str, documents: u64, bytes: usize) {
+pub fn insert(running: &Running, collection: &str, documents: u64, bytes: usize) {
     let mut random = seekscope_stats::SplitMix64::new(1);
     let count = usize::try_from(documents).unwrap();
     // A command holds 16 MB at most.
@@ -78,11 +78,11 @@ fn insert(running: &Running, collection: &str, documents: u64, bytes: usize) {
 }
 
 /// One of so many, in no order.
-fn id(number: u64, documents: u64) -> i64 {
+pub fn id(number: u64, documents: u64) -> i64 {
     i64::try_from(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % documents).unwrap()
 }
 
-fn examined(bench: &Bench, running: &Running, length: &str, more: &[&str]) -> Value {
+pub fn examined(bench: &Bench, running: &Running, length: &str, more: &[&str]) -> Value {
     let mut arguments = vec!["doctor", running.uri(), "--for", length];
     arguments.extend(more);
     let document = json(&mut bench.seekscope(&arguments));
@@ -90,12 +90,12 @@ fn examined(bench: &Bench, running: &Running, length: &str, more: &[&str]) -> Va
     document
 }
 
-fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
+pub fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
     let mut findings = document["findings"].as_array().unwrap().iter();
     findings.find(|finding| finding["id"] == id)
 }
 
-fn evidence(finding: &Value, at: usize) -> &str {
+pub fn evidence(finding: &Value, at: usize) -> &str {
     finding["evidence"][at].as_str().unwrap()
 }
 
@@ -491,70 +491,6 @@ fn the_memory_of_a_control_group_comes_before_the_disk() {
     }
 }
 
-#[test]
-fn sorts_that_go_through_files_are_named() {
-    let _machine = machine();
-    let bench = Bench::new();
-    let little = "internalQueryMaxBlockingSortMemoryUsageBytes=1048576";
-    let running = own(Topology::Standalone, &["--setParameter", little]);
-    insert(&running, "orders", 20_000, 800);
-    let sort = |_| {
-        let pipeline = [doc! { "$sort": { "bytes": 1 } }, doc! { "$skip": 19_999 }];
-        doc! { "aggregate": "orders", "pipeline": pipeline.to_vec(), "allowDiskUse": true, "cursor": {} }
-    };
-    let document = meanwhile(&running, &[&sort], || {
-        examined(&bench, &running, "10s", &[])
-    });
-    let found = finding(&document, "query.spills").unwrap_or_else(|| panic!("{document:#}"));
-    assert!(evidence(found, 0).contains("_tmp/extsort"), "{found:#}");
-    assert!(found["saves_s_per_hour"].as_f64().unwrap() > 0.0);
-}
-
-/// A scan of 10 ms each half second is hardly ever seen running: the log has them all, with their time.
-#[test]
-fn scans_that_are_short_and_frequent_are_named_by_the_log() {
-    const DOCUMENTS: u64 = 30_000;
-    let _machine = machine();
-    let bench = Bench::new();
-    // To a set, a driver sends more with each command than to a server that is alone.
-    let topology = Topology::ReplicaSet { members: 1 };
-    let running = own(topology, &["--slowms", "1"]);
-    insert(&running, "events", DOCUMENTS, 100);
-    let select = |number: u64| {
-        thread::sleep(Duration::from_millis(500));
-        let id = id(number, DOCUMENTS);
-        doc! { "find": "events", "filter": { "nowhere": id }, "comment": "seldom" }
-    };
-    let reading_us = || {
-        let status = running.command("admin", doc! { "serverStatus": 1 });
-        let reads = status.get_document("opLatencies").unwrap();
-        let reads = reads.get_document("reads").unwrap();
-        reads.get_i64("latency").unwrap()
-    };
-    let (document, spent_s_per_hour) = meanwhile(&running, &[&select], || {
-        let (before_us, begun) = (reading_us(), std::time::Instant::now());
-        let document = examined(&bench, &running, "12s", &[]);
-        let spent_s = (reading_us() - before_us) as f64 / 1e6;
-        (document, spent_s / begun.elapsed().as_secs_f64() * 3600.0)
-    });
-    let found = finding(&document, "query.collection-scan").unwrap();
-    assert_eq!(found["subject"], "findings.events", "{found:#}");
-    let said = found["evidence"].to_string();
-    assert!(said.contains("by the server's log"), "{said}");
-    assert!(
-        said.contains("selects by nowhere, and nearly all"),
-        "{said}"
-    );
-    let saves = found["saves_s_per_hour"].as_f64().unwrap();
-    assert!(
-        (0.6..1.4).contains(&(saves / spent_s_per_hour)),
-        "{saves} of {spent_s_per_hour}: {found:#}"
-    );
-    let member = &document["examination"]["members"][0];
-    assert!(member["slow_log_s"].as_f64().unwrap() > 11.0, "{member:#}");
-    assert!(!member["operations"].to_string().contains("seldom"));
-}
-
 /// Nothing but the thread itself tells of it: no counter of operations, no latency, and the counter of documents only when
 /// a pass has ended.
 #[test]
@@ -605,61 +541,4 @@ fn what_expires_is_seen_to_be_deleted() {
         examined(&bench, &running, "5s", &[])
     });
     assert!(finding(&quiet, "ttl.deleting").is_none(), "{quiet:#}");
-}
-
-/// An index for one kind of operations lets its clients ask far more often, which says nothing of the others.
-#[test]
-fn an_index_is_credited_with_what_it_serves_alone() {
-    const DOCUMENTS: u64 = 60_000;
-    let _machine = machine();
-    let bench = Bench::new();
-    let running = own(Topology::Standalone, &["--slowms", "2"]);
-    insert(&running, "events", DOCUMENTS, 100);
-    let select = |number| {
-        let status = id(number, DOCUMENTS) + 10;
-        doc! { "find": "events", "filter": { "status": status } }
-    };
-    let group = |_| {
-        let by_status = doc! { "$group": { "_id": "$status", "count": { "$sum": 1 } } };
-        doc! { "aggregate": "events", "pipeline": [by_status], "cursor": {} }
-    };
-    let out = bench.path("before");
-    let out = out.to_str().unwrap();
-    let before = meanwhile(&running, &[&select, &group], || {
-        examined(&bench, &running, "10s", &["--out", out])
-    });
-    let found = finding(&before, "query.collection-scan").unwrap();
-    let promised = found["alone_s_per_hour"]
-        .as_f64()
-        .or(found["saves_s_per_hour"].as_f64())
-        .unwrap();
-    let index = doc! { "key": { "status": 1 }, "name": "status" };
-    running.command(
-        DATABASE,
-        doc! { "createIndexes": "events", "indexes": [index] },
-    );
-    let after = meanwhile(&running, &[&select, &group], || {
-        examined(&bench, &running, "10s", &["--since", out])
-    });
-    let changes = &after["examination"]["since"]["changes"];
-    let changes = changes.as_array().unwrap().iter();
-    let of_scans = changes.filter(|change| change["id"] == "query.collection-scan");
-    let of_scans: Vec<&Value> = of_scans.collect();
-    let mended = of_scans
-        .iter()
-        .find(|change| change["change"] == "gone" || change["change"] == "better")
-        .unwrap_or_else(|| panic!("{of_scans:#?}"));
-    let figure = |name: &str| mended[name].as_f64().unwrap();
-    let saved = figure("before") - figure("after");
-    assert!(
-        (0.5..1.5).contains(&(saved / promised)),
-        "{saved} of {promised}: {of_scans:#?}"
-    );
-    // What groups still reads all, and is not said to be mended as well.
-    for other in of_scans.iter().filter(|other| **other != *mended) {
-        assert!(
-            other["change"] == "new" || other["change"] == "same",
-            "{of_scans:#?}"
-        );
-    }
 }

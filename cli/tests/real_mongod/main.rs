@@ -61,6 +61,7 @@ mod layout;
 mod members;
 mod mongod;
 mod prefetch;
+mod query_findings;
 mod reorder;
 mod reorder_kills;
 mod role;

@@ -19,7 +19,7 @@ pub(crate) use checkpoints::{
 };
 pub use checkpoints::{CheckpointAnswer, DirtyLimit};
 pub use device_load::DeviceLoad;
-pub(crate) use device_load::{Ceiling, ceiling_reached, limit_in_words};
+pub(crate) use device_load::{Ceiling, ceiling_reached, limit_in_words, used_share};
 pub use device_users::DeviceUser;
 pub use durations::JobDuration;
 pub use host::HostAnswer;

@@ -15,14 +15,12 @@ use crate::numbers::{counted, format_mean_ns, format_number, format_share, forma
 /// Smallest free share that is mentioned.
 const FREE_SHARE_MIN: f64 = 0.01;
 
-/// Score from which on leaves are called in order.
-const IN_ORDER_SCORE: f64 = 0.95;
 /// The smallest score that is called nearly in order.
 const NEARLY_IN_ORDER_SCORE: f64 = 0.8;
 
 /// Words for a file's order, by the score from which they apply, downwards.
 const WORDS: [(f64, &str); 5] = [
-    (IN_ORDER_SCORE, "in order"),
+    (ScanOrder::IN_ORDER_SCORE, "in order"),
     (NEARLY_IN_ORDER_SCORE, "nearly in order"),
     (0.5, "partly out of order"),
     (0.1, "mostly out of order"),
@@ -95,7 +93,7 @@ pub fn file_headline(file: &LayoutFile, is_for_typical_disk: bool) -> Option<Str
     let on_disk = on_disk(is_for_typical_disk);
     let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
     let takes = format!("{name} is stored {word}: a cold scan takes about {now}{on_disk}");
-    let is_in_order = order.score >= IN_ORDER_SCORE
+    let is_in_order = order.score >= ScanOrder::IN_ORDER_SCORE
         || (order.score >= NEARLY_IN_ORDER_SCORE && reads_gaps(file, scan));
     Some(
         if is_in_order && scan.now_s > SLOWER_TIMES * scan.ordered_s {

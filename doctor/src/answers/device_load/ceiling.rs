@@ -64,15 +64,8 @@ pub(crate) fn reached(evidence: &Evidence<'_>) -> Option<Ceiling> {
 }
 
 fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
-    let of_writes = limit.what.starts_with("write");
-    let in_bytes = limit.what.ends_with("bytes/s");
-    let names: &[&str] = match (of_writes, in_bytes) {
-        (false, true) => &["read_bytes"],
-        (true, true) => &["write_bytes"],
-        // The limit counts requests before the scheduler merges them.
-        (false, false) => &["reads", "reads_merged"],
-        (true, false) => &["writes", "writes_merged"],
-    };
+    let (of_writes, in_bytes) = (is_of_writes(limit), is_in_bytes(limit));
+    let names = counters_of(limit);
     let limit_per_s = limit.per_s as f64;
     let rates = group_rates(evidence, names);
     let granted_per_s = match in_bytes {
@@ -97,6 +90,32 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     ceiling.before_disk = true;
     ceiling.cgroup = Some(limit.cgroup.clone());
     Some(ceiling)
+}
+
+fn is_of_writes(limit: &IoLimit) -> bool {
+    limit.what.starts_with("write")
+}
+
+fn is_in_bytes(limit: &IoLimit) -> bool {
+    limit.what.ends_with("bytes/s")
+}
+
+/// Returns the names of the counters of which a control group's limit bounds the sum.
+fn counters_of(limit: &IoLimit) -> &'static [&'static str] {
+    match (is_of_writes(limit), is_in_bytes(limit)) {
+        (false, true) => &["read_bytes"],
+        (true, true) => &["write_bytes"],
+        // The limit counts requests before the scheduler merges them.
+        (false, false) => &["reads", "reads_merged"],
+        (true, false) => &["writes", "writes_merged"],
+    }
+}
+
+/// Returns the mean use of a control group's limit, as a share of it; `None` where nothing counts it.
+pub(crate) fn used_share(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<f64> {
+    let rates = group_rates(evidence, counters_of(limit));
+    let mean_per_s = rates.iter().sum::<f64>() / rates.len() as f64;
+    (!rates.is_empty()).then(|| mean_per_s / limit.per_s.max(1) as f64)
 }
 
 /// Returns a control group's limit in words, e.g. "cgroup /db read IOPS 150/s".

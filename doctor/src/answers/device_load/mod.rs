@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
 use crate::evidence::{Series, ability};
-pub(crate) use ceiling::{Ceiling, limit_in_words, reached as ceiling_reached};
+pub(crate) use ceiling::{Ceiling, limit_in_words, reached as ceiling_reached, used_share};
 
 const SOURCE: &str = "diskstats";
 

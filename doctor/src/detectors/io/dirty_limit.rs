@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use seekscope_run::{Finding, IoLimit};
 
 use super::{Detector, checkpoint, disk_limited, engine_option, mongosh, saved_per_hour};
-use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES, ceiling_reached, limit_in_words};
+use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES, ceiling_reached, limit_in_words, used_share};
 use crate::detectors::server::locks::{HeldOpen, OPEN_TRANSACTIONS};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -184,21 +184,6 @@ fn used_most<'a>(evidence: &Evidence<'a>) -> Option<(&'a IoLimit, f64)> {
 
 fn in_words(limit: &IoLimit, share: f64) -> String {
     format!("{} of {}", percent(share), limit_in_words(limit))
-}
-
-/// Returns the mean use of a limit, as a share of it: by the control group's own counters, where there are any, else by
-/// the disk's.
-fn used_share(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<f64> {
-    let counter = match limit.what.as_str() {
-        "read IOPS" => "reads",
-        "write IOPS" => "writes",
-        "read bytes/s" => "read_bytes",
-        "write bytes/s" => "write_bytes",
-        _ => return None,
-    };
-    let of_group = evidence.rate("cgroup", counter);
-    let per_s = of_group.or_else(|| evidence.rate("diskstats", counter))?;
-    Some(per_s / limit.per_s.max(1) as f64)
 }
 
 /// Returns the trigger as configured, where the options say so.

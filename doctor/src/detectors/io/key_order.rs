@@ -27,8 +27,6 @@ const SHARE_SAVED_MIN: f64 = 0.25;
 const SCAN_SAVED_S_MIN: f64 = 1.0;
 /// The same where nothing is known of the disk, s: it may be several times as fast as is typical.
 const GUESSED_SAVED_S_MIN: f64 = 5.0;
-/// Score from which on leaves are called in order: what a scan seeks then are gaps between them, which no order spares.
-const IN_ORDER_SCORE: f64 = 0.95;
 /// Fewest leaves; smaller files are read in no time.
 const LEAVES_MIN: u64 = 100;
 
@@ -65,7 +63,7 @@ fn is_out_of_order(file: &LayoutFile, scan: &PredictedScan) -> bool {
 
 fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Option<Finding> {
     let (scan, order) = (file.predicted_scan.as_ref()?, file.order.as_ref()?);
-    if !is_out_of_order(file, scan) || order.score >= IN_ORDER_SCORE {
+    if !is_out_of_order(file, scan) || order.score >= ScanOrder::IN_ORDER_SCORE {
         return None;
     }
     let name = name_of(file);
@@ -105,9 +103,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
         command: command(evidence, file, &name),
         ..Finding::default()
     };
-    finding.evidence.extend(of_typical_disk(evidence));
+    let of_typical_disk = of_typical_disk(evidence);
     let built = built(answers, &name);
-    let is_guess = of_typical_disk(evidence).is_some() && built.is_empty();
+    let is_guess = of_typical_disk.is_some() && built.is_empty();
+    finding.evidence.extend(of_typical_disk);
     finding.evidence.splice(0..0, built);
     match evidence.scanning(file) {
         Some(seen) if seen.has_ended => {
@@ -143,12 +142,11 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
 /// without.
 fn of_typical_disk(evidence: &Evidence<'_>) -> Option<String> {
     let layout = evidence.document.layout.as_ref()?;
-    let is_typical = !layout.disk_measured && layout.predicted_for.starts_with("typical ");
     let limited = match layout.is_limited() {
         true => " with the limits on the server",
         false => "",
     };
-    is_typical.then(|| {
+    layout.is_of_guessed_disk().then(|| {
         format!(
             "The times are for a typical disk{limited}: this one was neither measured nor seen at work for long enough, and \
              may be several times as fast or slow."
