@@ -14,19 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use seekscope_run::{FileRole, IoKind};
 
+use crate::latencies::Latencies;
 use crate::metrics::{
     FILE_BYTES, FILE_CACHE_HITS, FILE_CACHE_MISSES, FILE_DEVICE_READ_BYTES, FILE_ERRORS,
     FILE_LATENCY,
 };
 use crate::page::{Labels, Page};
-
-/// Buckets of the kernel programs: bucket i holds latencies from 2^i to 2^(i+1) - 1 ns, the last all above.
-const KERNEL_BUCKETS: usize = 40;
-/// Exponents of the upper bounds that are shown, 2^14 ns (16 µs) to 2^34 ns (17 s): each fourth of the kernel's, so
-/// that no count has to be divided.
-const FIRST_BOUND: u32 = 14;
-const BOUNDS: usize = 11;
-const BOUND_STEP: u32 = 2;
 
 /// Waited time counts half after this time.
 const HALF_LIFE_S: f64 = 3600.0;
@@ -119,43 +112,19 @@ pub struct Calls {
     pub device_read_bytes: u64,
     pub hits: u64,
     pub misses: u64,
-    /// Sum over all calls.
-    pub latency_ns: u64,
-    /// Calls up to each bound of latency, then all; see [`Self::with_latencies`].
-    pub up_to: [u64; BOUNDS + 1],
+    /// How long they took; how many they are.
+    pub latencies: Latencies,
 }
 
 impl Calls {
-    /// Sets the calls by latency from the kernel's buckets.
-    #[must_use]
-    pub fn with_latencies(mut self, buckets: &[u64; KERNEL_BUCKETS]) -> Self {
-        let up_to = |exponent: usize| buckets.iter().take(exponent).sum::<u64>();
-        for (count, exponent) in self.up_to.iter_mut().zip(exponents()) {
-            *count = up_to(exponent as usize);
-        }
-        self.up_to[BOUNDS] = up_to(KERNEL_BUCKETS);
-        self
-    }
-
-    fn calls(&self) -> u64 {
-        self.up_to[BOUNDS]
-    }
-
     fn add(&mut self, other: &Self) {
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.device_read_bytes += other.device_read_bytes;
         self.hits += other.hits;
         self.misses += other.misses;
-        self.latency_ns += other.latency_ns;
-        for (count, more) in self.up_to.iter_mut().zip(other.up_to) {
-            *count += more;
-        }
+        self.latencies.add(&other.latencies);
     }
-}
-
-fn exponents() -> impl Iterator<Item = u32> {
-    (0u32..).take(BOUNDS).map(|i| FIRST_BOUND + i * BOUND_STEP)
 }
 
 /// Calls of each kind that was seen.
@@ -193,24 +162,20 @@ impl ByKind {
     }
 
     fn latency_ns(&self) -> u64 {
-        self.0.values().map(|calls| calls.latency_ns).sum()
+        self.0.values().map(|calls| calls.latencies.sum_ns()).sum()
     }
 
     fn series(&self) -> usize {
         let mut page = Page::default();
         self.add_to(&mut page, &Vec::new());
-        page.series()
+        page.series_max()
     }
 
     fn add_to(&self, page: &mut Page, labels: &Labels) {
-        let bounds_s: Vec<f64> = exponents()
-            .map(|exponent| 2f64.powi(exponent.cast_signed()) / 1e9)
-            .collect();
         for (kind, calls) in &self.0 {
             let mut with_op = labels.clone();
             with_op.push(("op", (*kind).into()));
-            let sum_s = calls.latency_ns as f64 / 1e9;
-            page.add_histogram(&FILE_LATENCY, &with_op, &bounds_s, &calls.up_to, sum_s);
+            page.add_histogram(&FILE_LATENCY, with_op.clone(), calls.latencies);
             page.add(&FILE_ERRORS, with_op.clone(), calls.errors as f64);
             if *kind != IoKind::Sync.name() {
                 page.add(&FILE_BYTES, with_op, calls.bytes as f64);
@@ -310,7 +275,7 @@ impl Files {
         }
         let mut newly: HashMap<FileName, ByKind> = HashMap::new();
         for FileCalls { name, kind, calls } in counted {
-            if calls.calls() > 0 {
+            if calls.latencies.calls() > 0 {
                 self.begin_for_others(kind.name());
                 newly.entry(name).or_default().add(kind, &calls);
             }

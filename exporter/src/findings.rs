@@ -72,7 +72,7 @@ pub(crate) fn add_to(page: &mut Page, server: &str, problems: &[FoundProblem]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Format;
+    use crate::format::TextFormat;
 
     fn problem(id: &str, subject: &str, seconds_per_hour: Option<f64>) -> FoundProblem {
         FoundProblem {
@@ -94,7 +94,7 @@ mod tests {
         let mut page = Page::default();
         add_to(&mut page, "db1:27017", &bounded(problems));
         assert_eq!(
-            page.text(Format::OpenMetrics)
+            page.text(TextFormat::OpenMetrics)
                 .lines()
                 .filter(|line| !line.starts_with('#'))
                 .collect::<Vec<_>>(),

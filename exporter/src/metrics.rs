@@ -183,7 +183,7 @@ metrics! {
     FILES_IN_OTHER: Gauge "seekscope_exporter_files_in_other"
         "Files that lately had calls and no series of their own.";
     SERIES: Gauge "seekscope_exporter_series"
-        "Time series of this page, this one included.";
+        "Time series of this page as text, this one included.";
     SERIES_MAX: Gauge "seekscope_exporter_series_max"
         "The bound of --series.";
 }

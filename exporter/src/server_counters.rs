@@ -378,7 +378,7 @@ impl Pressure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Format;
+    use crate::format::TextFormat;
 
     fn samples(rows: &[(&str, &str, f64)]) -> Vec<CounterSample> {
         let row = |(source, name, value): &(&str, &str, f64)| CounterSample {
@@ -393,7 +393,7 @@ mod tests {
     fn text(counters: &ServerCounters) -> String {
         let mut page = Page::default();
         counters.add_to(&mut page, "a:1", Some("vda"));
-        page.text(Format::Prometheus)
+        page.text(TextFormat::Prometheus)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use seekscope_exporter::{Format, OwnUse, Registry};
+use seekscope_exporter::{Format, OwnUse, Page, Registry, TextFormat};
 use seekscope_server::ProcFs;
 use tokio::time::Instant;
 
@@ -45,12 +45,20 @@ impl Exported {
         read.elapsed() < self.every * READINGS_MISSED + Duration::from_secs(30)
     }
 
+    /// Returns everything in this format.
+    pub fn body(&self, format: Format) -> Vec<u8> {
+        self.page().body(format)
+    }
+
     /// Returns everything as text.
-    pub fn text(&self, format: Format) -> String {
+    pub fn text(&self, format: TextFormat) -> String {
+        self.page().text(format)
+    }
+
+    /// Returns all samples. To encode them takes longer, and needs no lock.
+    fn page(&self) -> Page {
         let own = own_use();
-        // The text takes longer, and needs no lock.
-        let page = self.registry().page(own);
-        page.text(format)
+        self.registry().page(own)
     }
 }
 

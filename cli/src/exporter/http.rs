@@ -104,7 +104,7 @@ async fn answer(
     let mut answer = match access.login(&config, authorization).await {
         Login::Passed => page(request, exported),
         Login::Refused => {
-            let mut refused = text(
+            let mut refused = response(
                 StatusCode::UNAUTHORIZED,
                 TEXT,
                 "name and password, please\n",
@@ -115,7 +115,7 @@ async fn answer(
         }
         Login::Busy => {
             let why = "too many logins at once\n";
-            text(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
+            response(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
         }
     };
     answer.headers_mut().extend(config.headers.clone());
@@ -124,7 +124,7 @@ async fn answer(
 
 fn page(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes>> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+        let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
         refused
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -132,22 +132,25 @@ fn page(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes
     }
     match request.uri().path() {
         "/metrics" => {
-            let accept = request.headers().get(ACCEPT);
-            let accept = accept.and_then(|value| value.to_str().ok());
-            let format = Format::accepted_by(accept.unwrap_or_default());
-            text(StatusCode::OK, format.content_type(), exported.text(format))
+            let accept = request.headers().get_all(ACCEPT).iter();
+            let format = Format::accepted_by(accept.filter_map(|value| value.to_str().ok()));
+            response(StatusCode::OK, format.content_type(), exported.body(format))
         }
-        "/healthz" if exported.is_reading() => text(StatusCode::OK, TEXT, "ok\n"),
+        "/healthz" if exported.is_reading() => response(StatusCode::OK, TEXT, "ok\n"),
         "/healthz" => {
             let why = "counters are not being read\n";
-            text(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
+            response(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
         }
-        "/" => text(StatusCode::OK, HTML, start_page(exported)),
-        _ => text(StatusCode::NOT_FOUND, TEXT, "see /metrics\n"),
+        "/" => response(StatusCode::OK, HTML, start_page(exported)),
+        _ => response(StatusCode::NOT_FOUND, TEXT, "see /metrics\n"),
     }
 }
 
-fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+fn response(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static(kind);

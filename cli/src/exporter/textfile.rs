@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use seekscope_exporter::Format;
+use seekscope_exporter::TextFormat;
 
 use super::exported::Exported;
 use crate::exit::{Elsewhere, Usage};
@@ -61,7 +61,7 @@ impl Textfile {
 
     /// Replaces the file by the present figures.
     pub fn write(&mut self, exported: &Exported) -> Result<()> {
-        let text = exported.text(Format::Prometheus);
+        let text = exported.text(TextFormat::Prometheus);
         self.left = left_of(&text);
         self.write_text(&text)
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::doc;
 use seekscope_exporter::server_counters::{LAG_S, REPLICATION};
-use seekscope_exporter::{Calls, FileCalls, FileName, Registry, TraceUse};
+use seekscope_exporter::{Calls, FileCalls, FileName, Latencies, Registry, TraceUse};
 use seekscope_run::{CounterSample, FileRecord, FileRole, IoEvent, Limitation, monotonic_ns};
 use seekscope_server::examination::replication_lag_s;
 use seekscope_server::{FileMap, ProcFs, ProcessIdentity, Sampler, Server};
@@ -410,16 +410,14 @@ impl Counting {
 }
 
 fn calls(totals: &RawTotals) -> Calls {
-    let calls = Calls {
+    Calls {
         errors: totals.errors,
         bytes: totals.bytes,
         device_read_bytes: totals.device_read_bytes,
         hits: totals.hits,
         misses: totals.misses,
-        latency_ns: totals.latency_ns,
-        ..Calls::default()
-    };
-    calls.with_latencies(&totals.latency_buckets)
+        latencies: Latencies::new(totals.latency_buckets, totals.latency_ns),
+    }
 }
 
 /// Returns what a file is, as far as its name and the server's catalogue tell.

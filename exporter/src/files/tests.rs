@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::page::Format;
+use crate::format::TextFormat;
+use crate::latencies::KERNEL_BUCKETS;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 const MS: u64 = 1_000_000;
@@ -9,12 +10,11 @@ const MS: u64 = 1_000_000;
 fn calls(latency_ns: u64) -> Calls {
     let mut buckets = [0; KERNEL_BUCKETS];
     buckets[latency_ns.max(1).ilog2() as usize] = 1;
-    let calls = Calls {
-        latency_ns,
+    Calls {
         bytes: 4096,
+        latencies: Latencies::new(buckets, latency_ns),
         ..Calls::default()
-    };
-    calls.with_latencies(&buckets)
+    }
 }
 
 fn reads(collection: &str, latency_ns: u64) -> FileCalls {
@@ -28,7 +28,7 @@ fn reads(collection: &str, latency_ns: u64) -> FileCalls {
 fn text(files: &Files) -> String {
     let mut page = Page::default();
     files.add_to(&mut page, "a:1");
-    page.text(Format::Prometheus)
+    page.text(TextFormat::Prometheus)
 }
 
 /// Returns the bytes read of a collection, if it has series of its own.
@@ -54,17 +54,14 @@ fn series_of_one() -> usize {
 }
 
 #[test]
-fn buckets_are_those_of_the_kernel_taken_together() {
-    let one_each = Calls::default().with_latencies(&[1; KERNEL_BUCKETS]);
-    let expected = [14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 40];
-    assert_eq!(one_each.up_to, expected);
+fn calls_are_below_the_first_bound_that_is_greater() {
     let mut files = Files::default();
     files.add(0, [reads("a.x", 1)], usize::MAX);
     // 2^14 ns is the first bound: calls of 1 and 16,383 ns are below it, one of 16,384 ns is not.
     files.add(1, [reads("a.x", 16_383), reads("a.x", 16_384)], usize::MAX);
     let text = text(&files);
-    assert!(text.contains("collection=\"a.x\",index=\"\",op=\"read\",le=\"0.000016384\"} 2\n"));
-    assert!(text.contains("collection=\"a.x\",index=\"\",op=\"read\",le=\"0.000065536\"} 3\n"));
+    assert!(text.contains("collection=\"a.x\",index=\"\",op=\"read\",le=\"1.6384e-05\"} 2\n"));
+    assert!(text.contains("collection=\"a.x\",index=\"\",op=\"read\",le=\"6.5536e-05\"} 3\n"));
 }
 
 #[test]
@@ -199,7 +196,7 @@ fn a_file_takes_room_for_the_kinds_of_calls_that_it_had() {
     let mut files = Files::default();
     let mut series = 0;
     let kinds = [IoKind::Read, IoKind::Write, IoKind::Sync];
-    for (kind, more) in kinds.into_iter().zip([19, 16, 15]) {
+    for (kind, more) in kinds.into_iter().zip([20, 17, 16]) {
         let call = FileCalls {
             kind,
             ..reads("a.x", 1)
