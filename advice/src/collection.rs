@@ -11,10 +11,12 @@ use seekscope_server::{Namespace, Server, ServerError, float, number};
 
 /// The setting that names the compressor of a table's blocks; its value is empty where they are not compressed.
 pub(crate) const COMPRESSOR: &str = "block_compressor";
+/// The setting of the size that blocks of leaves are to have.
+pub(crate) const LEAF_PAGE_MAX: &str = "leaf_page_max";
 /// Settings of WiredTiger's tables by which the same documents take other blocks.
 const TABLE_SETTINGS: [&str; 4] = [
     COMPRESSOR,
-    "leaf_page_max",
+    LEAF_PAGE_MAX,
     "internal_page_max",
     "leaf_value_max",
 ];

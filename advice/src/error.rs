@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use seekscope_run::{ErrorKind, Kinded};
+use seekscope_run::{ErrorKind, Kinded, visible};
 use seekscope_server::{LocalServerError, PageCacheError, ServerError, WorkspaceError};
 
 /// Why a collection was not examined to its end.
@@ -19,9 +19,9 @@ pub enum AdviceError {
     Workspace(#[from] WorkspaceError),
     #[error(transparent)]
     PageCache(#[from] PageCacheError),
-    #[error("{namespace} holds no documents")]
+    #[error("{} holds no documents", visible(namespace))]
     Empty { namespace: String },
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", visible(&.path.to_string_lossy()))]
     Files { path: PathBuf, source: io::Error },
     /// The server of the trial says nothing of single files.
     #[error(
@@ -57,5 +57,18 @@ impl Kinded for AdviceError {
             Self::Empty { .. } | Self::NoCounters => Some(ErrorKind::Usage),
             Self::Files { source, .. } => ErrorKind::of_named_path(source),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_and_give_no_orders_to_a_terminal() {
+        let empty = AdviceError::Empty {
+            namespace: "shop.a\u{1b}[2J\nb".into(),
+        };
+        assert_eq!(empty.to_string(), "shop.a\\u{1b}[2J\\nb holds no documents");
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use bson::{Bson, Document};
 use seekscope_run::{QueryShape, SortField};
 
-/// Returns the keys of the index that serves a shape best: what is compared, then the order, then the ranges.
+/// Returns the keys of the index that serves a shape best: what is compared, then the order, then a range. Behind a range
+/// keys are in no order of their own, so another range bounds nothing there.
 pub fn best_keys(shape: &QueryShape) -> Document {
     let mut keys = Document::new();
     for field in &shape.equality {
@@ -16,10 +17,9 @@ pub fn best_keys(shape: &QueryShape) -> Document {
             keys.insert(field.clone(), if *descending { -1 } else { 1 });
         }
     }
-    for field in &shape.range {
-        if !keys.contains_key(field) {
-            keys.insert(field.clone(), 1);
-        }
+    let is_ranged = shape.range.iter().any(|field| keys.contains_key(field));
+    if let Some(field) = shape.range.first().filter(|_| !is_ranged) {
+        keys.insert(field.clone(), 1);
     }
     keys
 }
@@ -28,7 +28,7 @@ pub fn best_keys(shape: &QueryShape) -> Document {
 /// whole documents.
 pub fn covering_keys(shape: &QueryShape) -> Option<Document> {
     let mut keys = best_keys(shape);
-    for field in shape.projection.as_ref()? {
+    for field in shape.range.iter().chain(shape.projection.as_ref()?) {
         if !keys.contains_key(field) {
             keys.insert(field.clone(), 1);
         }
@@ -95,6 +95,19 @@ mod tests {
         ] {
             assert!(!is_served_by(&shape, &keys), "{keys}");
         }
+    }
+
+    #[test]
+    fn a_range_behind_a_range_is_no_key_of_the_best_index() {
+        let two = told(
+            r#"{"filter": {"a": 1, "b": {"$gt": 1}, "c": {"$gt": 1}}, "projection": {"a": 1, "_id": 0}}"#,
+        );
+        let two = two.unwrap();
+        assert_eq!(best_keys(&two), doc! { "a": 1, "b": 1 });
+        assert!(is_served_by(&two, &doc! { "a": 1, "b": 1 }));
+        assert_eq!(covering_keys(&two), Some(doc! { "a": 1, "b": 1, "c": 1 }));
+        let sorted = told(r#"{"filter": {"b": {"$gt": 1}, "c": {"$gt": 1}}, "sort": {"c": 1}}"#);
+        assert_eq!(best_keys(&sorted.unwrap()), doc! { "c": 1 });
     }
 
     #[test]

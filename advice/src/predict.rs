@@ -15,12 +15,22 @@
 //! and then neighbours lie on several pages that the trial has on one. The same holds of an index: one that was built over
 //! documents that were there has full leaves, those of the trial are filled by inserts.
 //!
+//! The trees of the whole are deeper than those of the sample, whose inner pages all are in the root. Of the whole the root
+//! and one page of each level below it are read when the file is opened; the others are read with the first leaf below them.
+//! A server in use has most of them in its cache, and counts those that it asks for among its hits.
+//!
 //! Where a query does not read a stretch of an index but leaps through it (a range of the first key and a value of the
 //! second: from each value of the first to the place of the second), more keys in between do not make more leaps, but
 //! the leaps go to leaves further apart.
 
+/// Children of an inner page of a collection's tree, which has 4 KiB with MongoDB's settings: a key and an address for each.
+const COLLECTION_CHILDREN: f64 = 190.0;
+/// The same of an index, whose inner pages have 16 KiB, with keys of about 25 bytes.
+const INDEX_CHILDREN: f64 = 400.0;
 /// By how much more leaves than expected documents lie on by chance.
 const BY_CHANCE: f64 = 0.05;
+/// By how much fewer, where leaves differ in how full they are.
+const FEWER_BY_CHANCE: f64 = 0.1;
 /// Documents of which this share lie on leaves of their own lie so far apart that it does not matter how much is on a
 /// leaf.
 const ALONE: f64 = 0.9;
@@ -55,6 +65,25 @@ pub fn draws(distinct: f64, leaves: f64, most: f64) -> f64 {
 pub fn matching_of_whole(matching: f64, drawn: f64, documents: f64) -> f64 {
     let drawn = drawn.min(matching);
     drawn + (matching - drawn) * documents
+}
+
+/// Returns how many inner pages of a tree with so many leaves a query reads that reads so many of them, in a row or
+/// scattered.
+fn inner_pages(read: f64, leaves: f64, children: f64, in_a_row: bool) -> f64 {
+    let (mut read, mut pages, mut inner) = (read, leaves, 0.0);
+    loop {
+        pages = (pages / children).ceil();
+        if pages <= 1.0 || read <= 0.0 {
+            return inner;
+        }
+        let hit = match in_a_row {
+            true => 1.0 + (read - 1.0).max(0.0) / children,
+            false => distinct(read, pages).max(1.0),
+        };
+        read = hit.min(pages);
+        // One of them was read when the file was opened.
+        inner += read * (1.0 - 1.0 / pages);
+    }
 }
 
 /// What the whole collection has that the trial has not.
@@ -125,8 +154,9 @@ impl Measured {
             return whole_leaves * self.scanned_share_of_whole();
         }
         let hit = self.collection_blocks;
+        let by_chance = distinct(self.documents, self.leaves);
         // Documents that lie further apart than by chance share no leaf in the whole either.
-        let is_apart = hit > distinct(self.documents, self.leaves) * (1.0 + BY_CHANCE);
+        let is_apart = hit > by_chance * (1.0 + BY_CHANCE);
         let documents = self.documents / self.queries;
         let collection = if self.local {
             let row = self.of_whole(hit, self.collection_bytes / self.page_bytes.max(1.0));
@@ -138,7 +168,11 @@ impl Measured {
             let untouched = (1.0 - apart / whole_leaves.max(1.0)).max(0.0);
             apart + more.min(0.0) + distinct(more, whole_leaves) * untouched
         } else {
-            let all = draws(hit, self.leaves, self.documents);
+            let all = match hit >= by_chance * (1.0 - FEWER_BY_CHANCE) {
+                // How many of few leaves are hit hardly depends on the number of draws.
+                true => self.documents,
+                false => draws(hit, self.leaves, self.documents),
+            };
             let all = self.longer(self.of_whole(all, all), documents);
             distinct(all, whole_leaves)
         };
@@ -147,6 +181,30 @@ impl Measured {
         collection
             .min(whole_leaves.max(hit / self.queries))
             .max(least)
+    }
+
+    /// Returns the inner pages of the whole collection's tree that one query reads. Documents of which several lie on a leaf
+    /// lie in a row.
+    pub fn inner_blocks_of_collection(&self) -> f64 {
+        if self.queries <= 0.0 {
+            return 0.0;
+        }
+        let leaves = self.leaves * self.whole.documents * self.fuller();
+        let read = self.collection_blocks_of_whole();
+        let are_alone = self.collection_blocks >= self.documents * ALONE;
+        let in_a_row = self.collection_scan || self.local || !are_alone;
+        inner_pages(read, leaves, COLLECTION_CHILDREN, in_a_row)
+    }
+
+    /// Returns the inner pages of the tree of the whole index that one query reads.
+    pub fn inner_blocks_of_index(&self) -> f64 {
+        let read = self.index_blocks_of_whole();
+        if read <= 0.0 {
+            return 0.0;
+        }
+        let leaves = self.index_leaves_of_whole(self.index_blocks_as_full());
+        let in_a_row = !self.leaps() && self.values <= 1.0 && self.more_values <= 1.0;
+        inner_pages(read, leaves, INDEX_CHILDREN, in_a_row)
     }
 
     /// Returns the share of the whole that a scan reads. Where it ends early, in the trial or at least in the whole, it ends
@@ -206,9 +264,8 @@ impl Measured {
     }
 
     /// Returns the blocks of indexes that one query reads of the whole. Keys that a query reads beside those of its answer
-    /// are more in the whole, unless it asks for a stretch of time, of which the sample has all. The index of a sample may
-    /// be so small that its only leaf is in the cache; of the whole a query has to read one. No query reads more leaves
-    /// than the index has.
+    /// are more in the whole, unless it asks for a stretch of time, of which the sample has all. A query reads at
+    /// least one leaf, and no more than the index has.
     pub fn index_blocks_of_whole(&self) -> f64 {
         if self.collection_scan || self.keys <= 0.0 || self.queries <= 0.0 {
             return 0.0;
@@ -217,7 +274,9 @@ impl Measured {
         let keys = self.keys / self.queries;
         let most = self.index_leaves_of_whole(blocks);
         if self.leaps() {
-            let leapt = (blocks * self.whole.documents).clamp(1.0, keys.max(1.0));
+            // The first leaf is read in any case, and the others lie further apart.
+            let apart = (blocks - 1.0) * self.whole.documents;
+            let leapt = (1.0 + apart).clamp(1.0, keys.max(1.0));
             return leapt.min(most);
         }
         let beside = self.beside();
@@ -245,12 +304,10 @@ impl Measured {
             return blocks;
         }
         let most = self.values.max(blocks);
-        if self.index_leaves <= 1.0 {
-            return most;
+        match self.index_leaves <= 1.0 {
+            true => most,
+            false => draws(blocks, self.index_leaves, most).min(most),
         }
-        // The one leaf that is read when the index is opened is in the cache.
-        let hit = blocks * self.index_leaves / (self.index_leaves - 1.0);
-        draws(hit, self.index_leaves, most).min(most)
     }
 
     /// Returns how many leaves the index of the whole has, where a query read so many of the trial's.

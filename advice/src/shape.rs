@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bson::{Bson, Document};
-use seekscope_run::{QueryShape, ShapeSource, SortField};
+use seekscope_run::{QueryShape, ShapeSource, SortField, visible};
 
 /// Bounds of what a hostile reply can make us keep.
 const FIELDS_MAX: usize = 20;
@@ -41,7 +41,7 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
     let is_unknown = |name: &&String| !TOLD_NAMES.contains(&name.as_str());
     if let Some(name) = given.keys().find(is_unknown).filter(|_| is_long) {
         let known = TOLD_NAMES.join(", ");
-        return Err(wrong(format!("{name} is none of {known}")));
+        return Err(wrong(format!("{} is none of {known}", visible(name))));
     }
     let filter = match is_long {
         true => given.get_document("filter").cloned().unwrap_or_default(),
@@ -80,7 +80,7 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
 /// Why a query has no shape that a trial could ask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoShape {
-    #[error("{0} cannot be made up for a trial")]
+    #[error("{} cannot be made up for a trial", visible(.0))]
     Condition(String),
     #[error("the query is not shown as a whole")]
     NotShown,

@@ -3,6 +3,7 @@
 mod asked;
 mod counters;
 mod inserts;
+mod pages;
 mod queries;
 mod rounds;
 mod storing;
@@ -34,6 +35,8 @@ const QUERIES_MAX: u64 = 20;
 const SHARE_OF_LEAVES: f64 = 0.25;
 /// Queries return what is known of them if that is this many times less than what matches.
 const STOPPED: f64 = 1.2;
+/// How often each query is asked with everything cached: whatever else runs on the host makes some slower, and none quicker.
+const WARM_TIMES: u32 = 3;
 /// How often the time of unpacking is measured.
 const UNPACKED_TIMES: u32 = 3;
 
@@ -97,6 +100,10 @@ pub struct Trial {
     target: TargetFacts,
     /// Time that it takes to make a page of a block of the present way, ns per byte; `None` if it has too few.
     unpack_ns_per_byte: Option<f64>,
+    /// Bytes of blocks for each byte of documents of the present way, and the size of the largest pages in which it is
+    /// stored, bytes, once it is.
+    present_compressed: f64,
+    present_pages: Option<f64>,
     /// Documents that are added with cold caches, as many to each way as the present one's index on `_id` allows for.
     cold_inserts: usize,
     begun: Instant,
@@ -119,6 +126,8 @@ impl Trial {
             options,
             target,
             unpack_ns_per_byte: None,
+            present_compressed: 1.0,
+            present_pages: None,
             cold_inserts: 0,
             begun: Instant::now(),
         })
@@ -199,7 +208,9 @@ impl Trial {
     /// Fails if the server does.
     pub async fn store(&mut self, number: usize, way: &Way) -> Result<Stored, AdviceError> {
         let collection = collection_of(number);
-        let load = storing::store(&self.server, &collection, way, &self.options).await?;
+        let (page_bytes, keeps_pages) = self.pages(way).await?;
+        let load = storing::store(&self.server, &collection, way, &self.options, page_bytes);
+        let load = load.await?;
         self.restart().await?;
         self.evict()?;
         let stored = storing::size(&self.server, &collection, load).await?;
@@ -214,8 +225,34 @@ impl Trial {
         };
         Ok(Stored {
             unpack_ns: ns_per_byte.map(|ns| ns * stored.page_bytes_of_many),
+            keeps_pages,
             ..stored
         })
+    }
+
+    /// Returns the size of the largest pages in which a way is stored, bytes, and whether a page of the whole then holds as
+    /// much as one of the target's file: where it stays, and where another compressor makes the same documents no smaller.
+    async fn pages(&mut self, way: &Way) -> Result<(f64, bool), AdviceError> {
+        if let Some(page_bytes) = self.present_pages.filter(|_| way.keeps_file()) {
+            return Ok((page_bytes, true));
+        }
+        let compressed = storing::compressed(&self.server, way, &self.options).await?;
+        let anew = pages::of_large_file(&storing::creation(way, &self.options), compressed);
+        if matches!(way, Way::Present) {
+            let mean = self.options.page_bytes;
+            let known = mean.map(|mean| pages::of_mean(&self.options.create, mean));
+            self.present_compressed = compressed.unwrap_or(1.0);
+            self.present_pages = Some(known.unwrap_or(anew));
+            return Ok((known.unwrap_or(anew), true));
+        }
+        let is_as_small = compressed
+            .is_some_and(|compressed| pages::are_as_small(compressed, self.present_compressed));
+        match self.present_pages {
+            Some(present) if is_as_small && matches!(way, Way::Compressor { .. }) => {
+                Ok((present, true))
+            }
+            _ => Ok((anew, false)),
+        }
     }
 
     /// Returns the time that the server takes to make a page of a block that is in the page cache, ns per byte of the
@@ -300,12 +337,14 @@ impl Trial {
         let collection = collection_of(number);
         let plans_vary = storing::plans_vary(way, &self.options.indexes);
         let shape = &questions.shape;
+        let serving = storing::serving_index(way, &self.options.indexes, shape);
+        let choice = (plans_vary, serving.as_deref().filter(|_| !plans_vary));
         let mut planned: Option<Asked> = None;
         let mut rounds = Vec::new();
         for row in &questions.rows {
             let asked = match planned.take().filter(|_| !plans_vary) {
                 Some(asked) => asked,
-                None => Asked::plan(&self.server, &collection, way, shape, row, plans_vary).await?,
+                None => Asked::plan(&self.server, &collection, way, shape, row, choice).await?,
             };
             let whole = self.whole(way, stored, asked.index_name());
             rounds.push(self.round(&collection, stored, &asked, row, whole).await?);
@@ -332,7 +371,9 @@ impl Trial {
         whole: Whole,
     ) -> Result<Round, AdviceError> {
         self.restart().await?;
-        asked.open(&self.server).await?;
+        // Whoever asks for counters has the files opened, and so the upper pages of their trees read, which a server in use
+        // has in its cache. A query would also put one of the few leaves of a sample into it.
+        counters::read(&self.server, DATABASE, collection).await?;
         self.evict()?;
         let before = counters::read(&self.server, DATABASE, collection).await?;
         let queries = asked.of_row(row);
@@ -360,7 +401,11 @@ impl Trial {
         });
         let after = counters::read(&self.server, DATABASE, collection).await?;
         for (_, query) in queries.iter().take(cold_ns.len()) {
-            warm_ns.push(asked.ask(&self.server, query).await?.1 as f64);
+            let mut least = u64::MAX;
+            for _ in 0..WARM_TIMES {
+                least = least.min(asked.ask(&self.server, query).await?.1);
+            }
+            warm_ns.push(least as f64);
         }
         Ok(Round {
             plan: asked.plan,
@@ -386,12 +431,13 @@ impl Trial {
             true => stored.page_bytes_of_many,
             false => stored.page_bytes,
         };
-        let as_it_is = self.options.page_bytes.filter(|_| way.keeps_file());
+        let as_it_is = self.options.page_bytes.filter(|_| stored.keeps_pages);
         Whole {
             documents: documents as f64 / stored.sampled.max(1) as f64,
             page_bytes: as_it_is.unwrap_or(anew),
             index_page_bytes: index
-                .filter(|_| way.keeps_file())
+                // What compresses the collection does not change its indexes.
+                .filter(|_| way.keeps_file() || matches!(way, Way::Compressor { .. }))
                 .and_then(|name| self.options.index_page_bytes.get(name).copied()),
         }
     }

@@ -68,6 +68,24 @@ fn scattered_documents_share_fewer_leaves_in_the_whole() {
 }
 
 #[test]
+fn nearly_all_of_few_leaves_do_not_show_how_many_draws_hit_them() {
+    let of = |collection_blocks| {
+        let measured = Measured {
+            collection_blocks,
+            documents: 100.0,
+            leaves: 50.0,
+            whole: whole(20.0),
+            ..PLAIN
+        };
+        measured.collection_blocks_of_whole()
+    };
+    let scattered = distinct(100.0, 1_000.0);
+    // On average they hit 43.
+    assert_eq!([of(44.0), of(40.0)], [scattered, scattered]);
+    assert!(of(20.0) < 30.0, "they lie together");
+}
+
+#[test]
 fn keys_beside_the_answer_are_more_in_the_whole() {
     let beside = Measured {
         keys: 200.0,
@@ -97,7 +115,7 @@ fn leaps_go_to_leaves_further_apart_and_are_not_more() {
         whole: whole(5.0),
         ..PLAIN
     };
-    assert_eq!(leaping.index_blocks_of_whole(), 65.0);
+    assert_eq!(leaping.index_blocks_of_whole(), 61.0);
     assert_eq!(leaping.more_work(), 1.0);
     let many = Measured {
         whole: whole(50.0),
@@ -302,9 +320,9 @@ fn no_query_reads_more_leaves_than_collection_and_index_have() {
 
 #[test]
 fn values_of_a_list_lie_on_more_leaves_of_a_larger_index() {
-    // 20 values of an index of 3 leaves, of which one is in the cache: of 60 leaves of the whole they hit 17.
+    // 20 values of an index of 3 leaves: of 60 leaves of the whole they hit 17.
     let listed = Measured {
-        index_blocks: 2.0,
+        index_blocks: 3.0,
         leaf_keys: 1_000.0,
         index_leaves: 3.0,
         documents: 20.0,
@@ -459,4 +477,41 @@ fn neighbours_stay_neighbours_and_scans_grow() {
     };
     // Three times the documents, which lie anywhere, and the leaves of three times the keys, which lie in a row.
     assert!((more.blocks() - 304.0).abs() < 0.2, "{}", more.blocks());
+}
+
+#[test]
+fn inner_pages_of_deeper_trees_are_read_with_the_first_leaf_below_them() {
+    // All fit below the root.
+    assert_eq!(inner_pages(3.0, 190.0, 190.0, true), 0.0);
+    // Of two pages below the root one was read when the file was opened.
+    assert_eq!(inner_pages(1.0, 380.0, 190.0, true), 0.5);
+    // Ten pages, and a hundred leaves in a row are below one or two of them, and scattered ones below all.
+    let row = inner_pages(96.0, 1_900.0, 190.0, true);
+    assert!((row - 1.5 * 0.9).abs() < 1e-9, "{row}");
+    let scattered = inner_pages(96.0, 1_900.0, 190.0, false);
+    assert!((8.9..9.0).contains(&scattered), "{scattered}");
+    // A scan reads all, of both levels.
+    let all = inner_pages(72_200.0, 72_200.0, 190.0, true);
+    assert!((379.0..382.0).contains(&all), "{all}");
+    let few = Measured {
+        collection_blocks: 3.0,
+        collection_bytes: 3.0 * PAGE_BYTES,
+        documents: 3.0,
+        keys: 3.0,
+        leaves: 1_000.0,
+        index_leaves: 100.0,
+        whole: whole(20.0),
+        ..PLAIN
+    };
+    let inner = few.inner_blocks_of_collection();
+    assert!((2.9..3.0).contains(&inner), "{inner}");
+    assert_eq!(few.inner_blocks_of_index(), (1.0 + 1.0 / 400.0) * 0.8);
+    let covered = Measured {
+        covered: true,
+        documents: 0.0,
+        collection_blocks: 0.0,
+        collection_bytes: 0.0,
+        ..few
+    };
+    assert_eq!(covered.inner_blocks_of_collection(), 0.0);
 }

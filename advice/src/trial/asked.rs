@@ -18,6 +18,8 @@ use crate::way::Way;
 const IN_A_ROW: i64 = 1_000;
 /// A value that no document has.
 const NOWHERE: &str = "seekscope: no document has this value";
+/// Where a range ends, a query reads the key behind it.
+const KEY_BEHIND: u64 = 1;
 /// What plans call the first key of a wildcard index.
 const WILDCARD_PATH: &str = "$_path";
 
@@ -45,6 +47,17 @@ struct Explained {
     examined: u64,
     keys: u64,
     sorts: bool,
+}
+
+impl Explained {
+    /// Returns whether it does no more than another plan. The sample may have so few documents of a value that all of them
+    /// are in the range that is asked for: then the server takes any index that has the value, while of the whole it takes
+    /// the one that has the range as well.
+    fn examines_no_more(&self, other: &Self) -> bool {
+        self.examined <= other.examined
+            && self.keys <= other.keys + KEY_BEHIND
+            && (other.sorts || !self.sorts)
+    }
 }
 
 async fn explain(server: &Server, mut find: Document) -> Result<Explained, AdviceError> {
@@ -82,14 +95,15 @@ pub(super) struct Asked {
 impl Asked {
     /// Has the server choose an index for a row of queries before they are measured, so that trying several is not. Where
     /// plans vary, an index serves some of the queries only, and for others it would lose documents: none is then named to
-    /// the server while it chooses, and what it chose is used for those queries alone for which it did.
+    /// the server while it chooses, and what it chose is used for those queries alone for which it did. `serving` is the
+    /// name of the index that serves the shape best, where all queries may use it.
     pub(super) async fn plan(
         server: &Server,
         collection: &str,
         way: &Way,
         shape: &QueryShape,
         row: &[Query],
-        plans_vary: bool,
+        (plans_vary, serving): (bool, Option<&str>),
     ) -> Result<Self, AdviceError> {
         let (mut examined, mut keys, mut explained, mut sorts) = (0, 0, 0_u32, false);
         let mut index: Option<UsedIndex> = None;
@@ -97,7 +111,14 @@ impl Asked {
         for (number, query) in row.iter().enumerate() {
             let known = index.as_ref().filter(|_| !plans_vary);
             let hint = known.map(|(name, _)| Bson::from(name.as_str()));
-            let of_query = explain(server, query.find(collection, way, hint.as_ref())).await?;
+            let mut of_query = explain(server, query.find(collection, way, hint.as_ref())).await?;
+            if let Some(serving) = serving.filter(|_| hint.is_none()) {
+                let served = query.find(collection, way, Some(&serving.into()));
+                let served = explain(server, served).await?;
+                if served.examines_no_more(&of_query) {
+                    of_query = served;
+                }
+            }
             if plans_vary && number > 0 && of_query.index != index {
                 left_out.push(number);
                 continue;
@@ -149,16 +170,6 @@ impl Asked {
     /// Returns the name of the index that the queries use.
     pub(super) fn index_name(&self) -> Option<&str> {
         self.hint.as_str()
-    }
-
-    /// Opens the files that a query opens, and reads the upper pages of their trees, which a server in use has in its
-    /// cache.
-    pub(super) async fn open(&self, server: &Server) -> Result<(), AdviceError> {
-        let first = doc! { "find": &self.collection, "limit": 1, "projection": { "_id": 1 },
-        "hint": { "$natural": 1 } };
-        server.command(DATABASE, first).await?;
-        self.ask_nothing(server).await?;
-        Ok(())
     }
 
     /// Asks a query that finds nothing, or one document where no index is used; returns its time in ns, which is that of
@@ -322,6 +333,24 @@ mod tests {
         assert_eq!(asked.of_row(&row), [(0, &row[0]), (2, &row[2])]);
         asked.left_out.clear();
         assert_eq!(asked.of_row(&row).len(), 3);
+    }
+
+    #[test]
+    fn of_two_plans_that_do_as_much_the_one_with_the_range_may_be_taken() {
+        let plan = |examined, keys| Explained {
+            index: None,
+            examined,
+            keys,
+            sorts: false,
+        };
+        assert!(plan(5, 6).examines_no_more(&plan(5, 5)));
+        assert!(!plan(5, 9).examines_no_more(&plan(5, 5)), "it leaps");
+        assert!(!plan(6, 6).examines_no_more(&plan(5, 6)));
+        let sorting = Explained {
+            sorts: true,
+            ..plan(5, 5)
+        };
+        assert!(!sorting.examines_no_more(&plan(5, 5)));
     }
 
     #[test]

@@ -19,8 +19,6 @@ pub(super) struct Blocks {
     pub indexes: PagesRead,
     /// Bytes of the collection's file that are in use.
     pub file_bytes: u64,
-    /// The size that blocks of leaves are to have.
-    pub leaf_bytes: u64,
 }
 
 /// Reads the counters.
@@ -43,7 +41,6 @@ pub(super) async fn read(
         collection_bytes: own.bytes,
         indexes: index_pages_read(&stats),
         file_bytes: count(table, FILE_BYTES)?,
-        leaf_bytes: count(table, LEAF_BYTES)?,
     })
 }
 

@@ -103,10 +103,14 @@ fn reads_in_vain(shape: &QueryShape, round: &Round) -> bool {
 }
 
 pub(super) fn cost(rounds: &[Round], measured: &[Measured], each_ns: Option<f64>) -> ShapeCost {
-    let of_indexes = measured.iter().map(Measured::index_blocks_of_whole);
+    let of_indexes = measured
+        .iter()
+        .map(|row| row.index_blocks_of_whole() + row.inner_blocks_of_index());
     let of_indexes: Vec<f64> = of_indexes.collect();
     let predicted = measured.iter().zip(&of_indexes);
-    let predicted = predicted.map(|(row, indexes)| row.collection_blocks_of_whole() + indexes);
+    let predicted = predicted.map(|(row, indexes)| {
+        row.collection_blocks_of_whole() + row.inner_blocks_of_collection() + indexes
+    });
     let predicted: Vec<f64> = predicted.collect();
     let mean_of = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
     let mean = mean_of(&predicted);
@@ -179,6 +183,7 @@ mod tests {
         page_bytes: 32_768.0,
         page_bytes_of_many: 32_768.0,
         block_bytes: 32_768.0,
+        keeps_pages: true,
         unpack_ns: None,
         load_s: 1.0,
     };

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
+use seekscope_run::QueryShape;
 use seekscope_server::{Server, storage_facts};
 
-use super::counters::{self, Blocks};
-use super::{DATABASE, SAMPLED, TrialOptions};
+use super::counters;
+use super::{DATABASE, SAMPLED, TrialOptions, pages};
 use crate::AdviceError;
-use crate::collection::COMPRESSOR;
+use crate::index_keys::is_served_by;
 use crate::proposals::serves_some;
 use crate::sample::store as store_batch;
 use crate::way::{SAMPLES, Way, are_same};
@@ -18,10 +19,10 @@ const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 16 << 20;
 /// Name of an index that a way needs and the target does not have.
 const NEW_INDEX: &str = "advised";
-/// WiredTiger has learnt how well a file's pages compress after some twenty of them.
-const LEAVES_LEARNT: u64 = 100;
-/// Blocks that are so many times as large as wanted on average hold large documents.
-const LARGE_BLOCKS: f64 = 2.0;
+/// The collection that is stored to see how well its documents compress.
+const REHEARSAL: &str = "rehearsal";
+/// The last page of a file is half full on average.
+const LAST_PAGE: f64 = 0.5;
 /// The time that fewer blocks take hardly differs from that of a scan without them.
 const UNPACKED_MIN: u64 = 50;
 
@@ -37,49 +38,73 @@ pub struct Stored {
     pub leaves: u64,
     /// Mean size of these blocks as pages, which are no longer compressed.
     pub page_bytes: f64,
-    /// The same of a collection that has more of them.
+    /// The same of a collection that has many of them, all but one of them full.
     pub page_bytes_of_many: f64,
     /// The size of its blocks in the file.
     pub block_bytes: f64,
+    /// Whether a page of the whole holds as much as one of the target's file does.
+    pub keeps_pages: bool,
     /// Time that it takes to make such a page of a block that is in the page cache, ns; `None` if too few were read.
     pub unpack_ns: Option<f64>,
     /// Time that storing took, s.
     pub load_s: f64,
 }
 
-/// Creates the collection with its indexes and stores the sample. Returns the number of documents of the sample and
-/// the seconds that it took.
-///
-/// It is stored twice: WiredTiger learns with each page that it writes how well those of a table compress, and makes
-/// the first ones up to four times as large as the later ones, which a large collection has next to alone.
+/// Returns the options with which the collection of a way is created.
+pub(super) fn creation(way: &Way, options: &TrialOptions) -> Document {
+    match way {
+        Way::Compressor { name } => pages::with_compressor(&options.create, name),
+        _ => options.create.clone(),
+    }
+}
+
+/// Creates the collection with its indexes and pages of at most so many bytes, and stores the sample. Returns the number of
+/// documents of the sample and the seconds that it took.
 pub(super) async fn store(
     server: &Server,
     collection: &str,
     way: &Way,
     options: &TrialOptions,
+    page_bytes: f64,
 ) -> Result<(u64, f64), AdviceError> {
-    let mut create = doc! { "create": collection };
-    create.extend(options.create.clone());
-    if let Way::Compressor { name } = way {
-        let text = with_compressor(&options.create, name);
-        create.insert(
-            "storageEngine",
-            doc! { "wiredTiger": { "configString": text } },
-        );
-    }
-    server.command(DATABASE, create).await?;
+    let file = pages::with_pages(&creation(way, options), page_bytes);
+    create(server, collection, file).await?;
     let indexes = indexes(way, &options.indexes);
     if !indexes.is_empty() {
         let command = doc! { "createIndexes": collection, "indexes": indexes };
         server.command(DATABASE, command).await?;
     }
-    fill(server, collection, way).await?;
-    server.command("admin", doc! { "fsync": 1 }).await?;
-    let all = doc! { "q": {}, "limit": 0 };
-    let empty = doc! { "delete": collection, "deletes": [all] };
-    server.command(DATABASE, empty).await?;
-    server.command("admin", doc! { "fsync": 1 }).await?;
     fill(server, collection, way).await
+}
+
+async fn create(server: &Server, collection: &str, file: Document) -> Result<(), AdviceError> {
+    let mut create = doc! { "create": collection };
+    create.extend(file);
+    server.command(DATABASE, create).await?;
+    Ok(())
+}
+
+/// Returns how many bytes of blocks a byte of documents takes that are stored in a way; `None` if its blocks are not
+/// compressed.
+pub(super) async fn compressed(
+    server: &Server,
+    way: &Way,
+    options: &TrialOptions,
+) -> Result<Option<f64>, AdviceError> {
+    let file = creation(way, options);
+    if pages::compressor(&file).is_empty() {
+        return Ok(None);
+    }
+    let file = pages::with_pages(&file, pages::to_see(&file));
+    create(server, REHEARSAL, file).await?;
+    fill(server, REHEARSAL, way).await?;
+    server.command("admin", doc! { "fsync": 1 }).await?;
+    let facts = storage_facts(server, DATABASE, &[REHEARSAL]).await?;
+    let blocks = counters::read(server, DATABASE, REHEARSAL).await?;
+    server.command(DATABASE, doc! { "drop": REHEARSAL }).await?;
+    Ok(Some(
+        blocks.file_bytes as f64 / facts.data_bytes.max(1) as f64,
+    ))
 }
 
 async fn fill(server: &Server, collection: &str, way: &Way) -> Result<(u64, f64), AdviceError> {
@@ -181,6 +206,18 @@ pub(super) fn plans_vary(way: &Way, present: &[Document]) -> bool {
         .any(|index| serves_some(index) || is_wildcard(index))
 }
 
+/// Returns the name of an index that a way has and that serves a shape as well as any can, if there is one.
+pub(super) fn serving_index(way: &Way, present: &[Document], shape: &QueryShape) -> Option<String> {
+    let indexes = indexes(way, present);
+    let mut serving = indexes.iter().filter(|index| !serves_some(index));
+    let serves = |index: &&Document| {
+        let keys = index.get_document("key");
+        keys.is_ok_and(|keys| is_served_by(shape, keys))
+    };
+    let name = serving.find(serves)?.get_str("name");
+    name.ok().map(Into::into)
+}
+
 /// Returns the indexes of the target but the one that is made anyway and those that are replaced: some servers do not
 /// make an index of the same keys as one that serves some queries only. Documents do not expire in a trial.
 fn kept(present: &[Document], replaced: &[&Document]) -> Vec<Document> {
@@ -238,16 +275,19 @@ pub(super) async fn size(
     let read_bytes = after
         .collection_bytes
         .saturating_sub(before.collection_bytes);
-    let page_bytes = read_bytes as f64 / leaves.max(1) as f64;
-    let of_many = Pages::of_many(leaves, page_bytes, &after);
+    let full = match leaves {
+        0 | 1 => 1.0,
+        leaves => leaves as f64 - LAST_PAGE,
+    };
     Ok(Stored {
         sampled,
         documents: facts.documents,
         bytes: facts.storage_bytes.saturating_add(facts.index_bytes),
         leaves,
-        page_bytes,
-        page_bytes_of_many: of_many.page_bytes,
-        block_bytes: of_many.block_bytes,
+        page_bytes: read_bytes as f64 / leaves.max(1) as f64,
+        page_bytes_of_many: read_bytes as f64 / full,
+        block_bytes: after.file_bytes as f64 / full,
+        keeps_pages: false,
         unpack_ns: None,
         load_s,
     })
@@ -281,81 +321,10 @@ pub(super) async fn unpack_ns_per_byte(
     Ok(Some(more.as_secs_f64() * 1e9 / read_bytes.max(1.0)))
 }
 
-/// Returns the settings of WiredTiger's table in the options of a collection, with another compressor.
-fn with_compressor(create: &Document, name: &str) -> String {
-    let engine = create.get_document("storageEngine");
-    let table = engine.and_then(|engine| engine.get_document("wiredTiger"));
-    let text = table.and_then(|table| table.get_str("configString"));
-    let settings = text.unwrap_or_default().split(',');
-    let others = settings
-        .filter(|setting| !setting.is_empty() && !setting.starts_with(&format!("{COMPRESSOR}=")));
-    let new = format!("{COMPRESSOR}={name}");
-    others.chain([new.as_str()]).collect::<Vec<_>>().join(",")
-}
-
-/// Mean sizes of pages and of their blocks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Pages {
-    page_bytes: f64,
-    block_bytes: f64,
-}
-
-impl Pages {
-    /// Returns the sizes of a collection that has many pages. Few, which WiredTiger writes while it learns, differ from
-    /// trial to trial; but how well they compress does not, and it learns to make pages that compress to full blocks. A
-    /// document that is larger than a block has a page of its own, and nothing is to be learnt.
-    fn of_many(leaves: u64, page_bytes: f64, read: &Blocks) -> Self {
-        let block_bytes = read.file_bytes as f64 / leaves.max(1) as f64;
-        let wanted_bytes = read.leaf_bytes as f64;
-        let has_large = block_bytes > LARGE_BLOCKS * wanted_bytes;
-        if leaves >= LEAVES_LEARNT || read.file_bytes == 0 || has_large {
-            return Self {
-                page_bytes,
-                block_bytes,
-            };
-        }
-        Self {
-            page_bytes: page_bytes / block_bytes * wanted_bytes,
-            block_bytes: wanted_bytes,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collection::PagesRead;
-
-    #[test]
-    fn few_pages_say_how_well_they_compress_and_many_how_large_they_are() {
-        let read = Blocks {
-            collection: 20,
-            collection_bytes: 2_000_000,
-            indexes: PagesRead::default(),
-            file_bytes: 1_000_000,
-            leaf_bytes: 32_768,
-        };
-        let of_many = |leaves, page_bytes, read| {
-            let pages = Pages::of_many(leaves, page_bytes, read);
-            (pages.page_bytes, pages.block_bytes)
-        };
-        assert_eq!(of_many(20, 100_000.0, &read), (65_536.0, 32_768.0));
-        assert_eq!(of_many(100, 100_000.0, &read), (100_000.0, 10_000.0));
-        let large = Blocks {
-            file_bytes: 20_000_000,
-            ..read
-        };
-        assert_eq!(of_many(20, 1_500_000.0, &large), (1_500_000.0, 1_000_000.0));
-    }
-
-    #[test]
-    fn another_compressor_leaves_the_other_settings() {
-        let text = "block_compressor=snappy,leaf_page_max=16KB";
-        let create = doc! { "storageEngine": { "wiredTiger": { "configString": text } } };
-        let expected = "leaf_page_max=16KB,block_compressor=zstd";
-        assert_eq!(with_compressor(&create, "zstd"), expected);
-        assert_eq!(with_compressor(&doc! {}, "zlib"), "block_compressor=zlib");
-    }
+    use crate::shape::told;
 
     #[test]
     fn ways_have_the_indexes_that_they_name() {
@@ -386,6 +355,26 @@ mod tests {
             indexes(&order(doc! { "ts": 1 }, true), &partial),
             [doc! { "key": { "ts": 1 }, "name": NEW_INDEX }]
         );
+    }
+
+    #[test]
+    fn the_index_that_serves_best_is_known_by_name() {
+        let by_device = || doc! { "name": "d", "key": { "device": 1 } };
+        let shape = told(r#"{"device": "?", "ts": {"$gte": "?"}}"#).unwrap();
+        let of = |way: &Way, indexes: &[Document]| serving_index(way, indexes, &shape);
+        let longer = Way::Index {
+            keys: doc! { "device": 1, "ts": 1 },
+            replaces: None,
+            covers: false,
+        };
+        assert_eq!(of(&Way::Present, &[by_device()]), None);
+        assert_eq!(of(&longer, &[by_device()]), Some(NEW_INDEX.into()));
+        let both = |key| doc! { "name": "b", "key": { "device": 1, "ts": 1 }, key: true };
+        assert_eq!(
+            of(&Way::Present, &[by_device(), both("unique")]),
+            Some("b".into())
+        );
+        assert_eq!(of(&Way::Present, &[by_device(), both("hidden")]), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ use seekscope_doctor::wording::SOME_ROUTER;
 use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{
     AdviceRecord, AdvisedCollection, CollectionUse, HostFacts, Limitation, QueryShape, RunDocument,
+    visible,
 };
 use seekscope_server::examination::refuse_router;
 use seekscope_server::{
@@ -274,9 +275,19 @@ impl Advise<'_> {
 
 /// Returns what the collection is, if it can be advised on: what cannot be copied as it is cannot be tried either.
 async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definition> {
-    let refused = |why: &str| Elsewhere(format!("there is no advice on {namespace}: {why}"));
+    let refused = |why: &str| {
+        let namespace = visible(&namespace.to_string());
+        Elsewhere(format!("there is no advice on {namespace}: {why}"))
+    };
     let definition = match Definition::read(server, namespace).await {
         Err(ReorderError::Refused { why, .. }) => return Err(refused(&why).into()),
+        Err(ReorderError::NoCollection { .. }) => {
+            let namespace = visible(&namespace.to_string());
+            return Err(Usage(format!(
+                "there is no advice on {namespace}: there is no collection of that name"
+            ))
+            .into());
+        }
         definition => definition?,
     };
     let is_shard = definition.is_on_shards() && !server.hello().await?.is_router();

@@ -15,6 +15,7 @@ use seekscope_advice::{
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
     AdviceSample, DeviceModel, Limitation, MemberState, QueryShape, ShapeCost, StoringWay, WayKind,
+    visible,
 };
 use seekscope_server::{
     LocalServerOptions, PrivateServer, ProcFs, ServerBinary, ServerKind, Workspace,
@@ -128,6 +129,7 @@ impl Advise<'_> {
         let present = Present {
             indexes: &self.indexes,
             keeps_file: self.has_fixed_order() || self.definition.is_on_shards(),
+            is_on_shards: self.definition.is_on_shards(),
             is_of_secondary: hello.is_ok_and(|hello| hello.state == MemberState::Secondary),
             compressor: compressor.as_deref(),
         };
@@ -137,6 +139,7 @@ impl Advise<'_> {
         let decays: Vec<bool> = proposals.iter().map(|proposal| proposal.decays).collect();
         let mut tried = Tried {
             trial,
+            prepared: begun.elapsed(),
             shapes,
             sample: &sample,
             questions: Vec::new(),
@@ -148,7 +151,12 @@ impl Advise<'_> {
         for (number, proposal) in proposals.iter().enumerate() {
             let left = self.args.budget.saturating_sub(begun.elapsed());
             let name = proposal.way.name();
-            let text = format!("trying {name} ({} of {})", number + 1, proposals.len());
+            let text = format!(
+                "trying {} ({} of {})",
+                visible(&name),
+                number + 1,
+                proposals.len()
+            );
             let step = self.progress.step(text);
             let measured = match tried.try_within(left, number, &proposal.way).await {
                 // Without the present way there is nothing to compare with.
@@ -245,9 +253,10 @@ impl Advise<'_> {
                 continue;
             };
             why = format!(
-                "none of the newest {} documents of {} has the field {field}",
+                "none of the newest {} documents of {} has the field {}",
                 format_count(sample.documents),
-                self.namespace
+                visible(&self.namespace.to_string()),
+                visible(field)
             );
             session.limit(Limitation {
                 what: "a kind of query was left out".into(),
@@ -333,6 +342,8 @@ impl Answers {
 /// The trial, and what its ways are asked.
 struct Tried<'a> {
     trial: Trial,
+    /// How long it took until the first way could be tried.
+    prepared: Duration,
     shapes: &'a [QueryShape],
     sample: &'a SampleFacts,
     /// Drawn once the present way is stored, and the same for all ways.
@@ -357,7 +368,11 @@ impl Tried<'_> {
         {
             return measured.map_err(|error| error.of_trial().into());
         }
-        Err(Elsewhere(TIME_OVER.into()).into())
+        Err(Elsewhere(match number {
+            0 => time_over_at_once(self.prepared, left),
+            _ => TIME_OVER.into(),
+        })
+        .into())
     }
 
     async fn try_way(&mut self, number: usize, way: &Way) -> Result<Measured, AdviceError> {
@@ -382,6 +397,22 @@ impl Tried<'_> {
             costs: answered.into_iter().map(|of| Some(of?.cost)).collect(),
         })
     }
+}
+
+/// Says that the time did not suffice even for the way in which the documents are stored now, and where it went.
+fn time_over_at_once(prepared: Duration, left: Duration) -> String {
+    let spent = match left.is_zero() {
+        true => String::new(),
+        false => format!(
+            ", and storing it as it is now and asking it took more than the {:.1} s that were left",
+            left.as_secs_f64()
+        ),
+    };
+    format!(
+        "the time for trying was over before anything was measured: starting a server and copying the sample took {:.1} \
+         s{spent}; give more with --budget, or less to copy with --sample",
+        prepared.as_secs_f64()
+    )
 }
 
 fn described(proposal: &Proposal) -> StoringWay {
@@ -469,6 +500,17 @@ mod tests {
         assert!(all.add(3, &answers(&[100, 70])).is_err());
         all.add(4, &answers(&[100, 100])).unwrap();
         assert_eq!(all.kept.len(), 2);
+    }
+
+    #[test]
+    fn where_too_little_time_went_is_told() {
+        let told = |left| time_over_at_once(Duration::from_millis(2_400), left);
+        let some = told(Duration::from_secs(38));
+        assert!(
+            some.contains("took 2.4 s") && some.contains("the 38.0 s that were left"),
+            "{some}"
+        );
+        assert!(!told(Duration::ZERO).contains("left"));
     }
 
     #[test]

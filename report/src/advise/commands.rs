@@ -24,12 +24,13 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
     }
     match way.kind {
         WayKind::Present | WayKind::Indexes | WayKind::GrowingId => {}
-        WayKind::Index | WayKind::Covering => lines.extend(way.replaces.as_ref().map(|old| {
-            let collection = mongosh_collection(&advice.namespace);
-            let drop = mongosh(uri, &format!("{collection}.dropIndex({old})"));
-            // Pasted with the others it does nothing: queries that were not seen may need the old index.
-            format!("# Once $indexStats shows that nothing else uses the old index: {drop}")
-        })),
+        WayKind::Index | WayKind::Covering => {
+            let old = way.replaces.as_deref();
+            lines.extend(
+                old.into_iter()
+                    .flat_map(|old| removal(uri, &advice.namespace, old)),
+            );
+        }
         WayKind::Order => {
             let (uri, namespace) = (shell_quoted(uri), shell_quoted(&advice.namespace));
             let by = shell_quoted(keys);
@@ -45,6 +46,20 @@ pub(super) fn commands(document: &RunDocument, advice: &AdviceRecord) -> Vec<Str
         ),
     }
     lines
+}
+
+/// Returns the lines that remove an index of no more use. Pasted with the others they do nothing: queries that were not seen
+/// may need it.
+fn removal(uri: &str, namespace: &str, old: &str) -> [String; 2] {
+    let collection = mongosh_collection(namespace);
+    let hide = mongosh(uri, &format!("{collection}.hideIndex({old})"));
+    let drop = mongosh(uri, &format!("{collection}.dropIndex({old})"));
+    [
+        format!(
+            "# Hide the old index, which unhideIndex takes back at once, and see whether anything gets slower: {hide}"
+        ),
+        format!("# Once nothing has become slower, drop it: {drop}"),
+    ]
 }
 
 /// Returns a script that makes buckets of the present documents in a collection beside the present one, with the stages
@@ -130,8 +145,10 @@ mod tests {
             lines[0].contains("getCollection(\"o\\\"r\").createIndex({ \"b\": 1 })"),
             "{lines:?}"
         );
-        assert!(lines[1].starts_with("# Once $indexStats"), "{lines:?}");
-        assert!(lines[1].contains("dropIndex({ \"c\": 1 })"), "{lines:?}");
+        assert!(lines[1].starts_with("# Hide"), "{lines:?}");
+        assert!(lines[1].contains("hideIndex({ \"c\": 1 })"), "{lines:?}");
+        assert!(lines[2].starts_with("# Once"), "{lines:?}");
+        assert!(lines[2].contains("dropIndex({ \"c\": 1 })"), "{lines:?}");
         let several = told(StoringWay {
             kind: WayKind::Indexes,
             keys: Some("{ \"b\": 1 }".into()),

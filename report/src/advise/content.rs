@@ -29,7 +29,8 @@ pub(super) fn blocks(document: &RunDocument, advice: &AdviceRecord) -> Vec<Block
         blocks.push(Block::Copy("To do it".into(), lines));
     }
     blocks.extend(Block::tables([tables::queries(advice)]));
-    let mut said = vec![tables::collection(advice)];
+    let mut said = Vec::from_iter(sentences::left_ways(advice));
+    said.push(tables::collection(advice));
     said.extend(sentences::trial(advice));
     said.extend(sentences::seconds(advice));
     said.extend(sentences::traced(advice));
@@ -78,14 +79,14 @@ fn bars(
 ) -> Option<BarChart> {
     let known = advice.ways.iter().filter(|way| figure(way).is_some());
     let known: Vec<&StoringWay> = known.collect();
+    let values = known.iter().map(|way| figure(way)).collect();
     (known.len() >= 2).then(|| BarChart {
-        id: format!("advise-{}", name.replace(' ', "-")),
-        y,
-        groups: known.iter().map(|way| visible(&way.name)).collect(),
-        series: vec![Line::numbered(
-            0,
-            name,
-            known.iter().map(|way| figure(way)).collect(),
-        )],
+        y_name: Some(name.into()),
+        ..BarChart::new(
+            format!("advise-{}", name.replace(' ', "-")),
+            y,
+            known.iter().map(|way| visible(&way.name)).collect(),
+            vec![Line::numbered(0, name, values)],
+        )
     })
 }

@@ -10,8 +10,8 @@ use crate::numbers::{format_mean_ns, format_number, format_share};
 const LITTLE: f64 = 0.05;
 /// How many times the present time per hour is told to be longer.
 const LONGER: f64 = 1.1;
-/// Inserts that take longer by a smaller share take about as long.
-const NOTICED: f64 = 0.25;
+/// Inserts and warm queries that take longer by a smaller share take about as long.
+pub(super) const NOTICED: f64 = 0.25;
 /// With fewer blocks of the index on `_id` for each insert, they may be those at the ends of many series.
 const SCATTERED_MIN: f64 = 0.8;
 /// For how long no operation must have used an index before it is called useless, s: a week, with its reports.
@@ -223,9 +223,31 @@ fn source(source: ShapeSource) -> &'static str {
     }
 }
 
+/// Was no way tried to its end?
+pub(super) fn is_nothing_tried(advice: &AdviceRecord) -> bool {
+    let is_left = |way: &StoringWay| way.not_measured.is_some();
+    !advice.ways.is_empty() && advice.ways.iter().all(is_left)
+}
+
+/// Names the ways that were to be tried, where nothing came of any.
+pub(super) fn left_ways(advice: &AdviceRecord) -> Option<String> {
+    let names: Vec<&str> = advice.ways.iter().map(|way| way.name.as_str()).collect();
+    is_nothing_tried(advice).then(|| format!("To be tried were: {}.", names.join("; ")))
+}
+
 /// Says what the trial was made with.
 pub(super) fn trial(advice: &AdviceRecord) -> Option<String> {
     let (sample, trial) = (advice.sample.as_ref()?, advice.trial.as_ref()?);
+    if is_nothing_tried(advice) {
+        return Some(format!(
+            "Nothing was tried to its end: the newest {} of {} documents were copied for a private {} {}, and what \
+             followed did not end.",
+            format_count(sample.documents),
+            format_count(advice.collection.documents),
+            trial.product,
+            trial.version
+        ));
+    }
     let pages = match advice.collection.page_bytes {
         Some(bytes) => format!(
             ", and from the mean size of the collection's pages, {} without compression",

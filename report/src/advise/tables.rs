@@ -3,16 +3,21 @@
 use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 use seekscope_run::{AdviceRecord, ShapeCost};
 
-use super::sentences;
+use super::sentences::{self, NOTICED};
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mean_ns, format_number, format_share};
 use crate::table::{Cell, Table};
 
 const NOT_ASKED: &str = "cannot be asked";
 const UNKNOWN: &str = "unknown";
+/// A smaller share is no difference: predictions differ by more from one trial to the next.
+const SAVED_MIN: f64 = 0.05;
 
-/// Returns the ways, with what each costs over all queries.
+/// Returns the ways, with what each costs over all queries; `None` if none was tried to its end.
 pub(super) fn ways(advice: &AdviceRecord) -> Option<Table> {
+    if sentences::is_nothing_tried(advice) {
+        return None;
+    }
     let columns = [
         "WAY OF STORING",
         "BLOCKS PER QUERY",
@@ -47,26 +52,31 @@ pub(super) fn ways(advice: &AdviceRecord) -> Option<Table> {
 
 fn saved(share: f64) -> String {
     match share {
-        s if s.abs() < 0.0005 => String::new(),
+        s if s.abs() < SAVED_MIN => String::new(),
         s if s < 0.0 => format!("{} more", format_share(-s)),
         s => format_share(s),
     }
 }
 
-/// Returns the queries, and what each costs in each way.
+/// Returns the queries, and what each costs in each way; `None` if that is known of none.
 pub(super) fn queries(advice: &AdviceRecord) -> Option<Table> {
+    advice.ways.iter().find(|way| !way.costs.is_empty())?;
     let columns = ["QUERY", "BLOCKS", "BETWEEN", "COLD IN THE TRIAL", "WARM"];
     let mut table = Table::new(1, &columns);
     for (number, shape) in advice.shapes.iter().enumerate() {
         table.group(sentences::shape(shape));
+        let present = advice
+            .ways
+            .first()
+            .and_then(|way| way.costs.get(number)?.as_ref());
         for way in &advice.ways {
             let Some(cost) = way.costs.get(number) else {
                 continue;
             };
             let cost = cost.as_ref();
-            let name = match cost.is_some_and(|cost| cost.collection_scan) {
-                true => format!("  {} (no index)", way.name),
-                false => format!("  {}", way.name),
+            let name = match cost.and_then(without_index) {
+                Some(note) => format!("  {} ({note})", way.name),
+                None => format!("  {}", way.name),
             };
             let between = |cost: &ShapeCost| {
                 let (low, high) = (cost.blocks_low, cost.blocks_high);
@@ -77,11 +87,35 @@ pub(super) fn queries(advice: &AdviceRecord) -> Option<Table> {
                 Cell::or(cost.map(|cost| format_number(cost.blocks)), NOT_ASKED),
                 Cell::or(cost.map(between), ""),
                 Cell::or(cost.map(|cost| format_ns(cost.cold_ns)), ""),
-                Cell::or(cost.map(|cost| format_ns(cost.warm_ns)), ""),
+                Cell::or(cost.map(|cost| warm(cost, present)), ""),
             ]);
         }
     }
     table.or_nothing()
+}
+
+/// Says where queries read the whole collection for want of an index: all of them, or those that an index of some documents
+/// does not serve.
+fn without_index(cost: &ShapeCost) -> Option<&'static str> {
+    let uses_one = cost.index_blocks > 0.0 || cost.index_blocks_of_whole.is_some_and(|n| n > 0.0);
+    match (cost.collection_scan, uses_one) {
+        (false, _) => None,
+        (true, true) => Some("no index for some"),
+        (true, false) => Some("no index"),
+    }
+}
+
+/// Returns the time of a query with everything cached, unless it differs from that as it is by no more than such times do by
+/// themselves.
+fn warm(cost: &ShapeCost, present: Option<&ShapeCost>) -> String {
+    let is_alike = |present: &ShapeCost| {
+        let change = cost.warm_ns as f64 / present.warm_ns.max(1) as f64 - 1.0;
+        !std::ptr::eq(cost, present) && change.abs() <= NOTICED
+    };
+    match present.filter(|present| is_alike(present)) {
+        Some(_) => "about as long".into(),
+        None => format_ns(cost.warm_ns),
+    }
 }
 
 /// Returns what is known of the collection, in a sentence.
@@ -95,4 +129,36 @@ pub(super) fn collection(advice: &AdviceRecord) -> String {
         format_bytes(collection.storage_bytes),
         format_bytes(collection.index_bytes)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_index_serves_in_part_is_not_without_one() {
+        let of = |collection_scan, index_blocks_of_whole| {
+            without_index(&ShapeCost {
+                collection_scan,
+                index_blocks_of_whole,
+                ..ShapeCost::default()
+            })
+        };
+        assert_eq!(of(false, Some(1.0)), None);
+        assert_eq!(of(true, Some(0.0)), Some("no index"));
+        assert_eq!(of(true, Some(0.25)), Some("no index for some"));
+    }
+
+    #[test]
+    fn warm_queries_that_differ_by_noise_do_not_differ() {
+        let of = |warm_ns| ShapeCost {
+            warm_ns,
+            ..ShapeCost::default()
+        };
+        let present = of(400_000);
+        assert_eq!(warm(&present, Some(&present)), format_ns(400_000));
+        assert_eq!(warm(&of(350_000), Some(&present)), "about as long");
+        assert_eq!(warm(&of(200_000), Some(&present)), format_ns(200_000));
+        assert_eq!(saved(0.007), "");
+    }
 }

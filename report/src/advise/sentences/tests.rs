@@ -295,3 +295,27 @@ fn limits_in_words() {
         "a compared; a range of b (told, stops after 500, 500 taken to match)"
     );
 }
+
+#[test]
+fn what_was_not_tried_is_not_told_as_tried() {
+    let mut nothing = advice(1);
+    for way in &mut nothing.ways {
+        way.not_measured = Some("the trial ended before".into());
+        way.costs.clear();
+    }
+    nothing.sample = Some(AdviceSample {
+        documents: 10_000,
+        bytes: 4_000_000,
+    });
+    nothing.trial = Some(AdviceTrial::default());
+    let told = trial(&nothing).unwrap();
+    assert!(told.starts_with("Nothing was tried to its end"), "{told}");
+    assert!(
+        left_ways(&nothing)
+            .unwrap()
+            .starts_with("To be tried were: ")
+    );
+    assert_eq!(super::super::tables::ways(&nothing), None);
+    assert_eq!(super::super::tables::queries(&nothing), None);
+    assert_eq!(left_ways(&advice(1)), None);
+}
