@@ -19,13 +19,14 @@ pub mod knob_file;
 pub mod lock;
 pub mod mongod_conf;
 pub mod originals;
+mod reign;
 pub mod script;
 pub mod traffic;
 pub mod version;
 
 pub use apply::{
     Applied, Applier, Appliers, ApplyError, ByRestart, KeptEdits, Means, Restart, Restored,
-    SetByOthers,
+    SetByOthers, Silent,
 };
 pub use catalogue::{Catalogue, ServerProgram};
 pub use discovery::{
@@ -37,4 +38,5 @@ pub use host_files::HostFiles;
 pub use knob_file::{KnobEntry, KnobFile, KnobFileError, Preset, Route, RunMin};
 pub use lock::{LockError, TunerLock};
 pub use originals::{Originals, OriginalsError};
+pub use reign::{PrimaryChanged, Reign};
 pub use traffic::Traffic;

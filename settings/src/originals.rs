@@ -16,6 +16,7 @@ use seekscope_run::tune::KnobValue;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::apply::ServerProcess;
 use crate::knob_file::Route;
 use crate::lock::members;
 
@@ -48,6 +49,9 @@ pub struct Originals {
     /// Touched knobs that somebody else has set, and that were left to them.
     #[serde(default)]
     pub(crate) left_to_others: BTreeSet<String>,
+    /// The process in which settings were made that a running server takes: they end with it.
+    #[serde(default)]
+    pub(crate) process: Option<ServerProcess>,
     /// Text of WiredTiger's runtime configuration before the first key was set.
     #[serde(default)]
     pub(crate) engine_text: Option<String>,
@@ -73,6 +77,11 @@ impl Target {
     /// Is it set in the configuration file?
     pub(crate) fn is_option(&self) -> bool {
         matches!(self.set, Route::Option { .. })
+    }
+
+    /// Is it set in the server's process, with which it ends?
+    pub(crate) fn is_of_process(&self) -> bool {
+        matches!(self.set, Route::Engine { .. } | Route::Parameter { .. })
     }
 
     /// Says what its original value is, and how it is set.
@@ -120,6 +129,7 @@ impl Originals {
             applied: None,
             applying: None,
             left_to_others: BTreeSet::new(),
+            process: None,
             engine_text: None,
             files: BTreeMap::new(),
             config: None,
@@ -177,9 +187,19 @@ impl Originals {
             .then_some(applied)
     }
 
-    /// Returns whether they are of the server with these addresses, whatever it was called.
+    /// Returns whether they are of the server with these addresses, whatever it was called, or of one of its members.
     pub fn are_of(&self, addresses: &[(String, u16)]) -> bool {
-        self.members == members(addresses)
+        let all = members(addresses);
+        self.members == all || all.split(',').any(|member| member == self.members)
+    }
+
+    /// Returns the server, `host:port`, where they are of that alone and not of the set that it may be in.
+    pub fn member(&self) -> Option<&str> {
+        let (_, rest) = self.server.split_once("://")?;
+        let (host, rest) = rest.split_once('/')?;
+        let (_, options) = rest.split_once('?')?;
+        let is_direct = |option: &str| option.eq_ignore_ascii_case("directConnection=true");
+        (!host.contains(',') && options.split('&').any(is_direct)).then_some(host)
     }
 
     /// Saves the record; it is on the disk when this returns.

@@ -14,9 +14,12 @@ const COUNTERS: [&str; 4] = ["insert", "query", "update", "delete"];
 const OF_MEMBERS_PER_S: f64 = 5.0;
 /// Commands that are counted by [`COUNTERS`] and as `getmore`.
 const COUNTED: [&str; 5] = ["insert", "find", "update", "delete", "getMore"];
-/// Commands that clients and members send although nobody works, and that monitoring sends.
-const UPKEEP: [&str; 32] = [
+/// Commands that clients, members and the servers of a cluster send although nobody works, and that monitoring sends.
+const UPKEEP: [&str; 36] = [
+    "_flushDatabaseCacheUpdates",
+    "_flushRoutingTableCacheUpdates",
     "_isSelf",
+    "_shardsvrGetStatsForBalancing",
     "authenticate",
     "buildInfo",
     "collStats",
@@ -27,6 +30,7 @@ const UPKEEP: [&str; 32] = [
     "endSessions",
     "features",
     "getCmdLineOpts",
+    "getDefaultRWConcern",
     "getDiagnosticData",
     "getLog",
     "getParameter",
@@ -154,6 +158,7 @@ mod tests {
             let commands = doc! {
                 "<UNKNOWN>": 0_i64, "hello": total(upkeep), "serverStatus": total(upkeep),
                 "getMore": total(getmore), "find": total(find), "aggregate": total(aggregate),
+                "_flushRoutingTableCacheUpdates": total(upkeep), "getDefaultRWConcern": total(upkeep),
             };
             doc! {
                 "opcounters": { "query": find, "getmore": getmore, "command": 2 * upkeep + aggregate },

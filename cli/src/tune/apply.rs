@@ -13,8 +13,9 @@ use serde::Serialize;
 
 use super::definition::Definition;
 use super::knobs;
-use super::rolling::{self, Rolling};
-use super::server_arena::{self, PutBack, means, put_back, restart, telling};
+use super::putting_back::{PutBack, put_back, telling};
+use super::rolling::{self, Members};
+use super::server_arena::{self, means, restart};
 use super::undoing::{Undoer, Undoing, restarts_in_words, without_command};
 use crate::args::TuneApplyArgs;
 use crate::bench::Target;
@@ -228,21 +229,21 @@ impl Change<'_> {
         output::print(&text)
     }
 
-    async fn connect(&self) -> Result<(Target, Option<Rolling>, Means)> {
+    async fn connect(&self) -> Result<(Target, Option<Members>, Means)> {
         let args = self.args;
         let target = Target::connect(&args.uri, "", None).await?;
         server_arena::refuse_router(&target)?;
         let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
-        let rolling = Rolling::find(target.server()?, restart.clone(), args.allow_stepdown).await?;
+        let members = Members::find(target.server()?, restart.clone(), args.allow_stepdown).await?;
         let means = means(&target, restart)?;
-        Ok((target, rolling, means))
+        Ok((target, members, means))
     }
 
     /// Finds out what is set so far, refuses what this server cannot have, and makes the change if it is asked for.
     async fn set(&self, environment: &Environment, output: &mut ApplyOutput) -> Result<()> {
         let progress = Progress::new(self.args.output.quiet);
         let step = progress.step("connecting");
-        let (target, rolling, means) = self.connect().await?;
+        let (target, members, means) = self.connect().await?;
         let found = knobs::as_set_on(&target, self.entries.clone()).await?;
         for setting in &mut output.settings {
             let mut entries = found.entries.iter();
@@ -255,11 +256,12 @@ impl Change<'_> {
             return Ok(());
         }
         let _step = progress.step("setting");
-        let _locks = locks(environment, &target, rolling.as_ref())?;
+        let names = members.as_ref().map_or(&[][..], Members::names);
+        let _locks = locks(environment, &target, names)?;
         std::fs::create_dir_all(&self.folder)?;
         // What is taken back is what this server had, which need not be the one that was tuned.
-        let mut applier = match &rolling {
-            Some(rolling) => rolling.begin(&target, &self.entries, &self.folder).await?,
+        let mut applier = match &members {
+            Some(members) => members.begin(&target, &found.entries, &self.folder).await?,
             None => Applier::begin(&found.entries, means, &self.folder)?.into(),
         };
         let waiting = applier.waiting();
@@ -302,12 +304,16 @@ impl Change<'_> {
     /// Puts back what was applied, except for what somebody else has set since.
     async fn undo(&self, environment: &Environment) -> Result<()> {
         let progress = Progress::new(self.args.output.quiet);
-        let (target, rolling, means) = {
+        let (target, _, means) = {
             let _step = progress.step("connecting");
             self.connect().await?
         };
         let _locks = match self.args.yes {
-            true => locks(environment, &target, rolling.as_ref())?,
+            true => {
+                let members = rolling::members_of(&self.folder).into_iter();
+                let names: Vec<String> = members.map(|(name, _)| name).collect();
+                locks(environment, &target, &names)?
+            }
             false => Vec::new(),
         };
         let Some(mut applier) = rolling::resume(&self.folder, means)? else {
@@ -390,13 +396,8 @@ fn after_a_restart(run: &Path, undo: bool) -> String {
     }
 }
 
-fn locks(
-    environment: &Environment,
-    target: &Target,
-    rolling: Option<&Rolling>,
-) -> Result<Vec<TunerLock>> {
+fn locks(environment: &Environment, target: &Target, members: &[String]) -> Result<Vec<TunerLock>> {
     let folder = unrestored::lock_folder(&environment.lease_folder)?;
-    let members = rolling.map_or(&[][..], Rolling::members);
     Ok(rolling::lock(&folder, target.server()?, members)?)
 }
 

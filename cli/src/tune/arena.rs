@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_settings::{Appliers, KnobEntry, Route};
+use seekscope_settings::{Appliers, KnobEntry, PrimaryChanged, Route};
 use seekscope_tune::space::{ChangeCost, Configuration};
 
 use super::definition::Definition;
 use super::local_arena::{LocalArena, StartOptions};
 use super::measurement::Load;
-use super::server_arena::{self, PutBack, ServerArena};
+use super::putting_back::{self, PutBack};
+use super::server_arena::{self, ServerArena};
 use crate::bench::{Stage, Target};
 
 /// The setting cannot be run: a result of the trial, not an error of the session.
@@ -115,6 +116,14 @@ impl Arena<'_> {
         }
     }
 
+    /// Returns why the run just made is to be made again, if it is. An error ends the session.
+    pub async fn is_disturbed(&mut self, stage: &Stage) -> Result<Option<PrimaryChanged>> {
+        match &mut self.place {
+            Place::Server(server) => server.is_disturbed(stage).await,
+            Place::Local(_) | Place::Nowhere(_) => Ok(None),
+        }
+    }
+
     /// Returns the server, if there is one and it is running.
     pub fn target(&self) -> Option<&Target> {
         self.place.target()
@@ -144,7 +153,7 @@ impl Arena<'_> {
             Place::Nowhere(None) => Ok(PutBack::Nothing),
             Place::Nowhere(Some(mut applier)) => {
                 let interruption = Some(&stage.interruption);
-                Ok(server_arena::put_back(stage.progress, &mut applier, interruption).await)
+                Ok(putting_back::put_back(stage.progress, &mut applier, interruption).await)
             }
         }
     }

@@ -19,6 +19,7 @@ mod metric;
 mod partial;
 mod plan;
 mod progress_lines;
+mod putting_back;
 mod record;
 mod restore;
 mod results;
@@ -47,13 +48,15 @@ use self::knobs::Choice;
 use self::local_arena::LocalArena;
 use self::measurement::Load;
 use self::progress_lines::ProgressLines;
-use self::server_arena::{PutBack, ServerArena};
+use self::putting_back::PutBack;
+use self::server_arena::ServerArena;
 use self::tuner::Tuner;
 use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
 use crate::bench::{Stage, Target};
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::Usage;
+use crate::misspelt;
 use crate::unrestored;
 
 /// The target that stands for a private server.
@@ -81,6 +84,13 @@ async fn tune(
     arguments: Vec<String>,
 ) -> Result<()> {
     let began = Instant::now();
+    let target = args.target.as_deref();
+    if let Some(word) = target.filter(|target| !target.contains(':'))
+        && let Some(meant) = misspelt::meant("tune", word)
+    {
+        let text = format!("{word} is no connection string; did you mean `{meant}`?");
+        return Err(Usage(text).into());
+    }
     let earlier = args
         .resume
         .as_deref()

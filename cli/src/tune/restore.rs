@@ -11,8 +11,9 @@ use seekscope_settings::{Applier, Appliers, ByRestart, HostFiles, Originals, Res
 
 use super::apply::ApplyOutput;
 use super::definition::Definition;
-use super::rolling::{self, Rolling};
-use super::server_arena::{self, PutBack, means, put_back_in_words, put_back_rest, telling};
+use super::putting_back::{PutBack, put_back_in_words, put_back_rest, telling};
+use super::rolling::{self, Members};
+use super::server_arena::{self, means};
 use super::undoing::{Undoer, Undoing, restarts_in_words};
 use super::{LOCAL, note_put_back};
 use crate::args::TuneSessionArgs;
@@ -146,7 +147,7 @@ async fn restore(
                 }
             };
             // The session was of one server: a set is another one.
-            Rolling::find(target.server()?, restart.clone(), false).await?;
+            Members::find(target.server()?, restart.clone(), false).await?;
             let locks = unrestored::lock_folder(&environment.lease_folder)?;
             let locks = rolling::lock(&locks, target.server()?, &[])?;
             (means(&target, restart)?, locks)

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::unrestored;
 
-/// Fills in the summary, writes `report.html`, and prints text or JSON on stdout.
+/// Fills in the summary, writes `report.html`, and prints text or JSON on stdout, also if nothing can be written.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     if let Some(record) = &mut session.document.tune {
         // The record of a killed session is in its journal.
@@ -22,10 +22,10 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
             record.trials = session.directory.read_trials()?;
         }
         session.document.summary = serde_json::to_value(TuneSummary::of(record))?;
-        session.save()?;
     }
-    session.directory.save_report(&html(&session.document))?;
+    let saved = session.save_with_page(&html(&session.document));
     print(&session.document, session.directory.path(), args, progress)?;
+    saved?;
     let report = session.directory.report_path();
     progress.say(format!("Report: {}", report.display()));
     Ok(())

@@ -1,4 +1,4 @@
-//! The members of a replica set, which are set and restarted in turn.
+//! The members of a replica set whose settings are made: all, which are restarted in turn, or the primary alone.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use seekscope_run::units::format_list;
 use seekscope_server::Server;
 use seekscope_settings::apply::Means;
-use seekscope_settings::{Applier, Appliers, KnobEntry, LockError, Restart, Route, TunerLock};
+use seekscope_settings::{
+    Applier, Appliers, KnobEntry, LockError, Originals, Restart, Route, TunerLock,
+};
 
 use super::knobs;
 use super::server_arena::means;
@@ -23,17 +25,18 @@ const PORT: &str = "{port}";
 /// The most members that are named.
 const NAMES_SHOWN: usize = 10;
 
-/// The members of a set that are restarted in turn.
+/// The members of a set whose settings are made. Each is reached directly: who is the primary may change.
 #[derive(Debug)]
-pub struct Rolling {
+pub struct Members {
     /// As they are named in the set, `host:port`; the primary comes first.
-    members: Vec<String>,
-    restart: Restart,
+    names: Vec<String>,
+    /// How each is restarted; without it the primary alone is set, while it runs.
+    restart: Option<Restart>,
 }
 
-impl Rolling {
-    /// Returns the members that the restarts are of; `None` where the connection string means one server, or nothing is to
-    /// be restarted.
+impl Members {
+    /// Returns the members that are restarted in turn, or the primary where nothing is to be restarted; `None` where the
+    /// connection string means one server.
     ///
     /// # Errors
     /// Refuses a set whose members are not told apart, or whose primary may not step down.
@@ -42,19 +45,22 @@ impl Rolling {
         restart: Option<Restart>,
         allow_stepdown: bool,
     ) -> Result<Option<Self>> {
-        let Some(restart) = restart.filter(|_| !server.is_direct()) else {
+        if server.is_direct() {
             return Ok(None);
-        };
+        }
         let hello = server.hello().await?;
         let count = hello.data_members.len() + hello.arbiters.len();
         let Some(set) = hello.set.filter(|_| count > 1) else {
             return Ok(None);
         };
-        let mut members = hello.data_members;
-        members.sort_by_key(|name| (Some(name) != hello.me.as_ref(), name.clone()));
+        let mut names = match &restart {
+            Some(_) => hello.data_members,
+            None => hello.me.iter().cloned().collect(),
+        };
+        names.sort_by_key(|name| (Some(name) != hello.me.as_ref(), name.clone()));
         let uri = server.shown_uri();
         let means = format!("{uri} means the replica set {set} with {count} members");
-        if !allow_stepdown {
+        if restart.is_some() && !allow_stepdown {
             return Err(Usage(format!(
                 "{means}, and a restart is of one: name the member that --restart-command restarts, with \
                  directConnection=true, or a server of its own; or have all members restarted in turn, for which the \
@@ -64,30 +70,28 @@ impl Rolling {
             ))
             .into());
         }
-        if let Some(strange) = members.iter().find(|name| host_and_port(name).is_none()) {
+        if let Some(strange) = names.iter().find(|name| host_and_port(name).is_none()) {
             return Err(Usage(format!(
                 "{means}, one of which has a name that is no host and port to be put into a command: {strange:?}"
             ))
             .into());
         }
-        let rolling = Self { members, restart };
-        if rolling.are_mixed_up() {
+        let members = Self { names, restart };
+        if members.are_mixed_up() {
             return Err(Usage(format!(
                 "{means}, each with a configuration file and a restart of its own: {HOST} or {PORT} in both \
                  --config-file and --restart-command stand for those of a member ({})",
-                format_list(&rolling.members, NAMES_SHOWN, ", ")
+                format_list(&members.names, NAMES_SHOWN, ", ")
             ))
             .into());
         }
-        Ok(Some(rolling))
+        Ok(Some(members))
     }
 
     /// Returns whether two members would have the same file or command.
     fn are_mixed_up(&self) -> bool {
-        let restarts = self
-            .members
-            .iter()
-            .map(|name| of_member(&self.restart, name));
+        let names = self.names.iter();
+        let restarts = names.filter_map(|name| self.restart_of(name));
         let restarts: Vec<Restart> = restarts.collect();
         restarts.iter().enumerate().any(|(n, one)| {
             let same = |other: &Restart| {
@@ -97,13 +101,23 @@ impl Rolling {
         })
     }
 
+    fn restart_of(&self, name: &str) -> Option<Restart> {
+        let restart = self.restart.as_ref()?;
+        Some(of_member(restart, name))
+    }
+
     /// Returns the members, as they are named in the set.
-    pub fn members(&self) -> &[String] {
-        &self.members
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns whether they are restarted, for which the primary steps down.
+    pub fn are_restarted(&self) -> bool {
+        self.restart.is_some()
     }
 
     /// Saves the original settings of each member in a folder of its own below `folder`. What is set on the host and not
-    /// on a server is set once.
+    /// on a server is set once. The entries have the values of the first member, the primary.
     pub async fn begin(
         &self,
         target: &Target,
@@ -111,17 +125,22 @@ impl Rolling {
         folder: &Path,
     ) -> Result<Appliers> {
         let mut appliers = Vec::new();
-        for (n, name) in self.members.iter().enumerate() {
+        for (n, name) in self.names.iter().enumerate() {
             let member = target.member(name, PATIENCE).await?;
-            let own = entries
-                .iter()
-                .filter(|entry| n == 0 || is_set_on_each(entry));
-            let own = knobs::as_set_on(&member, own.cloned().collect()).await?;
+            let own = match n {
+                0 => entries.to_vec(),
+                _ => {
+                    let own = entries.iter().filter(|entry| is_set_on_each(entry));
+                    knobs::as_set_on(&member, own.cloned().collect())
+                        .await?
+                        .entries
+                }
+            };
             let place = folder.join(format!("{ORIGINALS_OF}{name}"));
             std::fs::create_dir_all(&place)
                 .with_context(|| format!("cannot make {}", place.display()))?;
-            let means = means(&member, Some(of_member(&self.restart, name)))?;
-            appliers.push((name.clone(), Applier::begin(&own.entries, means, &place)?));
+            let means = means(&member, self.restart_of(name))?;
+            appliers.push((name.clone(), Applier::begin(&own, means, &place)?));
         }
         Ok(Appliers::of_set(appliers))
     }
@@ -138,6 +157,16 @@ fn is_set_on_each(entry: &KnobEntry) -> bool {
 pub fn resume(folder: &Path, means: Means) -> Result<Option<Appliers>> {
     let members = members_of(folder);
     if members.is_empty() {
+        let recorded = Originals::load(folder)?;
+        let recorded = recorded.as_ref().and_then(Originals::member);
+        let server = match (means.server, recorded) {
+            // The set was named, and it may have another primary now.
+            (Some(server), Some(name)) if !server.is_direct() => {
+                Some(server.member(name, PATIENCE)?)
+            }
+            (server, _) => server,
+        };
+        let means = Means { server, ..means };
         return Ok(Applier::resume(folder, means)?.map(Appliers::from));
     }
     let mut appliers = Vec::new();
@@ -233,9 +262,9 @@ mod tests {
             restart("/etc/mongod-27018.conf", "ssh db1 systemctl restart m27018")
         );
         assert_eq!(of("[::1]:7").command, "ssh ::1 systemctl restart m7");
-        let rolling = |restart: Restart, members: &[&str]| Rolling {
-            members: members.iter().map(ToString::to_string).collect(),
-            restart,
+        let rolling = |restart: Restart, names: &[&str]| Members {
+            names: names.iter().map(ToString::to_string).collect(),
+            restart: Some(restart),
         };
         let (one_host, two_hosts) = (["h:1", "h:2"], ["a:1", "b:1"]);
         assert!(!rolling(template.clone(), &one_host).are_mixed_up());

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_server::{ProcFs, ServerError};
-use seekscope_settings::apply::{Means, Waiting};
+use seekscope_server::{ProcFs, Server, ServerError};
+use seekscope_settings::apply::Means;
 use seekscope_settings::{
-    Applier, Appliers, ApplyError, HostFiles, KnobEntry, Restart, Restored, SetByOthers, Traffic,
-    TunerLock,
+    Applier, Appliers, ApplyError, HostFiles, KnobEntry, PrimaryChanged, Reign, Restart,
+    SetByOthers, Traffic, TunerLock,
 };
 use seekscope_tune::space::Configuration;
 
@@ -17,19 +17,15 @@ use super::arena::{Fit, Unfit};
 use super::definition::Definition;
 use super::measurement::Load;
 use super::memory_watch::MemoryWatch;
-use super::rolling::{self, Rolling};
+use super::putting_back::{PutBack, put_back, put_back_earlier, tell_kept_edits, telling};
+use super::rolling::{self, Members};
 use crate::args::TuneSessionArgs;
 use crate::bench::{Stage, Target};
-use crate::exit::{Elsewhere, NotPermitted, Usage};
-use crate::interruption::Interruption;
-use crate::progress::Progress;
+use crate::exit::{BrokenOff, Elsewhere, NotPermitted, Usage};
 use crate::unrestored;
 
 /// Time limit for a restart with recovery of a large cache.
 const RESTART_LIMIT: Duration = Duration::from_secs(600);
-/// A wait is told of as often as this.
-const TELLING: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(50);
 /// Time limit for each command of a knob.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
 
@@ -38,8 +34,10 @@ pub struct ServerArena {
     target: Target,
     fresh_data: bool,
     applier: Option<Appliers>,
-    /// The members that are restarted in turn, of a set.
-    rolling: Option<Rolling>,
+    /// The members whose settings are tried, of a set.
+    members: Option<Members>,
+    /// That of its primary when settings were last made, or at the start.
+    reign: Option<Reign>,
     /// Keep other sessions from tuning this server, or each member, or this host meanwhile.
     locks: Vec<TunerLock>,
     host_lock: Option<TunerLock>,
@@ -64,10 +62,11 @@ impl ServerArena {
             .await?;
         refuse_router(&target)?;
         let server = target.server()?;
-        let found = Rolling::find(server, restart, allow_stepdown);
-        let rolling = stage.interruption.or(found).await?;
-        let members = rolling.as_ref().map_or(&[][..], Rolling::members);
-        let locks = rolling::lock(lock_folder, server, members)?;
+        let found = Members::find(server, restart, allow_stepdown);
+        let members = stage.interruption.or(found).await?;
+        let reign = stage.interruption.or(reign_of(server)).await?;
+        let names = members.as_ref().map_or(&[][..], Members::names);
+        let locks = rolling::lock(lock_folder, server, names)?;
         for lock in &locks {
             unrestored::refuse(lock, args.resume.as_deref())?;
         }
@@ -83,7 +82,8 @@ impl ServerArena {
             target,
             fresh_data,
             applier: None,
-            rolling,
+            members,
+            reign,
             locks,
             host_lock,
             loads: 0,
@@ -105,11 +105,16 @@ impl ServerArena {
     ) -> Result<()> {
         let means = means(&self.target, definition.restart())?;
         let run = stage.session.directory.path().to_path_buf();
-        self.applier = Some(match &self.rolling {
-            Some(rolling) => {
+        self.applier = Some(match &self.members {
+            Some(members) => {
                 put_back_earlier(stage, earlier, &means).await?;
-                let begun = rolling.begin(&self.target, entries, &run);
-                stage.interruption.or(begun).await?
+                refuse_other_member(earlier, members)?;
+                // The values that the entries have are those of the member that was the primary.
+                self.check_reign(stage).await?;
+                let begun = members.begin(&self.target, entries, &run);
+                let begun = stage.interruption.or(begun).await?;
+                refuse_other_baseline(earlier, &begun).await?;
+                begun
             }
             None => begin(stage, entries, means, earlier).await?,
         });
@@ -152,9 +157,49 @@ impl ServerArena {
         let tried = async { Ok(applier.try_restart().await?) };
         let tried = stage.interruption.or(tried);
         if telling(stage.progress, &waiting, tried).await? {
-            self.target.refresh().await?;
+            self.refresh().await?;
         }
         Ok(())
+    }
+
+    /// Finds the server again that was restarted, and the primary of its set.
+    async fn refresh(&mut self) -> Result<()> {
+        self.target.refresh().await?;
+        self.reign = reign_of(self.target.server()?).await?;
+        Ok(())
+    }
+
+    /// Ends the session if the set has another primary than the one that was set: the load goes there, and what it
+    /// measures is not of these settings.
+    async fn check_reign(&self, stage: &Stage) -> Result<()> {
+        match self.change_of_primary(stage).await? {
+            Some(changed) => Err(ended_by(changed)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns how the primary has changed since settings were made, if it has.
+    async fn change_of_primary(&self, stage: &Stage) -> Result<Option<PrimaryChanged>> {
+        let Some(reign) = &self.reign else {
+            return Ok(None);
+        };
+        let server = self.target.server()?;
+        let checked = async { Ok(reign.check(server).await.err()) };
+        stage.interruption.or(checked).await
+    }
+
+    /// Returns whether the run just made is to be made again, because the set had an election meanwhile. Where its
+    /// members are restarted in turn they all have the setting, and one that is preferred may take over some seconds later.
+    /// Elsewhere an election ends the session.
+    pub async fn is_disturbed(&mut self, stage: &Stage) -> Result<Option<PrimaryChanged>> {
+        let Some(changed) = self.change_of_primary(stage).await? else {
+            return Ok(None);
+        };
+        if !self.members.as_ref().is_some_and(Members::are_restarted) {
+            return Err(ended_by(changed));
+        }
+        self.refresh().await?;
+        Ok(Some(changed))
     }
 
     async fn load(&mut self, stage: &mut Stage, load: &Load) -> Fit<()> {
@@ -174,12 +219,15 @@ impl ServerArena {
         load: &Load,
         values: &Configuration,
     ) -> Fit<()> {
+        if !self.members.as_ref().is_some_and(Members::are_restarted) {
+            self.check_reign(stage).await?;
+        }
         let Some(applier) = self.applier.as_mut() else {
             return Ok(Ok(()));
         };
         let set = set(stage, applier, values).await?;
         if set.restarted {
-            self.target.refresh().await?;
+            self.refresh().await?;
         }
         if let Err(unfit) = set.fit {
             return Ok(Err(unfit));
@@ -199,7 +247,7 @@ impl ServerArena {
         if let Some(applier) = &mut self.applier
             && withdraw(stage, applier).await?
         {
-            self.target.refresh().await?;
+            self.refresh().await?;
         }
         Ok(())
     }
@@ -275,13 +323,6 @@ async fn refuse_set_by_others(applier: &Appliers) -> Result<()> {
     .into())
 }
 
-/// Says which configuration files somebody else has edited meanwhile.
-fn tell_kept_edits(progress: Progress, applier: &mut Appliers) {
-    for edits in applier.take_kept_edits() {
-        progress.complain(edits.in_words());
-    }
-}
-
 /// Restores all settings to those at the start. Returns whether the server is another process now.
 pub async fn withdraw(stage: &Stage, applier: &mut Appliers) -> Result<bool> {
     // A knob without a value is set to its original.
@@ -303,15 +344,34 @@ pub async fn begin(
 ) -> Result<Appliers> {
     put_back_earlier(stage, earlier, &means).await?;
     let folder = stage.session.directory.path();
-    let applier = Applier::begin(entries, means, folder)?;
-    if earlier.is_some() {
-        refuse_other_baseline(&applier.set_since_read().await)?;
+    let applier = Applier::begin(entries, means, folder)?.into();
+    refuse_other_baseline(earlier, &applier).await?;
+    Ok(applier)
+}
+
+/// Refuses to resume a session of another member than the set's present primary: its runs so far were of that.
+fn refuse_other_member(earlier: Option<&Path>, members: &Members) -> Result<()> {
+    let recorded = earlier.map(rolling::members_of).unwrap_or_default();
+    let is_recorded = |name: &String| recorded.iter().any(|(recorded, _)| recorded == name);
+    if recorded.is_empty() || members.names().iter().any(is_recorded) {
+        return Ok(());
     }
-    Ok(applier.into())
+    let recorded: Vec<&str> = recorded.iter().map(|(name, _)| name.as_str()).collect();
+    Err(Elsewhere(format!(
+        "the session was of {}, and the primary of the set is {} now: resume it when that member is the primary again, or \
+         begin a new one, with --begin-with and this run if its best setting is to be tried first",
+        recorded.join(", "),
+        members.names().join(", ")
+    ))
+    .into())
 }
 
 /// Refuses to resume a session on a server that somebody else has set since: its runs so far were not of that.
-fn refuse_other_baseline(others: &[SetByOthers]) -> Result<()> {
+async fn refuse_other_baseline(earlier: Option<&Path>, applier: &Appliers) -> Result<()> {
+    let others = match earlier {
+        Some(_) => applier.set_since_read().await,
+        None => Vec::new(),
+    };
     if others.is_empty() {
         return Ok(());
     }
@@ -333,22 +393,14 @@ fn refuse_other_baseline(others: &[SetByOthers]) -> Result<()> {
     .into())
 }
 
-/// Does the work, and says what it waits for where that takes long.
-pub async fn telling<T>(progress: Progress, waiting: &Waiting, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
-    loop {
-        match tokio::time::timeout(TELLING, &mut work).await {
-            Ok(done) => return done,
-            Err(_) => {
-                if let Some((what, waited)) = waiting.now() {
-                    let waited_s = waited.as_secs();
-                    progress.say(format!(
-                        "  waiting for {what}, {waited_s} s; Ctrl-C ends it"
-                    ));
-                }
-            }
-        }
-    }
+async fn reign_of(server: &Server) -> Result<Option<Reign>> {
+    Ok(Reign::of(server).await?)
+}
+
+/// The error of a session that ends because the set has another primary than the one that was set.
+pub fn ended_by(changed: PrimaryChanged) -> anyhow::Error {
+    let error = anyhow::Error::from(ApplyError::from(changed));
+    error.context(BrokenOff("the session ended early".into()))
 }
 
 /// Refuses a mongos: what a mongod can be set to, it does not have.
@@ -363,7 +415,8 @@ pub fn refuse_router(target: &Target) -> Result<()> {
     };
     Err(Usage(format!(
         "{} is a mongos, which keeps no data and has none of the knobs of a mongod: name a member of its shards \
-         ({shards}), and put load on the cluster with --command",
+         ({shards}), and put load on the cluster with --command; with --busy if that member is refused for what the \
+         cluster's servers ask of each other, not all of which can be told from clients' operations",
         target.facts.uri
     ))
     .into())
@@ -424,166 +477,4 @@ pub fn restart(config_file: Option<&PathBuf>, command: Option<&String>) -> Optio
         command: command?.clone(),
         limit: RESTART_LIMIT,
     })
-}
-
-/// Waits for a signal that comes during a wait. One that came before asked for settings to be put back.
-async fn next_signal(interruption: Option<&Interruption>, waiting: &Waiting) {
-    let Some(interruption) = interruption.filter(|one| one.signal().is_none()) else {
-        return std::future::pending().await;
-    };
-    interruption.first().await;
-    // What takes no time is put back nevertheless.
-    while waiting.now().is_none() {
-        tokio::time::sleep(POLL).await;
-    }
-}
-
-/// Leaves what somebody else has set since the last configuration was applied as it is. Returns it in words.
-pub async fn leave_to_others(applier: &mut Appliers) -> Vec<String> {
-    let others = applier.set_by_others().await;
-    applier.leave(&others).await;
-    let restarts = applier.restore_restarts();
-    others.iter().map(|other| left(other, restarts)).collect()
-}
-
-/// Says what is left as somebody else has set it. `restarts` says that the rest is put back by a restart.
-fn left(other: &SetByOthers, restarts: bool) -> String {
-    let SetByOthers {
-        knob,
-        member,
-        found,
-        applied,
-        original,
-        is_until_restart,
-    } = other;
-    let until = match restarts && *is_until_restart {
-        true => " until the restart that puts the rest back",
-        false => "",
-    };
-    let on = match member.as_str() {
-        "" => String::new(),
-        member => format!(" on {member}"),
-    };
-    format!(
-        "{knob} stays {found}{on}{until}: somebody else has set it since seekscope set {applied}; before that it was {original}"
-    )
-}
-
-/// How putting settings back has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PutBack {
-    /// No setting was changed.
-    Nothing,
-    Everything,
-    /// Everything but for what somebody else has set since, which is theirs.
-    ButForOthers,
-    /// Some setting is not as it was.
-    NotAll,
-}
-
-impl PutBack {
-    /// Returns whether every setting that was changed is its owner's again; `None` if none was changed.
-    pub fn is_complete(self) -> Option<bool> {
-        match self {
-            Self::Nothing => None,
-            Self::Everything | Self::ButForOthers => Some(true),
-            Self::NotAll => Some(false),
-        }
-    }
-}
-
-/// Restores what the applier has changed, but for what somebody else has set since, and reports it. A signal ends the
-/// wait for a restart, if there was none before; the settings that remain are outstanding then.
-pub async fn put_back(
-    progress: Progress,
-    applier: &mut Appliers,
-    interruption: Option<&Interruption>,
-) -> PutBack {
-    put_back_in_words(progress, applier, interruption).await.0
-}
-
-/// Does the same, and returns what was put back or stays in words, too.
-pub async fn put_back_in_words(
-    progress: Progress,
-    applier: &mut Appliers,
-    interruption: Option<&Interruption>,
-) -> (PutBack, Vec<String>) {
-    if !applier.is_outstanding() {
-        let put_back = match (applier.is_restored(), applier.has_left_some()) {
-            (true, true) => PutBack::ButForOthers,
-            (true, false) => PutBack::Everything,
-            (false, _) => PutBack::Nothing,
-        };
-        return (put_back, Vec::new());
-    }
-    let left = leave_to_others(applier).await;
-    put_back_rest(progress, applier, interruption, left).await
-}
-
-/// Does the same where what somebody else has set since is left to them already, which `left` says.
-pub async fn put_back_rest(
-    progress: Progress,
-    applier: &mut Appliers,
-    interruption: Option<&Interruption>,
-    left: Vec<String>,
-) -> (PutBack, Vec<String>) {
-    for left in &left {
-        progress.complain(left);
-    }
-    let restored = {
-        let _step = progress.step("putting settings back");
-        let waiting = applier.waiting();
-        tokio::select! {
-            biased;
-            () = next_signal(interruption, &waiting) => {
-                progress.complain("The wait was ended; nothing more is put back.");
-                return (PutBack::NotAll, left);
-            }
-            restored = telling(progress, &waiting, applier.restore()) => restored,
-        }
-    };
-    tell_kept_edits(progress, applier);
-    let told = restored_in_words(&restored);
-    for line in &told {
-        progress.say(format!("  {line}"));
-    }
-    if let Some(why) = &restored.not_noted {
-        progress.say(format!("  That could not be written down: {why}"));
-    }
-    let put_back = match (restored.is_complete(), left.is_empty()) {
-        (false, _) => PutBack::NotAll,
-        (true, true) => PutBack::Everything,
-        (true, false) => PutBack::ButForOthers,
-    };
-    (put_back, told.into_iter().chain(left).collect())
-}
-
-/// Says of each knob what was done.
-fn restored_in_words(restored: &Restored) -> Vec<String> {
-    let in_words = |(knob, result): &(String, Result<(), String>)| match result {
-        Ok(()) => {
-            let words = restored.put_back.get(knob);
-            format!("{knob}: {}", words.map_or("as it was", String::as_str))
-        }
-        Err(why) => format!("{knob}: NOT put back: {why}"),
-    };
-    restored.knobs.iter().map(in_words).collect()
-}
-
-/// Restores what a session left changed before it is resumed, so that it starts from its original state.
-async fn put_back_earlier(stage: &Stage, earlier: Option<&Path>, means: &Means) -> Result<()> {
-    let Some(run) = earlier else {
-        return Ok(());
-    };
-    let Some(mut applier) = rolling::resume(run, means.clone())? else {
-        return Ok(());
-    };
-    match put_back(stage.progress, &mut applier, Some(&stage.interruption)).await {
-        PutBack::NotAll => Err(Usage(format!(
-            "{}: not all that the session had changed could be put back; see above, and run --restore",
-            run.display()
-        ))
-        .into()),
-        _ => Ok(()),
-    }
 }

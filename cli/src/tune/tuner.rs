@@ -14,11 +14,14 @@ use super::measurement::{Asked, Ended, Load};
 use super::memory_watch::MemoryWatch;
 use super::metric::{Constraint, Metric};
 use super::progress_lines::ProgressLines;
+use super::server_arena::ended_by;
 use crate::bench::{Stage, Target};
-use crate::exit::Usage;
+use crate::exit::{Interrupted, Usage};
 
 /// A run that did not settle says less: its variance is multiplied by this factor.
 const UNSTEADY_NOISE: f64 = 2.0;
+/// A run in which a set has elected its primary anew is made as often as this before the session ends.
+const RUNS_MAX: usize = 3;
 
 /// A running session.
 pub struct Tuner<'a> {
@@ -88,8 +91,31 @@ impl Tuner<'_> {
         self.earlier + self.began.elapsed()
     }
 
-    /// Performs one run, however it ends.
+    /// Performs one run, however it ends. What it was like while its set elected a primary says nothing of the setting:
+    /// that run is none.
     async fn trial(&mut self, stage: &mut Stage, request: &Request) -> Result<TuneTrial> {
+        let mut runs = 0;
+        loop {
+            runs += 1;
+            let trial = self.run(stage, request).await;
+            if let Err(error) = &trial
+                && error.is::<Interrupted>()
+            {
+                return trial;
+            }
+            match self.arena.is_disturbed(stage).await? {
+                Some(changed) if runs == RUNS_MAX => return Err(ended_by(changed)),
+                Some(changed) if trial.is_ok() => {
+                    stage
+                        .progress
+                        .say(format!("{changed}: this run is made again"));
+                }
+                _ => return trial,
+            }
+        }
+    }
+
+    async fn run(&mut self, stage: &mut Stage, request: &Request) -> Result<TuneTrial> {
         let mut trial = request.trial();
         let number = self.session.trials().len() + 1;
         trial.started_unix_ms = unix_ms();

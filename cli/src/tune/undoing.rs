@@ -2,7 +2,7 @@
 
 use seekscope_settings::{Appliers, ByRestart};
 
-use super::server_arena::leave_to_others;
+use super::putting_back::leave_to_others;
 
 /// What taking a change back will do.
 pub struct Undoing {

@@ -8,6 +8,7 @@ mod engine;
 mod error;
 mod others;
 mod parameter;
+mod process;
 mod restart;
 mod restore;
 mod rolling;
@@ -24,7 +25,8 @@ use seekscope_tune::space::Configuration;
 
 pub use error::ApplyError;
 pub use others::{KeptEdits, SetByOthers};
-pub use restore::{ByRestart, Restored};
+pub(crate) use process::ServerProcess;
+pub use restore::{ByRestart, Restored, Silent};
 pub use rolling::Appliers;
 pub use waiting::Waiting;
 
@@ -39,6 +41,7 @@ use crate::script;
 /// The means of setting knobs.
 #[derive(Debug, Clone)]
 pub struct Means {
+    /// Of a replica set this is one member, through a connection that leads to no other.
     pub server: Option<Server>,
     pub host: Option<HostFiles>,
     pub restart: Option<Restart>,
@@ -227,6 +230,7 @@ impl Applier {
     /// [`Applier::restore`] afterwards.
     pub async fn apply(&mut self, values: &Configuration) -> Result<Applied, ApplyError> {
         let wanted = self.wanted(values)?;
+        self.note_process().await?;
         self.touch(&wanted)?;
         let mut applied = Applied::default();
         for (target, value) in &wanted {

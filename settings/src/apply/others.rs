@@ -7,6 +7,7 @@ use seekscope_run::tune::KnobValue;
 use seekscope_tune::space::Configuration;
 
 use super::engine::engine_text;
+use super::process::Fate;
 use super::restart::settings;
 use super::{Applier, Appliers, ApplyError, parameter, reads_as, same};
 use crate::engine_string::{self, value_text};
@@ -75,6 +76,16 @@ impl Appliers {
         others
     }
 
+    /// Returns the settings that are not what the originals say, before anything was set: somebody has set them since
+    /// the originals' values were read.
+    pub async fn set_since_read(&self) -> Vec<SetByOthers> {
+        let mut others = Vec::new();
+        for member in &self.members {
+            others.extend(member.applier.set_since_read().await);
+        }
+        others
+    }
+
     /// Forgets these settings, which are not put back any more. It is recorded when the others have been put back.
     pub async fn leave(&mut self, others: &[SetByOthers]) {
         for member in &mut self.members {
@@ -114,9 +125,9 @@ impl Appliers {
     /// Returns what is to be put back, each with its original value and, in a set, its member.
     pub fn outstanding_in_words(&self) -> Vec<String> {
         let of_member = self.members.iter().flat_map(|member| {
-            let on = match self.members.len() {
-                1 => String::new(),
-                _ => format!(" on {}", member.name),
+            let on = match member.name.as_str() {
+                "" => String::new(),
+                name => format!(" on {name}"),
             };
             let settings = member.applier.originals().outstanding_in_words();
             settings
@@ -133,17 +144,21 @@ impl Applier {
         let (Some(applied), None) = (&self.originals.applied, &self.originals.applying) else {
             return Vec::new();
         };
-        let touched = self.touched().into_iter();
+        // What another process has is nothing that was set since in ours.
+        let fate = self.fate().await;
+        let touched = self.touched_and_there(&fate).into_iter();
         let touched = touched.filter_map(|(target, _)| {
             let applied = applied.get(&target.name)?.clone();
             Some((target, applied))
         });
-        self.set_otherwise(touched, self.engine_text().await).await
+        let engine_text = match fate {
+            Fate::Runs => self.engine_text().await,
+            _ => None,
+        };
+        self.set_otherwise(touched, engine_text).await
     }
 
-    /// Returns the settings that are not what the originals say, before anything was set: somebody has set them since
-    /// the originals' values were read.
-    pub async fn set_since_read(&self) -> Vec<SetByOthers> {
+    async fn set_since_read(&self) -> Vec<SetByOthers> {
         let engine_text = match &self.means.server {
             Some(server) => engine_text(server).await.ok(),
             None => None,
@@ -181,10 +196,7 @@ impl Applier {
                 found,
                 original: target.baseline.clone(),
                 applied,
-                is_until_restart: matches!(
-                    target.set,
-                    Route::Engine { .. } | Route::Parameter { .. }
-                ),
+                is_until_restart: target.is_of_process(),
             }));
         }
         others

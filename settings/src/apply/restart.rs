@@ -241,7 +241,7 @@ impl Applier {
             let why = match server.another().await {
                 Ok(again) if Process::of(&again).await.is_later_than(&before) => {
                     self.means.server = Some(again);
-                    return Ok(());
+                    return self.note_process().await.map_err(|error| error.to_string());
                 }
                 Ok(_) => "the process that answers is the one from before".to_owned(),
                 Err(error) => {

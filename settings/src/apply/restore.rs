@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use seekscope_run::tune::KnobValue;
 
+use super::process::Fate;
 use super::{Applier, Appliers, kept, parameter, same};
 use crate::knob_file::Route;
 use crate::originals::Target;
@@ -14,10 +15,21 @@ use crate::originals::Target;
 pub struct Restored {
     /// `Err` says why it is not as it was, and what its original value is.
     pub knobs: Vec<(String, Result<(), String>)>,
-    /// Which of them were set to their originals, with what was done in words; the others were as they were.
+    /// Which of them were set to their originals, or need not be any more, with what was done in words; the others were as
+    /// they were.
     pub put_back: BTreeMap<String, String>,
+    /// The servers that did not answer.
+    pub silent: Vec<Silent>,
     /// Why the restored state could not be recorded on disk.
     pub not_noted: Option<String>,
+}
+
+/// A server that does not answer, so that nobody knows what is set in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Silent {
+    /// Without secrets.
+    pub server: String,
+    pub why: String,
 }
 
 impl Restored {
@@ -68,33 +80,48 @@ impl Applier {
                 .collect();
             return restored;
         }
-        // The server may have been restarted since, which undoes what was set at run time.
-        let as_they_were = self.as_they_were(&touched).await;
+        let fate = self.fate().await;
+        let as_they_were = self.as_they_were(&self.touched_and_there(&fate)).await;
         // The original text, byte for byte but for what others have edited.
-        let options = self.apply_options(&touched).await.map(drop);
-        let options = options.map_err(|error| error.to_string());
+        let options = self.apply_options(&touched).await;
+        // What its owner had set in the process that was just ended for us is set in the next one.
+        let fate = match options {
+            Ok(true) => Fate::Runs,
+            _ => fate,
+        };
+        let options = options.map(drop).map_err(|error| error.to_string());
         let due: Vec<(Target, KnobValue)> = (touched.iter())
             .filter(|(target, value)| self.is_due(target, value))
             .cloned()
             .collect();
-        let engine = self.apply_engine(&due).await;
-        let engine = engine.map_err(|error| error.to_string());
-        if engine.is_ok() {
-            self.restore_engine_text().await;
-        }
+        let engine = match fate {
+            Fate::Runs => self.restore_engine(&due).await,
+            _ => Ok(()),
+        };
         for (target, value) in touched {
             let name = &target.name;
-            let result = self.restore_one(&target, &value, &options, &engine);
-            let result = result.await;
+            let result = match &fate {
+                Fate::Ended if target.is_of_process() => Ok(()),
+                Fate::Unknown(_) if target.is_of_process() && self.is_due(&target, &value) => {
+                    Err("nothing answers there".into())
+                }
+                _ => self.restore_one(&target, &value, &options, &engine).await,
+            };
             let result =
                 result.map_err(|why| format!("{why}; it was {value} ({})", target.set.in_words()));
             if result.is_ok()
                 && !as_they_were.contains(name)
-                && let Some(words) = self.put_back_in_words(&target, &value)
+                && let Some(words) = self.put_back_in_words(&target, &value, &fate)
             {
                 restored.put_back.insert(name.clone(), words);
             }
             restored.knobs.push((name.clone(), result));
+        }
+        if let (Fate::Unknown(why), Some(server), false) =
+            (fate, &self.means.server, restored.is_complete())
+        {
+            let server = server.shown_uri();
+            restored.silent.push(Silent { server, why });
         }
         if restored.is_complete()
             && let Err(error) = self.originals.close(&self.folder)
@@ -102,6 +129,13 @@ impl Applier {
             restored.not_noted = Some(error.to_string());
         }
         restored
+    }
+
+    async fn restore_engine(&self, due: &[(Target, KnobValue)]) -> Result<(), String> {
+        let engine = self.apply_engine(due).await;
+        engine.map_err(|error| error.to_string())?;
+        self.restore_engine_text().await;
+        Ok(())
     }
 
     /// Returns whether restoring would restart the server.
@@ -142,9 +176,15 @@ impl Applier {
     }
 
     /// Says from what to what a knob is put back; `None` if it is as it was already.
-    fn put_back_in_words(&self, target: &Target, value: &KnobValue) -> Option<String> {
+    fn put_back_in_words(&self, target: &Target, value: &KnobValue, fate: &Fate) -> Option<String> {
         if !self.is_due(target, value) {
             return None;
+        }
+        if *fate == Fate::Ended && target.is_of_process() {
+            return Some(
+                "not set: the process in which it was changed has ended, and the change with it"
+                    .into(),
+            );
         }
         let to = target.set.with_suffix(value);
         match self.originals.last_set(&target.name) {
@@ -164,6 +204,13 @@ impl Applier {
             .filter(|target| self.originals.touched.contains(&target.name))
             .map(|target| (target.clone(), target.baseline.clone()))
             .collect()
+    }
+
+    /// Returns the same but for what was set in a process that has ended or does not answer.
+    pub(super) fn touched_and_there(&self, fate: &Fate) -> Vec<(Target, KnobValue)> {
+        let mut touched = self.touched();
+        touched.retain(|(target, _)| *fate == Fate::Runs || !target.is_of_process());
+        touched
     }
 
     async fn restore_one(

@@ -180,6 +180,7 @@ impl Appliers {
             let put_back = one.put_back.into_iter();
             let named = put_back.map(|(knob, words)| (member.named(knob), words));
             restored.put_back.extend(named);
+            restored.silent.extend(one.silent);
             restored.not_noted = restored.not_noted.or(one.not_noted);
         }
         // Whether a primary is elected in time changes nothing of what was put back.

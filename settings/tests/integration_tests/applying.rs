@@ -105,6 +105,56 @@ async fn types_are_kept_and_engine_keys_travel_together() {
     assert_eq!(mongod.set().len(), sent);
 }
 
+/// What its owner has started since is not ours to set, though it is the same server at the same address.
+#[tokio::test]
+async fn what_has_ended_with_its_process_is_not_set_in_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let (entries, means) = entries(&mongod, &["read_tickets", "eviction_dirty_trigger"]).await;
+    let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
+    let changed = configuration(&[("read_tickets", 64), ("eviction_dirty_trigger", 60)]);
+    applier.apply(&changed).await.unwrap();
+    mongod.restart();
+    // By a later process, which knows only what is on the disk.
+    let applier = Applier::resume(folder.path(), means.clone());
+    let mut applier = Appliers::from(applier.unwrap().unwrap());
+    assert!(applier.is_outstanding());
+    assert_eq!(applier.set_by_others().await, []);
+    let sent = mongod.set().len();
+    let restored = applier.restore().await;
+    assert!(
+        restored.is_complete() && applier.is_restored(),
+        "{restored:?}"
+    );
+    assert_eq!(mongod.set().len(), sent);
+    for knob in ["read_tickets", "eviction_dirty_trigger"] {
+        let said = &restored.put_back[knob];
+        assert!(said.starts_with("not set"), "{said}");
+    }
+}
+
+/// A session goes on with a server that has been restarted: what is set from then on is the next process's.
+#[tokio::test]
+async fn what_is_set_in_the_next_process_is_put_back_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let (entries, means) = entries(&mongod, &["read_tickets"]).await;
+    let mut applier = Applier::begin(&entries, means, folder.path()).unwrap();
+    for tickets in [64, 32] {
+        let changed = configuration(&[("read_tickets", tickets)]);
+        applier.apply(&changed).await.unwrap();
+        mongod.restart();
+    }
+    let changed = configuration(&[("read_tickets", 16)]);
+    applier.apply(&changed).await.unwrap();
+    let restored = applier.restore().await;
+    assert_eq!(restored.put_back["read_tickets"], "put back from 16 to 128");
+    assert_eq!(
+        mongod.parameter("wiredTigerConcurrentReadTransactions"),
+        Bson::Int32(128)
+    );
+}
+
 #[tokio::test]
 async fn the_engines_configuration_reads_as_it_did() {
     let folder = tempfile::tempdir().unwrap();

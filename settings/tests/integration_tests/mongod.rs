@@ -26,6 +26,8 @@ struct State {
     forbids: bool,
     /// As 4.4 and later: the engine's configuration reads as it was last set.
     keeps_engine_text: bool,
+    /// How often it was started anew, each time as another process.
+    restarts: i32,
 }
 
 pub(crate) struct Mongod {
@@ -76,6 +78,13 @@ impl Mongod {
 
     pub(crate) fn forbid(&self) {
         self.state.lock().unwrap().forbids = true;
+    }
+
+    /// Another process answers from now on, with the settings that each begins with.
+    pub(crate) fn restart(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.parameters = recorded("4.2", "getParameter-all").reply;
+        state.restarts += 1;
     }
 
     pub(crate) fn make_deaf(&self, name: &str) {
@@ -131,7 +140,12 @@ fn answer(command: &Document, state: &mut State) -> Document {
             greeting.insert("maxWireVersion", 9);
             greeting
         }
-        "buildInfo" | "getCmdLineOpts" | "hostInfo" | "serverStatus" => recorded("4.2", name).reply,
+        "serverStatus" => {
+            let mut status = recorded("4.2", name).reply;
+            status.insert("pid", 1000 + state.restarts);
+            status
+        }
+        "buildInfo" | "getCmdLineOpts" | "hostInfo" => recorded("4.2", name).reply,
         "getParameter" if command.get_str(name).is_ok_and(|all| all == "*") => {
             state.parameters.clone()
         }

@@ -1,13 +1,15 @@
 //! The server's limit of memory for index builds, set for the command and put back at its end. It is a knob of `tune`:
 //! what it was is on the disk before it is changed, and a lock names where, so that a kill does not lose it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use mongodb::bson::doc;
 use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
-use seekscope_settings::{Applier, Catalogue, KnobEntry, Means, Route, ServerProgram, TunerLock};
+use seekscope_settings::{
+    Applier, ApplyError, Catalogue, KnobEntry, Means, Reign, Route, ServerProgram, TunerLock,
+};
 use seekscope_tune::space::Configuration;
 
 use crate::bench::target::Target;
@@ -19,39 +21,51 @@ const KNOB: &str = "index_build_memory";
 /// requires a command.
 pub struct MemoryLimit {
     applier: Applier,
-    /// Names the folder with the original.
-    _lock: Option<TunerLock>,
+    /// As it was named, which may be a set.
+    named: Server,
+    /// That of the set's primary, which has the limit: other members do not.
+    reign: Option<Reign>,
+    /// Has the original.
+    folder: PathBuf,
+    /// Name the folder with the original.
+    _locks: Vec<TunerLock>,
 }
 
-/// Locks a server whose limit is to be set; a private one ends with this process and needs no lock. Refuses a server
-/// that others tune, or that a killed run left changed.
-pub fn lock(target: &Target, leases: &Path) -> Result<Option<TunerLock>> {
+/// Locks a server whose limit is to be set, and the primary of a set; a private one ends with this process and needs no
+/// lock. Refuses a server that others tune, or that a killed run left changed.
+pub async fn lock(target: &Target, leases: &Path) -> Result<Vec<TunerLock>> {
     if target.facts.local {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let folder = unrestored::lock_folder(leases)?;
-    let lock = TunerLock::server(&folder, target.server()?.addresses())?;
-    unrestored::refuse(&lock, None)?;
-    Ok(Some(lock))
+    let server = target.server()?;
+    let all = [server, &server.writer().await].map(|one| one.addresses().to_vec());
+    let locks = TunerLock::servers(&folder, &all)?;
+    for lock in &locks {
+        unrestored::refuse(lock, None)?;
+    }
+    Ok(locks)
 }
 
 impl MemoryLimit {
     /// Records in `folder`, which is created, what the limit is, and sets it, MiB. An error leaves it as it was.
     pub async fn set(
         target: &Target,
-        mut lock: Option<TunerLock>,
+        mut locks: Vec<TunerLock>,
         megabytes: u32,
         folder: &Path,
     ) -> Result<Self> {
-        let server = target.server()?;
-        let entry = entry(server).await?;
+        let named = target.server()?.clone();
+        let reign = Reign::of(&named).await?;
+        let server = named.writer().await;
+        let entry = entry(&server).await?;
         std::fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let means = Means {
-            server: Some(server.clone()),
+            server: Some(server),
             ..Means::default()
         };
         let mut applier = Applier::begin(&[entry], means, folder)?;
-        if let Some(lock) = &mut lock {
+        for lock in &mut locks {
             lock.name_run(folder).context("cannot write the lock")?;
         }
         let value = KnobValue::Integer(megabytes.into());
@@ -59,7 +73,10 @@ impl MemoryLimit {
         let set = applier.apply(&wanted).await;
         let mut limit = Self {
             applier,
-            _lock: lock,
+            named,
+            reign,
+            folder: folder.into(),
+            _locks: locks,
         };
         match set {
             Ok(_) => Ok(limit),
@@ -71,11 +88,26 @@ impl MemoryLimit {
         }
     }
 
-    /// Restores the former limit. The error says why it is not restored, and what it was.
+    /// Checks that the set, if it is one, still has the primary that has the limit.
+    pub async fn check(&self) -> Result<(), ApplyError> {
+        match &self.reign {
+            Some(reign) => Ok(reign.check(&self.named).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Restores the former limit. The error says where and why it is not restored, and what it was.
     pub async fn restore(&mut self) -> Result<()> {
         let restored = self.applier.restore().await;
+        let server = self.applier.server().map(Server::shown_uri);
+        let server = server.unwrap_or_default();
         let mut knobs = restored.knobs.into_iter();
-        knobs.try_for_each(|(_, knob)| knob.map_err(|why| anyhow!(why)))
+        knobs.try_for_each(|(_, knob)| knob.map_err(|why| anyhow!("{server}: {why}")))
+    }
+
+    /// Returns the folder with the original.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 }
 

@@ -12,7 +12,7 @@ use anyhow::Result;
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
 use seekscope_server::Namespace;
-use seekscope_settings::TunerLock;
+use seekscope_settings::{ApplyError, TunerLock};
 use seekscope_trace::TraceError;
 use seekscope_workload::index_lab::{
     BigIndexDocuments, BuildProgress, Concluded, IndexKind, IndexLab, IndexedDocuments, kinds,
@@ -30,7 +30,7 @@ use crate::bench::stage::Stage;
 use crate::bench::target::Target;
 use crate::bench::{data, sharding, variants};
 use crate::environment::Environment;
-use crate::exit::{Usage, lacks_permission, message_of};
+use crate::exit::{BrokenOff, NotRestored, Usage, lacks_permission, message_of};
 use crate::progress::Step;
 use crate::unrestored::{self, ORIGINALS_OF};
 
@@ -132,6 +132,7 @@ impl Bench<'_> {
             vs_config: None,
             pairs: self.args.repeats,
         };
+        variants::say_if_too_few(stage, &versus, self.kinds.len());
         let targets = variants::open(
             stage,
             args.uri.as_deref(),
@@ -163,16 +164,21 @@ impl Bench<'_> {
             .build_on(stage, targets, environment, &mut limits)
             .await;
         // Also after an interruption: this is the servers' own setting.
-        for (limit, folder) in &mut limits {
+        let mut restored = Ok(());
+        for limit in &mut limits {
             if let Err(error) = limit.restore().await {
+                let what = "the server's limit of memory for index builds was not restored";
+                let (why, remedy) = (message_of(&error), unrestored::remedy(limit.folder()));
+                restored = Err(NotRestored(format!("{what}: {why}; try again: {remedy}")).into());
                 stage.limit(Limitation {
-                    what: "the server's limit of memory for index builds was not restored".into(),
-                    why: message_of(&error),
-                    remedy: unrestored::remedy(folder),
+                    what: what.into(),
+                    why,
+                    remedy,
                 });
             }
         }
-        built
+        // The first error is the cause.
+        built.and(restored)
     }
 
     async fn build_on(
@@ -180,16 +186,13 @@ impl Bench<'_> {
         stage: &mut Stage,
         targets: &[Target],
         environment: &Environment,
-        limits: &mut Vec<(MemoryLimit, PathBuf)>,
+        limits: &mut Vec<MemoryLimit>,
     ) -> Result<()> {
         let interruption = stage.interruption.clone();
-        let locks = match self.args.memory_mb {
-            Some(_) => targets
-                .iter()
-                .map(|target| memory_limit::lock(target, &environment.lease_folder))
-                .collect::<Result<_>>()?,
-            None => Vec::new(),
-        };
+        let mut locks = Vec::new();
+        for target in targets.iter().filter(|_| self.args.memory_mb.is_some()) {
+            locks.push(memory_limit::lock(target, &environment.lease_folder).await?);
+        }
         let mut locks = locks.into_iter();
         let mut sides = Vec::new();
         for target in targets {
@@ -198,16 +201,15 @@ impl Bench<'_> {
             let members = interruption.or(members).await?;
             let folder = format!("{ORIGINALS_OF}{}", sides.len() + 1);
             let folder = stage.session.directory.path().join(folder);
-            let lock = locks.next().flatten();
-            let limit = self.limit_memory(stage, target, lock, &folder).await?;
-            limits.extend(limit.map(|limit| (limit, folder)));
+            let locks = locks.next().unwrap_or_default();
+            limits.extend(self.limit_memory(stage, target, locks, &folder).await?);
             sides.push(Side {
                 target,
                 lab,
                 members,
             });
         }
-        self.build_all(stage, &sides).await
+        self.build_all(stage, &sides, limits).await
     }
 
     /// Reads how the collection lies in the files of each server with data on this host, if several servers are compared
@@ -277,13 +279,13 @@ impl Bench<'_> {
         &self,
         stage: &mut Stage,
         target: &Target,
-        lock: Option<TunerLock>,
+        locks: Vec<TunerLock>,
         folder: &Path,
     ) -> Result<Option<MemoryLimit>> {
         let Some(megabytes) = self.args.memory_mb else {
             return Ok(None);
         };
-        match MemoryLimit::set(target, lock, megabytes, folder).await {
+        match MemoryLimit::set(target, locks, megabytes, folder).await {
             Ok(limit) => Ok(Some(limit)),
             Err(error) if lacks_permission(&error) => {
                 Err(error.context("the memory for index builds is not limited as --memory-mb asks"))
@@ -300,7 +302,12 @@ impl Bench<'_> {
     }
 
     /// Builds all indexes. Servers and kinds take turns, so that drift on the machine affects all of them alike.
-    async fn build_all(&self, stage: &mut Stage, sides: &[Side<'_>]) -> Result<()> {
+    async fn build_all(
+        &self,
+        stage: &mut Stage,
+        sides: &[Side<'_>],
+        limits: &[MemoryLimit],
+    ) -> Result<()> {
         let mut is_traced = true;
         let order = variants::order(sides.len(), self.args.repeats);
         for turns in order.chunks(sides.len()) {
@@ -308,7 +315,12 @@ impl Bench<'_> {
                 for (place, repetition) in turns {
                     let side = &sides[*place];
                     let build = self.build_one(stage, side, kind, *repetition, is_traced);
-                    let (build, can_be_traced) = build.await?;
+                    let build = build.await;
+                    for limit in limits {
+                        let checked = async { limit.check().await.map_err(ended_by) };
+                        stage.interruption.or(checked).await?;
+                    }
+                    let (build, can_be_traced) = build?;
                     // What failed once would fail again.
                     is_traced &= can_be_traced;
                     stage.measurement().index_builds.push(build);
@@ -409,6 +421,11 @@ impl Side<'_> {
         }
         Ok(reads)
     }
+}
+
+/// The error of builds that end because the set has another primary than the one whose memory was limited.
+fn ended_by(changed: ApplyError) -> anyhow::Error {
+    anyhow::Error::from(changed).context(BrokenOff("the benchmark ended early".into()))
 }
 
 /// Shows the progress that the server reports.
