@@ -12,8 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
 use crate::answers::{ceiling_reached, saved_of_disk, waiting_beside_disk_s_per_hour};
-use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
+use crate::evidence::Series;
+use crate::evidence::cpu::got_beside_others_s_per_hour;
+use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US, QUEUED};
 use crate::ranking::{NOTICEABLE_S_PER_HOUR, is_seen};
+use crate::wording::percent;
 
 /// Observed waiting, s per hour, each second under one kind only.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +37,10 @@ pub struct Waited {
     /// Writes that other members had yet to acknowledge.
     #[schemars(range(min = 0))]
     pub members: f64,
-    /// Operations beyond all that: locks, tickets, the CPU.
+    /// Waiting for CPUs that others took: other processes of the host, or of the host of a virtual machine.
+    #[schemars(range(min = 0))]
+    pub processors: f64,
+    /// Operations beyond all that: locks, tickets, the CPU's work.
     #[schemars(range(min = 0))]
     pub operations: f64,
 }
@@ -47,20 +53,26 @@ enum Kind {
     Syncs,
     Room,
     Members,
+    Processors,
     Operations,
 }
 
 /// Two sums of the same times are equal within this.
 const ROUNDING: f64 = 1e-6;
 
-const ALL: [Kind; 6] = [
+const ALL: [Kind; 7] = [
     Kind::Reads,
     Kind::FromMemory,
     Kind::Syncs,
     Kind::Room,
     Kind::Members,
+    Kind::Processors,
     Kind::Operations,
 ];
+/// Findings of operations that read in vain.
+const READING: [&str; 2] = ["query.collection-scan", "query.index-scan"];
+/// What the kinds of operations that write have in their names.
+const WRITES: [&str; 5] = ["insert", "update", "remove", "delete", "findandmodify"];
 /// The kinds of waiting that an operation that reads may include.
 const OF_READING: [Kind; 3] = [Kind::Reads, Kind::FromMemory, Kind::Operations];
 /// The kinds that a checkpoint delays: everything except what memory serves.
@@ -77,12 +89,15 @@ impl Waited {
                 .unwrap_or(0.0)
                 .max(per_hour(&EVICTING_US).unwrap_or(0.0)),
             members: evidence.waiting_for_members_s_per_hour(),
-            operations: 0.0,
+            ..Self::default()
         };
         // MongoDB 4.4 counts next to nothing of an aggregation that groups, and its log tells of it.
         let logged = logged_s_per_hour(evidence, |_| true);
-        let operations = counted_s_per_hour(evidence).max(logged);
-        waited.operations = (operations - waited.total()).max(0.0);
+        let all = ["reads", "writes", "transactions", "commands"];
+        let beyond = counted_s_per_hour(evidence, &all).max(logged) - waited.total();
+        let beyond = beyond.max(0.0);
+        waited.processors = waiting_for_cpus_s_per_hour(evidence, &waited).min(beyond);
+        waited.operations = beyond - waited.processors;
         waited
     }
 
@@ -111,6 +126,7 @@ impl Waited {
             Kind::Syncs => self.syncs,
             Kind::Room => self.cache_room,
             Kind::Members => self.members,
+            Kind::Processors => self.processors,
             Kind::Operations => self.operations,
         }
     }
@@ -122,6 +138,7 @@ impl Waited {
             Kind::Syncs => &mut self.syncs,
             Kind::Room => &mut self.cache_room,
             Kind::Members => &mut self.members,
+            Kind::Processors => &mut self.processors,
             Kind::Operations => &mut self.operations,
         }
     }
@@ -140,7 +157,7 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
         let Some(mut claimed) = claimed.filter(|claimed| *claimed > 0.0) else {
             continue;
         };
-        let granted = match finding.id.as_str() {
+        let granted = match finding.id.clone().as_str() {
             "cache.too-small" => {
                 let of_disk = saved_of_disk(evidence, claimed).clamp(0.0, claimed);
                 purse.take(of_disk, &[Kind::Reads])
@@ -148,6 +165,9 @@ pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
             }
             id => {
                 let kinds = kinds(id, evidence);
+                if READING.contains(&id) {
+                    claimed = without_processors(finding, claimed, &purse.all);
+                }
                 claimed = at_most(finding, claimed, purse.all.sum(kinds));
                 match is_time_of_its_own(evidence, finding, claimed, &claimed_before) {
                     true => purse.take_whole(claimed, kinds),
@@ -167,6 +187,8 @@ fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
             Some(ceiling) if ceiling.of_writes => &[Kind::Syncs, Kind::Room],
             _ => &[Kind::Reads],
         },
+        // A quota holds up whatever the server does.
+        "cpu.saturated" if got_beside_others_s_per_hour(evidence).is_some() => &[Kind::Processors],
         id => kinds_of(id).unwrap_or(&ALL),
     }
 }
@@ -191,7 +213,7 @@ fn kinds_of(id: &str) -> Option<&'static [Kind]> {
         | "schema.scattered-series" => &[Kind::Reads],
         "cache.too-small" => &[Kind::Reads, Kind::FromMemory],
         // An operation that is not run waits for nothing.
-        "query.collection-scan" | "query.index-scan" => &OF_READING,
+        id if READING.contains(&id) => &OF_READING,
         "journal.slow-sync" => &[Kind::Syncs],
         "eviction.by-application-threads" => &[Kind::Room],
         "writes.unacknowledged" => &[Kind::Members],
@@ -227,8 +249,7 @@ fn is_time_of_its_own(
 
 /// Returns how long operations took by the server's counts, s per hour. It counts an operation when it ends, with its time
 /// from before the watch: none took more of the watch than all of it.
-fn counted_s_per_hour(evidence: &Evidence<'_>) -> f64 {
-    let kinds = ["reads", "writes", "commands", "transactions"];
+fn counted_s_per_hour(evidence: &Evidence<'_>, kinds: &[&str]) -> f64 {
     let took = kinds.iter().filter_map(|kind| {
         let took_us = evidence.status(&[&format!("opLatencies.{kind}.latency")])?;
         let ended_per_s = evidence.status_rate(&[&format!("opLatencies.{kind}.ops")]);
@@ -236,6 +257,26 @@ fn counted_s_per_hour(evidence: &Evidence<'_>) -> f64 {
         Some((took_us.rate_per_s()? / 1e6).min(most))
     });
     took.sum::<f64>() * 3600.0
+}
+
+/// Returns how much of what operations took, s per hour, was waiting for CPUs that others took, given their other waits. They
+/// cannot have computed for longer than the server did, and who is in a queue wants no CPU.
+fn waiting_for_cpus_s_per_hour(evidence: &Evidence<'_>, waited: &Waited) -> f64 {
+    let Some(computed) = got_beside_others_s_per_hour(evidence) else {
+        return 0.0;
+    };
+    // How many syncs a write waits for is estimated, so what is left of its time may be more of that. Some commands do
+    // nothing but wait to be told what changes.
+    let (kinds, otherwise) = match evidence.writes_wait_for_syncs() {
+        true => (&["reads"][..], waited.reads + waited.reads_from_memory),
+        false => (&["reads", "writes", "transactions"][..], waited.total()),
+    };
+    let logged = logged_s_per_hour(evidence, |operation| {
+        kinds.len() > 1 || !WRITES.iter().any(|write| operation.kind.contains(write))
+    });
+    let took = counted_s_per_hour(evidence, kinds).max(logged) - otherwise;
+    let queue = evidence.status(&[QUEUED]).and_then(Series::mean);
+    (took - computed - queue.unwrap_or(0.0) * 3600.0).max(0.0)
 }
 
 /// Returns how long the wanted ones of the operations took that the server's log calls slow, s per hour.
@@ -281,6 +322,32 @@ impl Purse {
         }
         granted
     }
+}
+
+/// Lowers a claim of operations' time by the share of it that was waiting for CPUs, and says so: without others on the
+/// CPUs the same operations take that much less.
+fn without_processors(finding: &mut Finding, claimed: f64, waited: &Waited) -> f64 {
+    if waited.processors < NOTICEABLE_S_PER_HOUR {
+        return claimed;
+    }
+    let own = waited.sum(&OF_READING);
+    let share = own / (own + waited.processors);
+    finding.saves_s_per_hour = Some(claimed * share);
+    if let Some(gain) = &mut finding.gain {
+        gain.value *= share;
+        gain.low *= share;
+        gain.high *= share;
+    }
+    // Behind what was seen of them.
+    finding.evidence.insert(
+        finding.evidence.len().min(1),
+        format!(
+            "The CPUs were taken by others: about {} of the time that operations took was waiting for a CPU, which is \
+             not counted here (serverStatus, getLog, process).",
+            percent(1.0 - share)
+        ),
+    );
+    claimed * share
 }
 
 /// Lowers a claim to all the waiting of its kinds, by which it is estimated in another way; where there was none it stays.

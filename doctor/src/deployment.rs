@@ -3,6 +3,8 @@
 //! What is wrong with one member was concluded from its own run. Added here are what sets one member apart from
 //! the others, and the order of all findings together; the same finding on several members is told once.
 
+mod granted;
+
 use std::collections::HashMap;
 
 use seekscope_run::units::format_list;
@@ -16,7 +18,7 @@ use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
 use crate::ranking::{is_boilerplate, ordered};
 use crate::since::is_same;
-use crate::thresholds::NOTHING_WRONG;
+use crate::thresholds::{NOTHING_WRONG, UNRESPONSIVE};
 use crate::wording::{SOME_PRIMARY, SOME_ROUTER};
 use crate::{Diagnosis, detectors};
 
@@ -44,6 +46,7 @@ pub fn conclude(
     let started = document.started;
     let examination = document.examination.get_or_insert_default();
     examination.members = all_members(&examination.members, &examined, started);
+    let granted = granted::less(&examined);
     let mut diagnoses = Vec::new();
     let mut of_others = Vec::new();
     for member in examined {
@@ -66,17 +69,46 @@ pub fn conclude(
         device_use: None,
         counters,
     };
-    let answers = Answers::of_members(&evidence);
+    let mut answers = Answers::of_members(&evidence);
+    let granted = granted.filter(|less| less.explains(answers.member_difference.as_ref()));
+    if let Some(less) = &granted {
+        answers.member_difference = Some(less.difference.clone());
+    }
     let of_members = detectors::of_members();
     let mut findings: Vec<Finding> = of_members
         .flat_map(|detector| (detector.detect)(&evidence, &answers))
         .collect();
+    findings.extend(of_router(&evidence, &answers));
     findings.extend(told_once(&diagnoses));
+    if let Some(less) = &granted {
+        less.refer(&mut findings);
+    }
     name_servers(&mut findings, document);
     Diagnosis {
         findings: all_is_well(ordered(findings), &diagnoses),
         answers,
     }
+}
+
+/// Says that the router of a cluster was lost while it was watched, or answered nobody for seconds.
+fn of_router(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    let members = evidence.examination().map_or(&[][..], |e| &e.members);
+    let mut routers = members
+        .iter()
+        .filter(|one| one.state == MemberState::Router);
+    let name = routers.next().map_or("", |router| router.name.as_str());
+    let detectors = detectors::all().filter(|detector| detector.ids == [UNRESPONSIVE]);
+    let findings = detectors.flat_map(|detector| (detector.detect)(evidence, answers));
+    findings
+        .map(|finding| Finding {
+            member: name.into(),
+            title: finding.title.replacen("The server", "The mongos", 1),
+            risk: "Clients that come through it fail meanwhile. What is said of the members is of their own.".into(),
+            // It is of the first member's process.
+            command: String::new(),
+            ..finding
+        })
+        .collect()
 }
 
 /// Puts the servers of the deployment, which a member's run does not know, where its commands have placeholders.
@@ -271,8 +303,10 @@ fn all_is_well(mut findings: Vec<Finding>, diagnoses: &[(String, Diagnosis)]) ->
             }
         };
         let of_each = diagnoses.iter().zip(&acquittals);
+        // A router that was lost comes first.
+        let lost = findings.iter().filter(|one| one.id == UNRESPONSIVE);
         findings.insert(
-            0,
+            lost.count(),
             Finding {
                 id: NOTHING_WRONG.into(),
                 title,
@@ -306,233 +340,4 @@ impl Counters {
 }
 
 #[cfg(test)]
-mod tests {
-    use seekscope_run::{LayoutFile, NamedValue, OperationKind, ScanOrder};
-
-    use super::*;
-    use crate::testing::{GIB, Recording};
-
-    /// Returns a secondary whose pages take `read_us` to read, with leaves of this order.
-    fn member(number: usize, read_us: f64, score: f64) -> ExaminedMember {
-        let mut recording = Recording::new();
-        let record = recording.examined();
-        record.name = format!("db{number}:27017");
-        record.state = seekscope_run::MemberState::Secondary;
-        recording.layout(LayoutFile {
-            namespace: Some("shop.orders".into()),
-            leaf_bytes: GIB,
-            order: Some(ScanOrder {
-                score,
-                ..ScanOrder::default()
-            }),
-            ..LayoutFile::default()
-        });
-        let page = "wiredTiger.cache.application threads page read from disk to cache";
-        recording.rising(&format!("{page} count"), 100.0);
-        recording.rising(&format!("{page} time (usecs)"), 100.0 * read_us);
-        ExaminedMember {
-            run: MemberRun {
-                member: format!("db{number}:27017"),
-                shard: None,
-                folder: format!("member-{number}"),
-            },
-            counters: recording.counters(),
-            diagnosis: Diagnosis::default(),
-            verdict: String::new(),
-            document: recording.document,
-        }
-    }
-
-    fn concluded(members: Vec<ExaminedMember>) -> Diagnosis {
-        let mut document = RunDocument::begin("doctor", Vec::new());
-        conclude(&mut document, &mut Counters::default(), members)
-    }
-
-    fn factor(members: Vec<ExaminedMember>) -> Option<(String, String)> {
-        let difference = concluded(members).answers.member_difference?;
-        Some((difference.member, difference.factor))
-    }
-
-    /// A secondary's own run knows neither its primary nor the routers of its cluster.
-    #[test]
-    fn commands_name_the_servers_that_take_writes() {
-        let with = |shard: Option<&str>, placeholder: &str| {
-            let mut members = vec![member(1, 200.0, 0.9), member(2, 200.0, 0.9)];
-            members[0].diagnosis.findings.push(Finding {
-                id: "query.collection-scan".into(),
-                command: format!("mongosh {placeholder} --eval 1"),
-                ..Finding::default()
-            });
-            for member in &mut members {
-                member.run.shard = shard.map(String::from);
-            }
-            let primary = members[1].document.examination.as_mut().unwrap();
-            primary.members[0].state = MemberState::Primary;
-            let mut document = RunDocument::begin("doctor", Vec::new());
-            document.target = Some(seekscope_run::TargetFacts {
-                uri: "mongodb://router:27017/?tls=true".into(),
-                ..Default::default()
-            });
-            let found = conclude(&mut document, &mut Counters::default(), members).findings;
-            let scan = found.into_iter().find(|f| f.id == "query.collection-scan");
-            scan.unwrap().command
-        };
-        let at_primary = "mongosh mongodb://db2:27017/ --eval 1";
-        assert_eq!(with(None, SOME_PRIMARY), at_primary);
-        let routed = "mongosh 'mongodb://router:27017/?tls=true' --eval 1";
-        assert_eq!(with(Some("shard-0"), SOME_ROUTER), routed);
-        assert!(with(None, SOME_ROUTER).contains(SOME_ROUTER), "no cluster");
-    }
-
-    /// One shard has an unsharded collection besides, which lies in order.
-    #[test]
-    fn only_the_order_of_what_all_have_is_compared() {
-        let mut members: Vec<_> = (1..=3).map(|n| member(n, 200.0, 0.05)).collect();
-        let files = &mut members[0].document.layout.as_mut().unwrap().files;
-        files.push(LayoutFile {
-            namespace: Some("shop.single".into()),
-            leaf_bytes: 4 * GIB,
-            order: Some(ScanOrder {
-                score: 1.0,
-                ..ScanOrder::default()
-            }),
-            ..LayoutFile::default()
-        });
-        assert_eq!(factor(members), None);
-    }
-
-    #[test]
-    fn the_cause_is_named_rather_than_what_follows_from_it() {
-        assert_eq!(
-            factor((1..=3).map(|n| member(n, 800.0, 0.97)).collect()),
-            None
-        );
-        let slow_disk = vec![
-            member(1, 800.0, 0.97),
-            member(2, 9_000.0, 0.97),
-            member(3, 800.0, 0.97),
-        ];
-        let expected = (
-            "db2:27017".to_string(),
-            "page read from disk, ms".to_string(),
-        );
-        assert_eq!(factor(slow_disk), Some(expected));
-        // Reading at random takes longer, too.
-        let aged = vec![
-            member(1, 800.0, 0.97),
-            member(2, 800.0, 0.97),
-            member(3, 9_000.0, 0.2),
-        ];
-        let expected = (
-            "db3:27017".to_string(),
-            "avoidable seeks of a scan, %".to_string(),
-        );
-        assert_eq!(factor(aged), Some(expected));
-        let mut small = vec![
-            member(1, 800.0, 0.97),
-            member(2, 800.0, 0.97),
-            member(3, 4_000.0, 0.97),
-        ];
-        let record = small[2].document.examination.as_mut().unwrap();
-        record.members[0].target.cache_bytes = Some(GIB);
-        let expected = ("db3:27017".to_string(), "cache, GiB".to_string());
-        assert_eq!(factor(small), Some(expected));
-    }
-
-    #[test]
-    fn what_several_have_is_told_once() {
-        let finding = |saves_s: f64| Finding {
-            id: "cache.too-small".into(),
-            title: "The cache is too small".into(),
-            saves_s_per_hour: Some(saves_s),
-            ..Finding::default()
-        };
-        let mut members: Vec<ExaminedMember> = (1..=3).map(|n| member(n, 800.0, 0.97)).collect();
-        members[0].diagnosis.findings = vec![finding(40.0)];
-        members[2].diagnosis.findings = vec![finding(400.0)];
-        let findings = concluded(members).findings;
-        let [told] = findings.as_slice() else {
-            panic!("{findings:?}");
-        };
-        assert_eq!(told.heading(), "db3:27017: The cache is too small");
-        assert_eq!(
-            told.evidence,
-            ["The same was found on db1:27017 (there it would save 40 s per hour)."]
-        );
-    }
-
-    #[test]
-    fn findings_about_other_operations_on_a_collection_are_not_the_same() {
-        let about = |kind: &str| Finding {
-            id: "query.collection-scan".into(),
-            subject: "shop.orders".into(),
-            title: kind.into(),
-            operations: vec![OperationKind {
-                kind: kind.into(),
-                ..OperationKind::default()
-            }],
-            ..Finding::default()
-        };
-        let mut members: Vec<ExaminedMember> = (1..=2).map(|n| member(n, 800.0, 0.97)).collect();
-        members[0].diagnosis.findings = vec![about("query"), about("command distinct")];
-        members[1].diagnosis.findings = vec![about("query")];
-        let findings = concluded(members).findings;
-        let titles: Vec<&str> = findings.iter().map(|one| one.title.as_str()).collect();
-        assert_eq!(titles, ["query", "command distinct"]);
-    }
-
-    #[test]
-    fn nothing_is_wrong_only_if_every_run_says_so() {
-        let well = || Finding {
-            id: NOTHING_WRONG.into(),
-            title: "Nothing is wrong with the disk.".into(),
-            ..Finding::default()
-        };
-        let mut members: Vec<ExaminedMember> = (1..=2).map(|n| member(n, 800.0, 0.97)).collect();
-        members[0].diagnosis.findings = vec![well()];
-        assert_eq!(concluded(members).findings, []);
-        let mut members: Vec<ExaminedMember> = (1..=2).map(|n| member(n, 800.0, 0.97)).collect();
-        members
-            .iter_mut()
-            .for_each(|m| m.diagnosis.findings = vec![well()]);
-        let findings = concluded(members).findings;
-        assert!(findings[0].title.contains("2 members"), "{findings:?}");
-    }
-
-    #[test]
-    fn members_that_were_only_asked_are_kept_and_none_twice() {
-        let mut first = member(1, 800.0, 0.97);
-        let elsewhere = MemberRecord {
-            name: "db9:27017".into(),
-            options: vec![NamedValue {
-                name: "storage.directoryPerDB".into(),
-                value: "true".into(),
-            }],
-            ..MemberRecord::default()
-        };
-        first
-            .document
-            .examination
-            .as_mut()
-            .unwrap()
-            .members
-            .push(elsewhere);
-        let mut document = RunDocument::begin("doctor", Vec::new());
-        let mut counters = Counters::default();
-        conclude(
-            &mut document,
-            &mut counters,
-            vec![first, member(2, 800.0, 0.97)],
-        );
-        // Concluding again from what was stored changes nothing.
-        let again = document.examination.clone();
-        let names = |document: &RunDocument| -> Vec<String> {
-            let members = &document.examination.as_ref().unwrap().members;
-            members.iter().map(|member| member.name.clone()).collect()
-        };
-        assert_eq!(names(&document), ["db1:27017", "db2:27017", "db9:27017"]);
-        let members = vec![member(1, 800.0, 0.97), member(2, 800.0, 0.97)];
-        conclude(&mut document, &mut Counters::default(), members);
-        assert_eq!(document.examination, again);
-    }
-}
+mod tests;

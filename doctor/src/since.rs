@@ -4,32 +4,36 @@
 //! is measured in both runs in the same way: the predicted scan of the same file, the time of the same operations, the
 //! waiting for the same collection or index, free bytes, the median checkpoint. A finding counts as gone only if what it
 //! depends on was examined again, and, if it is one of load, the server did as much work: an idle server waits for nothing.
+//! What was not acted on (`acted.rs`) is no remedy's doing; of queries it is told by what they take for what they examine
+//! (`pace.rs`). The figures are those that the reports print (`printed.rs`).
 
+mod acted;
+mod appeared;
+mod cpus;
 mod layout;
 mod logged;
 mod measured;
 mod other_server;
+mod pace;
+mod printed;
+mod verdict;
 mod work;
 
-use std::collections::BTreeSet;
-
-use seekscope_run::{Finding, FindingChange, Gain, MemberRecord, RunDocument};
+use seekscope_run::{Finding, FindingChange, RunDocument};
 
 use crate::Diagnosis;
-use crate::ranking::PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
+use acted::{Acted, Undone};
+use cpus::Cpus;
 use layout::InOrder;
-use logged::InLog;
 use measured::{Measured, Quantity, explain_the_same, measured};
 use other_server::are_names_different;
 pub use other_server::other_server;
+use printed::predicted;
+use verdict::{verdict, worse_by_itself};
 
 /// Relative changes up to this are considered noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
-/// What is printed with three digits is not told apart beyond them.
-const ROUNDING: f64 = 0.005;
-/// A single predicted value is right within this factor of what came.
-const ABOUT: f64 = 0.25;
 
 const HASHED_OTHERWISE: &str = "the names of one of the runs are hashed, or hashed with another salt, or of another \
                                 server, so what is named in one is not found in the other; compare runs that were collected with the same \
@@ -68,7 +72,7 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
         .iter()
         .filter(|finding| !before.iter().any(|other| is_same(finding, other)));
     known
-        .chain(new.map(|finding| new_one(finding, earlier, now)))
+        .chain(new.map(|finding| appeared::change_of(finding, (&before, &after), earlier, now)))
         .collect()
 }
 
@@ -100,35 +104,6 @@ fn may_be_about_the_same(a: &Finding, b: &Finding) -> bool {
     a.is_empty() || b.is_empty() || a.iter().any(|kind| b.contains(kind))
 }
 
-fn new_one(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> FindingChange {
-    if are_names_different(earlier.document, now.document) && !finding.subject.is_empty() {
-        return FindingChange {
-            id: finding.id.clone(),
-            subject: finding.subject.clone(),
-            change: "unknown".into(),
-            verdict: format!("cannot be told: {HASHED_OTHERWISE}"),
-            ..FindingChange::default()
-        };
-    }
-    let in_log = |run| Some(InLog::of(finding, run)?.s_per_hour);
-    let before = in_log(earlier).filter(|s| *s > 0.0);
-    FindingChange {
-        id: finding.id.clone(),
-        subject: finding.subject.clone(),
-        operations: finding.operations.clone(),
-        change: "new".into(),
-        before,
-        after: in_log(now)
-            .or_else(|| Quantity::of(finding).measure(now, &finding.subject))
-            .or_else(|| saved_alone(finding)),
-        verdict: match before {
-            Some(_) => "not named in the earlier run, in which these operations ran, too".into(),
-            None => "not found in the earlier run".into(),
-        },
-        ..FindingChange::default()
-    }
-}
-
 fn change_of(
     finding: &Finding,
     again: Option<&Finding>,
@@ -136,7 +111,26 @@ fn change_of(
     earlier: Examined<'_>,
     now: Examined<'_>,
 ) -> FindingChange {
-    let mut found = measured(finding, again, earlier, now);
+    let acted = Acted::of(finding, earlier, now);
+    if let Some(change) = again.and_then(|a| pace::change_of(finding, a, acted, earlier, now)) {
+        return change;
+    }
+    let found = measured(finding, again, earlier, now);
+    let mut found = found.in_printed_figures(finding, again, acted == Acted::Done);
+    if told_at.is_none() && acted.undone().is_some() {
+        found.tell_growth();
+    }
+    if let Some(cpus) = short_of_cpus(finding, &found, now) {
+        found.untold = Some(format!(
+            "its operations took longer, and {} now",
+            cpus.in_words()
+        ));
+        found.after = None;
+    }
+    let undone = acted.undone().zip(again);
+    if let Some(change) = undone.and_then(|of| still_there(finding, of, told_at, &found)) {
+        return change;
+    }
     if let Some(other) = told_at {
         found.untold.get_or_insert_with(|| {
             format!(
@@ -150,27 +144,75 @@ fn change_of(
         Some(_) => None,
         None => why_unseen(finding, earlier, now),
     };
-    let not_acted_on = why_not_acted_on(finding, earlier, now);
-    if told_at.is_none() && not_acted_on.is_some() {
-        found.tell_growth();
-    }
-    let is_less = match direction(found.before, found.after) {
-        "same" => again.is_none(),
-        way => way == "better",
-    };
-    // That the loads differ says more.
-    let is_open = is_less && found.untold.is_none();
     let looked_at = unseen.is_none();
     if let Some(why) = unseen {
         found.untold = Some(why.into());
         found.after = None;
-    } else if let Some(why) = not_acted_on.filter(|_| is_open) {
-        found.untold = Some(match found.after.filter(|_| again.is_some()) {
-            Some(after) => format!("{why}; it is found again, with {} now", figure(after)),
-            None => why.into(),
-        });
+    } else if let Some(undone) = acted.undone().filter(|_| is_open(&found, again)) {
+        found.untold = Some(undone.what_changed());
         found.after = None;
     }
+    concluded(finding, (again, looked_at), &acted, found, (earlier, now))
+}
+
+/// Returns the CPUs where operations that wait for them need not have become slower by themselves.
+fn short_of_cpus(finding: &Finding, found: &Measured, now: Examined<'_>) -> Option<Cpus> {
+    let is_worse = is_of_queries(finding) && direction(found.before, found.after) == "worse";
+    let cpus = Cpus::of(now).filter(|cpus| cpus.are_short());
+    cpus.filter(|_| is_worse)
+}
+
+/// Did less come of it, or nothing, and does nothing say yet why that is not told? That the loads differ says more.
+fn is_open(found: &Measured, again: Option<&Finding>) -> bool {
+    let is_less = match direction(found.before, found.after) {
+        "same" => again.is_none(),
+        way => way == "better",
+    };
+    is_less && found.untold.is_none()
+}
+
+/// Says of a finding that is made again, and was not acted on, what it costs now, where nothing else can be told of it;
+/// `None` where it can.
+fn still_there(
+    finding: &Finding,
+    (undone, again): (Undone, &Finding),
+    told_at: Option<&Finding>,
+    found: &Measured,
+) -> Option<FindingChange> {
+    let is_told = told_at.is_none() && found.untold.is_none() && !is_open(found, Some(again));
+    if is_told || !Quantity::of(finding).is_per_hour() {
+        return None;
+    }
+    let why = match (told_at, &found.untold) {
+        (Some(other), _) => format!(
+            "{}; what became of the waiting that it shares with {} is told there",
+            undone.in_words(),
+            other.id
+        ),
+        (None, Some(untold)) => format!("{}; {untold}", undone.in_words()),
+        (None, None) => undone.what_changed(),
+    };
+    Some(FindingChange {
+        id: finding.id.clone(),
+        subject: finding.subject.clone(),
+        operations: finding.operations.clone(),
+        change: "same".into(),
+        before: found.before,
+        after: printed::saves(again),
+        predicted: predicted(finding),
+        verdict: format!("still there, not acted on: {why}"),
+        work: found.work.clone(),
+    })
+}
+
+/// Returns the change of a finding of which everything is known that can be told.
+fn concluded(
+    finding: &Finding,
+    (again, looked_at): (Option<&Finding>, bool),
+    acted: &Acted,
+    mut found: Measured,
+    (earlier, now): (Examined<'_>, Examined<'_>),
+) -> FindingChange {
     let in_order = InOrder::of(finding, earlier, now);
     let order = in_order.map(InOrder::change);
     let same_order = in_order.filter(|_| order == Some("same"));
@@ -201,10 +243,12 @@ fn change_of(
             Some(in_order) => format!("nothing changed: {}", in_order.in_words()),
             None if again.is_none() && has_become_index_scan(finding, now) => format!(
                 "{}; its operations use an index now, and read too much of it: see query.index-scan",
-                verdict(finding, change, &found)
+                verdict(finding, change, &found, *acted)
             ),
-            None if change == "worse" && not_acted_on.is_some() => worse_by_itself(finding, &found),
-            None => verdict(finding, change, &found),
+            None if change == "worse" && acted.undone().is_some() => {
+                worse_by_itself(finding, &found)
+            }
+            None => verdict(finding, change, &found, *acted),
         },
         work: found.work,
     }
@@ -225,7 +269,6 @@ fn told_change(
         (false, _) => "gone",
     }
 }
-
 /// Was it a scan of a collection, and does an index that was made serve its queries badly?
 fn has_become_index_scan(finding: &Finding, now: Examined<'_>) -> bool {
     let mut others = now.diagnosis.findings.iter();
@@ -251,46 +294,6 @@ fn why_unseen(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Op
     let is_unnamed = |other: &Finding| other.id == finding.id && other.subject.is_empty();
     (is_of_queries(finding) && others.any(is_unnamed))
         .then_some("scans were counted again, and none was seen often enough to be named")
-}
-
-/// Returns why it is not the remedy that a finding is gone or smaller: what it advised was not done.
-fn why_not_acted_on(
-    finding: &Finding,
-    earlier: Examined<'_>,
-    now: Examined<'_>,
-) -> Option<&'static str> {
-    let before = earlier.document.examination.as_ref()?.examined()?;
-    let after = now.document.examination.as_ref()?.examined()?;
-    match finding.id.as_str() {
-        "cache.too-small" => {
-            let is_larger = before.target.cache_bytes? < after.target.cache_bytes?;
-            (!is_larger).then_some(
-                "the cache is no larger than it was, so it is what is asked of the server that changed",
-            )
-        }
-        "disk.limited" => {
-            let limits = |run: Examined<'_>| {
-                let host = run.document.examination.as_ref()?.host.as_ref()?;
-                Some(host.surroundings.io_limits.clone())
-            };
-            let known = limits(earlier).filter(|known| !known.is_empty())?;
-            (known == limits(now)?).then_some(
-                "the limits are what they were, so it is what is asked of the disk that changed",
-            )
-        }
-        "query.collection-scan" | "query.index-scan" => {
-            let indexes = |member: &MemberRecord| {
-                let facts = member.collection(&finding.subject)?;
-                let keys = facts.indexes.iter().map(|index| index.keys.clone());
-                Some(keys.collect::<BTreeSet<String>>())
-            };
-            let known = indexes(before).filter(|known| !known.is_empty())?;
-            (known == indexes(after)?).then_some(
-                "the collection has the indexes that it had, so it is what is asked of the server that changed",
-            )
-        }
-        _ => None,
-    }
 }
 
 /// Is it about operations that an index would serve?
@@ -362,109 +365,6 @@ fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
 fn is_of_files_alone(document: &RunDocument) -> bool {
     let examination = document.examination.as_ref();
     examination.is_some_and(|of| of.ftdc.is_some() && of.members.is_empty())
-}
-
-fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
-    let gain = predicted(finding);
-    let untold = found.untold.as_ref();
-    if let Some(why) = untold.filter(|_| change == "unknown" || gain.is_some()) {
-        return match change {
-            "same" => format!("it is as it was; what it costs now cannot be told: {why}"),
-            _ => format!("cannot be told: {why}"),
-        };
-    }
-    let Some(gain) = &gain else {
-        return match change {
-            "same" => "it is as it was; nothing was predicted".into(),
-            _ => "nothing was predicted".into(),
-        };
-    };
-    match (found.before, found.after) {
-        (Some(_), Some(_)) if change == "same" => {
-            "nothing changed: not acted on, or without effect".into()
-        }
-        (Some(before), Some(after)) => {
-            let told = against_prediction(gain, before - after);
-            format!("{told}{}", for_which_work(found))
-        }
-        _ => {
-            let what = match change {
-                "gone" => "cannot be told what that saved",
-                _ => "cannot be told",
-            };
-            format!(
-                "{what}: it was not measured in both runs, or its files were not used this time"
-            )
-        }
-    }
-}
-
-/// Says how much worse it became although, or because, nobody acted on it.
-fn worse_by_itself(finding: &Finding, found: &Measured) -> String {
-    let more = found
-        .before
-        .zip(found.after)
-        .map(|(before, after)| after - before);
-    let more = more.map_or("more".into(), |more| format!("{} more", figure(more)));
-    let unit = predicted(finding).map_or_else(String::new, |gain| format!(" {}", gain.unit));
-    format!(
-        "what it advises was not done, and it became worse: {more}{unit}{}",
-        for_which_work(found)
-    )
-}
-
-/// Says for which work figures are told, where that matters.
-fn for_which_work(found: &Measured) -> String {
-    let work = found.work.as_ref().map(work::in_words);
-    work.map_or_else(String::new, |work| {
-        format!(", for the work of then ({work})")
-    })
-}
-
-/// Returns the gain that the finding promised, with an interval, in the unit in which it is measured.
-fn predicted(finding: &Finding) -> Option<Gain> {
-    let saved = || {
-        let value = saved_alone(finding).filter(|_| Quantity::of(finding).is_per_hour())?;
-        Some(Gain {
-            value,
-            low: value * (1.0 - ABOUT),
-            high: value * (1.0 + ABOUT),
-            unit: PER_HOUR.into(),
-        })
-    };
-    finding.gain.clone().or_else(saved)
-}
-
-/// Returns what acting on the finding alone would save, s per hour, whatever others save of the same waiting.
-fn saved_alone(finding: &Finding) -> Option<f64> {
-    finding.alone_s_per_hour.or(finding.saves_s_per_hour)
-}
-
-fn against_prediction(gain: &Gain, saved: f64) -> String {
-    let Gain {
-        low, high, unit, ..
-    } = gain;
-    if saved < 0.0 {
-        let more = figure(-saved);
-        return format!("it became worse: {more} {unit} more, where acting on it was to save some");
-    }
-    let word = match saved {
-        s if s < *low * (1.0 - ROUNDING) => "less than predicted",
-        s if s > *high * (1.0 + ROUNDING) => "more than predicted",
-        _ => "as predicted",
-    };
-    let [saved, low, high] = [saved, *low, *high].map(figure);
-    format!("{word}: saved {saved} {unit}, predicted {low} to {high}")
-}
-
-/// Returns a number with three digits at least.
-fn figure(value: f64) -> String {
-    match value.abs() {
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
 }
 
 #[cfg(test)]

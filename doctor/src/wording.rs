@@ -3,7 +3,7 @@
 
 use seekscope_run::DiskAbility;
 pub use seekscope_run::shell_quoted;
-use seekscope_run::units::{format_ns, whole};
+use seekscope_run::units::{format_count, format_ns, whole};
 
 /// Formats a length of time with a suitable unit: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
 pub fn duration(seconds: f64) -> String {
@@ -20,6 +20,12 @@ pub fn duration(seconds: f64) -> String {
 
 fn nanoseconds(seconds: f64) -> u64 {
     whole(seconds * 1e9)
+}
+
+/// Returns "1 write", "2 writes".
+pub fn counted(count: u64, of: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {of}{s}", format_count(count))
 }
 
 /// Formats a share (0..=1) as a percentage, with one more digit where it is small.
@@ -107,6 +113,8 @@ mod tests {
 
     #[test]
     fn lengths_of_time() {
+        assert_eq!(counted(1, "look"), "1 look");
+        assert_eq!(counted(1_200, "look"), "1,200 looks");
         assert_eq!(duration(0.84), "840 ms");
         assert_eq!(duration(31.6), "31.6 s");
         assert_eq!(duration(720.0), "12 min");

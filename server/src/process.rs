@@ -25,8 +25,8 @@ pub enum ProcessError {
     )]
     NotPermitted { path: PathBuf },
     #[error(
-        "some process listens there whose open files are not to be seen: permission denied; run as root or as the \
-         server's user, or grant the binary cap_sys_ptrace"
+        "a process listens there, but its open files cannot be read: permission denied; run as root or as the server's \
+         user, or grant the binary cap_sys_ptrace"
     )]
     HiddenListener,
     #[error("{path}: {source}")]

@@ -225,6 +225,10 @@ impl Sightings {
         } else if answer.set.is_some() && !answer.is_writable {
             let why = "it answers, and is not the set's primary".into();
             (NoServerKind::NoPrimary, why)
+        } else if answer.set.is_none() && answer.is_writable {
+            // Alone, or a mongos, it fits whatever is asked for; the driver drops one whose connection breaks off.
+            let why = "it answered before, and its connections have broken off since".into();
+            (NoServerKind::Away, why)
         } else {
             let why = "it answers, but does not fit what the connection string asks for".into();
             (NoServerKind::Other, why)

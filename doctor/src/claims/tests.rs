@@ -68,6 +68,52 @@ fn nothing_is_claimed_of_what_nobody_waited() {
     assert_eq!(idle, [0.0]);
 }
 
+/// A regression: the whole time of two scans was to be saved by indexes while others had taken the CPUs.
+#[test]
+fn waiting_for_cpus_that_others_take_is_not_what_an_index_saves() {
+    let mut recording = Recording::new();
+    recording.rising("opLatencies.reads.latency", 2e6);
+    recording.rising("opLatencies.reads.ops", 10.0);
+    recording.values("process", "cpu_ns", |s| s * 0.2e9);
+    let scans = || {
+        vec![
+            finding("query.collection-scan", 4500.0),
+            finding("query.collection-scan", 2700.0),
+        ]
+    };
+    assert_eq!(saved(&recording, scans())[0], 4500.0);
+    recording.values("cpu", "busy_ns", |s| s * 7.98e9);
+    recording.values("pressure", "cpu.some_us", |s| s * 0.95e6);
+    let waited = recording.examine(|evidence, _| Waited::of(evidence));
+    assert!((waited.processors - 6480.0).abs() < 0.1, "{waited:?}");
+    assert!((waited.operations - 720.0).abs() < 0.1, "{waited:?}");
+    let mut findings = vec![finding("cpu.saturated", 6480.0)];
+    findings.extend(scans());
+    recording.examine(|evidence, _| share_out(evidence, &mut findings));
+    let saves: Vec<f64> = findings.iter().filter_map(|f| f.saves_s_per_hour).collect();
+    assert!(saves.iter().sum::<f64>() <= 7200.1, "{saves:?}");
+    assert!((saves[0] - 6480.0).abs() < 0.1, "{saves:?}");
+    assert!((saves[1] - 450.0).abs() < 0.1, "a tenth: {saves:?}");
+    let told = "about 90 % of the time that operations took was waiting for a CPU";
+    assert!(findings[1].evidence[0].contains(told), "{findings:?}");
+}
+
+/// What each write waits for syncs is estimated: what is left of its time is not taken for waiting for a CPU.
+#[test]
+fn writes_that_wait_for_syncs_are_not_said_to_wait_for_cpus() {
+    let mut recording = Recording::new();
+    recording.rising(SYNCS, 40.0);
+    recording.rising(SYNC_US, 0.9e6);
+    recording.rising("opLatencies.writes.latency", 7.5e6);
+    recording.rising("opLatencies.writes.ops", 120.0);
+    recording.values("process", "cpu_ns", |s| s * 0.03e9);
+    recording.values("cpu", "busy_ns", |s| s * 7.98e9);
+    recording.values("pressure", "cpu.some_us", |s| s * 0.95e6);
+    let waited = recording.examine(|evidence, _| Waited::of(evidence));
+    assert_eq!(waited.processors, 0.0, "{waited:?}");
+    assert!(waited.operations > 3600.0, "{waited:?}");
+}
+
 /// A regression: two scans of five minutes that ended within a minute were 10 s of operations per second.
 #[test]
 fn what_operations_took_before_the_watch_does_not_count() {

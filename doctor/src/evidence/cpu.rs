@@ -2,6 +2,23 @@
 
 use super::Evidence;
 
+/// Share of the allowed CPUs that the server uses, from which on it is itself what fills them.
+pub(crate) const BUSY: f64 = 0.85;
+/// Share of the time in which some task waits for a CPU, from which there are too few for all.
+pub(crate) const PRESSURE: f64 = 0.6;
+/// Share of the host's CPUs in use, from which there are too few for all.
+const TAKEN: f64 = 0.9;
+/// Share of the host's CPUs that the hypervisor gave to others.
+const STOLEN: f64 = 0.1;
+
+/// Who else takes the CPUs, so that there are too few, with the share (0..=1) of the host's that it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Taker {
+    /// Other processes of the host.
+    Others(f64),
+    Hypervisor(f64),
+}
+
 /// CPUs in use on average, and what the server may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Use {
@@ -40,10 +57,36 @@ impl Use {
         Some((self.used_by_all? - self.used).max(0.0) / self.host)
     }
 
+    /// Returns who else takes the CPUs; `None` where there are enough, the server itself fills them, or nobody counted.
+    pub(crate) fn taker(&self, evidence: &Evidence<'_>) -> Option<Taker> {
+        if self.share() >= BUSY {
+            return None;
+        }
+        let stolen = self.stolen.map_or(0.0, |cpus| cpus / self.host);
+        if stolen >= STOLEN {
+            return Some(Taker::Hypervisor(stolen));
+        }
+        let others = self.share_of_others()?;
+        let is_theirs = self.is_crowded(evidence) && others > self.used / self.host;
+        is_theirs.then_some(Taker::Others(others))
+    }
+
+    /// Are there too few CPUs for all that wants one, as far as the use by all was counted?
+    pub(crate) fn is_crowded(&self, evidence: &Evidence<'_>) -> bool {
+        let is_taken = self.share_taken().is_some_and(|taken| taken >= TAKEN);
+        is_taken && pressure(evidence).is_none_or(|share| share >= PRESSURE)
+    }
+
     /// Returns the share of the host's CPUs that was in use or stolen.
     pub(crate) fn share_taken(&self) -> Option<f64> {
         Some((self.used_by_all? + self.stolen.unwrap_or(0.0)) / self.host)
     }
+}
+
+/// Returns the CPU time that the server got, s per hour, where others take the CPUs.
+pub(crate) fn got_beside_others_s_per_hour(evidence: &Evidence<'_>) -> Option<f64> {
+    let found = Use::of(evidence)?;
+    found.taker(evidence).map(|_| found.used * 3600.0)
 }
 
 /// Returns the CPUs that the server's control group grants.

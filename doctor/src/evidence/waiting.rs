@@ -88,6 +88,8 @@ pub(crate) const CACHE_ROOM_US: [&str; 2] = [
     "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
     "wiredTiger.cache.application thread time waiting for cache (usecs)",
 ];
+/// Operations that are in the queue for a lock, for a ticket or for flow control.
+pub(crate) const QUEUED: &str = "globalLock.currentQueue.total";
 /// µs that writes waited for flow control.
 pub(crate) const FLOW_CONTROL_US: &str = "flowControl.timeAcquiringMicros";
 /// Writes that other members had to acknowledge, when they had, and the time that they waited for it, ms.

@@ -4,11 +4,12 @@
 //! others, and lets clients that wait for each answer ask more. The log tells the kinds apart. It has the slow ones alone,
 //! so a kind that it has no longer takes next to no time, provided that the collection is asked as much as it was.
 
-use seekscope_run::{Finding, WorkCompared};
+use seekscope_run::{Finding, LoggedOperations, WorkCompared};
 
+use super::Examined;
 use super::measured::{Measured, untold_at};
+use super::printed::predicted;
 use super::work::{self, ITS_OPERATIONS, Load};
-use super::{Examined, predicted};
 
 /// Share of the predicted saving that the log must tell of: where it tells of less, the prediction rests on something else.
 const TOLD_MIN: f64 = 0.5;
@@ -18,6 +19,11 @@ const TOLD_MIN: f64 = 0.5;
 pub(super) struct InLog {
     pub(super) s_per_hour: f64,
     per_s: f64,
+    count: f64,
+    took_us: f64,
+    longest_us: f64,
+    /// Documents or keys of indexes that they examined, whichever are more.
+    examined: f64,
 }
 
 impl InLog {
@@ -31,15 +37,33 @@ impl InLog {
         }
         let its = member.operations.iter();
         let its = its.filter(|operation| kinds.iter().any(|kind| kind.includes(operation)));
-        let (mut count, mut took_us) = (0.0, 0.0);
-        for logged in its.filter_map(|operation| operation.logged) {
-            count += logged.count as f64;
-            took_us += logged.took_us as f64;
-        }
+        let mut all = LoggedOperations::default();
+        its.filter_map(|operation| operation.logged.as_ref())
+            .for_each(|logged| all.add(logged));
+        let (count, took_us) = (all.count as f64, all.took_us as f64);
         Some(Self {
             s_per_hour: took_us / 1e6 / covered_s * 3600.0,
             per_s: count / covered_s,
+            count,
+            took_us,
+            longest_us: all.longest_us as f64,
+            examined: all.documents_examined.max(all.keys_examined) as f64,
         })
+    }
+
+    pub(super) fn ms_each(self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.took_us / self.count / 1000.0)
+    }
+
+    pub(super) fn examined_each(self) -> Option<f64> {
+        (self.examined > 0.0 && self.count > 0.0).then(|| self.examined / self.count)
+    }
+
+    /// Returns the standard error of the mean duration, relative to it, at most: durations from 0 to M with the mean m have
+    /// no larger variance than m · (M - m).
+    pub(super) fn relative_error(self) -> f64 {
+        let mean_us = self.took_us / self.count;
+        ((self.longest_us / mean_us - 1.0).max(0.0) / self.count).sqrt()
     }
 }
 
@@ -70,6 +94,8 @@ pub(super) fn measured(
         return Some(Measured {
             before,
             after: Some(left.s_per_hour * scale),
+            scale: Some(scale),
+            is_all_its_own: true,
             work: Some(WorkCompared {
                 unit: ITS_OPERATIONS.into(),
                 before_per_s: then.per_s,
@@ -81,6 +107,7 @@ pub(super) fn measured(
     Some(Measured {
         before,
         after: is_asked_as_much.then_some(0.0),
+        is_all_its_own: true,
         untold: (!is_asked_as_much).then(|| untold_at(load, asked.as_ref())),
         work: asked,
         ..Measured::default()

@@ -6,8 +6,9 @@
 
 use seekscope_run::{Finding, WorkCompared};
 
+use super::printed::{figure, saved_alone};
 use super::work::{self, Load, in_words};
-use super::{Examined, SAME_WITHIN, figure, layout, logged, saved_alone};
+use super::{Examined, SAME_WITHIN, layout, logged};
 use crate::answers::DeviceUser;
 use crate::claims;
 
@@ -38,6 +39,12 @@ pub(super) struct Measured {
     /// What is waited now for the work of then, if that became a multiple under a heavier load, which need not be the
     /// cause.
     pub(super) grown: Option<f64>,
+    /// What a figure of this run is multiplied by for the work of then; `None` where it is told in another way.
+    pub(super) scale: Option<f64>,
+    /// Whether it is time of the very operations of the finding; waiting has other causes as well.
+    pub(super) is_all_its_own: bool,
+    /// `after` at the work of now, where that is another figure.
+    pub(super) at_work_of_now: Option<f64>,
 }
 
 /// Waiting that a heavier load need not explain is this many times as much for the same work.
@@ -222,6 +229,8 @@ fn at_like_load(
         work: Some(work),
         untold,
         grown: after.filter(|_| has_grown),
+        scale: Some(scale),
+        ..Measured::default()
     }
 }
 

@@ -1,8 +1,11 @@
+mod cpus;
+mod figures;
 mod loads;
+mod older;
 mod remedies;
 
 use seekscope_run::{
-    ExaminationRecord, HostSettings, LayoutFile, LayoutMeasurement, PredictedScan,
+    ExaminationRecord, Gain, HostSettings, LayoutFile, LayoutMeasurement, PredictedScan,
 };
 
 use super::*;
@@ -77,10 +80,26 @@ fn waiting(id: &str, saves: f64) -> Finding {
     }
 }
 
-/// The same with so much waiting for reads, s per hour.
+/// The same with so much waiting for reads, s per hour, all of which the findings are to save.
 fn with_waited((document, mut diagnosis): Run, reads: f64) -> Run {
     diagnosis.answers.waited.reads = reads;
+    for gain in diagnosis
+        .findings
+        .iter_mut()
+        .filter_map(|f| f.gain.as_mut())
+    {
+        *gain = gain_of(reads);
+    }
     (document, diagnosis)
+}
+
+fn gain_of(value: f64) -> Gain {
+    Gain {
+        value,
+        low: value * 0.8,
+        high: value * 1.2,
+        unit: "s of waiting per hour".into(),
+    }
 }
 
 fn changes(

@@ -3,6 +3,7 @@
 //! Waiting is compared per unit of work. What a run under a lighter load does not show need not be gone, and
 //! what shows more under a heavier one need not be worse; in the opposite cases a change can be recognised.
 
+use seekscope_run::units::{format_count, whole};
 use seekscope_run::{Finding, WorkCompared};
 
 use super::Examined;
@@ -91,6 +92,17 @@ pub(super) fn compared(
     of_file(finding, earlier, now)
         .or_else(|| of_collection(finding, earlier, now))
         .or_else(|| of_server(finding, earlier, now))
+}
+
+/// Compares all operations of clients, whatever a finding is about.
+pub(super) fn of_clients(earlier: Examined<'_>, now: Examined<'_>) -> Option<WorkCompared> {
+    let (before, after) = (earlier.diagnosis.answers.work?, now.diagnosis.answers.work?);
+    let (before_per_s, after_per_s) = Unit::Operations.per_s(&before, &after)?;
+    Some(WorkCompared {
+        unit: Unit::Operations.name().into(),
+        before_per_s,
+        after_per_s,
+    })
 }
 
 /// Compares the operations on the collection that those are sent to which lack an index: others do not tell whether it is
@@ -203,6 +215,6 @@ fn per_s(rate: f64) -> String {
     match rate {
         rate if rate > 0.0 && rate < 0.1 => format!("{rate:.3}"),
         rate if rate != 0.0 && rate < 10.0 => format!("{rate:.1}"),
-        rate => format!("{rate:.0}"),
+        rate => format_count(whole(rate)),
     }
 }

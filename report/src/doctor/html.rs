@@ -9,6 +9,7 @@ use crate::facts::{Fact, date};
 use crate::html::facts::CALLS_SQL;
 use crate::html::points::Blobs;
 use crate::html::tracks::TrackGroup;
+use crate::numbers::counted;
 use crate::page::html::report_with;
 use crate::page::{
     Block, Content, Data, OutcomeLine, Page, SERVER, Section, disk_and_server,
@@ -78,10 +79,13 @@ fn about(input: &DoctorReportInput<'_>) -> Vec<String> {
         return vec![
             examination.deployment.name().into(),
             format!(
-                "{} members examined on their host",
-                examination.member_runs.len()
+                "{} examined on their host",
+                counted(examination.member_runs.len() as u64, "member")
             ),
-            format!("{} servers in all", examination.members.len()),
+            format!(
+                "{} in all",
+                counted(examination.members.len() as u64, "server")
+            ),
         ];
     }
     let member = input

@@ -4,6 +4,7 @@
 //! Read `html` first (the contents and order of a page). The terminal has the same first screen: the verdict,
 //! the first findings, and what was not measured.
 
+mod caveats;
 mod charts;
 mod html;
 mod index_builds;

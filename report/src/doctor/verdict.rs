@@ -8,7 +8,7 @@ use seekscope_pattern::ThreadRole;
 use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{Finding, Outcome};
 
-use super::DoctorReportInput;
+use super::{DoctorReportInput, caveats};
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_number, format_rate, format_share};
 
@@ -77,7 +77,10 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
 
 fn with_roles(input: &DoctorReportInput<'_>) -> Verdict {
     let verdict = judged(input);
-    let mut state = input.answers().role_changes.clone();
+    let mut state: Vec<String> = caveats::untold(input.document, input.counters)
+        .into_iter()
+        .collect();
+    state.extend(input.answers().role_changes.iter().cloned());
     state.push(verdict.state);
     Verdict {
         state: state.join(" "),
@@ -116,13 +119,7 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
     }
     let findings = &input.diagnosis.findings;
     if let Some(unresponsive) = findings.iter().find(|finding| finding.id == UNRESPONSIVE) {
-        return Verdict {
-            state: match unresponsive.member.as_str() {
-                "" => format!("{}.", unresponsive.title),
-                member => format!("{member}: {}.", unresponsive.title),
-            },
-            next: next(findings),
-        };
+        return followed(findings, format!("{}.", unresponsive.heading()));
     }
     let of_deployment = input.document.is_of_deployment();
     // What is little sure is left to the findings: it would stand before what costs most.
@@ -148,33 +145,50 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
         };
     }
     let bound = findings.iter().find(|finding| finding.id == SYNC_BOUND);
-    let bound = bound.map(|finding| match finding.member.as_str() {
-        "" => format!("{}.", finding.title),
-        member => format!("{member}: {}.", finding.title),
-    });
+    let bound = bound.map(|finding| format!("{}.", finding.heading()));
     if let Some(state) = apart.or(bound) {
-        return Verdict {
-            state,
-            next: next(findings),
-        };
+        return followed(findings, state);
     }
     if !input.sees_server() {
-        return Verdict {
-            state: UNSEEN.into(),
-            next: next(findings),
-        };
+        return followed(findings, UNSEEN.into());
     }
-    match (state(input), next(findings)) {
-        (Some(state), Some(next)) if is_unexplained(input.answers(), findings) => Verdict {
-            state,
-            next: Some(format!("{next} What was found does not explain that.")),
-        },
-        (Some(state), next) => Verdict {
-            state,
-            next: Some(next.unwrap_or_else(|| NO_CAUSE.into())),
-        },
-        (None, Some(next)) => alone(&next),
-        (None, None) => alone("Too little could be measured to conclude anything."),
+    match state(input) {
+        Some(state) => waiting(input, state),
+        None => alone(
+            &next(findings, None)
+                .unwrap_or_else(|| "Too little could be measured to conclude anything.".into()),
+        ),
+    }
+}
+
+fn followed(findings: &[Finding], state: String) -> Verdict {
+    Verdict {
+        next: next(findings, Some(&state)),
+        state,
+    }
+}
+
+/// Says what is known of the cause, after how long threads wait for the disk.
+fn waiting(input: &DoctorReportInput<'_>, state: String) -> Verdict {
+    let findings = &input.diagnosis.findings;
+    let found = next(findings, Some(&state)).unwrap_or_else(|| NO_CAUSE.into());
+    let is_much = waiting_s(input.answers()) >= UNEXPLAINED_LEAST;
+    // Of a private server everybody knows that it has just started.
+    let is_local = input.document.target.as_ref().is_some_and(|of| of.local);
+    let cold = caveats::cold_start(input.counters).filter(|_| is_much && !is_local);
+    let caveat = match is_unexplained(input.answers(), findings) {
+        true => cold.or_else(|| Some("What was found does not explain that.".into())),
+        false => cold,
+    };
+    Verdict {
+        state,
+        next: Some(
+            [Some(found), caveat]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
     }
 }
 
@@ -188,9 +202,9 @@ fn is_unexplained(answers: &Answers, findings: &[Finding]) -> bool {
     waiting_s(answers) >= UNEXPLAINED_LEAST && !findings.iter().any(explains)
 }
 
-/// Says how many findings there are, and what the first would save, where that was observed; `None` without
-/// any.
-fn next(findings: &[Finding]) -> Option<String> {
+/// Says how many findings there are, and which is the first with what it would save, where that was observed; `state` is
+/// what was said before, which may name it. `None` without any.
+fn next(findings: &[Finding], state: Option<&str>) -> Option<String> {
     let first = findings.first()?;
     let saved_s = first.saves_s_per_hour.filter(|_| is_seen(first));
     let saved_s = saved_s.filter(|s| s.is_finite() && *s >= SAVED_LEAST_S);
@@ -200,12 +214,21 @@ fn next(findings: &[Finding]) -> Option<String> {
         false => "operations' time",
     };
     let saved = saved_s.map(|s| format!("saves about {} s of {what} per hour", format_rate(s)));
-    let count = format_count(findings.len() as u64);
-    Some(match (findings.len(), saved) {
-        (1, None) => "One finding.".into(),
-        (1, Some(saved)) => format!("One finding: acting on it {saved}."),
-        (_, None) => format!("{count} findings."),
-        (_, Some(saved)) => format!("{count} findings: acting on the first {saved}."),
+    let (count, which, named) = match findings.len() {
+        1 => ("One finding".into(), "it", ": "),
+        count => (
+            format!("{} findings", format_count(count as u64)),
+            "the first",
+            "; the first: ",
+        ),
+    };
+    let is_told = state.is_some_and(|state| state.contains(&first.title));
+    let name = first.heading();
+    Some(match saved {
+        Some(saved) if is_told => format!("{count}: acting on {which} {saved}."),
+        Some(saved) => format!("{count}{named}{name}. Acting on it {saved}."),
+        None if state.is_some() => format!("{count}."),
+        None => format!("{count}{named}{name}."),
     })
 }
 
@@ -281,196 +304,4 @@ fn ceiling(load: &DeviceLoad) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use seekscope_doctor::Diagnosis;
-    use seekscope_doctor::answers::{DeviceUser, MemberAnswer};
-    use seekscope_doctor::evidence::{COUNTERS, Counters};
-    use seekscope_run::{CounterSample, FileRole, MemberState, RunDocument};
-
-    fn verdict_of(findings: Vec<Finding>, device_load: Option<DeviceLoad>) -> String {
-        let query = CounterSample {
-            source: COUNTERS.into(),
-            name: "opcounters.query".into(),
-            t_ns: 1,
-            value: 1.0,
-        };
-        verdict_with(findings, device_load, &Counters::new([query]))
-    }
-
-    fn verdict_with(
-        findings: Vec<Finding>,
-        device_load: Option<DeviceLoad>,
-        counters: &Counters,
-    ) -> String {
-        let mut document = RunDocument::begin("doctor", Vec::new());
-        document.outcome = Outcome::Ok;
-        let answers = Answers {
-            device_load,
-            ..Answers::default()
-        };
-        verdict(&DoctorReportInput {
-            document: &document,
-            diagnosis: &Diagnosis { findings, answers },
-            trace: None,
-            counters,
-            events: &|_| Ok(()),
-            leaves: &|_| Ok(()),
-        })
-    }
-
-    fn finding(id: &str, saves_s_per_hour: Option<f64>) -> Finding {
-        Finding {
-            id: id.into(),
-            title: format!("title of {id}"),
-            saves_s_per_hour,
-            ..Finding::default()
-        }
-    }
-
-    fn load(utilisation: Option<f64>, ceiling: Option<&str>) -> Option<DeviceLoad> {
-        Some(DeviceLoad {
-            utilisation,
-            ability_measured: true,
-            ceiling: ceiling.map(String::from),
-            ..DeviceLoad::default()
-        })
-    }
-
-    #[test]
-    fn what_reads_take_beyond_the_calls_is_told_where_it_is_much() {
-        let of_each_second = |beside_s: f64| {
-            let mut answers = Answers::default();
-            answers.device_users.push(DeviceUser {
-                path: String::new(),
-                role: FileRole::Collection,
-                namespace: None,
-                thread_role: ThreadRole::Application,
-                writes: false,
-                calls_per_s: 0.0,
-                bytes_per_s: 0.0,
-                device_bytes_per_s: 0.0,
-                waiting_s_per_s: 0.2,
-                device_time_share: None,
-                pattern: None,
-                sequential_share: None,
-                p50_ns: 0,
-                p99_ns: 0,
-            });
-            answers.waited.reads = 0.1 * 3600.0;
-            answers.waited.reads_from_memory = (0.1 + beside_s) * 3600.0;
-            waits(&answers).unwrap()
-        };
-        let waits = "application threads wait 200 ms for files";
-        assert_eq!(of_each_second(0.04), waits);
-        assert_eq!(
-            of_each_second(0.3),
-            format!(
-                "{waits}, and work 300 ms on what they read (checksums; before MongoDB 6.0 decompression, too)"
-            )
-        );
-    }
-
-    #[test]
-    fn says_how_the_disk_does_and_what_there_is_to_gain() {
-        assert_eq!(
-            verdict_of(
-                vec![finding("a", Some(840.0)), finding("b", None)],
-                load(Some(0.91), None)
-            ),
-            "The disk is the bottleneck: 91.0 % of what it can do is used. 2 findings: acting on the first \
-             saves about 840 s of waiting per hour."
-        );
-        let mut of_a_scan = finding("a", Some(840.0));
-        of_a_scan.gain = Some(seekscope_run::Gain {
-            value: 1.0,
-            low: 1.0,
-            high: 1.0,
-            unit: "s per cold scan".into(),
-        });
-        let not_seen = verdict_of(vec![of_a_scan], load(Some(0.2), None));
-        assert!(not_seen.ends_with(" One finding."), "{not_seen}");
-        let mut of_queries = finding("a", Some(840.0));
-        of_queries.operations = vec![seekscope_run::OperationKind::default()];
-        let of_queries = verdict_of(vec![of_queries], load(Some(0.2), None));
-        let told = "acting on it saves about 840 s of operations' time per hour.";
-        assert!(of_queries.ends_with(told), "{of_queries}");
-        let room = verdict_of(Vec::new(), load(Some(0.2), None));
-        assert!(
-            room.starts_with("The disk has room") && room.ends_with(NO_CAUSE),
-            "{room}"
-        );
-        let held = verdict_of(
-            vec![finding("a", None)],
-            load(Some(0.2), Some("cgroup read IOPS 150/s")),
-        );
-        assert!(
-            held.starts_with("The disk is held back by cgroup read IOPS 150/s."),
-            "{held}"
-        );
-    }
-
-    #[test]
-    fn members_that_are_missing_come_first() {
-        let member = |name: &str, state, not_asked: Option<&str>| MemberAnswer {
-            name: name.into(),
-            state,
-            not_asked: not_asked.map(String::from),
-            ..MemberAnswer::default()
-        };
-        let mut document = RunDocument::begin("doctor", Vec::new());
-        document.outcome = Outcome::Ok;
-        let mut diagnosis = Diagnosis {
-            findings: vec![finding(HEALTHY, None)],
-            ..Diagnosis::default()
-        };
-        let said_by = |verdict: fn(&DoctorReportInput<'_>) -> String, diagnosis: &Diagnosis| {
-            verdict(&DoctorReportInput {
-                document: &document,
-                diagnosis,
-                trace: None,
-                counters: &Counters::default(),
-                events: &|_| Ok(()),
-                leaves: &|_| Ok(()),
-            })
-        };
-        let said = |diagnosis: &Diagnosis| said_by(verdict, diagnosis);
-        diagnosis.answers.members = vec![
-            member("db1", MemberState::Primary, None),
-            member("db2", MemberState::Arbiter, Some("an arbiter has no data")),
-        ];
-        assert_eq!(said(&diagnosis), "title of disk.not-the-problem");
-        let down = member("db3", MemberState::Down, Some("nothing listens there"));
-        diagnosis.answers.members.push(down);
-        diagnosis
-            .answers
-            .role_changes
-            .push("The primary changed.".into());
-        assert_eq!(
-            said(&diagnosis),
-            "Of 2 members 1 could not be asked: db3 (nothing listens there). The primary changed. title of \
-             disk.not-the-problem"
-        );
-        assert_eq!(
-            said_by(verdict_of_member, &diagnosis),
-            "The primary changed. title of disk.not-the-problem"
-        );
-    }
-
-    #[test]
-    fn a_healthy_disk_and_an_empty_run_say_so() {
-        let healthy = vec![finding("index.unused", Some(3.0)), finding(HEALTHY, None)];
-        assert_eq!(
-            verdict_of(healthy, load(Some(0.1), None)),
-            "title of disk.not-the-problem"
-        );
-        assert!(verdict_of(Vec::new(), None).starts_with("Too little"));
-        let unseen = verdict_with(Vec::new(), load(Some(0.2), None), &Counters::default());
-        assert_eq!(unseen, UNSEEN);
-        let odd = verdict_of(
-            vec![finding("a", Some(f64::NAN))],
-            load(Some(f64::NAN), None),
-        );
-        assert!(!odd.contains("NaN"), "{odd}");
-    }
-}
+mod tests;

@@ -12,7 +12,7 @@ use super::counts::Rates;
 use super::map;
 use super::snapshot::{FileLine, LiveSnapshot};
 use crate::escape::visible;
-use crate::numbers::{format_mb, format_number, format_rate, format_share};
+use crate::numbers::{counted, format_mb, format_number, format_rate, format_share};
 
 /// What the terminal's character set can display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub fn draw(frame: &mut Frame<'_>, shown: &LiveSnapshot, controls: &Controls, gl
 /// Returns what was recorded so far; losses are emphasised.
 fn progress(shown: &LiveSnapshot, controls: &Controls) -> Line<'static> {
     let text = format!(
-        "seekscope trace, {}: {} events, ",
+        "seekscope trace, {}: {}, ",
         format_ns(shown.elapsed_ns),
-        format_count(shown.events)
+        counted(shown.events, "event")
     );
     let lost = if shown.lost == 0 {
         Span::raw("none lost")

@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 
 use seekscope_pattern::{DirectionTrace, DiskTrace, FileTrace};
-use seekscope_run::units::format_count;
 use seekscope_run::{FileRecord, IoEvent, IoLayer, Phase, RunError};
 
 use super::TraceReportInput;
 use super::latencies::Latencies;
-use super::names::FileNames;
+use super::names::{FileNames, disk_name};
 use crate::escape::visible;
 use crate::html::figures::{
     CaptionSource, Collector, FigureLimits, FileFigures, PhaseFigures, TimeSpan, byte_axis,
-    latency_axis, latency_sentence, menu_label, sample_sentence, shape_sentence,
+    latency_axis, latency_sentence, menu_label, sample_sentence, shape_of,
 };
 use crate::html::points::Blobs;
+use crate::numbers::counted;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
@@ -62,7 +62,10 @@ pub(crate) fn build(
         ),
         disks: figures(
             disks
-                .map(|(c, disk)| disk_figures(disk, c, stride, blobs))
+                .map(|(c, disk)| {
+                    let name = disk_name(input.document, disk.major, disk.minor);
+                    disk_figures(&name, disk, c, stride, blobs)
+                })
                 .collect(),
         ),
         latencies: pass.latencies,
@@ -232,6 +235,7 @@ fn labelled_figures(
 }
 
 fn disk_figures(
+    name: &str,
     disk: &DiskTrace,
     collector: Collector,
     stride: usize,
@@ -240,24 +244,15 @@ fn disk_figures(
     let sample = sample_sentence(stride, collector.points());
     let (reads, writes) = (&disk.reads.transfers, &disk.writes.transfers);
     let mut offset = format!(
-        "{} read and {} write requests. ",
-        format_count(reads.calls),
-        format_count(writes.calls)
+        "{} and {}. ",
+        counted(reads.calls, "read request"),
+        counted(writes.calls, "write request")
     );
-    if let Some(pattern) = &disk.reads.pattern {
-        offset.push_str(&shape_sentence(pattern, "read"));
-    }
+    offset.push_str(&shape_of([&disk.reads, &disk.writes]).unwrap_or_default());
     let mut latency = "From issue to completion.".to_string();
     for (calls, word) in [(reads, "reads"), (writes, "writes")] {
-        if calls.calls > 0 {
-            latency.push_str(&latency_sentence(calls, word));
-        }
+        latency.push_str(&latency_sentence(calls, word));
     }
     let captions = [offset + &sample, latency + &sample];
-    collector.figures(
-        format!("{}:{}", disk.major, disk.minor),
-        captions,
-        stride,
-        blobs,
-    )
+    collector.figures(visible(name), captions, stride, blobs)
 }

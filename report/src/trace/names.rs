@@ -3,11 +3,22 @@
 use std::collections::{HashMap, HashSet};
 
 use seekscope_pattern::{CacheCounts, TraceAnalysis, Transfers};
-use seekscope_run::{FileRecord, PathState, labelled};
+use seekscope_run::{FileRecord, PathState, RunDocument, labelled};
 
 use crate::escape::shortened;
 
 const SENTENCE_NAME_CHARS: usize = 80;
+
+/// Names a disk by its number, with the name that the rest of the report calls it by where that is known: "vda (254:0)".
+pub(super) fn disk_name(document: &RunDocument, major: u32, minor: u32) -> String {
+    let number = format!("{major}:{minor}");
+    let device = document.device.as_ref();
+    let device = device.filter(|device| device.counted_device() == number);
+    match device.and_then(|device| device.disk.as_deref()) {
+        Some(name) => format!("{name} ({number})"),
+        None => number,
+    }
+}
 
 /// The names of a trace's files. Those that would be shown alike have as much of their folders in front as tells them
 /// apart.
@@ -113,6 +124,20 @@ mod tests {
     fn names(files: &[FileRecord]) -> Vec<String> {
         let names = FileNames::among(files.iter());
         files.iter().map(|file| names.name(file)).collect()
+    }
+
+    #[test]
+    fn a_disk_has_the_name_that_the_rest_of_the_report_calls_it_by() {
+        let mut document = RunDocument::begin("trace", Vec::new());
+        assert_eq!(disk_name(&document, 254, 0), "254:0");
+        document.device = Some(seekscope_run::DeviceFacts {
+            device: "254:1".into(),
+            disk: Some("vda".into()),
+            disk_device: Some("254:0".into()),
+            ..seekscope_run::DeviceFacts::default()
+        });
+        assert_eq!(disk_name(&document, 254, 0), "vda (254:0)");
+        assert_eq!(disk_name(&document, 8, 0), "8:0");
     }
 
     #[test]

@@ -20,9 +20,9 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
     match input.trace() {
         None => sentences.push("The trace has no trailer.".into()),
         Some(trace) if trace.truncated => sentences.push(format!(
-            "The trace was cut off before its trailer was written: {} events were found; how many \
+            "The trace was cut off before its trailer was written: {} found in it; how many \
              were seen and lost is not known.",
-            format_count(trace.written)
+            counted(trace.written, "event")
         )),
         Some(trace) => {
             sentences.push(format!(
@@ -46,8 +46,8 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
     let beyond = &input.analysis.files_beyond;
     if beyond.calls > 0 {
         sentences.push(format!(
-            "{} calls on files beyond the first {} have no figures of their own.",
-            format_count(beyond.calls),
+            "No figures of their own have {} on files beyond the first {}.",
+            counted(beyond.calls, "call"),
             format_count(input.analysis.files.len() as u64)
         ));
     }

@@ -24,9 +24,8 @@ const ROWS_MAX: usize = 600;
 const DEPTH_MAX: usize = 6;
 const NAME_MAX_BYTES: usize = 200;
 /// Sections that are not read: left out of the answer where the server lets us.
-const UNWANTED: [&str; 12] = [
+const UNWANTED: [&str; 11] = [
     "locks",
-    "tcmalloc",
     "repl",
     "opcountersRepl",
     "electionMetrics",
@@ -47,7 +46,7 @@ enum Names {
 }
 
 /// Sections by their path, and what is kept of each.
-const KEPT: [(&[&str], Names); 26] = [
+const KEPT: [(&[&str], Names); 27] = [
     (&[], Names::Beginning(&["uptimeMillis"])),
     (&["opcounters"], Names::All),
     (&["opLatencies"], Names::All),
@@ -64,6 +63,10 @@ const KEPT: [(&[&str], Names); 26] = [
         ]),
     ),
     (&["mem"], Names::Beginning(&["resident", "virtual"])),
+    (
+        &["tcmalloc", "tcmalloc"],
+        Names::Beginning(&["pageheap_free_bytes"]),
+    ),
     (
         &["network"],
         Names::Beginning(&["bytesIn", "bytesOut", "numRequests"]),
@@ -289,6 +292,10 @@ mod tests {
                 "transaction": { "transaction checkpoint most recent time (msecs)": 1, "set timestamp calls": 9 },
                 "capacity": { "bytes written total": 1_258_265_856.0 },
             },
+            "tcmalloc": {
+                "generic": { "heap_size": 99_i64 },
+                "tcmalloc": { "pageheap_free_bytes": 7_i64, "spinlock_total_delay_ns": 1_i64 },
+            },
             "ok": 1.0,
         };
         let expected = [
@@ -297,6 +304,7 @@ mod tests {
             ("opLatencies.reads.ops", 2.0),
             ("globalLock.currentQueue.total", 0.0),
             ("globalLock.currentQueue.writers", 3.0),
+            ("tcmalloc.tcmalloc.pageheap_free_bytes", 7.0),
             ("wiredTiger.cache.bytes currently in the cache", 4_316_454.0),
             (
                 "wiredTiger.cache.tracked dirty bytes in the cache",

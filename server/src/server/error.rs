@@ -18,6 +18,9 @@ const WRITE_CONCERN_FAILED: i32 = 64;
 /// ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange,
 /// NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary.
 const ROLE_LOST: [i32; 7] = [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436];
+/// What a mongos says whose shard is away: HostUnreachable, HostNotFound, NetworkTimeout,
+/// FailedToSatisfyReadPreference, NetworkInterfaceExceededTimeLimit, SocketException.
+const SHARD_LOST: [i32; 6] = [6, 7, 89, 133, 202, 9001];
 /// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
 const TIME_OVER: [i32; 3] = [24, 50, 262];
 
@@ -111,6 +114,28 @@ fn is_unacknowledged(kind: &ErrorKind) -> bool {
     concern.is_some_and(|concern| concern.code == WRITE_CONCERN_FAILED)
 }
 
+/// Returns whether a server that answers has lost the one that it asked for us.
+fn has_lost_shard(kind: &ErrorKind) -> bool {
+    let code = match kind {
+        ErrorKind::Command(said) => Some(said.code),
+        ErrorKind::Write(WriteFailure::WriteError(said)) => Some(said.code),
+        ErrorKind::InsertMany(failed) => {
+            let refused = failed.write_errors.as_deref().unwrap_or_default();
+            refused.first().map(|first| first.code)
+        }
+        _ => None,
+    };
+    code.is_some_and(|code| SHARD_LOST.contains(&code))
+}
+
+fn broken_off(uri: String, command: &str, why: &str) -> ServerError {
+    ServerError::Unreachable {
+        uri,
+        why: format!("the connection broke off during {command} ({why})"),
+        remedy: "see in the server's log whether it still runs",
+    }
+}
+
 impl Server {
     /// Classifies an error of the driver, without credentials. `command` names what was attempted.
     pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
@@ -131,21 +156,25 @@ impl Server {
             ErrorKind::Command(e) if ROLE_LOST.contains(&e.code) => {
                 ServerError::RoleLost { uri, command, why }
             }
+            kind if has_lost_shard(kind) => ServerError::Unreachable {
+                uri,
+                why: format!("it could not reach another server for {command} ({why})"),
+                remedy: "check that all shards have a primary",
+            },
             kind if is_unacknowledged(kind) => ServerError::Unacknowledged { uri, command },
             ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
-            ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
-                self.no_server()
-            }
+            ErrorKind::ServerSelection { .. } => self.no_server(),
+            // Another request has lost its connection, which the driver need not have seen of the server by itself yet.
+            ErrorKind::ConnectionPoolCleared { .. } => match self.connecting.sightings.failure() {
+                Some(no) => self.unusable(no),
+                None => broken_off(uri, &command, "as did that of another request"),
+            },
             ErrorKind::DnsResolve { .. } => ServerError::Unreachable {
                 uri,
                 why,
                 remedy: NoServerKind::UnknownName.remedy(),
             },
-            ErrorKind::Io(_) => ServerError::Unreachable {
-                uri,
-                why: format!("the connection broke off during {command} ({why})"),
-                remedy: "see in the server's log whether it still runs",
-            },
+            ErrorKind::Io(_) => broken_off(uri, &command, &why),
             _ => ServerError::Failed { uri, command, why },
         }
     }
@@ -219,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn time_that_is_over_is_told_from_other_failures() {
+    async fn time_that_is_over_and_shards_that_are_away_are_told_from_other_failures() {
         for code in [50, 262, 24] {
             let error = sorted(code).await;
             assert!(matches!(error, ServerError::TimeOver { .. }), "{error}");
@@ -229,6 +258,10 @@ mod tests {
             matches!(error, ServerError::NotAuthorised { .. }),
             "{error}"
         );
+        for code in SHARD_LOST {
+            let error = sorted(code).await;
+            assert!(matches!(error, ServerError::Unreachable { .. }), "{error}");
+        }
         let error = sorted(59).await;
         assert!(matches!(error, ServerError::Failed { .. }), "{error}");
     }

@@ -48,8 +48,8 @@ pub(crate) struct Ceiling {
     pub(crate) busy_share: f64,
     /// True if it applies before the disk's queue, so that the disk's own latency does not include it.
     pub(crate) before_disk: bool,
-    /// The control group, for a limit of one.
-    pub(crate) cgroup: Option<String>,
+    /// The control group's limit, for one of those.
+    pub(crate) limit: Option<IoLimit>,
 }
 
 /// Returns the limit that was reached in the most seconds, if any was.
@@ -88,7 +88,7 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     ceiling.of_writes = of_writes;
     ceiling.in_bytes = in_bytes;
     ceiling.before_disk = true;
-    ceiling.cgroup = Some(limit.cgroup.clone());
+    ceiling.limit = Some(limit.clone());
     Some(ceiling)
 }
 
@@ -262,7 +262,7 @@ impl Ceiling {
             share: 0.0,
             busy_share: 0.0,
             before_disk: false,
-            cgroup: None,
+            limit: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use seekscope_run::OplogFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
-use crate::wording::percent;
+use crate::wording::{counted as counted_in_words, percent};
 use reading::Reading;
 use subject::Subject;
 use work::{Span, Work};
@@ -136,9 +136,10 @@ fn resync(evidence: &Evidence<'_>, subjects: &[Subject], work: &Work) -> Option<
     let all = copying.plus(indexes);
     let beyond = match left_out {
         0 => String::new(),
-        n => {
-            format!("; {n} further collections were not asked about, so it takes longer than this")
-        }
+        n => format!(
+            "; nothing was asked of {}, so it takes longer than this",
+            counted_in_words(n, "further collection")
+        ),
     };
     Some(JobDuration {
         namespace: "*".into(),
@@ -152,7 +153,11 @@ fn resync(evidence: &Evidence<'_>, subjects: &[Subject], work: &Work) -> Option<
             ("building indexes", indexes.expected_s),
         ]),
         basis: format!(
-            "{counted} collections one after another; {}{beyond}",
+            "{}; {}{beyond}",
+            match counted {
+                1 => "one collection".into(),
+                _ => format!("{counted} collections one after another"),
+            },
             work.copy_basis()
         ),
         oplog_window_s: oplog_window_s(evidence),

@@ -61,7 +61,7 @@ pub(super) fn filesystem(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     Some(HostAnswer {
         setting: "filesystem".into(),
         has: has.into(),
-        wants: "xfs".into(),
+        wants: "xfs, or ext4".into(),
         fits,
         why: format!("{why} (production notes)"),
         loss_s_per_hour: None,

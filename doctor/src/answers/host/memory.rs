@@ -4,6 +4,7 @@ use seekscope_run::units::{format_bytes, whole};
 
 use super::{HostAnswer, mongod_version};
 use crate::Evidence;
+use crate::evidence::Series;
 use crate::wording::{mongosh, shell_quoted};
 
 /// Largest share of the available memory that the cache may take: the rest is for connections, sorts, the
@@ -25,6 +26,9 @@ const SWAPPINESS_MAX: u32 = 10;
 const DIRTY_RATIO_MAX: u32 = 20;
 /// From this much memory on, a share of it takes a disk seconds to write.
 const LARGE_MEMORY_BYTES: u64 = 64 << 30;
+
+/// Pages that the server's allocator has, and has given to nobody.
+const FREE_HEAP_BYTES: &str = "tcmalloc.tcmalloc.pageheap_free_bytes";
 
 /// Returns the memory that the examined server may use, bytes, and what limits it: its control group, or the
 /// host. `None` where the server is not on the host whose facts are known.
@@ -50,7 +54,7 @@ pub(crate) fn largest_cache(limit_bytes: u64) -> u64 {
 pub(crate) fn room_for_cache(evidence: &Evidence<'_>, cache_bytes: u64) -> Option<u64> {
     let (limit_bytes, _) = memory_limit(evidence)?;
     let room = largest_cache(limit_bytes).saturating_sub(cache_bytes);
-    let held = group_memory(evidence).and_then(|group| group.anonymous_bytes);
+    let held = group_memory(evidence).and_then(|group| group.in_use_bytes());
     let left = held.map(|held| whole(FILLED_SHARE_MAX * limit_bytes as f64).saturating_sub(held));
     Some(left.map_or(room, |left| room.min(left)))
 }
@@ -64,6 +68,17 @@ pub(crate) struct GroupMemory {
     pub(crate) anonymous_bytes: Option<u64>,
     /// Memory used by the page cache.
     pub(crate) file_bytes: Option<u64>,
+    /// Memory of the server's own that its allocator keeps although nothing is in it: what a larger cache has left, for
+    /// one. The kernel counts it as the process's.
+    pub(crate) free_heap_bytes: u64,
+}
+
+impl GroupMemory {
+    /// Returns how much of its own memory the processes use.
+    pub(crate) fn in_use_bytes(&self) -> Option<u64> {
+        let held = self.anonymous_bytes?;
+        Some(held.saturating_sub(self.free_heap_bytes))
+    }
 }
 
 /// Returns the memory of the limiting group; `None` without such a limit.
@@ -80,6 +95,10 @@ pub(crate) fn group_memory(evidence: &Evidence<'_>) -> Option<GroupMemory> {
         used_bytes: last("memory_bytes")?,
         anonymous_bytes: last("memory_anonymous_bytes"),
         file_bytes: last("memory_file_bytes"),
+        free_heap_bytes: evidence
+            .status(&[FREE_HEAP_BYTES])
+            .and_then(Series::last)
+            .map_or(0, whole),
     })
 }
 
@@ -124,7 +143,7 @@ pub(super) fn cache_size(evidence: &Evidence<'_>) -> Option<HostAnswer> {
         wants: match usual_bytes > largest_bytes {
             true => format!("up to {largest} (MongoDB's default, {usual}, does not fit into {of})"),
             false if usual == largest => format!("{usual} (MongoDB's default for {of})"),
-            false => format!("{usual} (MongoDB's default for {of}) to {largest}"),
+            false => format!("up to {largest} (MongoDB's default for {of} is {usual})"),
         },
         fits: !cache_is_too_large(cache_bytes, limit_bytes),
         why: format!(
@@ -156,13 +175,13 @@ pub(super) fn huge_pages(evidence: &Evidence<'_>) -> Option<HostAnswer> {
         .host_settings()?
         .transparent_huge_pages
         .as_deref()?;
-    let (wants, why) = match version {
+    let ([best, wants], why) = match version {
         0..8 => (
-            "never",
+            ["never", "never or madvise"],
             "before 8.0 the server's memory is touched here and there, and huge pages waste time and memory",
         ),
         _ => (
-            "always",
+            ["always", "always"],
             "from 8.0 on the server's allocator works per processor on huge pages",
         ),
     };
@@ -176,7 +195,7 @@ pub(super) fn huge_pages(evidence: &Evidence<'_>) -> Option<HostAnswer> {
         },
         why: format!("{why} (MongoDB {version}; production notes)"),
         loss_s_per_hour: None,
-        command: format!("echo {wants} > /sys/kernel/mm/transparent_hugepage/enabled"),
+        command: format!("echo {best} > /sys/kernel/mm/transparent_hugepage/enabled"),
     })
 }
 
@@ -215,7 +234,7 @@ pub(super) fn swappiness(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     Some(HostAnswer {
         setting: "swappiness".into(),
         has: format!("{has}, {} of swap", format_bytes(swap_bytes)),
-        wants: "1".into(),
+        wants: format!("1, at most {SWAPPINESS_MAX}"),
         fits: has <= SWAPPINESS_MAX,
         why: "a cache that is swapped out is read from the disk twice (production notes)".into(),
         loss_s_per_hour: None,
@@ -234,7 +253,7 @@ pub(super) fn dirty_ratio(evidence: &Evidence<'_>) -> Option<HostAnswer> {
         setting: "dirty ratios of the page cache".into(),
         has: format!("{ratio} %, in the background from {background} %"),
         wants: match memory_bytes >= LARGE_MEMORY_BYTES {
-            true => "15 %, in the background from 5 %".into(),
+            true => format!("up to {DIRTY_RATIO_MAX} %, in the background from at most 5 %"),
             false => format!("up to {DIRTY_RATIO_MAX} %"),
         },
         fits: ratio <= DIRTY_RATIO_MAX && (memory_bytes < LARGE_MEMORY_BYTES || background <= 5),

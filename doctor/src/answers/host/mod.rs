@@ -28,6 +28,7 @@ pub struct HostAnswer {
     /// …
     pub setting: String,
     pub has: String,
+    /// All that will do; empty where that cannot be told.
     pub wants: String,
     /// True when `has` is good enough.
     pub fits: bool,

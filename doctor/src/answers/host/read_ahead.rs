@@ -46,30 +46,27 @@ pub(super) fn read_ahead(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let asked = traced
         .filter(|(_, asked)| asked.reads >= READS_MIN)
         .map(|(_, asked)| asked);
-    if asked.is_none() && traced.is_some_and(|(calls, _)| calls >= READS_MIN) {
-        return Some(HostAnswer {
-            setting: "read-ahead".into(),
-            has: format!("{kib} KiB"),
-            wants: "whatever it is".into(),
-            fits: true,
-            why: "memory served nearly all reads while it was watched (trace)".into(),
-            ..HostAnswer::default()
-        });
-    }
-    let (wants_kib, wants, why) = wanted(asked.as_ref(), kib);
-    let loss = asked.as_ref().and_then(|asked| {
-        let (model, _) = evidence.model()?;
-        Some(asked.loss_s(model, kib)? * 3600.0 / evidence.observed_s()?)
-    });
-    let fits = match (&asked, loss) {
-        (_, Some(loss)) => loss < LOSS_S_PER_HOUR_MIN,
-        (Some(asked), None) => !asked.is_ill_served(kib),
-        (None, None) => kib <= MIXED_KIB,
+    let Some(asked) = asked else {
+        return Some(untold(
+            kib,
+            traced.is_some_and(|(calls, _)| calls >= READS_MIN),
+        ));
+    };
+    let (wants_kib, wants, why) = wanted(&asked);
+    let loss = evidence
+        .model()
+        .and_then(|(model, _)| Some(asked.loss_s(model, kib)? * 3600.0 / evidence.observed_s()?));
+    let fits = match loss {
+        Some(loss) => loss < LOSS_S_PER_HOUR_MIN,
+        None => !asked.is_ill_served(kib),
     };
     Some(HostAnswer {
         setting: "read-ahead".into(),
         has: format!("{kib} KiB"),
-        wants,
+        wants: match fits {
+            true => format!("{wants}; others cost next to nothing here"),
+            false => wants,
+        },
         fits,
         why,
         loss_s_per_hour: loss,
@@ -80,16 +77,32 @@ pub(super) fn read_ahead(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     })
 }
 
-fn wanted(asked: Option<&Asked>, has_kib: u64) -> (u64, String, String) {
-    let Some(asked) = asked else {
-        return (
-            has_kib.min(MIXED_KIB),
-            format!("{RANDOM_KIB} KiB for single documents, {STREAM_KIB} KiB for scans"),
-            "no trace, or too few reads in it, to tell which of the two this server does (production \
-             notes: 8 to 32 sectors)"
-                .into(),
-        );
+/// The answer where too few reads reached the disk: because memory served them, or nobody knows.
+fn untold(kib: u64, are_served: bool) -> HostAnswer {
+    let (wants, why) = match are_served {
+        true => (
+            "whatever it is".into(),
+            "memory served nearly all reads while it was watched (trace)".into(),
+        ),
+        false => (
+            String::new(),
+            format!(
+                "no trace, or too few reads in it, to tell whether this server reads single documents, which want \
+                 {RANDOM_KIB} KiB, or scans, which want up to {STREAM_KIB} KiB"
+            ),
+        ),
     };
+    HostAnswer {
+        setting: "read-ahead".into(),
+        has: format!("{kib} KiB"),
+        wants,
+        fits: true,
+        why,
+        ..HostAnswer::default()
+    }
+}
+
+fn wanted(asked: &Asked) -> (u64, String, String) {
     let shares = format!(
         "of {} that were read from the disk, {:.0} % were read in order and {:.0} % here and there; {} \
          were read and never asked for (trace)",

@@ -80,8 +80,8 @@ pub(super) fn tickets(evidence: &Evidence<'_>) -> Option<HostAnswer> {
         setting: "tickets".into(),
         has: texts.join("; "),
         wants: match dynamic {
-            true => "as many as the server chooses itself".into(),
-            false => "128 of each, more only where the disk is not busy".into(),
+            true => "some free, of as many as the server chooses itself".into(),
+            false => "some free, of 128 each; more only where the disk is not busy".into(),
         },
         fits: worst.exhausted_share == 0.0 || worst.queued < 1.0,
         why: "operations queue when all are taken, mostly because a slow disk keeps them taken: look for \

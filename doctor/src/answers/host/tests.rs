@@ -67,6 +67,11 @@ fn read_ahead_goes_by_the_pattern() {
         untraced.fits && untraced.loss_s_per_hour.is_none(),
         "{untraced:?}"
     );
+    let mut large = Recording::new();
+    large.device().read_ahead_kib = Some(8192);
+    let untold = answer(&large, "read-ahead").unwrap();
+    let [wants, command] = [&untold.wants, &untold.command];
+    assert!(wants.is_empty() && command.is_empty(), "{untold:?}");
 }
 
 #[test]
@@ -114,6 +119,7 @@ fn huge_pages_go_by_the_version() {
         recording.host().transparent_huge_pages = Some(pages.into());
         let found = answer(&recording, "transparent huge pages").unwrap();
         assert_eq!(found.fits, fits, "{version} {pages}");
+        assert_eq!(found.wants.contains(pages), fits, "{found:?}");
     }
     recording.examined().target.product = "secantusd-rs".into();
     assert_eq!(answer(&recording, "transparent huge pages"), None);

@@ -3,6 +3,7 @@
 use seekscope_run::{Distortion, Finding};
 
 use super::Detector;
+use crate::wording::shell_quoted;
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -24,7 +25,12 @@ const UNFIT: [&str; 9] = [
     "loop-device",
 ];
 
-const COMMAND: &str = "findmnt -o TARGET,SOURCE,FSTYPE,OPTIONS";
+/// Returns a command that shows how the data's filesystem is mounted.
+fn command(evidence: &Evidence<'_>) -> String {
+    let path = evidence.device().map_or(".", |device| &device.path);
+    let path = shell_quoted(path);
+    format!("findmnt -o TARGET,SOURCE,FSTYPE,OPTIONS --target {path}")
+}
 
 /// Those of them that only cost something now and then.
 const MILD: [&str; 3] = ["online-discard", "access-times", "loop-device"];
@@ -37,8 +43,12 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     let (mild, grave): (Vec<&Distortion>, Vec<&Distortion>) = distortions
         .filter(|distortion| UNFIT.contains(&distortion.id.as_str()))
         .partition(|distortion| MILD.contains(&distortion.id.as_str()));
-    let grave = grave.into_iter().map(of_one);
-    grave.chain(of_mild(&mild)).collect()
+    let mut found: Vec<Finding> = grave.into_iter().map(of_one).collect();
+    found.extend(of_mild(&mild));
+    for finding in &mut found {
+        finding.command = command(evidence);
+    }
+    found
 }
 
 fn of_one(distortion: &Distortion) -> Finding {
@@ -52,7 +62,6 @@ fn of_one(distortion: &Distortion) -> Finding {
         evidence: evidence_of(distortion),
         confidence: "medium".into(),
         risk: "Data has to be moved, or its filesystem mounted anew: try it on a secondary.".into(),
-        command: COMMAND.into(),
         ..Finding::default()
     }
 }
@@ -66,7 +75,6 @@ fn of_mild(distortions: &[&Distortion]) -> Option<Finding> {
         evidence: distortions.iter().flat_map(|d| evidence_of(d)).collect(),
         confidence: "low".into(),
         risk: "A filesystem is mounted anew for it: try it on a secondary.".into(),
-        command: COMMAND.into(),
         ..Finding::default()
     })
 }
@@ -100,6 +108,8 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert_eq!(found.len(), 1);
         assert!(found[0].title.contains("/data is on overlay"));
+        let command = &found[0].command;
+        assert!(command.ends_with(" --target /var/lib/mongodb"), "{command}");
     }
 
     #[test]

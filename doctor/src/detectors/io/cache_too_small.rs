@@ -11,7 +11,7 @@ use crate::answers::{
     MemoryAnswer, counts_decompression, group_memory, memory_for_cache, room_for_cache,
 };
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent};
+use crate::wording::percent;
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -74,19 +74,20 @@ fn of_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer, upto_bytes: u64) -> 
     let reads = best.reads_saved_per_s / share;
     let least = saved * (share - memory.error) / share;
     let mut finding = finding(evidence, memory.cache_bytes, best.added_bytes, share);
-    finding.evidence = vec![
-        format!(
-            "{reads:.0} reads per second went past the server's cache; {} of them were of pages that it \
+    // The last of the sizes is the title's.
+    let smaller = memory.sentence(best.added_bytes.saturating_sub(1));
+    finding.evidence = vec![format!(
+        "{reads:.0} reads per second went past the server's cache; {} of them were of pages that it \
              had read and dropped shortly before (trace).",
-            percent(share)
-        ),
-        format!("{} (trace).", memory.sentence(best.added_bytes)),
-        format!("Method: {}.", memory.method),
-        format!(
-            "It may save more: that a page is read again after more than {} is not seen.",
-            duration(evidence.traced_s().unwrap_or_default())
-        ),
-    ];
+        percent(share)
+    )];
+    if !smaller.is_empty() {
+        finding.evidence.push(format!("{smaller} (trace)."));
+    }
+    finding.evidence.push(format!(
+        "Method: {}, so that it may save more.",
+        memory.method
+    ));
     finding.saves_s_per_hour = Some(saved);
     // All of these reads at most.
     finding.gain = Some(saved_per_hour(saved, least, saved / share));
@@ -251,6 +252,11 @@ mod tests {
             "{}",
             found[0].command
         );
+        let said = found[0].evidence.join(" ");
+        assert_eq!(said.matches("is not seen").count(), 1, "{said}");
+        let title = found[0].title.split_once(": ").unwrap().1;
+        let added = title.split_once(" would").unwrap().0;
+        assert!(!said.contains(added), "{title}: {said}");
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use seekscope_run::Finding;
 
 use super::{Detector, saved_per_hour};
-use crate::evidence::cpu::{self, Use};
+use crate::evidence::cpu::{self, BUSY, PRESSURE, Taker, Use};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{percent, shell_quoted};
+use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -14,20 +14,14 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Share of the allowed CPUs that the server uses.
-const BUSY: f64 = 0.85;
-/// Share of the time in which some task waits for a CPU, from which there are too few for all.
-const PRESSURE: f64 = 0.6;
-/// Share of the host's CPUs in use, from which there are too few for all.
-const TAKEN: f64 = 0.9;
 /// A server that gets less than this share of what it is allowed, and less than so many CPUs, hardly needs
-/// any: others do not harm it.
+/// any: others do not harm it, unless its operations take far longer than it works.
 const WANTED: f64 = 0.1;
 const WANTED_CPUS: f64 = 0.5;
 /// The same where the use by others was not counted: most of what is in use is then the server's own.
 const WANTED_UNCOUNTED: f64 = 0.4;
-/// Share of the host's CPUs that the hypervisor gave to others.
-const STOLEN: f64 = 0.1;
+/// Waiting for CPUs, s per hour, from which on a server is held up that got hardly any: a tenth of a thread's time.
+const HELD_UP_MIN_S: f64 = 360.0;
 /// Share of the time in which the control group was throttled.
 const THROTTLED: f64 = 0.1;
 
@@ -53,35 +47,50 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     let throttled = evidence
         .rate("cgroup", "cpu_throttled_ns")
         .map_or(0.0, |ns| ns / 1e9);
-    let cause = cause(evidence, &found, throttled)?;
+    let waited = answers.waited.processors;
+    let cause = cause(evidence, &found, throttled, waited)?;
     // What a quota holds up is counted; an operation waits again for those that it held up before.
-    let saved = match cause {
-        Cause::Quota(waiting) => Some(waiting * 3600.0),
-        _ => None,
+    let (saved, high) = match cause {
+        Cause::Quota(waiting) => (Some(waiting * 3600.0), 2.0),
+        Cause::Others(_) | Cause::Hypervisor(_) if waited >= NOTICEABLE_S_PER_HOUR => {
+            (Some(waited), 1.0)
+        }
+        _ => (None, 1.0),
     };
     Some(Finding {
         id: "cpu.saturated".into(),
         title: title(&cause, &found),
-        evidence: sentences(evidence, &found, throttled),
-        gain: saved.map(|s| saved_per_hour(s, s * 0.5, s * 2.0)),
+        evidence: sentences(evidence, &found, throttled, waited),
+        gain: saved.map(|s| saved_per_hour(s, s * 0.5, s * high)),
         saves_s_per_hour: saved,
         confidence: "medium".into(),
-        risk: match answers.waited.total_for_disk() < NOTICEABLE_S_PER_HOUR {
-            _ if saved.is_some() => "The host's CPUs have to have room for what the quota held back.",
-            true => {
-                "What a faster CPU would save cannot be told from here; a faster disk saves nothing while threads wait \
-                 for CPUs."
-            }
-            // Threads wait for the disk as well, and other findings say what that costs.
-            false => "What a faster CPU would save cannot be told from here.",
-        }
-        .into(),
+        risk: risk(&cause, saved, answers).into(),
         command: command(evidence, &cause),
         ..Finding::default()
     })
 }
 
-fn cause(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Option<Cause> {
+fn risk(cause: &Cause, saved: Option<f64>, answers: &Answers) -> &'static str {
+    match (cause, saved) {
+        (Cause::Quota(_), _) => "The host's CPUs have to have room for what the quota held back.",
+        (Cause::Hypervisor(_), Some(_)) => {
+            "Only a virtual machine with CPUs of its own, or another host, keeps what others take."
+        }
+        (_, Some(_)) => {
+            "What takes the CPUs has to run elsewhere, at another time or with less weight (nice, or the CPU weight of \
+             its control group), and then takes longer itself."
+        }
+        (_, None) if answers.waited.total_for_disk() < NOTICEABLE_S_PER_HOUR => {
+            "What a faster CPU would save cannot be told from here; a faster disk saves nothing while threads wait \
+             for CPUs."
+        }
+        // Threads wait for the disk as well, and other findings say what that costs.
+        (_, None) => "What a faster CPU would save cannot be told from here.",
+    }
+}
+
+/// `waited` is how long operations waited for CPUs that others took, s per hour.
+fn cause(evidence: &Evidence<'_>, found: &Use, throttled: f64, waited: f64) -> Option<Cause> {
     // One that uses all of its quota is held up by that, whether or not there are CPUs for it.
     if throttled >= THROTTLED {
         return Some(Cause::Quota(throttled));
@@ -89,24 +98,18 @@ fn cause(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Option<Cause> 
     if found.share() >= BUSY {
         return Some(Cause::Server);
     }
-    let stolen = found.stolen.map_or(0.0, |cpus| cpus / found.host);
-    if stolen >= STOLEN && wants(found) {
-        return Some(Cause::Hypervisor(stolen));
-    }
-    let pressed = cpu::pressure(evidence).is_some_and(|share| share >= PRESSURE);
-    match (found.share_taken(), found.share_of_others()) {
-        (Some(taken), Some(others)) => {
-            let crowded = taken >= TAKEN && (pressed || cpu::pressure(evidence).is_none());
-            (crowded && wants(found)).then(|| {
-                let own = found.used / found.host;
-                if others > own {
-                    Cause::Others(others)
-                } else {
-                    Cause::Server
-                }
-            })
+    // The less a server gets, the less it seems to want: its operations tell.
+    let is_harmed = wants(found) || waited >= HELD_UP_MIN_S;
+    match found.taker(evidence) {
+        Some(Taker::Hypervisor(share)) => is_harmed.then_some(Cause::Hypervisor(share)),
+        Some(Taker::Others(share)) => is_harmed.then_some(Cause::Others(share)),
+        None if found.used_by_all.is_some() => {
+            (found.is_crowded(evidence) && wants(found)).then_some(Cause::Server)
         }
-        _ => (pressed && found.share() >= WANTED_UNCOUNTED).then_some(Cause::Unknown),
+        None => {
+            let pressed = cpu::pressure(evidence).is_some_and(|share| share >= PRESSURE);
+            (pressed && found.share() >= WANTED_UNCOUNTED).then_some(Cause::Unknown)
+        }
     }
 }
 
@@ -143,8 +146,15 @@ fn title(cause: &Cause, found: &Use) -> String {
     }
 }
 
-fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String> {
+fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64, waited: f64) -> Vec<String> {
     let mut sentences = Vec::new();
+    if waited >= NOTICEABLE_S_PER_HOUR {
+        sentences.push(format!(
+            "Operations took {} per hour beyond what the server computed and what they waited for files, syncs and \
+             locks: for so long they waited for a CPU (serverStatus, getLog, process).",
+            duration(waited)
+        ));
+    }
     if throttled >= THROTTLED {
         sentences.push(format!(
             "Its control group, or one around it, allows {:.2} CPUs, and made it wait {throttled:.2} s per second, summed \
@@ -242,6 +252,23 @@ mod tests {
         let unknown = "There are too few CPUs for all that runs on the host; the server gets 50 % of what it \
                        is allowed";
         assert_eq!(title(&using(4.0, 0.9)), unknown);
+    }
+
+    /// A regression: the less a server got, the less it seemed to want, and the one that got least was not told of.
+    #[test]
+    fn a_server_that_gets_hardly_any_is_told_what_it_waits() {
+        let mut starved = among(0.1, 0.95, 7.98, 0.0);
+        assert_eq!(title(&starved), "", "nothing was asked of it");
+        starved.rising("opLatencies.reads.latency", 1.2e6);
+        starved.rising("opLatencies.reads.ops", 4.0);
+        let found = starved.findings(&DETECTOR).remove(0);
+        assert!(found.title.starts_with("Other processes take"), "{found:?}");
+        let saved = found.saves_s_per_hour.unwrap();
+        assert!((saved - 1.1 * 3600.0).abs() < 1.0, "{saved}");
+        assert!(found.evidence[0].contains("66 min per hour"), "{found:?}");
+        // Whoever waits for a lock wants no CPU.
+        starved.steady("globalLock.currentQueue.total", 1.1);
+        assert_eq!(title(&starved), "");
     }
 
     /// Bursts use up the quota of each tenth of a second, while the average is low.

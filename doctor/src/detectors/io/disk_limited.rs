@@ -4,11 +4,15 @@
 //! A limit is reported where it is known and was reached, or where calls wait far longer than the disk takes
 //! for their requests while CPUs are free: then something between the two holds them back.
 
+mod lift;
+
+use seekscope_pattern::FileTrace;
 use seekscope_run::units::{format_bytes, format_count, whole};
 use seekscope_run::{Finding, IoLimit};
+use seekscope_stats::Quantiles;
 
 use super::disk_saturated::{BY_OTHERS, OWN_SHARE, WHO_ELSE};
-use super::{Detector, are_enough, checkpoint, confidence, saved_per_hour};
+use super::{Detector, EVENTS_MIN, are_enough, checkpoint, confidence, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached, limit_in_words};
 use crate::evidence::ability;
 use crate::evidence::held_back::{HELD_BACK, HeldBack};
@@ -26,6 +30,10 @@ pub(super) const DETECTOR: Detector = Detector {
 /// Share of the waiting from which on the file is named, and of the seconds in which a limit was reached from which on it
 /// is why checkpoints take long.
 const MOST: f64 = 0.5;
+/// Where the mean of calls is so many times their median, the quicker half was not held back.
+const SKEWED: f64 = 4.0;
+/// Two times are alike if one is less than so many times the other.
+const ALIKE: f64 = 1.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(load) = answers.device_load.as_ref() else {
@@ -81,7 +89,8 @@ fn of_calls(
             (waiting, waiting.s_per_s * 3600.0)
         }
     };
-    let free_ns = free_ns(evidence, load, ceiling, &waiting)?;
+    let free = Free::of(evidence, load, ceiling, &waiting)?;
+    let free_ns = free.ns;
     let share = (1.0 - free_ns / waiting.mean_ns.max(1.0)).max(0.0);
     let (mean, source) = (duration(waiting.mean_ns / 1e9), waiting.source);
     let waited = format!("{:.2} s per second together", most_s_per_hour / 3600.0);
@@ -98,15 +107,7 @@ fn of_calls(
     (waiting.mean_ns >= 2.0 * free_ns).then(|| Waiting {
         most_s_per_hour,
         saved_s_per_hour: most_s_per_hour * share,
-        sentence: format!(
-            "{seen}; without the limit the disk takes about {} ({}).",
-            duration(free_ns / 1e9),
-            if ceiling.before_disk {
-                "diskstats, device model"
-            } else {
-                "device model"
-            },
-        ),
+        sentence: format!("{seen}; {}.", free.in_words),
     })
 }
 
@@ -165,7 +166,7 @@ fn at_ceiling(
     sentences.extend(waiting.into_iter().map(|waiting| waiting.sentence));
     let others_share = others_share(evidence, ceiling);
     sentences.extend(others_share.map(|share| {
-        let whose = match ceiling.cgroup {
+        let whose = match ceiling.limit {
             Some(_) => "of the bytes that count against it",
             None => "of the disk's bytes",
         };
@@ -191,10 +192,14 @@ fn at_ceiling(
         gain: Some(saved_per_hour(saved, saved * 0.5, most)),
         saves_s_per_hour: Some(saved),
         confidence: confidence(evidence),
-        risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
+        risk: match ceiling.limit {
+            Some(_) => lift::RISK,
+            None => lift::RISK_OF_VOLUME,
+        }
+        .into(),
         command: match others_share {
             Some(_) => WHO_ELSE.into(),
-            None => command(evidence, ceiling),
+            None => lift::command(evidence, ceiling),
         },
         ..Finding::default()
     })
@@ -220,7 +225,7 @@ fn others_share(evidence: &Evidence<'_>, ceiling: &Ceiling) -> Option<f64> {
         false => "read_bytes",
     };
     let of_group = ceiling
-        .cgroup
+        .limit
         .as_ref()
         .and_then(|_| evidence.rate("cgroup", bytes));
     let all = of_group.or_else(|| evidence.rate("diskstats", bytes))?;
@@ -229,36 +234,107 @@ fn others_share(evidence: &Evidence<'_>, ceiling: &Ceiling) -> Option<f64> {
     (others_share > 1.0 - OWN_SHARE).then_some(others_share)
 }
 
-/// Returns the time that a request would take without the limit, ns.
-fn free_ns(
+/// What a call would take without the limit.
+struct Free {
+    ns: f64,
+    in_words: String,
+}
+
+impl Free {
+    /// By the calls that the limit did not hold back, if there are enough of them; else by what the disk takes for its
+    /// requests, which says little of a sync.
+    fn of(
+        evidence: &Evidence<'_>,
+        load: &DeviceLoad,
+        ceiling: &Ceiling,
+        waiting: &ReadWaiting,
+    ) -> Option<Self> {
+        let quicker = median_ns(evidence, ceiling).filter(|_| ceiling.before_disk);
+        if let Some(ns) = quicker.filter(|ns| ns * SKEWED <= waiting.mean_ns) {
+            return Some(Self {
+                ns,
+                in_words: format!(
+                    "half of them took at most {}, which is about what the disk takes for one that the limit does not \
+                     hold back (trace)",
+                    duration(ns / 1e9)
+                ),
+            });
+        }
+        let of_model = of_model(evidence, load, ceiling, waiting);
+        if !ceiling.before_disk {
+            return of_model.map(|ns| Self {
+                ns,
+                in_words: format!(
+                    "without the limit the disk is expected to take about {} (device model)",
+                    duration(ns / 1e9)
+                ),
+            });
+        }
+        let seen_ns = match ceiling.of_writes {
+            true => load.write_ns?,
+            false => load.read_ns?,
+        };
+        // The disk is less busy now than it would be without the limit.
+        let model_ns = of_model.map_or(seen_ns, |ns| ns.min(waiting.mean_ns / 2.0));
+        let [least, most] = [seen_ns.min(model_ns), seen_ns.max(model_ns)];
+        let range = match most < least * ALIKE {
+            true => format!("some {}", duration(most / 1e9)),
+            false => format!(
+                "between {} and {}",
+                duration(least / 1e9),
+                duration(most / 1e9)
+            ),
+        };
+        let of_syncs = match ceiling.of_writes {
+            true => "; a sync may be several of them",
+            false => "",
+        };
+        Some(Self {
+            ns: most,
+            in_words: format!(
+                "a request that has reached the disk takes it {range}{of_syncs} (diskstats, device model)"
+            ),
+        })
+    }
+}
+
+/// Returns what half of the calls took at most that the limit may hold back, ns: of the file that has most of the reads,
+/// or of the journal's syncs; `None` without a trace of enough.
+fn median_ns(evidence: &Evidence<'_>, ceiling: &Ceiling) -> Option<f64> {
+    let found: Vec<Quantiles> = match ceiling.of_writes {
+        true => {
+            let found = evidence.device_use?;
+            vec![found.journal_during_ns, found.journal_otherwise_ns]
+        }
+        false => {
+            let waiting = |file: &FileTrace| {
+                let by = &file.latency_by_outcome;
+                [by.miss_ns, by.waited_ns, by.direct_ns]
+            };
+            evidence.trace?.files.iter().flat_map(waiting).collect()
+        }
+    };
+    let most = found.into_iter().max_by_key(|calls| calls.count)?;
+    (most.count as f64 >= EVENTS_MIN).then_some(most.p50 as f64)
+}
+
+/// Returns what a request takes without the limit by the device's model, ns.
+fn of_model(
     evidence: &Evidence<'_>,
     load: &DeviceLoad,
     ceiling: &Ceiling,
     waiting: &ReadWaiting,
 ) -> Option<f64> {
-    let seen_ns = if ceiling.of_writes {
-        load.write_ns
-    } else {
-        load.read_ns
-    };
     let depth = waiting.s_per_s.clamp(1.0, 1024.0);
     let bytes = load.request_bytes();
-    let of_model = |free_of_buckets: bool| {
-        // The opinion includes the control group's limits; those found by measuring stay.
-        let mut model = evidence.disk_beyond_limits()?;
-        if free_of_buckets {
-            (model.iops_bucket, model.bytes_bucket) = (None, None);
-            // The table was measured under the limit; a single request was not held back by it.
-            model.depths.retain(|point| point.depth == 1);
-            return Some(model.l0_ns + model.ns_per_byte * bytes);
-        }
-        ability::latency_ns(&model, bytes, depth)
-    };
+    // The opinion includes the control group's limits; those found by measuring stay.
+    let mut model = evidence.disk_beyond_limits()?;
     if ceiling.before_disk {
-        // The disk is less busy now than it would be without the limit.
-        return seen_ns.map(|ns| ns.max(of_model(false).unwrap_or(0.0).min(waiting.mean_ns / 2.0)));
+        return ability::latency_ns(&model, bytes, depth);
     }
-    of_model(true)
+    // The table was measured under the limit; a single request was not held back by it.
+    (model.iops_bucket, model.bytes_bucket) = (None, None);
+    Some(model.l0_ns + model.ns_per_byte * bytes)
 }
 
 /// Returns the waiting for journal syncs, as far as anybody can have waited for them.
@@ -320,11 +396,8 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
         gain: Some(saved_per_hour(saved, saved * 0.3, most)),
         saves_s_per_hour: Some(saved),
         confidence: "medium".into(),
-        risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
-        command: known.map_or_else(
-            || limits_of_process(evidence),
-            |limit| limits_of_group(&limit.cgroup),
-        ),
+        risk: lift::RISK.into(),
+        command: known.map_or_else(|| lift::limits_of_process(evidence), lift::of_group),
         ..Finding::default()
     })
 }
@@ -356,282 +429,5 @@ fn share_beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> f64 {
     }
 }
 
-/// Returns a command that shows the limits of the control groups that the server is in, whichever these are: none of
-/// them was seen to be reached.
-fn limits_of_process(evidence: &Evidence<'_>) -> String {
-    let pid = evidence.examined().and_then(|member| member.target.pid);
-    let process = pid.map_or("self".into(), |pid| pid.to_string());
-    format!(
-        "for group in $(cut -d: -f3 /proc/{process}/cgroup | sort -u); do grep -s . /sys/fs/cgroup$group/io.max \
-         /sys/fs/cgroup/blkio$group/blkio.throttle.*_device; done; true"
-    )
-}
-
-fn command(evidence: &Evidence<'_>, ceiling: &Ceiling) -> String {
-    match &ceiling.cgroup {
-        Some(cgroup) => limits_of_group(cgroup),
-        None => super::measure_disk(evidence),
-    }
-}
-
-/// Returns a command that shows the limits of one control group.
-fn limits_of_group(cgroup: &str) -> String {
-    let folder = |root: &str| crate::wording::shell_quoted(&format!("{root}{cgroup}"));
-    format!(
-        "grep -s . {}/io.max {}/blkio.throttle.*_device || true",
-        folder("/sys/fs/cgroup"),
-        folder("/sys/fs/cgroup/blkio")
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use seekscope_run::{FileRole, IoLimit};
-
-    use super::*;
-    use crate::detectors::io::application_eviction::PAGES;
-    use crate::testing::{Call, OBSERVED_S, Recording, START_NS, flash, shuffled};
-
-    /// 145 reads per second that take `latency_s`, of which the disk takes 0.2 ms.
-    fn reading(latency_s: f64) -> Recording {
-        let mut recording = Recording::new();
-        let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
-        let tid = recording.thread("conn1");
-        for (i, place) in shuffled(8700).into_iter().enumerate() {
-            recording.miss(Call {
-                tid,
-                file_id,
-                at_s: i as f64 / 145.0,
-                offset: u64::from(place) * 32_768,
-                bytes: 32_768,
-                latency_s,
-            });
-        }
-        for (name, per_s) in [
-            ("reads", 145.0),
-            ("reads_merged", 0.0),
-            ("writes", 0.0),
-            ("read_bytes", 145.0 * 32_768.0),
-            ("write_bytes", 0.0),
-            ("read_ms", 29.0),
-            ("write_ms", 0.0),
-            ("queue_ms", 29.0),
-        ] {
-            recording.values("diskstats", name, |s| s * per_s);
-        }
-        recording.values("process", "cpu_ns", |s| s * 0.2e9);
-        recording.ability(flash(1e-4));
-        recording
-    }
-
-    fn limit(recording: &mut Recording, per_s: u64) {
-        recording.host().surroundings.io_limits.push(IoLimit {
-            cgroup: "/db".into(),
-            device: "254:0".into(),
-            what: "read IOPS".into(),
-            per_s,
-        });
-    }
-
-    #[test]
-    fn ill_by_a_known_limit() {
-        let mut recording = reading(0.05);
-        limit(&mut recording, 150);
-        let found = recording.findings(&DETECTOR);
-        let waiting = 145.0 * 0.05 * 3600.0;
-        let saved = found[0].saves_s_per_hour.unwrap();
-        assert!(
-            saved > 0.98 * waiting && saved < waiting,
-            "{saved} {waiting}"
-        );
-        assert!(
-            found[0].title.contains("read IOPS 150/s"),
-            "{}",
-            found[0].title
-        );
-        assert_eq!(found[0].confidence, "high");
-    }
-
-    /// A neighbour in the group reads nearly all that it may.
-    #[test]
-    fn ill_by_a_limit_that_others_use_up() {
-        let mut recording = reading(0.05);
-        limit(&mut recording, 150);
-        recording.values("cgroup", "reads", |s| s * 148.0);
-        recording.values("cgroup", "read_bytes", |s| s * 148.0 * 32_768.0);
-        recording.values("process", "read_bytes", |s| s * 2.0 * 32_768.0);
-        let found = recording.findings(&DETECTOR);
-        assert!(found[0].title.ends_with(BY_OTHERS), "{found:?}");
-        assert_eq!(found[0].command, WHO_ELSE);
-        recording.values("process", "read_bytes", |s| s * 140.0 * 32_768.0);
-        let found = recording.findings(&DETECTOR);
-        assert!(!found[0].title.contains("other processes"), "{found:?}");
-    }
-
-    /// A group that writes 15 MB/s all the time, as many as it may, while two threads make room in the cache.
-    fn writing() -> Recording {
-        let mut recording = at_its_limit();
-        recording.rising(EVICTING_US[0], 2e6);
-        recording.rising(PAGES[0], 90.0);
-        recording
-    }
-
-    /// A group that writes 15 MB/s all the time, as many as it may.
-    fn at_its_limit() -> Recording {
-        let mut recording = Recording::new();
-        for (name, per_s) in [
-            ("reads", 0.0),
-            ("writes", 300.0),
-            ("read_bytes", 0.0),
-            ("write_bytes", 15e6),
-            ("read_ms", 0.0),
-            ("write_ms", 60.0),
-            ("queue_ms", 60.0),
-        ] {
-            recording.values("diskstats", name, |s| s * per_s);
-        }
-        recording.ability(flash(1e-4));
-        recording.host().surroundings.io_limits.push(IoLimit {
-            cgroup: "/db".into(),
-            device: "254:0".into(),
-            what: "write bytes/s".into(),
-            per_s: 15_000_000,
-        });
-        recording
-    }
-
-    #[test]
-    fn a_limit_of_writes_is_why_room_in_the_cache_is_waited_for() {
-        let found = writing().diagnosis().findings;
-        assert_eq!(found[0].id, "disk.limited", "{found:#?}");
-        assert!(
-            found[0].evidence[1].contains("2.0 h per hour"),
-            "{found:#?}"
-        );
-        assert!((found[0].saves_s_per_hour.unwrap() - 7200.0).abs() < 1.0);
-        let eviction = "eviction.by-application-threads";
-        assert!(found.iter().all(|finding| finding.id != eviction));
-        let mut unlimited = writing();
-        unlimited.host().surroundings.io_limits.clear();
-        let found = unlimited.diagnosis().findings;
-        assert_eq!(found[0].id, eviction, "{found:#?}");
-    }
-
-    /// The slower a disk, the fewer syncs there are: at 12 writes a second one takes a third of a second.
-    #[test]
-    fn a_few_syncs_that_fill_the_time_are_enough() {
-        let mut recording = at_its_limit();
-        recording.rising("wiredTiger.log.log sync operations", 1.2);
-        recording.rising("wiredTiger.log.log sync time duration (usecs)", 980_000.0);
-        recording.rising("opLatencies.writes.ops", 1.2);
-        recording.rising("opLatencies.writes.latency", 990_000.0);
-        let found = recording.diagnosis().findings;
-        assert_eq!(found[0].id, "disk.limited", "{found:#?}");
-        assert!(found[0].saves_s_per_hour.unwrap() > 3000.0, "{found:#?}");
-        let mut unlimited = recording;
-        unlimited.host().surroundings.io_limits.clear();
-        let found = unlimited.diagnosis().findings;
-        assert_eq!(found[0].id, "journal.slow-sync", "{found:#?}");
-        assert!(found.iter().all(|f| f.id != "disk.not-the-problem"));
-    }
-
-    /// A regression: in a watch of three seconds the limit, which was known, was to be searched for.
-    #[test]
-    fn ill_by_a_known_limit_in_a_short_watch() {
-        let short = |per_s: u64| {
-            let mut recording = reading(0.05);
-            limit(&mut recording, per_s);
-            recording.examine(|evidence, _| {
-                let mut counters = evidence.counters.clone();
-                counters.forget_before(START_NS + u64::from(OBSERVED_S - 3) * 1_000_000_000);
-                let evidence = Evidence {
-                    counters: &counters,
-                    ..*evidence
-                };
-                detect(&evidence, &Answers::of(&evidence)).remove(0)
-            })
-        };
-        let reached = short(150);
-        let title = "cgroup /db read IOPS 150/s was reached in 97 % of the seconds";
-        assert!(reached.title.ends_with(title), "{reached:?}");
-        let near = short(200);
-        assert!(near.title.contains("Something holds"), "{near:?}");
-        let known = "The limit that is known, cgroup /db read IOPS 200/s, was not seen";
-        assert!(near.evidence[2].starts_with(known), "{near:?}");
-        assert!(
-            near.command
-                .starts_with("grep -s . /sys/fs/cgroup/db/io.max")
-        );
-    }
-
-    #[test]
-    fn ill_by_a_limit_that_hides() {
-        let found = reading(0.05).findings(&DETECTOR);
-        assert_eq!((found.len(), found[0].confidence.as_str()), (1, "medium"));
-        let mut busy = reading(0.05);
-        busy.values("pressure", "cpu.some_us", |s| s * 900_000.0);
-        assert_eq!(busy.findings(&DETECTOR), [], "it may be the CPU");
-    }
-
-    #[test]
-    fn without_pressure_the_cpus_in_use_tell() {
-        let free = reading(0.05).findings(&DETECTOR);
-        assert!(!free[0].evidence[1].contains("CPU"), "{free:?}");
-        let mut busy = reading(0.05);
-        busy.document.host.as_mut().unwrap().cpus = 0;
-        assert_eq!(busy.findings(&DETECTOR), [], "nobody knows");
-        busy.document.host.as_mut().unwrap().cpus = 8;
-        busy.host().surroundings.cpu_quota = Some(0.3);
-        assert_eq!(busy.findings(&DETECTOR), [], "it may be the CPU");
-        let mut told = reading(0.05);
-        told.values("pressure", "cpu.some_us", |s| s * 20_000.0);
-        let sentence = &told.findings(&DETECTOR)[0].evidence[1];
-        assert!(sentence.contains("a CPU in 2.0 % of"), "{sentence}");
-    }
-
-    #[test]
-    fn waiting_during_long_checkpoints_is_theirs() {
-        let mut recording = reading(0.002);
-        let file_id = recording.file("b.wt", FileRole::Collection, Some("shop.items"));
-        let tid = recording.thread("conn2");
-        let checkpoint = recording.thread("WTCheck.tThread");
-        for i in 0..200 {
-            let call = Call {
-                tid: checkpoint,
-                file_id,
-                at_s: 20.0 + f64::from(i) / 10.0,
-                offset: u64::try_from(i).unwrap() << 20,
-                bytes: 1 << 20,
-                latency_s: 0.09,
-            };
-            recording.write(call);
-            for reader in 0..10_u64 {
-                recording.miss(Call {
-                    tid,
-                    offset: call.offset + (reader << 32),
-                    bytes: 32_768,
-                    latency_s: 0.3,
-                    ..call
-                });
-            }
-        }
-        let saved = recording.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
-        // 8700 reads of 2 ms are outside the checkpoint or as quick as ever while it runs.
-        assert!(saved <= 8700.0 * 0.002 * 60.0, "{saved}");
-    }
-
-    #[test]
-    fn healthy() {
-        let mut far = reading(0.0003);
-        limit(&mut far, 3000);
-        assert_eq!(far.findings(&DETECTOR), []);
-        let mut near_but_quick = reading(0.0003);
-        limit(&mut near_but_quick, 150);
-        assert_eq!(
-            near_but_quick.findings(&DETECTOR),
-            [],
-            "nobody waits for it"
-        );
-        assert_eq!(Recording::new().findings(&DETECTOR), []);
-    }
-}
+mod tests;

@@ -18,20 +18,26 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         .phases
         .first()
         .and_then(|phase| phase.trace.as_ref());
+    let mut missing: Vec<&str> = Vec::new();
     let mut sentences: Vec<String> = trace.into_iter().flat_map(gaps).collect();
+    if !sentences.is_empty() {
+        missing.push("a part of the trace was lost");
+    }
     if let Some(examination) = evidence.examination() {
         let early = examination
             .cost
             .as_ref()
             .and_then(|cost| cost.ended_early.as_deref());
+        missing.extend(early.map(|_| "the observation ended before its time"));
         sentences.extend(early.map(|why| format!("The observation ended before its time: {why}.")));
         let damaged = examination
             .ftdc
             .as_ref()
             .map_or(0, |ftdc| ftdc.damaged_chunks);
         if damaged > 0 {
+            missing.push("some of the server's diagnostic files are damaged");
             sentences.push(format!(
-                "{damaged} chunks of the server's diagnostic files were damaged and left out (FTDC)."
+                "Damaged chunks of the server's diagnostic files that were left out: {damaged} (FTDC)."
             ));
         }
     }
@@ -40,10 +46,7 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     }
     vec![Finding {
         id: "evidence.incomplete".into(),
-        title: format!(
-            "What was measured is incomplete: {}",
-            sentences[0].trim_end_matches('.')
-        ),
+        title: format!("What was measured is incomplete: {}", missing.join("; ")),
         evidence: sentences,
         confidence: "high".into(),
         risk: "Shares and sums of the other findings may be too low.".into(),
@@ -104,10 +107,11 @@ mod tests {
     #[test]
     fn ill() {
         let found = traced(1_000_000, 30_000, false).findings(&DETECTOR);
-        assert!(
-            found[0]
-                .title
-                .contains("30,000 of 1,000,000 events were lost (3.0 %")
+        let title = "What was measured is incomplete: a part of the trace was lost";
+        assert_eq!(found[0].title, title, "the figures are the evidence's");
+        assert_eq!(
+            found[0].evidence,
+            ["30,000 of 1,000,000 events were lost (3.0 %; trace)."]
         );
         assert_eq!(traced(10, 0, true).findings(&DETECTOR).len(), 1);
     }

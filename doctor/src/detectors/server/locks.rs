@@ -8,6 +8,7 @@ use seekscope_run::{Finding, OperationSeen};
 use super::tickets::EXHAUSTED_SHARE_MIN;
 use super::{Detector, flow_control};
 use crate::answers::tickets_of;
+use crate::evidence::waiting::QUEUED;
 use crate::wording::{duration, mongosh};
 use crate::{Answers, Evidence};
 
@@ -16,7 +17,6 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-const QUEUED: &str = "globalLock.currentQueue.total";
 const CONFLICTS: &str = "metrics.operation.writeConflicts";
 /// Lists the transactions that are open.
 pub(in crate::detectors) const OPEN_TRANSACTIONS: &str = "db.getSiblingDB('admin').aggregate([{$currentOp: {allUsers: true, idleSessions: true}}, \

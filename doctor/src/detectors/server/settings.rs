@@ -50,20 +50,26 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     let Some(member) = evidence.examined() else {
         return Vec::new();
     };
-    let mut sentences: Vec<String> = OLD_OPTIONS
+    let mut found: Vec<(String, String)> = OLD_OPTIONS
         .iter()
         .filter_map(|option| {
             let value = member
                 .option(option.name)
                 .filter(|value| (option.hurts)(value))?;
-            Some(format!(
-                "{} is {value}: {} (getCmdLineOpts).",
-                option.name, option.why
+            Some((
+                format!(
+                    "{} is {value}, which is out of date and does harm",
+                    option.name
+                ),
+                format!(
+                    "{} is {value}: {} (getCmdLineOpts).",
+                    option.name, option.why
+                ),
             ))
         })
         .collect();
-    let has_options = !sentences.is_empty();
-    sentences.extend(release(evidence, member));
+    let has_options = !found.is_empty();
+    found.extend(release(evidence, member));
     let compatibility = compatibility(evidence, member);
     let risks = [
         has_options.then_some(
@@ -73,14 +79,16 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
             .as_ref()
             .map(|_| "A higher compatibility version cannot be taken back everywhere."),
     ];
-    sentences.extend(compatibility);
-    if sentences.is_empty() {
-        return Vec::new();
-    }
-    let title = match sentences.len() {
-        1 => "The server runs with a setting or version that is out of date".into(),
-        count => format!("The server runs with {count} settings or versions that are out of date"),
+    found.extend(compatibility);
+    let title = match found.as_slice() {
+        [] => return Vec::new(),
+        [(title, _)] => title.clone(),
+        several => format!(
+            "The server runs with {} settings or versions that are out of date",
+            several.len()
+        ),
     };
+    let sentences = found.into_iter().map(|(_, sentence)| sentence).collect();
     vec![Finding {
         id: "server.old-settings".into(),
         title,
@@ -98,21 +106,29 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     }]
 }
 
-fn release(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
+/// Returns a title and a sentence where the release is no longer supported.
+fn release(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<(String, String)> {
     mongod_version(evidence).filter(|version| *version < SUPPORTED_FROM)?;
     let version = &member.target.version;
-    Some(format!(
-        "MongoDB {version} is of the {} series, which gets no fixes any more; an upgrade goes from each series to the next (buildInfo).",
-        series(version)
+    Some((
+        format!("MongoDB {version} is no longer supported"),
+        format!(
+            "MongoDB {version} is of the {} series, which gets no fixes any more; an upgrade goes from each series to \
+             the next (buildInfo).",
+            series(version)
+        ),
     ))
 }
 
-fn compatibility(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
+/// Returns a title and a sentence where the server does less than its release can.
+fn compatibility(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<(String, String)> {
     mongod_version(evidence)?;
     let has = member.compatibility_version.as_deref()?;
     let release = series(&member.target.version);
     (has != release).then(|| {
-        format!("The feature compatibility version is {has} on MongoDB {release} (getParameter).")
+        let told = format!("The feature compatibility version is {has} on MongoDB {release}");
+        let sentence = format!("{told} (getParameter).");
+        (told, sentence)
     })
 }
 
@@ -157,6 +173,7 @@ mod tests {
             (found[0].risk.as_str(), found[0].command.as_str()),
             ("", "")
         );
+        assert_eq!(found[0].title, "MongoDB 4.2.2 is no longer supported");
     }
 
     #[test]

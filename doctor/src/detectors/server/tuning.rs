@@ -4,7 +4,7 @@ use seekscope_run::Finding;
 
 use super::Detector;
 use crate::detectors::io::EVICTED_BY_APPLICATION;
-use crate::wording::{duration, percent, shell_quoted};
+use crate::wording::{capitalised, duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -25,6 +25,8 @@ const CHECKPOINTS_MIN: usize = 2;
 /// A knob group of `tune`, and the reason to tune it.
 struct Symptom {
     knobs: &'static str,
+    /// What they have to do with.
+    seen: &'static str,
     sentence: String,
 }
 
@@ -40,10 +42,15 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     if symptoms.is_empty() {
         return Vec::new();
     }
-    let knobs: Vec<&str> = symptoms.iter().map(|symptom| symptom.knobs).collect();
+    let joined = |of: fn(&Symptom) -> &'static str| {
+        let words: Vec<&str> = symptoms.iter().map(of).collect();
+        words.join(" and ")
+    };
+    let knobs = capitalised(&joined(|symptom| symptom.knobs));
+    let seen = joined(|symptom| symptom.seen);
     vec![Finding {
         id: "settings.worth-tuning".into(),
-        title: format!("Settings bear on what was seen: {}", knobs.join(", ")),
+        title: format!("{knobs} may limit this server: {seen}"),
         evidence: symptoms.into_iter().map(|symptom| symptom.sentence).collect(),
         confidence: "low".into(),
         risk: "What a setting gains here is not known before it was tried; `tune` tries on a test server, \
@@ -61,7 +68,8 @@ fn eviction(evidence: &Evidence<'_>) -> Option<Symptom> {
     let evicted = evidence.status_rate(&EVICTED_BY_APPLICATION);
     let per_s = evicted.filter(|rate| *rate >= EVICTED_PER_S_MIN)?;
     Some(Symptom {
-        knobs: "eviction threads and targets",
+        knobs: "eviction settings",
+        seen: "application threads evict pages themselves",
         sentence: format!(
             "Application threads evicted {per_s:.0} pages per second themselves (serverStatus)."
         ),
@@ -74,7 +82,8 @@ fn dirty(evidence: &Evidence<'_>) -> Option<Symptom> {
     let cache = get("wiredTiger.cache.maximum bytes configured")?.last()?;
     let share = dirty / cache;
     (cache > 0.0 && share >= DIRTY_SHARE_MIN).then(|| Symptom {
-        knobs: "dirty limits of the cache",
+        knobs: "the limits of dirty data",
+        seen: "much of the cache is dirty",
         sentence: format!(
             "{} of the cache were dirty on average; from 20 % on operations are made to wait \
              (serverStatus).",
@@ -93,7 +102,8 @@ fn checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> Option<Symptom> {
         .fold(0, u64::saturating_add);
     let share = busy_ns as f64 / 1e9 / observed_s;
     (list.len() >= CHECKPOINTS_MIN && share >= CHECKPOINT_SHARE_MIN).then(|| Symptom {
-        knobs: "time between checkpoints",
+        knobs: "the time between checkpoints",
+        seen: "checkpoints run most of the time",
         sentence: format!(
             "A checkpoint was under way {} of the time, {} in the median ({}).",
             percent(share.min(1.0)),
@@ -121,7 +131,8 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert_eq!(
             found[0].title,
-            "Settings bear on what was seen: eviction threads and targets, dirty limits of the cache"
+            "Eviction settings and the limits of dirty data may limit this server: application threads evict pages \
+             themselves and much of the cache is dirty"
         );
         assert!(found[0].command.starts_with("seekscope tune "));
         let mut newer = Recording::new();

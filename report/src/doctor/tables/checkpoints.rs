@@ -123,6 +123,8 @@ pub(in super::super) fn checkpoints(input: &DoctorReportInput<'_>) -> Option<Tab
 fn row(input: &DoctorReportInput<'_>, checkpoint: &Checkpoint) -> [Cell; 9] {
     let known = checkpoint.written_bytes > 0 || checkpoint.syncs > 0;
     let or_none = |text: String| Cell::or(known.then_some(text), NONE);
+    // Nobody read or synced meanwhile.
+    let of_others = |ns: u64| Cell::or((ns > 0).then(|| format_ns(ns)), NONE);
     let took_ns = checkpoint.ended_ns.saturating_sub(checkpoint.started_ns);
     // Records of earlier versions ended at 4.29 s.
     let bound = if checkpoint.is_cut_off {
@@ -138,7 +140,7 @@ fn row(input: &DoctorReportInput<'_>, checkpoint: &Checkpoint) -> [Cell; 9] {
         or_none(format_count(u64::from(checkpoint.syncs))),
         or_none(format!("{bound}{}", format_ns(checkpoint.sync_ns))),
         or_none(format!("{bound}{}", format_ns(checkpoint.longest_sync_ns))),
-        or_none(format_ns(checkpoint.longest_journal_sync_ns)),
-        or_none(format_ns(checkpoint.longest_read_ns)),
+        of_others(checkpoint.longest_journal_sync_ns),
+        of_others(checkpoint.longest_read_ns),
     ]
 }

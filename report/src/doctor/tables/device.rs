@@ -1,6 +1,7 @@
 //! Shows how much of the disk's capability is used, and by whom.
 
 use seekscope_doctor::answers::{DeviceLoad, DeviceUser};
+use seekscope_pattern::PatternKind;
 use seekscope_run::units::format_ns;
 
 use super::super::DoctorReportInput;
@@ -8,6 +9,9 @@ use super::{NONE, ROWS_MAX, UNKNOWN, and_more};
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mb, format_mean_ns, format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
+
+/// Share of the steps from which on one stream alone goes on in order.
+const MOSTLY: f64 = 0.65;
 
 /// Returns the figures of the disk as a whole.
 pub(in super::super) fn load(input: &DoctorReportInput<'_>) -> Option<Table> {
@@ -105,24 +109,93 @@ pub(in super::super) fn users(input: &DoctorReportInput<'_>) -> Option<Table> {
 
 fn user_row(user: &DeviceUser) -> [Cell; 11] {
     let name = user.namespace.as_ref().unwrap_or(&user.path);
-    let sequential = user
-        .sequential_share
-        .map(|share| format!(" ({} in order)", format_share(share)));
-    let pattern = user.pattern.map(|kind| {
-        let share = sequential.unwrap_or_default();
-        format!("{}{share}", kind.name())
-    });
+    // What waits without having moved anything are syncs.
+    let syncs = user.calls_per_s == 0.0 && user.waiting_s_per_s > 0.0;
+    let how = match (syncs, user.writes) {
+        (true, _) => "syncs",
+        (false, true) => "writes",
+        (false, false) => "reads",
+    };
+    let ns = |ns: u64| match syncs {
+        true => Cell::Missing(NONE),
+        false => Cell::or((ns > 0).then(|| format_ns(ns)), UNKNOWN),
+    };
     [
         name.as_str().into(),
         user.thread_role.name().into(),
-        if user.writes { "writes" } else { "reads" }.into(),
-        Cell::or(pattern, UNKNOWN),
+        how.into(),
+        match syncs {
+            true => Cell::Missing(NONE),
+            false => Cell::or(pattern(user), UNKNOWN),
+        },
         format!("{}/s", format_s(user.waiting_s_per_s)).into(),
         Cell::or(user.device_time_share.map(format_share), UNKNOWN),
         format_rate(user.calls_per_s).into(),
         format_mb(user.bytes_per_s).into(),
         format_mb(user.device_bytes_per_s).into(),
-        format_ns(user.p50_ns).into(),
-        format_ns(user.p99_ns).into(),
+        ns(user.p50_ns),
+        ns(user.p99_ns),
     ]
+}
+
+fn pattern(user: &DeviceUser) -> Option<String> {
+    let kind = user.pattern?;
+    let share = user.sequential_share.filter(|share| share.is_finite());
+    Some(match (kind, share) {
+        (PatternKind::Few, _) => "too few calls to tell".into(),
+        // Each stream goes on in order, the others come in between.
+        (PatternKind::Sequential, Some(share)) if share < MOSTLY => format!(
+            "sequential, several streams in turn ({} directly in order)",
+            format_share(share)
+        ),
+        (_, Some(share)) => format!("{} ({} in order)", kind.name(), format_share(share)),
+        (_, None) => kind.name().into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_pattern::ThreadRole;
+    use seekscope_run::FileRole;
+
+    use super::*;
+
+    fn user(pattern: Option<PatternKind>, share: f64, calls_per_s: f64) -> DeviceUser {
+        DeviceUser {
+            path: "a.wt".into(),
+            role: FileRole::Collection,
+            namespace: None,
+            thread_role: ThreadRole::Checkpoint,
+            writes: true,
+            calls_per_s,
+            bytes_per_s: 0.0,
+            device_bytes_per_s: 0.0,
+            waiting_s_per_s: 264e-6,
+            device_time_share: None,
+            pattern,
+            sequential_share: Some(share),
+            p50_ns: 0,
+            p99_ns: 0,
+        }
+    }
+
+    #[test]
+    fn the_words_go_with_the_share() {
+        let told = |kind, share| pattern(&user(Some(kind), share, 1.0)).unwrap();
+        assert_eq!(
+            told(PatternKind::Sequential, 0.9),
+            "sequential (90.0 % in order)"
+        );
+        let streams = "sequential, several streams in turn (46.2 % directly in order)";
+        assert_eq!(told(PatternKind::Sequential, 0.462), streams);
+        assert_eq!(told(PatternKind::Few, 1.0), "too few calls to tell");
+    }
+
+    /// A regression: a sync was a write that never came, with percentiles of nothing.
+    #[test]
+    fn a_sync_is_called_one() {
+        let row = user_row(&user(None, 0.0, 0.0));
+        assert_eq!(row[2], Cell::from("syncs"));
+        assert!(row[9] == Cell::Missing(NONE) && row[10] == Cell::Missing(NONE));
+    }
 }

@@ -3,7 +3,7 @@
 use seekscope_doctor::answers::HostAnswer;
 
 use super::super::DoctorReportInput;
-use super::{NONE, ROWS_MAX};
+use super::{NONE, ROWS_MAX, UNKNOWN};
 use crate::numbers::format_rate;
 use crate::table::{Cell, Table};
 
@@ -32,14 +32,17 @@ fn row(setting: &HostAnswer) -> [Cell; 7] {
     let command = (!setting.command.is_empty()).then(|| setting.command.clone());
     [
         setting.setting.as_str().into(),
-        if setting.fits {
-            "✓\u{a0}fits"
-        } else {
-            "✗\u{a0}change"
+        match (setting.wants.as_str(), setting.fits) {
+            ("", _) => "cannot be told",
+            (_, true) => "✓\u{a0}fits",
+            (_, false) => "✗\u{a0}change",
         }
         .into(),
         setting.has.as_str().into(),
-        setting.wants.as_str().into(),
+        Cell::or(
+            (!setting.wants.is_empty()).then(|| setting.wants.clone()),
+            UNKNOWN,
+        ),
         setting.why.as_str().into(),
         Cell::or(command, NONE),
         Cell::or(setting.loss_s_per_hour.map(format_rate), NONE),

@@ -5,7 +5,7 @@ use seekscope_run::{CollectionFacts, FilterSeen, MemberRecord, OperationSeen};
 
 use super::super::DoctorReportInput;
 use super::{NONE, ROWS_MAX, UNKNOWN, and_more};
-use crate::numbers::format_share;
+use crate::numbers::{counted, format_share};
 use crate::table::{Cell, Table};
 
 fn examined<'a>(input: &DoctorReportInput<'a>) -> Option<&'a MemberRecord> {
@@ -51,7 +51,7 @@ fn operation_row(operation: &OperationSeen) -> [Cell; 10] {
     let longest_us = logged.map_or(0, |logged| logged.longest_us);
     let logged = logged.map(|logged| {
         let took = format_ns(logged.took_us.saturating_mul(1000));
-        format!("{} times, {took} in all", format_count(logged.count))
+        format!("{}, {took} in all", counted(logged.count, "time"))
     });
     [
         operation.kind.as_str().into(),

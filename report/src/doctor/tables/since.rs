@@ -4,7 +4,7 @@ use seekscope_run::FindingChange;
 
 use super::super::DoctorReportInput;
 use super::{NONE, ROWS_MAX};
-use crate::numbers::{format_number, format_rate};
+use crate::numbers::format_rate;
 use crate::table::{Cell, Table};
 use crate::wording;
 
@@ -77,7 +77,7 @@ fn row(change: &FindingChange) -> [Cell; 8] {
         subject => format!("{}: {subject}", change.id),
     };
     let work = change.work.as_ref();
-    let number = |value: Option<f64>| Cell::or(value.map(format_number), NONE);
+    let number = |value: Option<f64>| Cell::or(value.map(format_rate), NONE);
     [
         name.into(),
         change.change.as_str().into(),
@@ -86,7 +86,7 @@ fn row(change: &FindingChange) -> [Cell; 8] {
         number(change.after),
         Cell::or(change.predicted.as_ref().map(wording::gain), NONE),
         Cell::or(
-            work.map(|work| format!("{} {}", format_number(work.before_per_s), work.unit)),
+            work.map(|work| format!("{} {}", format_rate(work.before_per_s), work.unit)),
             NONE,
         ),
         number(work.map(|work| work.after_per_s)),

@@ -58,15 +58,16 @@ fn group(
     id: &str,
     heading: &'static str,
 ) -> Option<TrackGroup> {
+    let begin_ns = input.document.started.monotonic_ns;
     let found: Vec<(Plan, Lines)> = (PLANS.iter())
         .map(|plan| {
-            let lines = (plan.3)(reader).into_iter();
-            (
-                *plan,
-                lines
-                    .filter(|(_, points)| points.len() > 1)
-                    .collect::<Lines>(),
-            )
+            let lines = (plan.3)(reader).into_iter().map(|(label, mut points)| {
+                // The server goes on writing its diagnostic files while it is watched.
+                points.retain(|(t_ns, _)| reader.is_of_the_run() || *t_ns <= begin_ns);
+                (label, points)
+            });
+            let lines = lines.filter(|(_, points)| points.len() > 1);
+            (*plan, lines.collect::<Lines>())
         })
         .filter(|(_, lines)| !lines.is_empty())
         .collect();
@@ -93,7 +94,7 @@ fn group(
         heading,
         low,
         high,
-        bands: bands(input, reader),
+        bands: bands(input, reader, (low, high)),
         marks: marks(input, reader, (low, high)),
         tracks: tracks.collect(),
     })
@@ -144,5 +145,38 @@ mod tests {
         let thin = thinned(points);
         assert!(thin.len() <= VALUES_MAX && thin.iter().all(|(_, value)| *value == 2.0));
         assert_eq!(thinned(vec![(1, 1.0), (2, 5.0)]), [(1, 1.0), (2, 5.0)]);
+    }
+
+    /// A regression: the server writes its diagnostic files while it is watched as well, and that was before the watch.
+    #[test]
+    fn what_was_before_the_run_ends_where_it_begins() {
+        let begin_s = 100_u64;
+        let sample = |t_s: u64| seekscope_run::CounterSample {
+            t_ns: t_s * 1_000_000_000,
+            source: COUNTERS_OF_FTDC.into(),
+            name: "opcounters.query".into(),
+            value: t_s as f64,
+        };
+        let counters = seekscope_doctor::Counters::new((50..=115).map(sample));
+        let mut document = seekscope_run::RunDocument::begin("doctor", Vec::new());
+        document.started.monotonic_ns = begin_s * 1_000_000_000;
+        let groups = groups(
+            &DoctorReportInput {
+                document: &document,
+                diagnosis: &seekscope_doctor::Diagnosis::default(),
+                trace: None,
+                counters: &counters,
+                events: &|_| Ok(()),
+                leaves: &|_| Ok(()),
+            },
+            None,
+        );
+        let [before] = groups.as_slice() else {
+            panic!("{groups:?}");
+        };
+        assert!(
+            before.low < -49.0 && (-1.0..=0.0).contains(&before.high),
+            "{before:?}"
+        );
     }
 }

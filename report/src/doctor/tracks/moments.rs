@@ -13,8 +13,12 @@ const BANDS_MAX: usize = 200;
 /// A trace that comes this near to an end of the axis counts as reaching it: counters come once a second.
 const EDGE_S: f64 = 2.0;
 
-/// Returns checkpoints: from the trace during the run, by the server's gauge otherwise.
-pub(super) fn bands(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<Band> {
+/// Returns the checkpoints on the axis: from the trace during the run, by the server's gauge otherwise.
+pub(super) fn bands(
+    input: &DoctorReportInput<'_>,
+    reader: &Reader<'_>,
+    (low, high): (f64, f64),
+) -> Vec<Band> {
     let answer = input
         .answers()
         .checkpoints
@@ -33,7 +37,17 @@ pub(super) fn bands(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<B
         to: input.seconds(to),
         label: "a checkpoint".into(),
     };
-    stretches.into_iter().take(BANDS_MAX).map(band).collect()
+    // A checkpoint that began before the watch is of both of its sides.
+    let on_axis = |band: &Band| reader.is_of_the_run() || (band.from <= high && band.to >= low);
+    let bands = stretches.into_iter().map(band).filter(on_axis);
+    let cut = bands.map(|band| match reader.is_of_the_run() {
+        true => band,
+        false => Band {
+            to: band.to.min(high),
+            ..band
+        },
+    });
+    cut.take(BANDS_MAX).collect()
 }
 
 fn gauged(reader: &Reader<'_>) -> Vec<(u64, u64)> {
@@ -60,6 +74,7 @@ pub(super) fn marks(
     (low, high): (f64, f64),
 ) -> Vec<Mark> {
     let mut marks = restarts(input, reader);
+    marks.retain(|mark| reader.is_of_the_run() || mark.x <= high);
     let trace = input
         .trace
         .filter(|trace| reader.is_of_the_run() && trace.events > 0);

@@ -9,7 +9,7 @@ use super::super::draw::{EMPHASIS, hit_share};
 use super::super::vitals::{CheckpointVitals, DiskVitals, Operations, Vitals};
 use super::{TopControls, TopFrame, members};
 use crate::escape::visible;
-use crate::numbers::{format_mb, format_number, format_rate, format_share};
+use crate::numbers::{counted, format_mb, format_number, format_rate, format_share};
 
 pub(super) const UNKNOWN: &str = "-";
 /// Seconds without an answer from the server after which that is mentioned.
@@ -217,13 +217,10 @@ fn own(shown: &TopFrame) -> String {
     match &shown.files {
         None => format!("{cost}; files are not traced"),
         Some(files) if files.lost > 0 => format!(
-            "{cost}; {} calls seen, {} LOST",
-            format_count(files.events),
+            "{cost}; {} seen, {} LOST",
+            counted(files.events, "call"),
             format_count(files.lost)
         ),
-        Some(files) => format!(
-            "{cost}; {} calls seen, none lost",
-            format_count(files.events)
-        ),
+        Some(files) => format!("{cost}; {} seen, none lost", counted(files.events, "call")),
     }
 }

@@ -7,7 +7,7 @@ use seekscope_run::TraceFacts;
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
-use super::super::names::FileNames;
+use super::super::names::{FileNames, disk_name};
 use super::{LatencyText, NONE};
 use crate::numbers::{format_number, format_share, format_times};
 use crate::table::{Cell, Table};
@@ -39,18 +39,24 @@ pub(in super::super) fn disks(input: &TraceReportInput<'_>) -> Option<Table> {
             ("writes", &disk.writes, &disk.write_bytes_by_purpose),
         ];
         for (word, direction, purposes) in directions {
-            table.row(disk_row(disk, word, direction, purposes, latency));
+            table.row(disk_row(
+                name(input, disk),
+                word,
+                direction,
+                purposes,
+                latency,
+            ));
         }
     }
     table.or_nothing()
 }
 
-fn name(disk: &DiskTrace) -> Cell {
-    format!("{}:{}", disk.major, disk.minor).into()
+fn name(input: &TraceReportInput<'_>, disk: &DiskTrace) -> String {
+    disk_name(input.document, disk.major, disk.minor)
 }
 
 fn disk_row(
-    disk: &DiskTrace,
+    name: String,
     word: &str,
     direction: &DirectionTrace,
     purposes: &BytesByPurpose,
@@ -63,7 +69,7 @@ fn disk_row(
         .as_ref()
         .map(|p| format_share(p.sequential_share));
     [
-        name(disk),
+        name.into(),
         word.into(),
         format_count(requests.calls).into(),
         format_bytes(requests.bytes).into(),
@@ -94,7 +100,7 @@ pub(in super::super) fn queues(input: &TraceReportInput<'_>) -> Option<Table> {
     for disk in &input.analysis.disks {
         let [flush_p50, flush_p99] = latency.p50_p99(&disk.flushes.latency_ns);
         table.row([
-            name(disk),
+            name(input, disk).into(),
             format_number(disk.queue_depth.mean_while_busy).into(),
             format_count(disk.queue_depth.max).into(),
             format_count(disk.flushes.calls).into(),

@@ -3,6 +3,7 @@
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
+use super::super::names::disk_name;
 use crate::table::Table;
 
 /// Returns requests by disk and by purpose.
@@ -20,7 +21,7 @@ pub(in super::super) fn counted_requests(input: &TraceReportInput<'_>) -> Option
     let mut table = Table::new(2, &columns);
     for counted in &input.trace()?.requests {
         table.row([
-            format!("{}:{}", counted.disk_major, counted.disk_minor).into(),
+            disk_name(input.document, counted.disk_major, counted.disk_minor).into(),
             counted.cause.name().into(),
             format_count(counted.reads).into(),
             format_bytes(counted.read_bytes).into(),

@@ -71,6 +71,13 @@ fn other_collection<'a>(
 }
 
 impl Join<'_> {
+    /// Does the log count fewer documents than there are in the other collection, of which each join reads all? Up to some
+    /// release it counts those of the aggregation's own collection alone.
+    fn is_left_out_of_the_log(&self) -> bool {
+        let logged = self.operation.logged.as_ref();
+        logged.is_some_and(|logged| logged.documents_examined < self.from.documents)
+    }
+
     pub(super) fn finding(&self, evidence: &Evidence<'_>) -> Finding {
         let operation = self.operation;
         let Self { join, from, .. } = self;
@@ -91,7 +98,15 @@ impl Join<'_> {
             }
         }];
         let plan = operation.plan.as_deref().unwrap_or_default();
-        sentences.extend(logged_sentence(evidence, operation, plan));
+        sentences.extend(logged_sentence(evidence, operation, plan).map(|logged| {
+            match self.is_left_out_of_the_log() {
+                true => format!(
+                    "{logged} What was read of {} the log does not count.",
+                    from.namespace
+                ),
+                false => logged,
+            }
+        }));
         sentences.push(
             format!(
                 "{} has {} documents, and none of its indexes that can be used begins with {} ($indexStats): each \

@@ -1,4 +1,6 @@
-use seekscope_run::{ConditionSeen, FilterSeen, IndexFacts, IndexOption, JoinSeen, KeySeen};
+use seekscope_run::{
+    ConditionSeen, FilterSeen, IndexFacts, IndexOption, JoinSeen, KeySeen, LoggedOperations,
+};
 
 use super::*;
 use crate::testing::Recording;
@@ -412,6 +414,28 @@ fn a_join_without_an_index_is_named_with_the_collection_that_lacks_it() {
     );
     let saves = found.saves_s_per_hour.unwrap();
     assert!((saves - 0.3 * 3600.0).abs() < 1.0, "9 of 30 looks: {saves}");
+}
+
+/// A regression: "1,560 documents were examined" stood beside "each document that is joined reads all of them".
+#[test]
+fn what_the_log_does_not_count_of_a_join_is_told() {
+    let said = |documents_examined: u64| {
+        let mut recording = joining(r#"{"name":1,"no":1}"#, 20_000);
+        recording.examined().slow_log_s = Some(40.0);
+        recording.examined().operations[0].logged = Some(LoggedOperations {
+            count: 78,
+            took_us: 7_560_000,
+            longest_us: 278_000,
+            documents_examined,
+            keys_examined: 1_560,
+            results: 1_560,
+            ..LoggedOperations::default()
+        });
+        recording.findings(&DETECTOR).remove(0).evidence.join(" ")
+    };
+    let untold = "What was read of shop.customers the log does not count.";
+    assert!(said(1_560).contains(untold), "{}", said(1_560));
+    assert!(!said(31_201_560).contains(untold), "newer releases do");
 }
 
 #[test]
