@@ -1,4 +1,4 @@
-//! What several benchmarks need, and the killing of `reorder`, of which the tests of `cli` do a part.
+//! What several benchmarks need, and the killing of commands and their servers, of which the tests of `cli` do a part.
 
 pub mod child_usage;
 pub mod deployment;

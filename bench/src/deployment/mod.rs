@@ -2,20 +2,26 @@
 //!
 //! [`Deployment::start`] starts all processes on free loopback ports, with their data below a folder of the
 //! caller's, sets up what belongs to the topology, and returns when the deployment takes writes. Dropping it
-//! kills them.
+//! kills them. Each can be killed by itself, and comes back on the same port and data.
 
 pub mod certificates;
 pub mod replica_set;
+mod restarts;
 mod sharded;
 
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bson::{Document, doc};
 use futures_util::future::try_join_all;
-use seekscope_server::{LocalServer, LocalServerOptions, Server, ServerBinary, ServerRole};
+use seekscope_server::{
+    LocalServer, LocalServerOptions, Server, ServerBinary, ServerKind, ServerRole,
+};
+
+use crate::replica_server::LOG_AT_COMMIT;
 
 /// The name of replica sets that are no part of a cluster.
 const SET: &str = "seekscope";
@@ -23,6 +29,9 @@ const SET: &str = "seekscope";
 const CACHE_BYTES: u64 = 256 << 20;
 /// A server on a busy machine takes its time, three of them more so.
 const START_LIMIT: Duration = Duration::from_secs(120);
+/// What a mongod's file says before anybody changes it: a comment, and a setting that must survive.
+const CONFIG: &str =
+    "# As its owner wrote it.\noperationProfiling:\n  slowOpThresholdMs: 250   # not 100\n";
 const USER: &str = "root";
 const PASSWORD: &str = "correct horse battery staple";
 const PASSWORD_ESCAPED: &str = "correct%20horse%20battery%20staple";
@@ -38,12 +47,17 @@ pub struct MongoPrograms {
 impl MongoPrograms {
     /// A mongod, and the mongos that is named or lies beside it.
     pub fn find(mongod: &Path, mongos: Option<PathBuf>) -> Result<Self> {
-        let beside = mongod.with_file_name("mongos");
+        Self::of(ServerBinary::find(Some(mongod), None, &[])?, mongos)
+    }
+
+    /// The same of a server that was found.
+    pub fn of(mongod: ServerBinary, mongos: Option<PathBuf>) -> Result<Self> {
+        let beside = mongod.path.with_file_name("mongos");
         let mongos = mongos.or_else(|| beside.exists().then_some(beside));
-        let find = |path: &Path| ServerBinary::find(Some(path), None, &[]);
+        let find = |path: PathBuf| ServerBinary::find(Some(&path), None, &[]);
         Ok(Self {
-            mongod: find(mongod)?,
-            mongos: mongos.as_deref().map(find).transpose()?,
+            mongod,
+            mongos: mongos.map(find).transpose()?,
         })
     }
 }
@@ -74,6 +88,8 @@ pub struct DeploymentOptions {
     pub mongod_arguments: Vec<OsString>,
     /// Record no diagnostic data (FTDC). The recorder writes every second; real servers have it.
     pub without_diagnostic_data: bool,
+    /// Have each mongod read a configuration file, `mongod-PORT.conf` in the deployment's folder.
+    pub config_files: bool,
 }
 
 /// One process.
@@ -82,14 +98,23 @@ pub struct Member {
     /// "standalone", "member-0", "config", "shard-0", "mongos" and so on; its folder is called so, too.
     pub name: String,
     pub process: LocalServer,
+    /// How it is started again.
+    options: LocalServerOptions,
+}
+
+impl Member {
+    pub fn role(&self) -> &ServerRole {
+        &self.options.role
+    }
 }
 
 /// Running servers.
 #[derive(Debug)]
 pub struct Deployment {
     uri: String,
-    /// In the order in which they were started: a cluster's mongos comes last.
+    /// Those that run, in the order in which they were started: a cluster's mongos comes last.
     members: Vec<Member>,
+    down: Vec<restarts::Down>,
 }
 
 impl Deployment {
@@ -119,7 +144,11 @@ impl Deployment {
     }
 
     fn new(uri: String, members: Vec<Member>) -> Self {
-        Self { uri, members }
+        Self {
+            uri,
+            members,
+            down: Vec::new(),
+        }
     }
 
     /// The connection string that its users have, with the password if there is one.
@@ -183,11 +212,27 @@ impl Site<'_> {
             let arguments = self.options.mongod_arguments.iter().cloned();
             options.extra_arguments.extend(arguments);
         }
+        if options.binary.kind == ServerKind::SecantusdRs {
+            options.add_engine_entry(LOG_AT_COMMIT);
+        }
+        if self.options.config_files && !is_router {
+            // Its name tells the port, which is therefore chosen here.
+            let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+            let path = self.folder.join(format!("mongod-{port}.conf"));
+            std::fs::write(&path, CONFIG)?;
+            options.port = Some(port);
+            options
+                .extra_arguments
+                .extend(["--config".into(), path.into()]);
+        }
         change(&mut options);
         let process = LocalServer::start(&options).await;
+        let process = process.with_context(|| format!("starting {name}"))?;
+        options.port = Some(process.port());
         Ok(Member {
             name: name.to_owned(),
-            process: process.with_context(|| format!("starting {name}"))?,
+            process,
+            options,
         })
     }
 
@@ -237,6 +282,12 @@ impl Site<'_> {
             async move { self.start(&format!("member-{number}"), role, |_| {}).await }
         });
         let members = try_join_all(starts).await?;
+        if let [only] = &members[..]
+            && only.process.kind() == ServerKind::SecantusdRs
+        {
+            // Always the only member of a set of its own.
+            return Ok(Deployment::new(only.process.uri(), members));
+        }
         let processes: Vec<&LocalServer> = members.iter().map(|one| &one.process).collect();
         replica_set::initiate(SET, &processes, false).await?;
         let hosts: Vec<String> = processes.iter().map(|one| replica_set::host(one)).collect();

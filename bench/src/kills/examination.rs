@@ -11,8 +11,8 @@ use super::documents::{COLLECTION, DATABASE, document};
 use super::expected::{Expected, Version};
 
 const EXPIRES: &str = "expireAfterSeconds";
-/// A mongod makes it by itself, some minutes after its start.
-const OF_SERVER: &str = "config.system.sessions";
+/// In these servers make collections by themselves, some minutes after their start or at the first transaction.
+const OF_SERVER: [&str; 2] = ["config", "local"];
 
 /// What must be the same before and after: names of collections, and options and indexes of ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +35,8 @@ impl Definitions {
         for database in server.client().list_database_names().await? {
             for collection in first_batch(server, &database, doc! { "listCollections": 1 }).await? {
                 let name = collection.get_str("name")?;
-                let full_name = format!("{database}.{name}");
-                if full_name != OF_SERVER {
-                    found.collections.insert(full_name);
+                if !OF_SERVER.contains(&database.as_str()) {
+                    found.collections.insert(format!("{database}.{name}"));
                 }
                 if (database.as_str(), name) == (DATABASE, COLLECTION) {
                     found.options = Some(collection.get_document("options")?.clone());

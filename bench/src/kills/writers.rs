@@ -201,8 +201,9 @@ impl Writer {
     }
 }
 
-/// Errors of a server that is shutting down or no longer the primary: whatever it was doing may be done.
-const INTERRUPTED: [i32; 4] = [91, 189, 11_600, 11_602];
+/// Errors of a server that is shutting down or no longer the primary, or of a mongos that has lost its shard: whatever
+/// it was doing may be done.
+const INTERRUPTED: [i32; 9] = [91, 189, 11_600, 11_602, 6, 7, 89, 202, 9_001];
 
 /// The server answered, and did nothing.
 fn is_refusal(error: &Error) -> bool {
