@@ -27,6 +27,9 @@ pub(crate) fn kind_of_server_error<'a>(
         112 => FailureKind::Transient,
         // WriteConcernFailed, UnsatisfiableWriteConcern
         64 | 100 => FailureKind::WriteConcern,
+        // HostUnreachable, HostNotFound, NetworkTimeout, NetworkInterfaceExceededTimeLimit, SocketException: a mongos
+        // has lost its shard, which may have done the write
+        6 | 7 | 89 | 202 | 9001 => FailureKind::Connection,
         _ if labels.into_iter().any(|label| label == TRANSIENT_LABEL) => FailureKind::Transient,
         _ if message.contains("No space left on device") => FailureKind::NoSpace,
         _ => FailureKind::Server,
@@ -47,5 +50,13 @@ mod tests {
         let text = "28: No space left on device";
         assert_eq!(kind(8, &[], text), FailureKind::NoSpace);
         assert_eq!(kind(2, &["Other"], "bad value"), FailureKind::Server);
+    }
+
+    #[test]
+    fn a_write_to_a_shard_that_was_lost_is_in_doubt() {
+        let text = "Write results unavailable from h:1 :: caused by :: Connection reset by peer";
+        let kind = kind_of_server_error(6, [], text);
+        let failure = crate::Failure::of(kind, "HostUnreachable", text);
+        assert!(failure.leaves_doubt(), "{failure:?}");
     }
 }

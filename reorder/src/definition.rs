@@ -28,7 +28,12 @@ pub struct Definition {
 impl Definition {
     /// Reads the definition from the server. Returns an error if the collection does not exist.
     pub async fn read(server: &Server, namespace: &Namespace) -> Result<Self, ReorderError> {
-        Self::with_obstacles(&Site::open(server, namespace).await?).await
+        let site = Site::open(server, namespace).await?;
+        if site.listed(site.target_name()).await?.is_none() {
+            let namespace = namespace.to_string();
+            return Err(ReorderError::NoCollection { namespace });
+        }
+        Self::with_obstacles(&site).await
     }
 
     /// Reads the original's definition with its obstacles; some servers take long to report these.

@@ -16,6 +16,11 @@ pub enum ReorderError {
     #[error("{} cannot be reordered: {why}", visible(namespace))]
     Refused { namespace: String, why: String },
     #[error(
+        "{} cannot be reordered: there is no collection of that name",
+        visible(namespace)
+    )]
+    NoCollection { namespace: String },
+    #[error(
         "{} is being reordered by {worker}, last heard of {age_s} s ago; wait for its end",
         visible(namespace)
     )]
@@ -112,6 +117,7 @@ impl Kinded for ReorderError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Server(error) => error.kind(),
+            Self::NoCollection { .. } => Some(ErrorKind::Usage),
             Self::Refused { .. }
             | Self::Busy { .. }
             | Self::Unfinished { .. }

@@ -197,6 +197,7 @@ pub struct OperationResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct StorageFacts {
+    /// By the servers' own statistics, which on shards include copies that moves of chunks have left.
     pub documents: u64,
     /// Total size of all documents as BSON, bytes.
     pub data_bytes: u64,
@@ -242,6 +243,27 @@ impl BenchStep {
         let after = self.storage_after.as_ref()?.data_bytes;
         let added = after.checked_sub(before)?;
         (self.kind == "load" && added > 0).then_some((added, self.server_write_bytes?))
+    }
+
+    /// Returns how many documents the shards together held after the step beyond those that were counted through the
+    /// router: copies that moves of chunks have left behind or not finished. Zero if nothing was counted.
+    pub fn copies_on_shards(&self) -> u64 {
+        let counted = self.verification.as_ref().and_then(|v| v.counted);
+        let held = self.storage_after.as_ref().map(|facts| facts.documents);
+        let beyond = held.zip(counted).filter(|_| self.shards.is_some());
+        beyond.map_or(0, |(held, counted)| held.saturating_sub(counted))
+    }
+
+    /// Returns the bytes of data files and indexes after the step per document of the collections, of which copies on
+    /// shards are none; `None` if there are no documents.
+    pub fn disk_bytes_per_document(&self) -> Option<f64> {
+        let facts = self.storage_after.as_ref()?;
+        let documents = facts.documents.saturating_sub(self.copies_on_shards());
+        let facts = StorageFacts {
+            documents,
+            ..facts.clone()
+        };
+        facts.bytes_per_document()
     }
 }
 

@@ -80,8 +80,8 @@ pub struct ShardedCollection {
     pub expected: Option<u64>,
     /// Sum over all shards; `None` if a shard did not say.
     pub documents: Option<u64>,
-    /// Documents that shards hold beyond those of the collection: copies that a move of a chunk has left and that no
-    /// query returns. They are included in the figures of the shards.
+    /// Documents that shards hold beyond those of the collection: copies that moves of chunks have left or not finished,
+    /// and that no query returns. They are included in the figures of the shards.
     pub orphans: Option<u64>,
     pub shards: Vec<ShardShare>,
 }

@@ -48,6 +48,20 @@ pub struct RunDirectory {
     _lock: File,
 }
 
+/// Creates the folder of a run; one that exists has to be empty.
+fn make_empty(path: &Path) -> Result<(), RunError> {
+    let existing = path.ancestors().find(|place| place.exists());
+    if let Some(file) = existing.filter(|place| !place.is_dir()) {
+        return Err(RunError::NotAFolder { path: file.into() });
+    }
+    fs::create_dir_all(path).map_err(RunError::io("create", path))?;
+    let mut entries = fs::read_dir(path).map_err(RunError::io("read", path))?;
+    match entries.next() {
+        Some(_) => Err(RunError::Occupied { path: path.into() }),
+        None => Ok(()),
+    }
+}
+
 /// Locks the folder. Filesystems without locks are treated as unlocked.
 fn lock(path: &Path) -> Result<File, RunError> {
     let folder = File::open(path).map_err(RunError::io("open", path))?;
@@ -67,11 +81,7 @@ impl RunDirectory {
         let made = path.ancestors().take_while(|folder| !folder.exists());
         let made = made.filter(|folder| !folder.as_os_str().is_empty());
         let made = made.map(Path::to_path_buf).collect();
-        fs::create_dir_all(path).map_err(RunError::io("create", path))?;
-        let mut entries = fs::read_dir(path).map_err(RunError::io("read", path))?;
-        if entries.next().is_some() {
-            return Err(RunError::Occupied { path: path.into() });
-        }
+        make_empty(path)?;
         let path = path.canonicalize().map_err(RunError::io("resolve", path))?;
         let directory = Self {
             _lock: lock(&path)?,
@@ -97,13 +107,13 @@ impl RunDirectory {
         Ok((directory, document))
     }
 
-    /// Copies the document and all records of a finished run into a folder, which is created. The page is left out: it
+    /// Copies the document and all records of a finished run into a folder, which is created, or is empty. The page is left out: it
     /// is made anew.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or written, with its path.
     pub fn copy_records(from: &Path, to: &Path) -> Result<(), RunError> {
-        fs::create_dir(to).map_err(RunError::io("create", to))?;
+        make_empty(to)?;
         let entries = fs::read_dir(from).map_err(RunError::io("read", from))?;
         for entry in entries.flatten() {
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());

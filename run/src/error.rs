@@ -23,6 +23,8 @@ pub enum RunError {
     TooNew { path: PathBuf, found: String },
     #[error("{} exists and is not empty; name another --out, seekscope does not write into foreign folders", path.display())]
     Occupied { path: PathBuf },
+    #[error("{} is no folder, and a run is kept in one; name another --out", path.display())]
+    NotAFolder { path: PathBuf },
     #[error("{} is in use: its run is still going on; wait for its end, or stop it", path.display())]
     InUse { path: PathBuf },
     #[error("cannot write {}: {reason}", path.display())]
@@ -32,7 +34,9 @@ pub enum RunError {
 impl Kinded for RunError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
-            Self::NotARun { .. } | Self::Occupied { .. } => Some(ErrorKind::Usage),
+            Self::NotARun { .. } | Self::Occupied { .. } | Self::NotAFolder { .. } => {
+                Some(ErrorKind::Usage)
+            }
             Self::InUse { .. } => Some(ErrorKind::Target),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some(ErrorKind::NotPermitted)

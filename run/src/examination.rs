@@ -448,10 +448,10 @@ pub struct FindingChange {
     /// server did less work than in the earlier run, so that nothing can be concluded.
     #[schemars(extend("enum" = ["gone", "new", "better", "worse", "same", "unknown"]))]
     pub change: String,
-    /// The value measured in the earlier run, in the unit of the gain.
+    /// The value of the earlier run, in the unit of the gain: what its report prints as the gain, else what was measured.
     pub before: Option<f64>,
-    /// The value measured in this run, in the same unit; waiting time is given for the earlier run's amount of
-    /// work.
+    /// The value of this run, told in the same way. Where it is given for the earlier run's amount of work, the verdict
+    /// says so.
     pub after: Option<f64>,
     /// The work by which the two were compared; `None` if it does not matter to the finding, or is not known.
     pub work: Option<WorkCompared>,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use seekscope_client::EndReason;
-use seekscope_run::Limitation;
 use seekscope_run::units::format_count;
+use seekscope_run::{Limitation, shell_quoted};
 use seekscope_server::Namespace;
 use seekscope_workload::ownership::DataSet;
 use seekscope_workload::{ExpectedData, VerificationOptions, WorkloadError, count_documents};
@@ -27,21 +27,21 @@ const BARRIER_POLL: Duration = Duration::from_millis(200);
 
 /// Prepares for a load: drops an earlier data set of that name, or empties its collections where they must
 /// stay, and writes the entry of the new one. One of several clients drops nothing, as the others may have
-/// begun.
+/// begun. `arguments`: the command line, without secrets.
 pub async fn begin_load(
     target: &Target,
     database: &str,
     wanted: &DataSet,
     clients: u32,
+    arguments: &[String],
 ) -> Result<()> {
     let mut owned = Owned::open(target, database).await?;
     match owned.data_set(&wanted.name) {
         Some(earlier) if clients > 1 && earlier.loaded => {
             return Err(Usage(format!(
-                "the database {database} holds loaded data; several clients cannot drop it: drop it first by this \
-                 command with `--phase run --records {} --operations 1 --drop` in place of --clients, --records and \
-                 --phase load, and without --for, --rate and --arrivals, or name another database with --database",
-                earlier.records
+                "the database {database} holds loaded data; several clients cannot drop it: name another database with \
+                 --database, or drop it first, with your login where one is needed: {}",
+                dropping(arguments, earlier.records)
             ))
             .into());
         }
@@ -50,6 +50,46 @@ pub async fn begin_load(
         None => {}
     }
     owned.record(wanted.clone()).await
+}
+
+/// Returns the command that drops what this one finds loaded, with as many records: what says how to send, and where the
+/// run goes, is left out.
+fn dropping(arguments: &[String], records: u64) -> String {
+    const WITH_VALUE: [&str; 15] = [
+        "-w",
+        "--arrivals",
+        "--clients",
+        "--for",
+        "--in-flight",
+        "--operations",
+        "--out",
+        "--phase",
+        "--rate",
+        "--records",
+        "--slo",
+        "--start-at",
+        "--threads",
+        "--warm-up",
+        "--workload",
+    ];
+    const ALONE: [&str; 4] = ["--drop", "--keep", "--json", "--ycsb-output"];
+    let mut kept = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let name = word.split('=').next().unwrap_or_default();
+        match WITH_VALUE.contains(&name) {
+            true if name == word.as_str() => {
+                words.next();
+            }
+            true => {}
+            false if ALONE.contains(&word.as_str()) => {}
+            false => kept.push(shell_quoted(word)),
+        }
+    }
+    format!(
+        "seekscope {} --phase run --records {records} --operations 1 --drop",
+        kept.join(" ")
+    )
 }
 
 /// Returns an error if anything failed in a load: its data is not fit for measurements.
@@ -253,4 +293,35 @@ pub async fn count(
     }
     let namespace = Namespace::new(database, collection)?;
     Ok(count_documents(target.server()?, &namespace).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_drops_loaded_data_can_be_typed_as_it_is_printed() {
+        let typed = [
+            "bench",
+            "ycsb",
+            "mongodb://db1/?tls=true",
+            "--clients",
+            "1/2",
+            "--records=5000",
+            "-p",
+            "fieldcount=3",
+            "--for",
+            "10s",
+            "--phase=load",
+            "--out",
+            "run 1",
+            "--drop",
+        ];
+        let typed: Vec<String> = typed.map(String::from).to_vec();
+        assert_eq!(
+            dropping(&typed, 2000),
+            "seekscope bench ycsb 'mongodb://db1/?tls=true' -p fieldcount=3 --phase run --records 2000 --operations 1 \
+             --drop"
+        );
+    }
 }

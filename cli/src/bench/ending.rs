@@ -43,7 +43,7 @@ pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Result<()> {
         bail!(
             "{} operations failed{}; --allow-errors ends with success all the same",
             format_count(failed),
-            first_failure(steps, demands)
+            example(steps, demands)
         );
     }
     let Judgement { missed, unjudged } = &demands.judgement;
@@ -156,11 +156,12 @@ fn unexpected<'a>(
     })
 }
 
-fn first_failure(steps: &[BenchStep], demands: &Demands) -> String {
+/// Returns an example. Failures are counted by name, so it need not be the earliest.
+fn example(steps: &[BenchStep], demands: &Demands) -> String {
     let first = unexpected(steps, demands).next();
     first.map_or_else(String::new, |(step, (operation, name, _, message))| {
         let why = after_colon(message);
-        format!(", the first in {}: {operation} {name}{why}", step.name)
+        format!(", such as {operation} in {}: {name}{why}", step.name)
     })
 }
 

@@ -70,9 +70,7 @@ impl Results {
     }
 
     fn save(&self, session: &Session) -> Result<()> {
-        session.save()?;
-        let page = html(&self.input(&self.shown(session)));
-        Ok(session.directory.save_report(&page)?)
+        session.save_with_page(&html(&self.input(&self.shown(session))))
     }
 
     /// Returns the run's document, with what its files lack among the limitations. That is not saved: it is a fact of
@@ -95,12 +93,13 @@ impl Results {
 
     /// Prints tables, YCSB's lines or JSON. Unreliable results say so in their first line.
     pub fn show(
-        self,
+        mut self,
         session: &Session,
         args: &OutputArgs,
         progress: Progress,
         show: Show,
     ) -> Result<()> {
+        let saved = std::mem::replace(&mut self.saved, Ok(()));
         let shown = self.shown(session);
         let document: &RunDocument = &shown;
         // `bench`, or `merge`, which makes one run of several.
@@ -113,13 +112,7 @@ impl Results {
                 Ok(warning(document) + &ycsb_output::lines(&session.directory, document)?)
             }
         };
-        // A page that could not be written is not named.
-        let progress = match self.saved {
-            Ok(()) => progress,
-            Err(_) => Progress::new(true),
-        };
-        ending::print(&session.directory, args, progress, json, text)?;
-        self.saved
+        ending::print(&session.directory, saved, args, progress, json, text)
     }
 }
 

@@ -124,10 +124,13 @@ impl Rounds {
         versus: &VersusArgs,
         duration: Option<Duration>,
     ) -> Self {
-        let is_versus = !versus.vs.is_empty() || versus.vs_config.is_some();
         Self {
             name: name.into(),
-            repetitions: if is_versus { versus.pairs } else { 1 },
+            repetitions: if versus.are_several() {
+                versus.pairs
+            } else {
+                1
+            },
             cold: target.cold,
             duration,
             slo: send.slo.clone(),

@@ -42,7 +42,7 @@ pub struct BenchSummary<'a> {
     /// CPU time of the server per request; null if its process cannot be seen.
     server_cpu_us_per_op: Option<f64>,
     storage: Option<&'a StorageFacts>,
-    /// Size of data files and indexes per document.
+    /// Size of data files and indexes per document of the collections, of which copies on shards are none.
     bytes_per_document: Option<f64>,
     /// Bytes that the server's process wrote for each byte of documents that loads added; null if unknown or none was
     /// added.
@@ -145,6 +145,9 @@ struct StepSummary<'a> {
     storage_before: Option<&'a StorageFacts>,
     /// After a checkpoint has written everything to the files; null if there was none.
     storage_after: Option<&'a StorageFacts>,
+    /// Documents of `storage_after` that are copies, left or not finished by moves of chunks between shards, which no query
+    /// returns.
+    copies_on_shards: u64,
     verification: Option<&'a Verification>,
     /// Whether acknowledged writes were there afterwards; null if nothing was counted or read back.
     verified: Option<bool>,
@@ -182,7 +185,7 @@ impl<'a> BenchSummary<'a> {
             client_cpu_us_per_op: cpu_us_per_op(&main, |step| Some(step.client_cpu_ns)),
             server_cpu_us_per_op: cpu_us_per_op(&main, |step| step.server_cpu_ns),
             storage,
-            bytes_per_document: storage.and_then(StorageFacts::bytes_per_document),
+            bytes_per_document: last.and_then(|step| step.disk_bytes_per_document()),
             write_amplification: write_amplification(measurement),
             steps: measurement.steps.iter().map(StepSummary::of).collect(),
             variants,
@@ -254,6 +257,7 @@ impl<'a> StepSummary<'a> {
             client_rss_bytes: step.client_rss_bytes,
             storage_before: step.storage_before.as_ref(),
             storage_after: step.storage_after.as_ref(),
+            copies_on_shards: step.copies_on_shards(),
             verification: step.verification.as_ref(),
             verified: step.verification.as_ref().and_then(Verification::verdict),
             shards: step.shards.as_ref(),

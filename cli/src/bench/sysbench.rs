@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_client::{EndReason, Retries, Workload};
+use seekscope_report::bench::FIGURES_OF_A_WORKLOAD;
 use seekscope_run::{Arrivals, BenchMeasurement};
 use seekscope_workload::ExpectedData;
 use seekscope_workload::ownership::DataSet;
@@ -154,6 +155,7 @@ impl<'a> Sysbench<'a> {
     async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let (target, versus) = (&self.args.target, &self.args.versus);
         let uri = target.uri.as_deref();
+        variants::say_if_too_few(stage, versus, FIGURES_OF_A_WORKLOAD);
         let mut targets = variants::open(
             stage,
             uri,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use seekscope_client::Wanted;
-use seekscope_report::bench::SIDES_MAX;
+use seekscope_report::bench::{SIDES_MAX, pairs_needed};
 use seekscope_run::{BenchMeasurement, ClientKind, StorageFacts};
 use seekscope_server::redact_uri;
 
@@ -52,6 +52,17 @@ pub async fn open(
         }
     }
     Ok(targets)
+}
+
+/// Says before anything runs that there are too few pairs to show a difference in any of so many figures.
+pub fn say_if_too_few(stage: &Stage, versus: &VersusArgs, figures: usize) {
+    let needed = pairs_needed(figures);
+    if versus.are_several() && u64::from(versus.pairs) < needed {
+        stage.progress.say(format!(
+            "With fewer than {needed} pairs (this has {}) hardly any difference can be shown, however large it is.",
+            versus.pairs
+        ));
+    }
 }
 
 async fn targets(

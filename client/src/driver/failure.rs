@@ -7,6 +7,7 @@ use seekscope_server::driver_error::{plain, without_labels};
 use seekscope_server::{NoServer, NoServerKind, Sightings, redact_text, redact_uri};
 
 use crate::server_codes::kind_of_server_error;
+use crate::wire::socket::closed;
 use crate::{Failure, FailureKind};
 
 /// Makes failures whose messages contain none of a connection string's secrets.
@@ -152,6 +153,14 @@ impl Failures {
     }
 
     fn of_io(&self, error: &io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            let closed = closed();
+            let text = format!("{}: {}", self.shown_uri, closed.message);
+            return Failure {
+                message: self.clean(&text),
+                ..closed
+            };
+        }
         let kind = match (
             error.kind(),
             error
@@ -210,6 +219,11 @@ mod tests {
                 io::ErrorKind::ConnectionReset.into(),
                 FailureKind::Connection,
                 "ConnectionReset",
+            ),
+            (
+                io::ErrorKind::UnexpectedEof.into(),
+                FailureKind::Connection,
+                "ConnectionClosed",
             ),
             (
                 io::ErrorKind::TimedOut.into(),

@@ -13,6 +13,9 @@ const LINES_MAX: usize = 8;
 /// Number of operations whose latencies over time are drawn, the most frequent first.
 const OPERATIONS_MAX: usize = 4;
 
+/// A shorter rest at the end of a step is no second: scaled up, a thousandth of one is a spike that never was.
+const SECOND_NS_MIN: u64 = 500_000_000;
+
 /// Times (CLOCK_MONOTONIC ns) with their values, where known.
 pub(super) type Points = Vec<(u64, Option<f64>)>;
 /// A line's name and its points.
@@ -25,7 +28,7 @@ type ClockOf = (&'static str, fn(&Interval) -> Option<LatencySummary>);
 /// A figure with its words.
 pub(super) struct Figure {
     pub(super) heading: String,
-    pub(super) caption: &'static str,
+    pub(super) caption: String,
     pub(super) chart: LineChart,
 }
 
@@ -91,13 +94,34 @@ pub(super) fn over_time(
     })
 }
 
+/// Returns the seconds of an operation in a step.
+fn seconds<'a>(
+    input: &BenchReportInput<'a>,
+    step: &'a BenchStep,
+    operation: &'a str,
+) -> Vec<&'a Interval> {
+    let all = input.records.intervals_of(&step.name, operation);
+    let mut all: Vec<&Interval> = all.collect();
+    let last_ns = all.iter().map(|i| i.t_ns).max();
+    all.retain(|i| i.duration_ns >= SECOND_NS_MIN || Some(i.t_ns) != last_ns);
+    all
+}
+
+/// Returns how to read a figure over time; of the marks, where there are any.
+fn caption(reading: &str, chart: &LineChart) -> String {
+    match chart.marks.is_empty() {
+        true => reading.into(),
+        false => format!("{reading} Vertical lines: what happened beside it."),
+    }
+}
+
 fn per_s(interval: &Interval, count: u64) -> Option<f64> {
     (interval.duration_ns > 0).then(|| count as f64 * 1e9 / interval.duration_ns as f64)
 }
 
 fn throughput(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Option<Figure> {
-    let series = |name: &str, count: fn(&Interval) -> u64| -> Points {
-        let of_name = input.records.intervals_of(&step.name, name);
+    let series = |name, count: fn(&Interval) -> u64| -> Points {
+        let of_name = seconds(input, step, name).into_iter();
         of_name.map(|i| (i.t_ns, per_s(i, count(i)))).collect()
     };
     let good = |i: &Interval| i.count.saturating_sub(i.errors);
@@ -121,8 +145,10 @@ fn throughput(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> O
     )?;
     Some(Figure {
         heading: "Operations per second over time".into(),
-        caption: "Each point is a second; failures never count as throughput. Vertical lines: what \
-                  happened beside it.",
+        caption: caption(
+            "Each point is a second; failures never count as throughput.",
+            &chart,
+        ),
         chart,
     })
 }
@@ -134,7 +160,7 @@ fn latency(
     step: &BenchStep,
     operation: &str,
 ) -> Option<Figure> {
-    let intervals: Vec<&Interval> = input.records.intervals_of(&step.name, operation).collect();
+    let intervals = seconds(input, step, operation);
     let mut lines = Vec::new();
     let clocks: [ClockOf; 2] = [
         ("response", |i| i.response),
@@ -161,8 +187,16 @@ fn latency(
     )?;
     Some(Figure {
         heading: format!("Latency of {operation} over time"),
-        caption: "Of each second. Response time counts from the scheduled start, service time from \
-                  sending: a stall shows in the first for as long as it makes others wait.",
+        caption: caption(
+            match intervals.iter().any(|i| i.response.is_some()) {
+                true => {
+                    "Of each second. Response time counts from the scheduled start, service time from sending: \
+                     a stall shows in the first for as long as it makes others wait."
+                }
+                false => "Of each second. Service time counts from sending.",
+            },
+            &chart,
+        ),
         chart,
     })
 }
@@ -186,7 +220,8 @@ fn curves(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Optio
     Some(Figure {
         heading: "Latency by percentile".into(),
         caption: "Each step to the right looks at a share of the operations ten times smaller and \
-                  slower. Warm-up left out.",
+                  slower. Warm-up left out."
+            .into(),
         chart,
     })
 }
@@ -254,10 +289,73 @@ pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<LineChart> {
         Line::numbered(index, &name, sizes.iter().map(at).collect())
     });
     let xs = sizes.iter().map(|&size| size as f64).collect();
-    Some(LineChart::new(
-        "chart-growth",
-        (Scale::Count, Scale::Rate),
-        xs,
-        lines.collect(),
-    ))
+    let scales = (Scale::Count, Scale::Rate);
+    Some(LineChart {
+        x_name: Some("samples".into()),
+        ..LineChart::new("chart-growth", scales, xs, lines.collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{BenchMeasurement, OperationResult, RunDocument};
+
+    use super::*;
+    use crate::bench::BenchRecords;
+
+    fn interval(t_ns: u64, duration_ns: u64, count: u64) -> Interval {
+        Interval {
+            step: "a".into(),
+            operation: "READ".into(),
+            t_ns,
+            duration_ns,
+            count,
+            errors: 0,
+            bytes: 0,
+            latency: LatencySummary::default(),
+            response: None,
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_second_is_no_point_and_nothing_is_told_that_is_not_drawn() {
+        let mut document = RunDocument::begin("bench", Vec::new());
+        document.started.monotonic_ns = 0;
+        document.bench = Some(BenchMeasurement {
+            steps: vec![BenchStep {
+                name: "a".into(),
+                ended_ns: 3_000_770_000,
+                operations: vec![OperationResult {
+                    name: "READ".into(),
+                    ..OperationResult::default()
+                }],
+                ..BenchStep::default()
+            }],
+            ..BenchMeasurement::default()
+        });
+        let second = 1_000_000_000;
+        let whole = |n: u64| interval(n * second, second, 5_000);
+        let mut records = BenchRecords {
+            intervals: vec![
+                whole(0),
+                whole(1),
+                whole(2),
+                interval(3 * second, 770_000, 7),
+            ],
+            ..BenchRecords::default()
+        };
+        let rate = |records: &BenchRecords| {
+            let input = BenchReportInput {
+                document: &document,
+                records,
+            };
+            throughput(&input, 0, &input.steps()[0]).unwrap()
+        };
+        let figure = rate(&records);
+        assert_eq!(figure.chart.lines[0].values, [Some(5_000.0); 3]);
+        assert!(!figure.caption.contains("Vertical"), "{}", figure.caption);
+        // Most of a second is one.
+        records.intervals[3] = interval(3 * second, 800_000_000, 4_000);
+        assert_eq!(rate(&records).chart.lines[0].values, [Some(5_000.0); 4]);
+    }
 }

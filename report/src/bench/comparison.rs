@@ -79,6 +79,8 @@ pub struct Against {
     /// null if there is only one measurement each, without seconds; always null for sizes.
     pub comparison: Option<RatioComparison>,
     pub method: Option<Method>,
+    /// Number of repetitions that both have.
+    pub repetitions: u64,
 }
 
 /// One quantity, for all sides.
@@ -118,6 +120,14 @@ impl BenchComparison {
             .flat_map(|compared| &compared.against_first);
         all.flatten()
             .any(|against| against.method == Some(Method::BlockBootstrap))
+    }
+
+    /// Returns how many figures were tested for a difference at once.
+    pub(super) fn tested(&self) -> usize {
+        let all = self.compared.iter().flat_map(|c| &c.against_first);
+        all.flatten()
+            .filter(|against| against.comparison.is_some())
+            .count()
     }
 
     /// Does it contain sizes, about which nothing is claimed?
@@ -176,11 +186,10 @@ const WHOLE: [(Measure, ValueOf); 5] = [
             .and_then(StorageFacts::disk_bytes)
             .map(|bytes| bytes as f64)
     }),
-    (Measure::DiskBytesPerDocument, |step| {
-        step.storage_after
-            .as_ref()
-            .and_then(StorageFacts::bytes_per_document)
-    }),
+    (
+        Measure::DiskBytesPerDocument,
+        BenchStep::disk_bytes_per_document,
+    ),
 ];
 
 /// Returns the works, in the order of the first side.
@@ -313,6 +322,8 @@ struct Row {
     operation: String,
     measure: Measure,
     values: Vec<Option<f64>>,
+    /// Number of repetitions of each side.
+    repetitions: Vec<usize>,
     /// Natural logarithm of each side's value over the first's.
     log_ratios: Vec<Option<(Estimate, Method)>>,
 }
@@ -370,6 +381,7 @@ impl Row {
             operation: operation.into(),
             measure,
             values: samples.iter().map(|s| median(&plain(s))).collect(),
+            repetitions: samples.iter().map(Vec::len).collect(),
             log_ratios: vec![None; samples.len().saturating_sub(1)],
         }
     }
@@ -383,14 +395,16 @@ impl Row {
 
     fn finish(self, comparisons: &mut impl Iterator<Item = RatioComparison>) -> Compared {
         let first = self.values.first().copied().flatten();
+        let repetitions = &self.repetitions;
         let against = self.log_ratios.iter().zip(self.values.iter().skip(1));
-        let against_first = against.map(|(found, value)| {
+        let against_first = against.enumerate().map(|(index, (found, value))| {
             // Taken in the given order, whether a ratio is shown or not.
             let comparison = found.and_then(|_| comparisons.next());
             Some(Against {
                 ratio: (*value)? / first?,
                 comparison,
                 method: found.map(|(_, method)| method),
+                repetitions: repetitions[0].min(repetitions[index + 1]) as u64,
             })
         });
         let against_first = against_first.collect();

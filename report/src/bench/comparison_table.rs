@@ -2,7 +2,8 @@
 
 use seekscope_run::units::{format_bytes, format_ns, whole};
 
-use super::comparison::{Against, BenchComparison, Compared, Measure};
+use super::comparison::{Against, BenchComparison, Compared, Measure, Method};
+use super::enough::{COARSE, pairs_needed};
 use crate::numbers::{format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 use crate::terminal::visible;
@@ -58,6 +59,7 @@ pub(super) fn table(comparison: &BenchComparison) -> Option<Table> {
             columns.push(ratio);
         }
     }
+    let needed = pairs_needed(comparison.tested());
     let mut table = Table::new(1, &columns);
     let mut group = String::new();
     for compared in &comparison.compared {
@@ -66,7 +68,7 @@ pub(super) fn table(comparison: &BenchComparison) -> Option<Table> {
             table.group(heading.clone());
             group = heading;
         }
-        table.row(row(compared, sides));
+        table.row(row(compared, sides, needed));
     }
     table.or_nothing()
 }
@@ -78,7 +80,7 @@ fn heading(compared: &Compared) -> String {
     }
 }
 
-fn row(compared: &Compared, sides: usize) -> Vec<Cell> {
+fn row(compared: &Compared, sides: usize, needed: u64) -> Vec<Cell> {
     let mut cells: Vec<Cell> = vec![format!("  {}", name(compared.measure)).into()];
     for side in 0..sides {
         let value = compared.values.get(side).copied().flatten();
@@ -88,17 +90,15 @@ fn row(compared: &Compared, sides: usize) -> Vec<Cell> {
         ));
         if let Some(index) = side.checked_sub(1) {
             let against = compared.against_first.get(index).copied().flatten();
-            cells.push(Cell::or(against.as_ref().map(ratio_text), NOTHING));
+            let ratio = against.map(|against| ratio_text(&against, needed));
+            cells.push(Cell::or(ratio, NOTHING));
         }
     }
     cells
 }
 
-/// A comparison that would have missed a difference this large (a factor of two) says nothing.
-const COARSE: f64 = 1.0;
-
-/// Returns `1.20 (1.17 to 1.23)`, or words for no difference.
-fn ratio_text(against: &Against) -> String {
+/// Returns `1.20 (1.17 to 1.23)`, or words for no difference. `needed`: with fewer repetitions there are too few.
+fn ratio_text(against: &Against, needed: u64) -> String {
     match &against.comparison {
         None => format_number(against.ratio),
         Some(c) if c.differs => {
@@ -106,8 +106,54 @@ fn ratio_text(against: &Against) -> String {
         }
         // Among many without any spread no difference can be hidden.
         Some(c) if c.detectable <= 0.0 => "equal".into(),
-        Some(c) if c.detectable > COARSE => "too few to tell".into(),
+        Some(c) if c.detectable > COARSE => match Untold::of(against, needed) {
+            Untold::TooFew => "too few to tell".into(),
+            Untold::TooNoisy => "too noisy to tell".into(),
+        },
         Some(c) => format!("none > {}", format_share(c.detectable)),
+    }
+}
+
+/// Why nothing can be told of two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Untold {
+    /// There are too few repetitions, however little they vary.
+    TooFew,
+    /// There are enough, and they vary too much; or there is one run each, whose seconds do.
+    TooNoisy,
+}
+
+impl Untold {
+    fn of(against: &Against, needed: u64) -> Self {
+        let is_lone = against.method == Some(Method::BlockBootstrap);
+        // Values without any spread, too, may be too few.
+        let is_endless = against
+            .comparison
+            .is_some_and(|c| c.detectable.is_infinite());
+        match !is_lone && (against.repetitions < needed || is_endless) {
+            true => Self::TooFew,
+            false => Self::TooNoisy,
+        }
+    }
+
+    /// Says so of A and the side with this letter.
+    fn sentence(self, against: &Against, letter: &str) -> String {
+        let count = against.repetitions;
+        match (self, against.method) {
+            (Self::TooFew, Some(Method::PairedRepetitions)) => {
+                format!("{count} pairs are too few to compare A and {letter}")
+            }
+            (Self::TooFew, _) => {
+                format!("{count} repetitions are too few to compare A and {letter}")
+            }
+            (Self::TooNoisy, Some(Method::BlockBootstrap)) => {
+                format!("the seconds of one run each vary too much to compare A and {letter}")
+            }
+            (Self::TooNoisy, _) => format!(
+                "the {count} repetitions vary too much to compare A and {letter}; more of them, longer ones, or a quieter \
+                 host would tell"
+            ),
+        }
     }
 }
 
@@ -144,6 +190,8 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
         .compared
         .iter()
         .filter(|c| c.measure == Measure::PerSecond);
+    let needed = pairs_needed(comparison.tested());
+    let mut too_few = false;
     let mut said: Vec<String> = Vec::new();
     for compared in rates {
         for (index, against) in compared.against_first.iter().enumerate() {
@@ -166,7 +214,12 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
                     comparison.high
                 )
             } else if comparison.detectable > COARSE {
-                format!("{what}: too few repetitions, or too noisy ones, to compare A and {letter}.")
+                let Some(against) = against else {
+                    continue;
+                };
+                let why = Untold::of(against, needed);
+                too_few |= why == Untold::TooFew;
+                format!("{what}: {}.", why.sentence(against, letter))
             } else {
                 format!(
                     "{what}: no detectable difference between A and {letter} above {}.",
@@ -174,6 +227,13 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
                 )
             });
         }
+    }
+    if too_few {
+        said.push(format!(
+            "Of {} figures that are compared at once, a difference of a factor of two shows from {needed} pairs or \
+             repetitions on, and then only where these hardly vary; smaller ones take more (--pairs).",
+            comparison.tested()
+        ));
     }
     if comparison.compared.iter().any(is_tested) {
         said.push(

@@ -1,7 +1,12 @@
 //! Renders a benchmark as one HTML file.
 
+use seekscope_run::BenchStep;
+
+use super::headline::headline;
 use super::variants::{self, Variants};
-use super::{BenchReportInput, charts, heat, index_builds, labs, sentences, shards, tables};
+use super::{
+    BenchReportInput, charts, heat, index_builds, labs, sentences, shard_others, shards, tables,
+};
 use crate::html::charts::{BarChart, LineChart};
 use crate::html::points::Blobs;
 use crate::page::html::report_with;
@@ -32,7 +37,7 @@ pub fn html(input: &BenchReportInput<'_>) -> String {
         steps(input, &mut blobs),
         settings(input),
     ];
-    let headline = input.measurement().map(sentences::headline);
+    let headline = input.measurement().map(headline);
     let page = Page {
         subject: "what the server did, and what it cost",
         outcome: OutcomeLine {
@@ -82,15 +87,40 @@ fn numbers(input: &BenchReportInput<'_>) -> Section {
         headed("What it cost", tables::costs(all)),
         headed("What the data take", tables::storage(all)),
         headed("Documents by shard", shards::spread(input)),
-        headed("What each shard did", shards::figures(all)),
+        by_shard(input),
         router(input),
         headed("Failures", tables::failures(all)),
     ]);
-    Section::new("numbers", "Operations", blocks).with_lead(
-        "Service time counts from sending a request, response time from its scheduled start. Percentiles \
-         stand where enough operations speak of them. ± is the 95 % interval of the rate (batch means: seconds \
-         depend on one another).",
+    Section::new("numbers", "Operations", blocks).with_lead(lead(all))
+}
+
+/// Says how to read the table of operations: of what is in it alone.
+fn lead(steps: &[BenchStep]) -> String {
+    let mut operations = steps.iter().flat_map(|step| &step.operations).peekable();
+    if operations.peek().is_none() {
+        return String::new();
+    }
+    let has_schedule = operations.any(|operation| operation.response.is_some());
+    let response = match has_schedule {
+        true => ", response time from its scheduled start",
+        false => "",
+    };
+    let margins = match tables::has_margins(steps) {
+        true => " ± is the 95 % interval of the rate (batch means: seconds depend on one another).",
+        false => "",
+    };
+    format!(
+        "Service time counts from sending a request{response}. Percentiles stand where enough operations speak of \
+         them.{margins}"
     )
+}
+
+/// Returns what each shard did, and what of it was done for others.
+fn by_shard(input: &BenchReportInput<'_>) -> Option<Block> {
+    let mut blocks = vec![Block::Table(shards::figures(input.steps())?)];
+    let of_others = input.measurement().map(shard_others::sentences);
+    blocks.extend(Block::sentences(of_others.unwrap_or_default()));
+    Some(Block::Part("What each shard did".into(), blocks))
 }
 
 fn router(input: &BenchReportInput<'_>) -> Option<Block> {

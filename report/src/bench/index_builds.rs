@@ -7,6 +7,7 @@ use seekscope_stats::{Estimate, RatioComparison, holm, median, paired_log_ratio}
 use serde::Serialize;
 
 use super::BenchReportInput;
+use super::enough::pairs_needed;
 use crate::balancer;
 use crate::numbers::{format_rate, format_share, format_times};
 use crate::table::{Cell, Table};
@@ -96,13 +97,16 @@ fn compare(
 }
 
 impl BuildComparison {
-    /// Returns the result as a sentence.
-    pub fn sentence(&self) -> String {
+    /// Returns the result as a sentence; `compared` is the number of indexes that are compared at once.
+    fn sentence(&self, compared: usize) -> String {
+        let needed = pairs_needed(compared);
         let sure = match &self.comparison {
             None => "one pair, so without an interval".to_string(),
-            Some(c) if !c.high.is_finite() => {
-                format!("{} pairs, too few to tell whether they differ", self.pairs)
-            }
+            Some(c) if !c.differs && (self.pairs < needed || !c.high.is_finite()) => format!(
+                "{} pairs, too few to tell whether they differ; --repeats {} or more can",
+                self.pairs,
+                needed.max(self.pairs + 1)
+            ),
             Some(c) => format!(
                 "{} pairs, 95 % interval {} to {}{}",
                 self.pairs,
@@ -133,27 +137,40 @@ pub(super) fn sentences(input: &BenchReportInput<'_>) -> Vec<String> {
         return Vec::new();
     };
     let compared = compared(measurement);
-    let mut said: Vec<String> = compared.iter().map(BuildComparison::sentence).collect();
+    let sentences = compared.iter().map(|one| one.sentence(compared.len()));
+    let mut said: Vec<String> = sentences.collect();
     said.extend(balancer(&measurement.index_builds));
     said
 }
 
 /// Says what the balancer did during all builds through a router.
 fn balancer(builds: &[BenchIndexBuild]) -> Option<String> {
-    let all = builds.iter().filter_map(|build| build.shards.as_ref());
-    let all = all.map(|shards| (shards.balancer_on, shards.moved_chunks));
-    let (on, moved) = all.reduce(|(on, moved), (one_on, one_moved)| {
-        (
-            on.filter(|on| one_on == Some(*on)),
-            moved.zip(one_moved).map(|(a, b)| a + b),
-        )
-    })?;
+    let (on, moved) = balanced(builds)?;
     Some(balancer::sentence(
         on,
         moved,
         "the collection",
         "the builds",
     ))
+}
+
+/// Says so if chunks were moved during builds.
+pub(super) fn moved(measurement: &BenchMeasurement) -> Option<String> {
+    let (_, moved) = balanced(&measurement.index_builds)?;
+    moved.filter(|moved| *moved > 0)?;
+    balancer(&measurement.index_builds)
+}
+
+/// Returns whether the balancer was on during all builds, and how many chunks were moved; `None` without a router.
+fn balanced(builds: &[BenchIndexBuild]) -> Option<(Option<bool>, Option<u64>)> {
+    let all = builds.iter().filter_map(|build| build.shards.as_ref());
+    let all = all.map(|shards| (shards.balancer_on, shards.moved_chunks));
+    all.reduce(|(on, moved), (one_on, one_moved)| {
+        (
+            on.filter(|on| one_on == Some(*on)),
+            moved.zip(one_moved).map(|(a, b)| a + b),
+        )
+    })
 }
 
 /// Returns how long each build took, and its outcome.
@@ -336,7 +353,7 @@ mod tests {
         assert!((one.ratio - 2.030).abs() < 0.001, "{}", one.ratio);
         let comparison = one.comparison.unwrap();
         assert!(comparison.differs && comparison.low < 2.0 && comparison.high > 2.0);
-        let sentence = one.sentence();
+        let sentence = one.sentence(1);
         assert!(
             sentence.contains("2.0 times as long (3 pairs, 95 % interval 1.7 to 2.4)"),
             "{sentence}"
@@ -348,9 +365,9 @@ mod tests {
         let seconds = [("a", 1, 10), ("b", 1, 20), ("b", 2, 20), ("a", 2, 10)];
         let all = of(seconds.map(|(on, nth, s)| build(on, nth, s)).to_vec());
         assert!(!all[0].comparison.unwrap().differs, "{all:?}");
-        let sentence = all[0].sentence();
+        let sentence = all[0].sentence(1);
         assert!(
-            sentence.contains("2.0 times as long (2 pairs, too few to tell whether they differ)"),
+            sentence.contains("2.0 times as long (2 pairs, too few to tell whether they differ; --repeats 3 or more can)"),
             "{sentence}"
         );
     }
@@ -361,7 +378,7 @@ mod tests {
         let one = of(vec![build("a", 1, 10), build("b", 1, 30)]);
         assert!(
             one[0]
-                .sentence()
+                .sentence(1)
                 .contains("one pair, so without an interval")
         );
         let failed = BenchIndexBuild {

@@ -3,10 +3,13 @@
 //! Read [`records`] first (the contents of a run directory), then `figures` (numbers derived from a step),
 //! `tables` and `sentences` (what terminal and page both show). [`comparison`] compares runs.
 
+mod caveats;
 mod charts;
 pub mod comparison;
 mod comparison_table;
+mod enough;
 mod figures;
+mod headline;
 mod heat;
 mod html;
 pub mod index_builds;
@@ -16,6 +19,7 @@ mod lost_latencies;
 mod marks;
 pub mod records;
 mod sentences;
+mod shard_others;
 mod shards;
 mod tables;
 mod terminal;
@@ -24,7 +28,9 @@ mod variants;
 
 use seekscope_run::{BenchMeasurement, BenchStep, RunDocument};
 
+pub use caveats::caveats;
 pub use comparison_table::{SIDES_MAX, comparison_terminal};
+pub use enough::{FIGURES_OF_A_WORKLOAD, pairs_needed};
 pub use html::html;
 pub use lost_latencies::LostLatencies;
 pub use records::BenchRecords;

@@ -10,8 +10,10 @@ use crate::balancer;
 use crate::numbers::{counted, format_rate, format_share};
 
 const PROBE: &str = "probe";
-/// Share of the host's CPU time used by others, above which they may be why a probe failed.
-const QUIET_SHARE_MAX: f64 = 0.15;
+/// The verdict of a run that needs no further words.
+pub(super) const ALL_WELL: &str = "OK: everything asked for was measured.";
+/// Share of the host's CPU time used by others, above which they may be why a probe failed, or runs differ.
+pub(super) const QUIET_SHARE_MAX: f64 = 0.15;
 
 /// Returns one word for how reliable the figures are, for style sheets and scripts.
 pub fn outcome_word(document: &RunDocument) -> &'static str {
@@ -59,7 +61,7 @@ pub fn verdict(document: &RunDocument) -> String {
         // The reason of a run that went well is the objective that it missed.
         Outcome::Ok => match &document.outcome_reason {
             Some(missed) => format!("MISSED: {missed}."),
-            None => "OK: everything asked for was measured.".to_string(),
+            None => ALL_WELL.to_string(),
         },
     };
     let mut sentences = vec![first];
@@ -96,15 +98,6 @@ fn doubts(bench: &BenchMeasurement) -> Option<String> {
         said.push(format!("Not steady: {}.", unsteady.join(", ")));
     }
     (!said.is_empty()).then(|| said.join(" "))
-}
-
-/// Returns what was run, in one line.
-pub(crate) fn headline(bench: &BenchMeasurement) -> String {
-    let edition = match bench.edition.as_str() {
-        "" => String::new(),
-        edition => format!(", edition {edition}"),
-    };
-    format!("{}{edition}", bench.workload)
 }
 
 /// Returns how operations were started, by its name.
@@ -181,6 +174,7 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
         ));
     }
     said.extend(step.verification.as_ref().map(verification));
+    said.extend(copies(step));
     let shards = step.shards.as_ref();
     said.extend(
         shards.map(|s| {
@@ -188,6 +182,19 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
         }),
     );
     said
+}
+
+/// Says which of the step's sizes include copies of documents that no query returns.
+fn copies(step: &BenchStep) -> Option<String> {
+    let copies = step.copies_on_shards();
+    (copies > 0).then(|| {
+        format!(
+            "The shards held {} more than were counted: copies that moves of chunks left behind or had not finished. The \
+             sizes after the step include them; what a document takes on disk is all of it, divided by the documents \
+             that were counted.",
+            counted(copies, "document")
+        )
+    })
 }
 
 /// Says whether acknowledged writes were found.

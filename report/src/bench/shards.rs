@@ -30,6 +30,14 @@ pub(super) fn spread(input: &BenchReportInput<'_>) -> Option<Table> {
             Cell::or(collection.documents.map(format_count), NOTHING),
             Cell::Missing(""),
         ]);
+        if let Some(copies) = collection.orphans.filter(|copies| *copies > 0) {
+            table.row([
+                "  copies among them".into(),
+                Cell::Missing(""),
+                format_count(copies).into(),
+                Cell::Missing(""),
+            ]);
+        }
     }
     table.or_nothing()
 }

@@ -38,43 +38,43 @@ pub(super) fn step_name(step: &BenchStep) -> String {
     }
 }
 
+fn margin(operation: &OperationResult) -> Option<String> {
+    sentences::margin(operation.per_s, operation.per_s_interval)
+}
+
+/// Is the interval of any rate known?
+pub(super) fn has_margins(steps: &[BenchStep]) -> bool {
+    let mut all = steps.iter().flat_map(|step| &step.operations);
+    all.any(|operation| margin(operation).is_some())
+}
+
 /// Returns rates and latencies, a group for each step.
-pub(super) fn operations<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
-    let mut table = Table::new(
-        1,
-        &[
-            "operation",
-            "count",
-            "errors",
-            "per second",
-            "95 %",
-            "p50",
-            "p99",
-            "p99.9",
-            "max",
-        ],
-    );
+pub(super) fn operations(steps: &[BenchStep]) -> Option<Table> {
+    let has_margins = has_margins(steps);
+    let mut columns = vec!["operation", "count", "errors", "per second"];
+    columns.extend(has_margins.then_some("95 %"));
+    columns.extend(["p50", "p99", "p99.9", "max"]);
+    let mut table = Table::new(1, &columns);
     for step in steps {
         table.group(step_name(step));
         for operation in &step.operations {
-            operation_rows(&mut table, operation);
+            operation_rows(&mut table, operation, has_margins);
         }
     }
     table.or_nothing()
 }
 
-fn operation_rows(table: &mut Table, operation: &OperationResult) {
-    let interval = sentences::margin(operation.per_s, operation.per_s_interval);
-    let cells = [
+fn operation_rows(table: &mut Table, operation: &OperationResult, has_margins: bool) {
+    let mut cells: Vec<Cell> = vec![
         format!("  {}", operation.name).into(),
         format_count(operation.count).into(),
         format_count(operation.errors).into(),
         format_rate(operation.per_s).into(),
-        Cell::or(interval, NOTHING),
     ];
+    cells.extend(has_margins.then(|| Cell::or(margin(operation), NOTHING)));
+    let blank = std::iter::repeat_n(Cell::Missing(""), cells.len() - 1);
     table.row(cells.into_iter().chain(latency_cells(&operation.service)));
     if let Some(response) = &operation.response {
-        let blank = std::iter::repeat_n(Cell::Missing(""), 4);
         let name = std::iter::once("    response".into());
         table.row(name.chain(blank).chain(latency_cells(response)));
     }
@@ -169,10 +169,10 @@ pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Opt
         let Some(facts) = &step.storage_after else {
             continue;
         };
-        let per_document = facts.bytes_per_document();
+        let per_document = step.disk_bytes_per_document();
         table.row([
             step_name(step).into(),
-            format_count(facts.documents).into(),
+            documents(facts.documents, step.copies_on_shards()).into(),
             format_bytes(facts.data_bytes).into(),
             Cell::or(facts.data_file_bytes().map(format_bytes), NOTHING),
             format_bytes(facts.index_bytes).into(),
@@ -180,6 +180,16 @@ pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Opt
         ]);
     }
     table.or_nothing()
+}
+
+/// Returns the number of documents, with the copies that are held besides, and are in the sizes, too.
+fn documents(held: u64, copies: u64) -> String {
+    let documents = format_count(held.saturating_sub(copies));
+    match copies {
+        0 => documents,
+        1 => format!("{documents} + 1 copy"),
+        copies => format!("{documents} + {} copies", format_count(copies)),
+    }
 }
 
 /// Returns failures by name, with the first message of each.

@@ -1,8 +1,9 @@
 //! Renders a benchmark as plain text: the verdict first, then the result for several servers or settings,
 //! then the numbers of each step.
 
+use super::headline::headline;
 use super::variants::Variants;
-use super::{BenchReportInput, index_builds, labs, sentences, shards, tables};
+use super::{BenchReportInput, index_builds, labs, sentences, shard_others, shards, tables};
 use crate::page::{Block, terminal};
 
 /// Most steps for which each is described.
@@ -12,7 +13,7 @@ const STEPS_TOLD: usize = 6;
 pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
     let document = input.document;
     let steps = input.steps();
-    let headline = input.measurement().map(sentences::headline);
+    let headline = input.measurement().map(headline);
     let mut blocks = vec![Block::Sentence(sentences::verdict(document))];
     blocks.extend(headline.map(Block::Sentence));
     // With several servers or settings the question is which is better: its answer comes before the steps.
@@ -39,6 +40,12 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
         labs::growth(input),
         labs::experiments(input),
     ]));
+    blocks.extend(Block::sentences(
+        input
+            .measurement()
+            .map(shard_others::sentences)
+            .unwrap_or_default(),
+    ));
     blocks.extend(Block::sentences(shards::router(input)));
     blocks.extend(Block::sentences(said(input)));
     terminal::text(document, &blocks, width)

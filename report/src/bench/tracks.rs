@@ -7,7 +7,7 @@ use seekscope_run::{BenchStep, CounterSample};
 use super::BenchReportInput;
 use super::charts::{Figure, Points, over_time};
 use super::marks::{self, Span};
-use crate::html::charts::Scale;
+use crate::html::charts::{LineChart, Scale};
 
 /// How a counter becomes a value.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,8 @@ struct Track {
     heading: &'static str,
     caption: &'static str,
     y: Scale,
+    /// What the axis counts or measures, where the scale does not tell.
+    unit: Option<&'static str>,
     /// (label, source, ends of names, reading): the first existing name is used.
     lines: &'static [(&'static str, &'static str, &'static [&'static str], Reading)],
 }
@@ -35,6 +37,7 @@ const TRACKS: [Track; 5] = [
         heading: "The server's cache",
         caption: "What it holds, and what of it is not yet on disk.",
         y: Scale::Bytes,
+        unit: None,
         lines: &[
             (
                 "in the cache",
@@ -55,6 +58,7 @@ const TRACKS: [Track; 5] = [
         heading: "CPUs in use",
         caption: "CPU time per second: 1 is one CPU, all the time.",
         y: Scale::Count,
+        unit: Some("CPUs"),
         lines: &[
             ("server", "process", &["cpu_ns"], PerSecond(1e-9)),
             ("client", "client", &["cpu_ns"], PerSecond(1e-9)),
@@ -65,6 +69,7 @@ const TRACKS: [Track; 5] = [
         heading: "Bytes per second to and from the disk",
         caption: "Of the server's process, and of the whole device, others' included.",
         y: Scale::Bytes,
+        unit: Some("bytes per second"),
         lines: &[
             ("server reads", "process", &["read_bytes"], PerSecond(1.0)),
             ("server writes", "process", &["write_bytes"], PerSecond(1.0)),
@@ -82,6 +87,7 @@ const TRACKS: [Track; 5] = [
         heading: "Operations inside the server",
         caption: "Tickets in use, and operations that wait for one or for a lock.",
         y: Scale::Count,
+        unit: Some("operations"),
         lines: &[
             (
                 "reading",
@@ -114,6 +120,7 @@ const TRACKS: [Track; 5] = [
         heading: "Time in which some task of the host waited",
         caption: "Share of each second, by the kernel's pressure-stall counters.",
         y: Scale::Share,
+        unit: None,
         lines: &[
             (
                 "for the disk",
@@ -149,7 +156,10 @@ pub(super) fn of_step(input: &BenchReportInput<'_>, index: usize, step: &BenchSt
                 .iter()
                 .filter_map(|(label, source, ends, reading)| {
                     let samples = ends.iter().find_map(|end| find(&series, source, end))?;
-                    Some(((*label).to_string(), read(samples, *reading)))
+                    let mut points = read(samples, *reading);
+                    // Only a growth needs the sample before the step; what follows it is of the next step.
+                    points.retain(|(t_ns, _)| span.holds(*t_ns));
+                    Some(((*label).to_string(), points))
                 });
             let chart = over_time(
                 format!("chart-{index}-{}", track.id),
@@ -160,8 +170,11 @@ pub(super) fn of_step(input: &BenchReportInput<'_>, index: usize, step: &BenchSt
             )?;
             Some(Figure {
                 heading: track.heading.into(),
-                caption: track.caption,
-                chart,
+                caption: track.caption.into(),
+                chart: LineChart {
+                    y_name: track.unit.map(String::from),
+                    ..chart
+                },
             })
         })
         .collect()

@@ -107,15 +107,8 @@ fn throughput(sides: &[Side<'_>]) -> Option<BarChart> {
             }
         })
         .collect();
-    (!works.is_empty()).then(|| BarChart {
-        id: THROUGHPUT.into(),
-        y: Scale::Rate,
-        groups: works
-            .iter()
-            .map(|work| crate::escape::visible(work))
-            .collect(),
-        series,
-    })
+    let groups = works.iter().map(|work| crate::escape::visible(work));
+    (!works.is_empty()).then(|| BarChart::new(THROUGHPUT, Scale::Rate, groups.collect(), series))
 }
 
 type Interval = Option<(f64, f64)>;
@@ -155,13 +148,9 @@ fn sizes(sides: &[Side<'_>]) -> Option<BarChart> {
             series(1, "indexes", |f| f.index_bytes),
         ],
     };
-    facts.iter().any(Option::is_some).then(|| BarChart {
-        id: SIZE.into(),
-        y: Scale::Bytes,
-        groups: sides
-            .iter()
-            .map(|side| crate::escape::visible(&side.label))
-            .collect(),
-        series: on_disk,
-    })
+    let groups = sides.iter().map(|side| crate::escape::visible(&side.label));
+    facts
+        .iter()
+        .any(Option::is_some)
+        .then(|| BarChart::new(SIZE, Scale::Bytes, groups.collect(), on_disk))
 }

@@ -92,7 +92,7 @@ pub async fn load_once(
     let (plan, _) = plan_of(args)?;
     let (wanted, database) = (data_set(&plan), &args.target.database);
     stage
-        .asking(data::begin_load(target, database, &wanted, 1))
+        .asking(data::begin_load(target, database, &wanted, 1, &[]))
         .await?;
     let phases = Phases {
         args,

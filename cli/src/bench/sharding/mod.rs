@@ -309,7 +309,8 @@ pub async fn begin_load(
     clients: u32,
     collections: &[LoadedCollection<'_>],
 ) -> Result<()> {
-    let beginning = data::begin_load(target, database, wanted, clients);
+    let arguments = stage.session.document.arguments.clone();
+    let beginning = data::begin_load(target, database, wanted, clients, &arguments);
     let Some(sharding) = sharding.filter(|_| target.routed().is_some()) else {
         return stage.asking(beginning).await;
     };

@@ -58,12 +58,12 @@ pub(super) async fn spread(
     if let Some(orphans) = found.orphans.filter(|orphans| *orphans > 0) {
         missing.push(Limitation {
             what: format!(
-                "the shares of {namespace} by shard include {} documents that are not in it",
+                "what is said of {namespace} by shard, and its sizes, include {} documents that are not in it",
                 format_count(orphans)
             ),
-            why:
-                "chunks were moved, and the shards that had them have not deleted their copies yet"
-                    .into(),
+            why: "chunks were moved, and shards hold copies that they have not deleted yet, or whose move is not \
+                  finished"
+                .into(),
             remedy: "sh.stopBalancer() while a benchmark runs".into(),
         });
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_client::Retries;
+use seekscope_report::bench::FIGURES_OF_A_WORKLOAD;
 use seekscope_run::units::format_count;
 use seekscope_run::{BenchMeasurement, Limitation};
 use seekscope_workload::ExpectedData;
@@ -173,6 +174,12 @@ impl<'a> Ycsb<'a> {
 
     async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let (uri, target, versus) = (self.plan.uri.clone(), &self.args.target, &self.args.versus);
+        let runs = self
+            .plan
+            .parts
+            .iter()
+            .filter(|part| matches!(part, Part::Run(_)));
+        variants::say_if_too_few(stage, versus, runs.count() * FIGURES_OF_A_WORKLOAD);
         let sharding = self.plan.sharding.as_ref();
         let mut targets = variants::open(
             stage,
