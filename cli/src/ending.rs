@@ -70,9 +70,11 @@ pub fn end(
 }
 
 /// Prints a run's results as text of a given width or as JSON that names the run's folder, and says where its
-/// page is.
+/// page is. `saved` tells whether records and page could be written: what is known is printed although the disk is
+/// full, and that error is returned.
 pub fn print(
     directory: &RunDirectory,
+    saved: Result<()>,
     args: &OutputArgs,
     progress: Progress,
     json: impl FnOnce(&str) -> Result<()>,
@@ -82,6 +84,7 @@ pub fn print(
         true => json(&directory.path().display().to_string())?,
         false => output::print(&text(progress.width())?)?,
     }
+    saved?;
     progress.say(format!("Report: {}", directory.report_path().display()));
     Ok(())
 }
@@ -97,9 +100,10 @@ pub fn show_page(
     terminal: fn(&RunDocument, u16) -> String,
 ) -> Result<()> {
     let document = &session.document;
-    session.directory.save_report(&html(document))?;
+    let saved = session.save_page(&html(document));
     print(
         &session.directory,
+        saved,
         args,
         progress,
         |run_dir| output::print_json(&RunOutput::of(schema, document, run_dir)),

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use seekscope_advice::AdviceError;
@@ -155,8 +155,8 @@ pub fn message_of(error: &anyhow::Error) -> String {
 }
 
 /// Returns the exit code for an error.
-pub fn code_of(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(error.chain().find_map(code_of_cause).unwrap_or(1))
+pub fn code_of(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of_cause).unwrap_or(1)
 }
 
 /// Returns whether the user lacked a right.

@@ -28,6 +28,7 @@ mod manual;
 mod member_files;
 mod member_role;
 mod merge;
+mod misspelt;
 mod mongoperf_command;
 #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
 mod name_lookup;
@@ -53,7 +54,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use args::{Cli, Command};
 use environment::Environment;
@@ -62,17 +63,31 @@ use progress::Progress;
 fn main() -> ExitCode {
     #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
     name_lookup::load_nothing();
-    let cli = Cli::parse_from(environment::command_line());
+    let matches = Cli::command().get_matches_from(environment::command_line());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let arguments = stored_arguments::stored_arguments(std::env::args_os().skip(1));
     process_title::hide_credentials();
     match run(cli.command, arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = seekscope_report::terminal::message(&exit::message_of(&error));
+            let message = exit::message_of(&error);
+            let text = seekscope_report::terminal::message(&message);
             let _ = writeln!(std::io::stderr(), "seekscope: {text}");
-            exit::code_of(&error)
+            let exit_code = exit::code_of(&error);
+            if is_json_wanted(&matches) && !output::has_printed() {
+                // What cannot be printed has been said on the other stream.
+                let _ = output::print_error(&message, exit_code);
+            }
+            ExitCode::from(exit_code)
         }
     }
+}
+
+/// Returns whether the command, or the command below it that was called, was given `--json`.
+fn is_json_wanted(matches: &ArgMatches) -> bool {
+    let has_flag = |of: &ArgMatches| matches!(of.try_get_one::<bool>("json"), Ok(Some(true)));
+    let below = matches.subcommand();
+    has_flag(matches) || below.is_some_and(|(_, below)| is_json_wanted(below))
 }
 
 fn run(command: Command, arguments: Vec<String>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Prints documents and text to stdout.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
@@ -91,6 +92,18 @@ impl<'a, Summary, Subject: From<&'a RunDocument>> RunOutput<'a, Summary, Subject
     }
 }
 
+/// What `--json` prints on one line if a command fails before it has a document to print. Errors in the arguments
+/// themselves, exit code 2 with a usage text, are printed to stderr alone.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ErrorOutput<'a> {
+    /// Name and version of this format.
+    pub schema: String,
+    /// What stderr says, too: what failed, on what, why, and what to do.
+    pub error: &'a str,
+    /// The exit code of the command.
+    pub exit_code: u8,
+}
+
 /// Returns the first field of every document, such as `seekscope/layout/1`.
 pub fn versioned(schema: &str) -> String {
     format!("seekscope/{schema}/1")
@@ -101,8 +114,26 @@ pub fn print_json(document: &impl Serialize) -> Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(document)?))
 }
 
+/// Prints the document of a command that failed.
+pub fn print_error(error: &str, exit_code: u8) -> Result<()> {
+    let document = ErrorOutput {
+        schema: versioned("error"),
+        error,
+        exit_code,
+    };
+    print(&format!("{}\n", serde_json::to_string(&document)?))
+}
+
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether anything was [printed](print).
+pub fn has_printed() -> bool {
+    HAS_PRINTED.load(Ordering::Relaxed)
+}
+
 /// Prints text.
 pub fn print(text: &str) -> Result<()> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     match std::io::stdout().write_all(text.as_bytes()) {
         // The reader of a pipe (head, less) may have had enough: that is success.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -18,7 +18,7 @@ use crate::disk::predict::PredictOutput;
 use crate::disk::summary::DiskSummary;
 use crate::doctor::conclusion::{DoctorOutput, ExaminedSummary};
 use crate::layout::LayoutSummary;
-use crate::output::{DiskRunOutput, RunOutput, versioned};
+use crate::output::{DiskRunOutput, ErrorOutput, RunOutput, versioned};
 use crate::reorder::summary::ReorderSummary;
 use crate::replay::summary::ReplaySummary;
 use crate::trace::TraceSummary;
@@ -36,6 +36,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         described::<DiskRunOutput<DiskSummary>>("disk"),
         described::<PredictOutput>("disk-predict"),
         described::<DoctorOutput<ExaminedSummary>>("doctor"),
+        described::<ErrorOutput>("error"),
         described::<RunOutput<LayoutSummary>>("layout"),
         described::<RunOutput<Option<BenchSummary>>>("merge"),
         described::<RunOutput<Option<PrefetchSummary>>>("prefetch"),
@@ -59,7 +60,11 @@ fn described<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
     RecursiveTransform(for_readers).transform(&mut schema);
     let command = name.replace('-', " ");
     schema.insert("$id".into(), versioned(name).into());
-    schema.insert("title".into(), format!("seekscope {command} --json").into());
+    let title = match name {
+        "error" => "seekscope COMMAND --json, when it fails".into(),
+        _ => format!("seekscope {command} --json"),
+    };
+    schema.insert("title".into(), title.into());
     let fields = schema.get_mut("properties").unwrap();
     fields["schema"]["const"] = json!(versioned(name));
     if let Some(field) = fields.get_mut("command") {

@@ -151,6 +151,17 @@ impl Session {
         Ok(self.directory.save(&self.document)?)
     }
 
+    /// Saves what is known, and the page that shows it.
+    pub fn save_with_page(&self, page: &str) -> Result<()> {
+        self.save()?;
+        self.save_page(page)
+    }
+
+    /// Writes `report.html`.
+    pub fn save_page(&self, page: &str) -> Result<()> {
+        Ok(self.directory.save_report(page)?)
+    }
+
     /// Returns whether the attempt failed before anything was found out, so that its folder was removed.
     pub fn is_discarded(&self) -> bool {
         self.is_discarded
@@ -213,10 +224,11 @@ impl Session {
     /// Marks the end. `reason` says why the outcome is not `ok`. An attempt that failed before there was
     /// anything to keep, such as the server's name, leaves no folder: the error says it all.
     pub fn end(&mut self, outcome: Outcome, reason: Option<String>) -> Result<()> {
-        self.close_phase()?;
+        let closed = self.close_phase();
         self.document.outcome = outcome;
         self.document.outcome_reason = reason;
         self.document.ended_ns = Some(monotonic_ns());
+        closed?;
         self.directory.finish_records()?;
         self.name_files()?;
         if outcome == Outcome::Failed && self.found_nothing() && self.directory.has_no_records()? {

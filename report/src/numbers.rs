@@ -1,6 +1,7 @@
 //! Formats numbers for people, beside `seekscope_run::units`.
 
-use seekscope_run::units::{format_count, format_ns, whole};
+pub use seekscope_doctor::wording::counted;
+use seekscope_run::units::{format_bytes, format_count, format_ns, whole};
 
 /// Formats a share as a percentage that never rounds to "none" or "all" unless it is.
 pub fn format_share(share: f64) -> String {
@@ -51,15 +52,19 @@ pub(crate) fn format_times(ratio: f64) -> String {
     }
 }
 
+/// Formats like `4 KiB`: sizes of blocks are whole, so without decimals.
+pub(crate) fn format_block(bytes: u64) -> String {
+    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{} {name}", bytes / unit);
+        }
+    }
+    format_bytes(bytes)
+}
+
 /// Applies [`format_ns`] to means.
 pub(crate) fn format_mean_ns(ns: f64) -> String {
     format_ns(whole(ns))
-}
-
-/// Returns "1 write", "2 writes".
-pub fn counted(count: u64, of: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{} {of}{s}", format_count(count))
 }
 
 #[cfg(test)]
@@ -78,6 +83,14 @@ mod tests {
         assert_eq!(format_times(1600.0), "1,600");
         assert_eq!(format_times(f64::INFINITY), "unknown");
         assert_eq!((whole(-1.0), whole(f64::NAN), whole(1.5)), (0, 0, 2));
+    }
+
+    #[test]
+    fn blocks_have_no_needless_decimals() {
+        assert_eq!(format_block(4096), "4 KiB");
+        assert_eq!(format_block(1 << 20), "1 MiB");
+        assert_eq!(format_block(1536), "1.50 KiB");
+        assert_eq!(format_block(512), "512 B");
     }
 
     #[test]

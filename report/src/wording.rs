@@ -3,7 +3,7 @@
 use seekscope_run::units::format_count;
 use seekscope_run::{Disk, Finding, Gain, Limitation, Outcome, RunDocument, TraceFacts};
 
-use crate::numbers::{format_rate, format_share};
+use crate::numbers::{counted, format_rate, format_share};
 
 /// Is there something that must be known before any figure is relied on?
 pub(crate) fn has_reservations(document: &RunDocument) -> bool {
@@ -105,8 +105,8 @@ pub(crate) fn limitations(document: &RunDocument) -> Vec<Limitation> {
     let why = match ends {
         0 => "the buffer or a table of the kernel programs was full for a moment".into(),
         ends => format!(
-            "the kernel ran no program at the end of {} requests of disks, so how long they took is not known",
-            format_count(ends)
+            "the kernel ran no program at the end of {} of disks, so how long each took is not known",
+            counted(ends, "request")
         ),
     };
     let small_loss = small_loss.map(|loss| Limitation {

@@ -3,6 +3,7 @@
 
 import type uPlot from "uplot";
 import { byteLabels, formatBytesTick, formatCount, formatNsTick, formatPercentile, formatSeconds } from "./format";
+import { thinned, wrapped } from "./names";
 import { theme } from "./theme";
 
 const FONT = "12px system-ui, sans-serif";
@@ -118,21 +119,26 @@ export function logRateAxis(label: string): uPlot.Axis {
 const CHARACTER_WIDTH = 7;
 /** What the other axis and the margin take, about. */
 const BESIDE_PLOT = 115;
+const LINE_HEIGHT = 18;
 
-/** Names under the middle of each group, as much of them as there is room for. */
-export function groupAxis(groups: string[]): uPlot.Axis {
+/**
+ * Names under the middle of each group, on as many lines as they need. Where the groups are sizes of what `label`
+ * says, some stay without a name if there is no room for all: their neighbours tell what they are.
+ */
+export function groupAxis(groups: string[], label = ""): uPlot.Axis {
+  const names = (u: uPlot) => {
+    const room = Math.max(Math.floor((u.width - BESIDE_PLOT) / groups.length / CHARACTER_WIDTH), 1);
+    return label === "" ? groups.map((name) => wrapped(name, room)) : thinned(groups, room);
+  };
+  const lines = (u: uPlot) => Math.max(...names(u).map((name) => name.split("\n").length));
   return {
-    ...axis("", {
-      size: 30,
+    ...axis(label, {
+      size: (u) => 12 + LINE_HEIGHT * lines(u),
       splits: () => groups.map((_, i) => i),
-      values: (u) => {
-        const width = u.width - BESIDE_PLOT;
-        const room = Math.floor(width / groups.length / CHARACTER_WIDTH);
-        return groups.map((name) => (name.length > room ? `${name.slice(0, room - 1)}…` : name));
-      },
+      values: names,
       grid: { show: false },
     }),
-    labelSize: 0,
+    ...(label === "" ? { labelSize: 0 } : {}),
   };
 }
 

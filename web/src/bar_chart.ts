@@ -11,6 +11,8 @@ import { theme } from "./theme";
 
 /** Share of a group's place that its bars take. */
 const FILLED = 0.7;
+/** CSS pixels that a bar is high at least, unless it stands for nothing. */
+const BAR_MIN = 2;
 
 /** What a bar is called: counts are means here, and need not be whole. */
 function nameOf(data: BarData, value: number): string {
@@ -31,7 +33,7 @@ export function barChart(root: HTMLElement, data: BarData): Drawing {
   return smallPlot(root, {
     x: [-0.5, last + 0.5],
     y: y.range(0, Math.max(...places)),
-    axes: [groupAxis(data.groups), y.axis()],
+    axes: [groupAxis(data.groups, data.x_name), y.axis(data.y_name)],
     // Drawn below: uPlot's own bars do not stand side by side.
     series: data.series.map(() => ({ paths: () => null, points: { show: false } })),
     data: [data.groups.map((_, i) => i), ...values],
@@ -60,13 +62,18 @@ function drawBars(plot: uPlot, data: BarData): void {
       const from = group - FILLED / 2 + slot * width;
       const left = plot.valToPos(from, "x", true);
       const right = plot.valToPos(from + width * 0.94, "x", true);
-      const top = plot.valToPos(y.place(value), "y", true);
+      // One of thousands is to be seen, too.
+      const least = value > 0 ? BAR_MIN * uPlot.pxRatio : 0;
+      const top = Math.min(plot.valToPos(y.place(value), "y", true), base - least);
       ctx.fillStyle = theme().lines[series.colour]!;
       ctx.fillRect(left, top, right - left, base - top);
       ctx.fillStyle = ctx.strokeStyle = theme().text;
       const ends = series.intervals?.[group];
       const highest = ends ? plot.valToPos(y.place(ends[1]), "y", true) : top;
-      ctx.fillText(nameOf(data, value), (left + right) / 2, Math.min(top, highest) - 4 * uPlot.pxRatio);
+      const name = nameOf(data, value);
+      // There may be dozens of sizes, and values would cover one another.
+      const isTold = data.x_name === undefined || ctx.measureText(name).width <= right - left;
+      if (isTold) ctx.fillText(name, (left + right) / 2, Math.min(top, highest) - 4 * uPlot.pxRatio);
       if (!ends) return;
       ctx.lineWidth = 1.5 * uPlot.pxRatio;
       ctx.beginPath();

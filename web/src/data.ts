@@ -84,7 +84,7 @@ export interface LineData {
   xs: number[];
   lines: Line[];
   marks: Mark[];
-  /** What the axes of kind "value" show. */
+  /** What the axes count or measure, where their kind does not tell. */
   x_name?: string;
   y_name?: string;
   /** What stands at each whole number of an axis of groups. */
@@ -103,6 +103,9 @@ export interface BarData {
   id: string;
   y: ScaleKind;
   groups: string[];
+  /** Of what the groups are sizes, in rising order; absent where they are names. */
+  x_name?: string;
+  y_name?: string;
   series: Line[];
 }
 

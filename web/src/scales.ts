@@ -18,7 +18,7 @@ import { formatBytes, formatCount, formatNs } from "./format";
 
 export interface Scale {
   place(value: number): number;
-  /** `name` is what a general scale shows. */
+  /** `name` is what the chart counts or measures, where the scale does not tell. */
   axis(name?: string): uPlot.Axis;
   /** Ends of the axis around these places. */
   range(low: number, high: number): [number, number];
@@ -70,7 +70,7 @@ export const SCALES: Record<ScaleKind, Scale> = {
   latency_ns: { place: log10, axis: latencyAxis, range: wholeDecades, text: formatNs },
   count: {
     place: (count) => count,
-    axis: () => rateAxis("number"),
+    axis: (name = "number") => rateAxis(name),
     range: (_low, high) => [0, high * 1.1 || 1],
     text: formatCount,
   },
@@ -85,7 +85,7 @@ export const SCALES: Record<ScaleKind, Scale> = {
   trace_seconds: seconds("trace"),
   bytes: {
     place: (bytes) => bytes,
-    axis: () => bytesAxis("bytes"),
+    axis: (name = "bytes") => bytesAxis(name),
     range: (_low, high) => [0, high * 1.1 || 1],
     text: formatBytes,
   },

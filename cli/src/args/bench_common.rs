@@ -118,9 +118,17 @@ pub struct VersusArgs {
     /// Local servers that differ in one setting, each with the same data, measured in turn
     #[arg(long, value_name = "NAME=V1,V2", value_parser = parse_alternatives, conflicts_with_all = ["uri", "find_max", "clients"])]
     pub vs_config: Option<(String, Vec<String>)>,
-    /// How often each of them is measured
+    /// How often each of them is measured. With fewer than 4 of one workload hardly any difference can be shown; more
+    /// show smaller ones
     #[arg(long, value_name = "N", requires = "versus", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub pairs: u32,
+}
+
+impl VersusArgs {
+    /// Are several servers or settings to be measured in turn?
+    pub fn are_several(&self) -> bool {
+        !self.vs.is_empty() || self.vs_config.is_some()
+    }
 }
 
 /// What is kept and shown.

@@ -97,7 +97,7 @@ pub async fn run(
             if !session.document.phases.is_empty() {
                 // The run is of the kind that `doctor` makes, with its page; whoever opens the bundle draws the
                 // conclusions again.
-                Conclusion::derive(&mut session, None)?;
+                Conclusion::derive(&mut session, None)?.saved?;
                 let report = session.directory.report_path();
                 progress.say(format!("Report: {}", report.display()));
             }
@@ -179,7 +179,9 @@ fn examined_alone(document: &RunDocument) -> Option<String> {
     let commands: Vec<String> = others.map(|other| command(uri, &other.name)).collect();
     (!commands.is_empty()).then(|| {
         format!(
-            "The bundle is of {} alone; to make one of each of the others, type, with your login where one is needed: {}",
+            "The bundle is of {} alone. A run of `seekscope doctor` of the whole set has all members on its host, and \
+             `seekscope collect RUN` makes one bundle of it; to make one of each of the others, type, with your login where \
+             one is needed: {}",
             examined.name,
             format_list(&commands, OTHERS_NAMED_MAX, "; ")
         )

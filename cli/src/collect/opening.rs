@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
 use rustix::fs::{Access, access};
-use seekscope_run::{MemberRun, RunDirectory, RunDocument};
+use seekscope_run::{MemberRun, RunDirectory, RunDocument, RunError};
 use zstd::stream::read::Decoder;
 
 use super::FIGURES;
@@ -120,6 +120,10 @@ async fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
 
 fn unpack_until(bundle: &Path, folder: &Path, most: u64, stop: &AtomicBool) -> Result<()> {
     let exists = folder.exists();
+    if exists && !folder.is_dir() {
+        let path = folder.to_path_buf();
+        return Err(RunError::NotAFolder { path }.into());
+    }
     if exists && fs::read_dir(folder)?.next().is_some() {
         return Err(Usage(format!("{} is not empty", folder.display())).into());
     }

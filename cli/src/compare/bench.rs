@@ -8,7 +8,7 @@ use seekscope_report::bench::comparison::{
     BenchComparison, Compared, Side, compare as compare_sides,
 };
 use seekscope_report::bench::{
-    BenchRecords, SIDES_MAX, arrivals, comparison_terminal, outcome_word, verdict,
+    BenchRecords, SIDES_MAX, arrivals, caveats, comparison_terminal, outcome_word, verdict,
 };
 use seekscope_run::{BenchMeasurement, Outcome, RunDirectory, RunDocument};
 use serde::Serialize;
@@ -190,9 +190,8 @@ fn notes(
         );
     }
     for ((_, document), letter) in runs.iter().zip('A'..) {
-        if outcome_word(document) != "ok" {
-            notes.push(format!("{letter}: {}", verdict(document)));
-        }
+        let caveats = caveats(document).into_iter();
+        notes.extend(caveats.map(|caveat| format!("{letter}: {caveat}")));
     }
     for (name, values) in settings {
         let values: Vec<&str> = values
@@ -229,6 +228,8 @@ struct BenchRun<'a> {
     outcome: Outcome,
     /// How far its figures can be trusted.
     verdict: String,
+    /// What bears on the comparison: that it is incomplete or invalid, and what others did meanwhile.
+    caveats: Vec<String>,
     workload: Option<&'a str>,
     edition: Option<&'a str>,
     /// The server, e.g. mongod.
@@ -245,6 +246,7 @@ impl<'a> BenchRun<'a> {
             run_dir: path_of(run),
             outcome: document.outcome,
             verdict: verdict(document),
+            caveats: caveats(document),
             workload: bench.map(|b| b.workload.as_str()),
             edition: bench.map(|b| b.edition.as_str()),
             product: target.map(|t| t.product.as_str()),

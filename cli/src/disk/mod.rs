@@ -19,6 +19,8 @@ use anyhow::Result;
 
 use crate::args::{DiskArgs, DiskVerb, OutputArgs, ScanDiskArgs, SurveyArgs};
 use crate::environment::Environment;
+use crate::exit::Usage;
+use crate::misspelt;
 
 /// Measures the disk that scans are predicted for, if that was asked for, and names the run as the one to predict from.
 pub async fn measure_first(
@@ -35,10 +37,21 @@ pub async fn measure_first(
     Ok(())
 }
 
+/// Refuses a folder that is not there and whose name is like that of a subcommand.
+fn refuse_misspelt(args: &SurveyArgs) -> Result<()> {
+    let name = args.directory.to_string_lossy();
+    let meant = misspelt::meant("disk", &name).filter(|_| !args.directory.exists());
+    meant.map_or(Ok(()), |meant| {
+        let text = format!("there is no folder {name}; did you mean `{meant}`?");
+        Err(Usage(text).into())
+    })
+}
+
 /// Runs the command.
 pub async fn run(args: &DiskArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
     match &args.verb {
         None => {
+            refuse_misspelt(&args.survey)?;
             survey::run(&args.survey, environment, arguments).await?;
             Ok(())
         }

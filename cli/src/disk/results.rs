@@ -32,13 +32,15 @@ pub struct Results {
     histograms: BTreeMap<String, Histogram<u64>>,
     seconds: Vec<SecondPoint>,
     predictions: Vec<OrderPrediction>,
+    /// Whether summary and page are on the disk.
+    pub saved: Result<()>,
 }
 
 impl Results {
     /// Reads the records, makes the model, fills in the summary and writes `report.html`.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let predictions = make_model(session);
-        let results = Self {
+        let mut results = Self {
             histograms: histograms(&session.directory)?,
             seconds: session
                 .directory
@@ -47,15 +49,13 @@ impl Results {
                 .map(second)
                 .collect(),
             predictions,
+            saved: Ok(()),
         };
         if let Some(measurement) = &session.document.disk {
             let summary = DiskSummary::of(measurement, &results.predictions);
             session.document.summary = serde_json::to_value(summary)?;
         }
-        session.save()?;
-        session
-            .directory
-            .save_report(&html(&results.input(session)))?;
+        results.saved = session.save_with_page(&html(&results.input(session)));
         Ok(results)
     }
 
@@ -69,14 +69,15 @@ impl Results {
     }
 
     /// Prints tables or JSON on stdout.
-    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    pub fn show(mut self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        let saved = std::mem::replace(&mut self.saved, Ok(()));
         let document = &session.document;
         let json = |run_dir: &str| {
             let shown = DiskRunOutput::with_summary("disk", document, run_dir, &document.summary);
             output::print_json(&shown)
         };
         let text = |width| Ok(terminal(&self.input(session), width));
-        ending::print(&session.directory, args, progress, json, text)
+        ending::print(&session.directory, saved, args, progress, json, text)
     }
 }
 

@@ -59,13 +59,20 @@ pub struct Conclusion {
     diagnosis: Diagnosis,
     /// Neither the server nor its host provided anything to draw conclusions from; of a deployment, no member did.
     pub is_blind: bool,
+    /// Whether findings, summary and page are on the disk.
+    pub saved: Result<()>,
 }
 
 impl Conclusion {
-    /// Reads the records, fills in findings and summary, saves them and writes `report.html`.
+    /// Reads the records, fills in findings and summary, saves them and writes `report.html`. What cannot be
+    /// written, as on a full disk, does not keep the findings from being shown: [`Self::show`] returns that error.
     pub fn derive(session: &mut Session, since: Option<&Earlier>) -> Result<Self> {
-        let of_member = &mut |member: &mut Session| Self::derive(member, None);
-        let conclusion = Self::conclude(&session.directory, &mut session.document, of_member)?;
+        let of_member = &mut |member: &mut Session| {
+            let mut conclusion = Self::derive(member, None)?;
+            conclusion.take_saved()?;
+            Ok(conclusion)
+        };
+        let mut conclusion = Self::conclude(&session.directory, &mut session.document, of_member)?;
         if let Some(earlier) = since {
             let since = earlier.compare(&session.document, &conclusion.diagnosis);
             session.document.examination.get_or_insert_default().since = Some(since);
@@ -75,8 +82,8 @@ impl Conclusion {
             .findings
             .clone_from(&conclusion.diagnosis.findings);
         session.document.summary = serde_json::to_value(conclusion.summary(session))?;
-        session.save()?;
-        conclusion.save_report(session)?;
+        let page = conclusion.page(session)?;
+        conclusion.saved = session.save_with_page(&page);
         Ok(conclusion)
     }
 
@@ -140,6 +147,7 @@ impl Conclusion {
         });
         Ok(Self {
             is_blind: trace.is_none() && document.layout.is_none() && !tells(&counters),
+            saved: Ok(()),
             trace,
             counters,
             diagnosis,
@@ -184,6 +192,7 @@ impl Conclusion {
         Ok(Self {
             trace: None,
             is_blind: is_blind && !tells(&counters),
+            saved: Ok(()),
             counters,
             diagnosis,
         })
@@ -205,11 +214,13 @@ impl Conclusion {
         }
     }
 
-    fn save_report(&self, session: &Session) -> Result<()> {
-        let page = self
-            .with_input(session, |input| html(&input))
-            .context(READING)?;
-        Ok(session.directory.save_report(&page)?)
+    fn page(&self, session: &Session) -> Result<String> {
+        self.with_input(session, |input| html(&input))
+            .context(READING)
+    }
+
+    fn take_saved(&mut self) -> Result<()> {
+        std::mem::replace(&mut self.saved, Ok(()))
     }
 
     fn with_input<T>(&self, session: &Session, show: impl FnOnce(DoctorReportInput<'_>) -> T) -> T {
@@ -227,7 +238,8 @@ impl Conclusion {
     }
 
     /// Prints the first screen, or JSON with everything, on stdout.
-    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    pub fn show(&mut self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        let saved = self.take_saved();
         let document = &session.document;
         let json = |run_dir: &str| {
             output::print_json(&DoctorOutput {
@@ -236,7 +248,7 @@ impl Conclusion {
             })
         };
         let text = |width| Ok(self.with_input(session, |input| first_screen(&input, width)));
-        ending::print(&session.directory, args, progress, json, text)
+        ending::print(&session.directory, saved, args, progress, json, text)
     }
 }
 

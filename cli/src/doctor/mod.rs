@@ -106,9 +106,10 @@ pub async fn run(
         // Nothing was measured: there is nothing to show but the error.
         return measured;
     }
-    let conclusion = Conclusion::derive(&mut session, judgement.since())?;
-    conclusion.show(&session, &args.output, progress)?;
+    let mut conclusion = Conclusion::derive(&mut session, judgement.since())?;
+    let shown = conclusion.show(&session, &args.output, progress);
     measured?;
+    shown?;
     if conclusion.is_blind {
         let text = "nothing of the server may be read, neither through it nor on its host; the least role and \
                     rights are printed by: seekscope doctor --print-role";

@@ -30,6 +30,8 @@ const FINDINGS_MAX: usize = 10;
 /// What the run's records say, and drawings of the files that gain most from order, by file id.
 pub struct Results {
     strips: HashMap<u32, Vec<String>>,
+    /// Whether summary and page are on the disk.
+    saved: Result<()>,
 }
 
 impl Results {
@@ -49,12 +51,14 @@ impl Results {
             session.document.findings = key_order::of_layout(&session.document);
             session.document.findings.truncate(FINDINGS_MAX);
         }
-        session.save()?;
-        let results = Self { strips };
+        let mut results = Self {
+            strips,
+            saved: Ok(()),
+        };
         let page = results
             .with_input(session, |input| html(&input))
             .context("while reading the leaves of the run")?;
-        session.directory.save_report(&page)?;
+        results.saved = session.save_with_page(&page);
         Ok(results)
     }
 
@@ -70,7 +74,8 @@ impl Results {
     }
 
     /// Prints tables or JSON on stdout.
-    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    pub fn show(mut self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        let saved = std::mem::replace(&mut self.saved, Ok(()));
         let text = |width| {
             let options = TerminalOptions {
                 width,
@@ -80,6 +85,6 @@ impl Results {
         };
         let document = &session.document;
         let json = |run_dir: &str| output::print_json(&RunOutput::of("layout", document, run_dir));
-        ending::print(&session.directory, args, progress, json, text)
+        ending::print(&session.directory, saved, args, progress, json, text)
     }
 }

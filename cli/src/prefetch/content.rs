@@ -89,7 +89,7 @@ pub fn followed(pace: PrefetchPace) -> String {
 pub fn text(document: &RunDocument, summary: &PrefetchSummary, width: u16) -> String {
     let (headline, told) = match summary {
         _ if document.ended_ns.is_none() => (unended(summary), Vec::new()),
-        PrefetchSummary::File(record) => (headline(record), told(record)),
+        PrefetchSummary::File(record) => (headline(record), told(document, record)),
         PrefetchSummary::Sync(sync) => (headline_of_sync(sync), told_of_sync(sync)),
     };
     terminal::text_of_blocks(document, Some(headline), told, width)
@@ -110,7 +110,7 @@ pub fn page(document: &RunDocument, summary: &PrefetchSummary) -> Page {
         _ if document.ended_ns.is_none() => (unended(summary), Vec::new(), Vec::new(), None),
         PrefetchSummary::File(record) => (
             headline(record),
-            told(record),
+            told(document, record),
             vec![
                 ("leaf pages", format_count(record.leaf_pages)),
                 ("read ahead", format_bytes(record.bytes_read)),
@@ -225,8 +225,9 @@ fn told_of_sync(sync: &PrefetchForSync) -> Vec<Block> {
 }
 
 /// Returns everything below the first sentence.
-fn told(record: &PrefetchRecord) -> Vec<Block> {
-    let mut blocks: Vec<Block> = gain_told(record).map(Block::Sentence).collect();
+fn told(document: &RunDocument, record: &PrefetchRecord) -> Vec<Block> {
+    let gain = gain_told(document, record).into_iter();
+    let mut blocks: Vec<Block> = gain.map(Block::Sentence).collect();
     if record.bytes_read > 0 || record.cannot_help.is_empty() {
         blocks.push(Block::Table(facts(record)));
     }
@@ -255,7 +256,7 @@ fn headline(record: &PrefetchRecord) -> String {
 }
 
 /// Returns why it could not help, or what it gained.
-fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
+fn gain_told(document: &RunDocument, record: &PrefetchRecord) -> Vec<String> {
     let cannot = record.cannot_help.iter();
     let mut told: Vec<String> = cannot
         .map(|why| format!("It cannot help: {why}."))
@@ -271,12 +272,26 @@ fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
             "Gain: not told; the server read from this disk while it was tried, so what a request takes alone is not known."
                 .into(),
         ),
-        (None, _) => told.push(
-            "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given back."
-                .into(),
-        ),
+        (None, _) => told.push(format!(
+            "Gain: not measured; {}.",
+            why_no_pause(document, record)
+        )),
     }
-    told.into_iter()
+    told
+}
+
+/// Returns why no pause showed how fast the scan is without us.
+fn why_no_pause(document: &RunDocument, record: &PrefetchRecord) -> &'static str {
+    if document.arguments.iter().any(|given| given == "--no-gain") {
+        return "--no-gain was given";
+    }
+    match record.pace {
+        PrefetchPace::Own => "the scan was not followed",
+        _ if record.released_bytes == 0 && !record.fits => {
+            "no page was given back, and without that a pause does not show how fast the scan is alone"
+        }
+        _ => "the scan was too short for a pause that shows how fast it is alone",
+    }
 }
 
 fn facts(record: &PrefetchRecord) -> Table {
@@ -392,6 +407,29 @@ mod tests {
         tries_disk: false,
         attaches_tracer: false,
     };
+
+    #[test]
+    fn one_reason_is_given_for_a_gain_that_was_not_measured() {
+        let mut document = RunDocument::begin("prefetch", Vec::new());
+        let told = |document: &RunDocument, pace, released_bytes| {
+            let record = PrefetchRecord {
+                pace,
+                released_bytes,
+                position: 276,
+                ..PrefetchRecord::default()
+            };
+            gain_told(document, &record).join(" ")
+        };
+        let passed = told(&document, PrefetchPace::Traced, 13 << 20);
+        assert!(
+            passed.contains("too short") && !passed.contains("given back"),
+            "{passed}"
+        );
+        assert!(told(&document, PrefetchPace::Counted, 0).contains("no page was given back"));
+        assert!(told(&document, PrefetchPace::Own, 0).contains("was not followed"));
+        document.arguments.push("--no-gain".into());
+        assert!(told(&document, PrefetchPace::Own, 0).contains("--no-gain"));
+    }
 
     #[test]
     fn what_is_not_known_is_not_said_to_be() {

@@ -334,15 +334,15 @@ fn summary(document: &RunDocument) -> Option<PrefetchSummary> {
 
 /// Writes the page of a finished run, and prints text or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-    let (document, directory) = (&session.document, &session.directory);
+    let document = &session.document;
     let summary = summary(document);
-    if let Some(summary) = &summary {
-        directory.save_report(&report(document, content::page(document, summary)))?;
-    }
+    let saved = summary.as_ref().map_or(Ok(()), |summary| {
+        session.save_page(&report(document, content::page(document, summary)))
+    });
     let text = |width| {
         let summary = summary.as_ref();
         Ok(summary.map_or_else(String::new, |all| content::text(document, all, width)))
     };
     let json = |run_dir: &str| output::print_json(&RunOutput::of("prefetch", document, run_dir));
-    ending::print(directory, args, progress, json, text)
+    ending::print(&session.directory, saved, args, progress, json, text)
 }

@@ -200,12 +200,12 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     let summary = ReplaySummary::of(document)?;
     let directory = &session.directory;
     let page = content::page(document, &summary, &directory.latency_histograms()?);
-    directory.save_report(&report(document, page))?;
+    let saved = session.save_page(&report(document, page));
     let json = |run_dir: &str| {
         output::print_json(&DiskRunOutput::with_summary(
             "replay", document, run_dir, &summary,
         ))
     };
     let text = |width| Ok(content::text(document, &summary, width));
-    ending::print(directory, args, progress, json, text)
+    ending::print(directory, saved, args, progress, json, text)
 }

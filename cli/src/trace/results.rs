@@ -21,16 +21,19 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
     close_abandoned_phase(document, &analysis);
     let summary = TraceSummary::of(document.phases.first(), &analysis);
     document.summary = serde_json::to_value(summary)?;
-    directory.save(document)?;
     let pass = |each: &mut dyn FnMut(&IoEvent)| directory.for_each_event(each);
     let input = TraceReportInput {
         document,
         analysis: &analysis,
         events: &pass,
     };
-    directory.save_report(&html(&input).context(READING)?)?;
+    let page = html(&input).context(READING)?;
+    let saved = directory
+        .save(document)
+        .and_then(|()| directory.save_report(&page));
     ending::print(
         directory,
+        saved.map_err(Into::into),
         args,
         progress,
         |run_dir| output::print_json(&RunOutput::of("trace", document, run_dir)),

@@ -159,16 +159,18 @@ pub(super) fn orders(input: &DiskReportInput<'_>) -> Option<BarChart> {
     for line in &mut series {
         line.dashed = false;
     }
-    Some(BarChart {
-        id: "chart-order".into(),
-        y: Scale::Rate,
-        groups: groups
-            .iter()
-            .map(|name| visible(&shortened(name, NAME_CHARS)))
-            .collect(),
+    let groups = groups.iter();
+    let groups = groups.map(|name| visible(&shortened(name, NAME_CHARS)));
+    Some(BarChart::new(
+        "chart-order",
+        Scale::Rate,
+        groups.collect(),
         series,
-    })
+    ))
 }
+
+/// Errors up to this share leave a model's predictions of use.
+const ERROR_MAX: f64 = 0.25;
 
 /// Says how well the model predicts.
 pub(super) fn predictions_sentence(predictions: &[OrderPrediction]) -> Option<String> {
@@ -178,10 +180,44 @@ pub(super) fn predictions_sentence(predictions: &[OrderPrediction]) -> Option<St
         .filter(|(_, e)| e.is_finite());
     let (worst, error) = errors.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     let side = if error < 0.0 { "slow" } else { "fast" };
-    Some(format!(
-        "The model made from this run is at most {} off ({}: too {side}), so far can its predictions \
-         for other orders be believed.",
-        format_share(error.abs()),
-        worst.name
-    ))
+    let worst = &worst.name;
+    Some(match error.abs() {
+        off if off <= ERROR_MAX => format!(
+            "The model made from this run was off by at most {} ({worst}, too {side}); its predictions for other \
+             orders should be as close.",
+            format_share(off)
+        ),
+        off => format!(
+            "The model made from this run was off by up to {:.0} % ({worst}, too {side}); do not rely on its \
+             predictions for other orders.",
+            off * 100.0
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_that_are_far_off_are_not_relied_on() {
+        let said = |predicted_per_s| {
+            let prediction = OrderPrediction {
+                name: "runs of 8".into(),
+                measured_per_s: 1_000.0,
+                predicted_per_s,
+            };
+            predictions_sentence(&[prediction]).unwrap()
+        };
+        let far = said(5_890.0);
+        assert!(
+            far.contains("up to 489 % (runs of 8, too fast); do not rely on"),
+            "{far}"
+        );
+        let close = said(900.0);
+        assert!(
+            close.contains("at most 10.0 % (runs of 8, too slow)") && close.contains("as close"),
+            "{close}"
+        );
+    }
 }

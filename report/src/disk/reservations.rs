@@ -1,11 +1,11 @@
 //! States what a reader must know before believing any number of a disk run.
 
-use seekscope_run::units::format_bytes;
-use seekscope_run::{DiskMeasurement, HostFacts, Outcome, RunDocument};
+use seekscope_run::units::{format_bytes, format_ns};
+use seekscope_run::{DiskMeasurement, HostFacts, Outcome, RunDocument, StepGroup};
 
-use super::steps::{NEARLY_ALL, fetched_share, held_to_per_s};
+use super::steps::{Measured, NEARLY_ALL, fetched_share, held_to_per_s};
 use super::tables::limit_text;
-use crate::numbers::{format_number, format_rate, format_share};
+use crate::numbers::{counted, format_number, format_rate, format_share};
 use crate::wording;
 
 /// A distortion with this id has its own wording.
@@ -47,6 +47,7 @@ fn reservations(document: &RunDocument) -> Vec<String> {
         limits(measurement),
         cpu_quota(measurement),
         host.and_then(busy),
+        stalls(measurement),
         distortions(measurement),
     ]
     .into_iter()
@@ -124,6 +125,20 @@ fn busy(host: &HostFacts) -> Option<String> {
     })
 }
 
+fn stalls(measurement: &DiskMeasurement) -> Option<String> {
+    let steps = measurement.steps.iter();
+    let of_disk = steps.filter(|step| step.group != StepGroup::Generator);
+    let stalls = of_disk.filter_map(|step| Measured::of(step)?.stall_ns());
+    let stalls: Vec<u64> = stalls.collect();
+    let longest_ns = stalls.iter().max()?;
+    Some(format!(
+        "In {} a single operation took longer than all others together, {} at most: something held it up, so that \
+         rate and mean there are not the disk's alone.",
+        counted(stalls.len() as u64, "step"),
+        format_ns(*longest_ns)
+    ))
+}
+
 fn distortions(measurement: &DiskMeasurement) -> Option<String> {
     let ids: Vec<&str> = (measurement.surroundings.distortions.iter())
         .map(|distortion| distortion.id.as_str())
@@ -133,12 +148,17 @@ fn distortions(measurement: &DiskMeasurement) -> Option<String> {
         "job" => "see the report page",
         _ => "see below",
     };
-    (!ids.is_empty()).then(|| format!("Found what distorts, {place}: {}.", ids.join(", ")))
+    (!ids.is_empty()).then(|| {
+        format!(
+            "Factors that distort the result ({place}): {}.",
+            ids.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{Distortion, IoLimit, StepGroup};
+    use seekscope_run::{Distortion, IoLimit};
 
     use super::super::made_up::{MadeUp, random};
     use super::*;
@@ -204,7 +224,7 @@ mod tests {
             m.surroundings.io_limits = vec![limit.clone()];
             m.surroundings.distortions = vec![distortion("overlay"), distortion(IO_LIMIT_ID)];
         });
-        assert!(text.ends_with("see below: overlay."), "{text}");
+        assert!(text.ends_with("(see below): overlay."), "{text}");
         assert!(with(|m| m.surroundings.cpu_quota = Some(0.5)).contains("allows 0.50 CPUs"));
     }
 
@@ -227,6 +247,21 @@ mod tests {
         let mut job = document();
         job.disk.as_mut().unwrap().steps = held_ramp(StepGroup::Job);
         assert!(is_clean(&job), "{}", first_line(&job));
+    }
+
+    #[test]
+    fn stalls_are_said() {
+        let mut made_up = MadeUp::default();
+        made_up.step(StepGroup::Ramp, "", random(4096, 1), 939.0, 41_919);
+        made_up.measurement.steps[0].jobs[0].reads.latency.max_ns = 113_377_279;
+        let steps = made_up.measurement.steps;
+        let text = with(|m| m.steps.clone_from(&steps));
+        assert!(
+            text.contains(
+                "In 1 step a single operation took longer than all others together, 113 ms"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

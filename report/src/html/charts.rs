@@ -69,7 +69,7 @@ pub(crate) struct LineChart {
     pub(crate) lines: Vec<Line>,
     /// Moments marked across the lines.
     pub(crate) marks: Vec<Mark>,
-    /// Names of the axes of [`Scale::Value`].
+    /// What the axes count or measure, where their scale does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) x_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +195,31 @@ pub(crate) struct BarChart {
     pub(crate) groups: Vec<String>,
     /// Series with one bar in each group.
     pub(crate) series: Vec<Line>,
+    /// Of what the groups are sizes, in rising order; `None` if they are names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) x_name: Option<String>,
+    /// What the bars count or measure, where their scale does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) y_name: Option<String>,
+}
+
+impl BarChart {
+    /// Creates a chart whose groups have names.
+    pub(crate) fn new(
+        id: impl Into<String>,
+        y: Scale,
+        groups: Vec<String>,
+        series: Vec<Line>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            y,
+            groups,
+            series,
+            x_name: None,
+            y_name: None,
+        }
+    }
 }
 
 /// A density of latencies over time, seconds since the run began against the decimal logarithm of ns.

@@ -10,6 +10,9 @@ pub(crate) const CALLS_SQL: &str = "SELECT path, op, count(*) AS calls, sum(grea
     quantile_cont(latency_ns, 0.99) AS p99_ns FROM 'io.parquet' JOIN 'files.parquet' \
     USING (file_id) GROUP BY ALL ORDER BY bytes DESC;";
 
+/// Commands that leave nothing to chance.
+const DRAWS_NOTHING: [&str; 2] = ["prefetch", "trace"];
+
 /// Returns what could not be measured, why, and what would make it possible.
 pub(crate) fn limitations(document: &RunDocument) -> Markup {
     html! {
@@ -47,7 +50,10 @@ pub(crate) fn again(document: &RunDocument, data: Option<&(Markup, &str)>) -> Ma
                         "The seed was " code { (seed) } ": what is drawn by chance is drawn alike with "
                         code { "--seed " (seed) } ". Times still vary with the machine and its load."
                     }
-                    None => "Nothing was drawn by chance, or no seed was recorded.",
+                    None if DRAWS_NOTHING.contains(&document.command.as_str()) => {
+                        "This command uses no random numbers."
+                    }
+                    None => "No seed was recorded.",
                 }
             }
             @if let Some((sentence, sql)) = data {
@@ -62,7 +68,7 @@ pub(crate) fn again(document: &RunDocument, data: Option<&(Markup, &str)>) -> Ma
 fn limitation_table(document: &RunDocument) -> Markup {
     let limitations = crate::wording::limitations(document);
     if limitations.is_empty() {
-        return html! { p { "None were met." } };
+        return html! { p { "None." } };
     }
     html! {
         div.scroll {

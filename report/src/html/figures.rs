@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::escape::{shortened, visible};
 
-pub(crate) use captions::{CaptionSource, latency_sentence, sample_sentence, shape_sentence};
+pub(crate) use captions::{CaptionSource, latency_sentence, sample_sentence, shape_of};
 pub(crate) use collector::{Collector, FigureLimits, TimeSpan, byte_axis, latency_axis};
 pub(crate) use leaves::LeafCollector;
 pub(crate) use markup::figures_of_files;

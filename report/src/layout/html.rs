@@ -5,7 +5,7 @@ use seekscope_run::{LayoutFile, RunError};
 
 use super::{LayoutReportInput, charts, detailed, figures, file_name, sentences, tables};
 use crate::facts::fact_table;
-use crate::html::charts::LineChart;
+use crate::html::charts::BarChart;
 use crate::html::figures::{FigureLimits, PhaseFigures};
 use crate::html::points::Blobs;
 use crate::numbers::format_share;
@@ -32,7 +32,6 @@ pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     let measurement = input.measurement();
     let mut blobs = Blobs::default();
     let places = figures::build(input, &FigureLimits::ALONE, &mut blobs)?;
-    let mut lines = charts::build(input);
     let hints = measurement.map_or_else(Vec::new, sentences::hints);
     let mut blocks: Vec<Block> = hints.into_iter().map(Block::Note).collect();
     if !document.findings.is_empty() {
@@ -46,8 +45,8 @@ pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     let sections = [
         files(input),
         plot(places),
-        history(&mut lines),
-        distributions(&mut lines),
+        history(input),
+        distributions(input),
         details(input),
     ];
     blocks.extend(sections.into_iter().filter_map(Section::or_nothing));
@@ -83,7 +82,10 @@ fn key_figures(files: &[LayoutFile]) -> Vec<(&'static str, String)> {
     let sum = |of: fn(&LayoutFile) -> u64| files.iter().fold(0u64, |s, f| s.saturating_add(of(f)));
     let (bytes, read) = (sum(|f| f.file_bytes), sum(|f| f.bytes_read));
     vec![
-        ("files", format_count(files.len() as u64)),
+        (
+            if files.len() == 1 { "file" } else { "files" },
+            format_count(files.len() as u64),
+        ),
         ("in all", format_bytes(bytes)),
         ("leaf pages", format_count(sum(|f| f.leaf_pages))),
         ("free for reuse", format_bytes(sum(|f| f.free_bytes))),
@@ -131,27 +133,26 @@ pub(crate) fn leaves(figures: PhaseFigures) -> Block {
     Content::Places(vec![places]).into()
 }
 
-/// Takes the chart with that id from the others and returns it.
-fn drawn(lines: &mut Vec<LineChart>, id: &str, heading: &str, reading: &str) -> Option<Block> {
-    let at = lines.iter().position(|chart| chart.id == id)?;
-    Some(Figure::new(heading, reading).lines(lines.remove(at)))
-}
-
-fn history(lines: &mut Vec<LineChart>) -> Section {
+fn history(input: &LayoutReportInput<'_>) -> Section {
     const READING: &str = "Share of the steps from leaf to leaf that go on where the last one ended, at each \
         checkpoint.";
-    let chart = drawn(lines, charts::HISTORY, "Sequential share", READING);
-    let blocks = chart.map(|chart| Block::Beside(vec![chart]));
+    let chart = charts::history(input);
+    let drawn = chart.map(|chart| Figure::new("Sequential share", READING).lines(chart));
+    let blocks = drawn.map(|chart| Block::Beside(vec![chart]));
     Section::new("history", "How the order went on", Block::some([blocks]))
 }
 
-fn distributions(lines: &mut Vec<LineChart>) -> Section {
-    const GAPS: &str = "From the end of a leaf to the beginning of the next in key order, in both directions. \
-        Leftmost: no gap.";
-    let runs = "A run is a stretch of leaves without any gap.";
+fn distributions(input: &LayoutReportInput<'_>) -> Section {
+    const RUNS: &str = "A run is a stretch of leaves without any gap. Each bar counts those of its length and up to the \
+        double of it.";
+    const GAPS: &str = "From the end of a leaf to the beginning of the next in key order, in both directions. Each bar \
+        counts the steps over its distance and up to the double of it.";
+    let drawn = |chart: Option<BarChart>, heading: &str, reading: &str| {
+        chart.map(|chart| Figure::new(heading, reading).bars(chart))
+    };
     let charts = Block::some([
-        drawn(lines, charts::RUNS, "Runs by length", runs),
-        drawn(lines, charts::GAPS, "Steps by distance", GAPS),
+        drawn(charts::runs(input), "Runs by length", RUNS),
+        drawn(charts::gaps(input), "Steps by distance", GAPS),
     ]);
     let blocks = (!charts.is_empty()).then_some(Block::Beside(charts));
     Section::new("distributions", "Runs and gaps", Block::some([blocks]))

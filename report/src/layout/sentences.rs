@@ -139,7 +139,7 @@ fn slower_in_order(file: &LayoutFile, scan: &PredictedScan) -> String {
     )
 }
 
-fn on_disk(is_for_typical_disk: bool) -> &'static str {
+pub(crate) fn on_disk(is_for_typical_disk: bool) -> &'static str {
     match is_for_typical_disk {
         true => " on a typical disk",
         false => "",

@@ -122,7 +122,10 @@ fn finding_text(finding: &Finding, number: usize, width: u16) -> String {
     if is_boilerplate(finding) {
         return lines.remove(0);
     }
-    let evidence = finding.evidence.iter().take(EVIDENCE);
+    // By which method it was found is told on the page.
+    let evidence = finding.evidence.iter();
+    let evidence = evidence.filter(|sentence| !sentence.starts_with("Method: "));
+    let evidence = evidence.take(EVIDENCE);
     lines.extend(evidence.map(|sentence| wrapped(&visible(sentence), width, FINDING_INDENT)));
     let gain = wording::expected(finding).map(|gain| format!("Gain: {gain}."));
     let confidence = known(&finding.confidence).map(|word| format!("Confidence: {word}."));

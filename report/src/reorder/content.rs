@@ -4,14 +4,19 @@ use seekscope_run::{
     Outcome, ReorderMeasurement, ReorderTask, ReorderVerdict, RunDocument, WritersStop,
 };
 
+use super::headline::headline;
 use super::{sentences, tables};
 use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
 use crate::page::Block;
 
-/// Returns everything after the headline.
+/// Returns everything after the headline: what was done, then what was planned.
 pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec<Block> {
-    let mut blocks = Vec::new();
+    let headline = headline(document, record);
+    let concluded = sentences::conclusion(record).into_iter();
+    let mut blocks = Block::sentences(concluded.filter(|text| Some(text) != headline.as_ref()));
+    blocks.extend(record.done.as_ref().map(tables::done).map(Block::Table));
+    blocks.extend(tables::before_and_after(record).map(Block::Table));
     if let Some(plan) = &record.plan {
         let planned = record.done.is_none();
         if planned {
@@ -28,12 +33,8 @@ pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec
         }
         blocks.extend(said.into_iter().map(Block::Sentence));
     }
-    blocks.extend(record.done.as_ref().map(tables::done).map(Block::Table));
-    blocks.extend(tables::before_and_after(record).map(Block::Table));
     let layout = record.before.as_ref().or(record.after.as_ref());
-    let mut last = sentences::conclusion(record);
-    last.extend(layout.map(disk_hint));
-    blocks.extend(last.into_iter().map(Block::Sentence));
+    blocks.extend(layout.map(disk_hint).map(Block::Sentence));
     let command = command(document, record);
     blocks.extend(command.map(|(how, command)| Block::Copy(how, vec![command])));
     blocks

@@ -3,7 +3,7 @@
 use seekscope_run::RunDocument;
 
 use super::content::blocks;
-use super::sentences;
+use super::headline::headline;
 use crate::page::Page;
 use crate::page::html::report;
 
@@ -11,7 +11,7 @@ use crate::page::html::report;
 pub fn html(document: &RunDocument) -> String {
     let record = document.reorder.as_ref();
     let namespace = record.map_or("", |record| record.namespace.as_str());
-    let headline = record.and_then(sentences::headline);
+    let headline = record.and_then(|record| headline(document, record));
     let blocks = record.map_or_else(Vec::new, |record| blocks(document, record));
     let headline = headline.unwrap_or_else(|| format!("Reordering {namespace}"));
     let page = Page::of_blocks(document, "order on disk", headline, blocks);

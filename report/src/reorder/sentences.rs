@@ -8,21 +8,19 @@ use seekscope_run::{
 
 use super::tables;
 use crate::escape::visible;
-use crate::layout::sentences::{file_headline, format_s, hours_text};
+use crate::layout::sentences::{format_s, hours_text};
 use crate::numbers::{format_number, format_share};
 
 /// Share of sequential steps that a reordering should reach.
-const SEQUENTIAL_AIM: f64 = 0.95;
+pub(super) const SEQUENTIAL_AIM: f64 = 0.95;
 /// An index that lost this share of its sequential steps is named.
 const LOST_SHARE_MIN: f64 = 0.2;
 /// Indexes in one sentence, so that it stays readable.
 const INDEXES_TOLD: usize = 4;
 
-/// Says how the collection is laid out and what that costs.
-pub fn headline(record: &ReorderMeasurement) -> Option<String> {
-    let before = record.before.as_ref()?;
-    file_headline(before.files.first()?, before.is_for_typical_disk())
-}
+/// Said where there is nothing to recover.
+pub(super) const NOTHING_PENDING: &str =
+    "No reordering is pending: there is nothing to resume or to roll back.";
 
 /// Is it worth it?
 pub fn verdict(plan: &ReorderPlan) -> String {
@@ -279,7 +277,7 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
     let mut said: Vec<String> = record.recovered.iter().map(|text| visible(text)).collect();
     let recovers = matches!(record.task, ReorderTask::Resume | ReorderTask::Rollback);
     if recovers && said.is_empty() {
-        said.push("No reordering is pending: there is nothing to resume or to roll back.".into());
+        said.push(NOTHING_PENDING.into());
     }
     let order = |layout: &Option<seekscope_run::LayoutMeasurement>| {
         layout.as_ref()?.files.first()?.order.clone()

@@ -39,15 +39,15 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
         };
         visible(&format!("{}{nothing}", labelled(record, &knob.knob)))
     };
-    let chart = BarChart {
-        id: "tune-importance".into(),
-        y: Scale::Share,
-        groups: shown.iter().map(group).collect(),
-        series: vec![
+    let chart = BarChart::new(
+        "tune-importance",
+        Scale::Share,
+        shown.iter().map(group).collect(),
+        vec![
             bars(0, "alone", |knob| &knob.alone),
             bars(4, "with others", |knob| &knob.total),
         ],
-    };
+    );
     let reading = format!(
         "Share of the variance. Alone: what the knob does whatever the others are. With others: with all that it \
          does together with them. Whiskers: 95 % intervals. {SEARCH_GUIDES}"

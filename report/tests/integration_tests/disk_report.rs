@@ -184,7 +184,7 @@ fn predictions_stand_beside_what_was_measured() {
     sample.predictions[0].name = "a trace of yesterday".into();
     let page = html(&sample.input());
     assert!(page.contains("a trace of yesterday"));
-    assert!(markup(&page).contains("The model made from this run is at most 15.3 % off"));
+    assert!(markup(&page).contains("The model made from this run was off by at most 15.3 %"));
     assert!(
         markup(&page).contains("not predicted"),
         "disk order has lost its prediction"

@@ -96,7 +96,7 @@ fn rights_found(asked: &Asked, subject: &Subject) -> String {
     };
     let process = match subject.pid {
         Some(pid) => format!("process {pid} is on this host"),
-        None => "the server's process is not to be seen from here".into(),
+        None => "the server's process cannot be seen from here".into(),
     };
     let data = match &subject.data {
         Some(path) => format!("data in {}", path.display()),
@@ -122,7 +122,7 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
     let role = &subject.role;
     if subject.pid.is_none() {
         return Err((
-            "the server's process is not to be seen from here".into(),
+            "the server's process cannot be seen from here".into(),
             "run seekscope on the server's host".into(),
         ));
     }

@@ -3,15 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::future::join_all;
-use seekscope_run::units::format_list;
-use seekscope_run::{Deployment, Limitation, MemberRun, MemberState};
-use seekscope_server::ProcFs;
+use mongodb::bson::doc;
+use seekscope_run::units::{format_list, nanoseconds};
+use seekscope_run::{Deployment, Limitation, MemberRun, MemberState, Silence};
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
+use seekscope_server::{ProcFs, Server, ServerError};
+use tokio::time::{Instant, sleep};
 
 use super::gathering::{EXTRA_MAX, Moments, keep_answers, questions};
+use super::guard::Guard;
 use super::{Asked, check, cost, counters, examine_server, silent_members};
 use crate::doctor::measurement::Measurement;
 use crate::ending;
@@ -27,6 +31,8 @@ use crate::session::Session;
 const EXAMINED_MAX: usize = 8;
 /// Members named in one limitation.
 const NAMED_MAX: usize = 6;
+/// How often to ask whether the router is there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The servers of a deployment, by what is done with them.
 #[derive(Debug)]
@@ -177,17 +183,89 @@ pub async fn examine(
 ) -> Result<()> {
     record(session, asked, whole).await?;
     progress.say(whole.announcement());
-    let requests = whole.requests(asked);
     let mut sessions = begin_members(session, whole)?;
     let measurement = Measurement::begin(session, None, None, asked.own_work())?;
-    let mut examination = None;
+    let begun = Instant::now();
+    let (mut examination, mut guard) = (None, Guard::new(None));
     let worked = {
-        let members = sessions
-            .iter_mut()
-            .zip(&requests)
-            .zip(&whole.local.members)
-            .enumerate();
-        let members = members.map(|(at, ((session, request), member))| {
+        let members = examine_members(
+            &mut sessions,
+            asked,
+            whole,
+            environment,
+            progress,
+            interruption,
+        );
+        let moments = Moments::default();
+        let router = ask_router(
+            session,
+            asked,
+            whole,
+            &mut examination,
+            &moments,
+            &mut guard,
+        );
+        tokio::pin!(router);
+        let worked = tokio::select! {
+            failed = &mut router => match failed? {},
+            worked = members => worked,
+        };
+        if whole.local.router.is_some() {
+            // A router whose config servers or shards hang takes longer than the members were watched.
+            tokio::select! {
+                failed = &mut router => match failed? {},
+                () = moments.told.notified() => {}
+                () = sleep(EXTRA_MAX) => {}
+                _ = interruption.first() => {}
+            }
+        }
+        worked
+    };
+    drop(measurement);
+    session.close_phase()?;
+    let (lost, commands) = match interruption.signal() {
+        None => {
+            let lost = note_router(session, whole, &mut guard, begun).await;
+            let is_lost = lost.is_err();
+            (
+                lost,
+                keep_router(session, whole, examination, is_lost).await,
+            )
+        }
+        Some(_) => (Ok(()), 0),
+    };
+    let mut cost = cost::cost(&session.document, commands, None);
+    cost::add_members(&mut cost, sessions.iter().map(|session| &session.document));
+    let ended = end_members(session, whole, sessions, worked?, progress);
+    session.document.examination.get_or_insert_default().cost = Some(cost);
+    session.save()?;
+    interruption.check()?;
+    ended?;
+    lost?;
+    whole.check_anybody()
+}
+
+/// Examines the members on this host, all at once; without any, waits for as long as that would take.
+async fn examine_members(
+    sessions: &mut [Session],
+    asked: &Asked,
+    whole: &Whole,
+    environment: &Environment,
+    progress: Progress,
+    interruption: &Interruption,
+) -> Result<Vec<Result<()>>> {
+    if sessions.is_empty() {
+        let over = async {
+            sleep(asked.args.duration()).await;
+            Ok(())
+        };
+        interruption.or(over).await?;
+    }
+    let requests = whole.requests(asked);
+    let members = sessions.iter_mut().zip(&requests).zip(&whole.local.members);
+    let members = members
+        .enumerate()
+        .map(|(at, ((session, request), member))| {
             // The first shows how far all of them are.
             let progress = if at == 0 {
                 progress
@@ -203,49 +281,7 @@ pub async fn examine(
                 interruption,
             )
         });
-        let members = async {
-            let worked = join_all(members).await;
-            if worked.is_empty() {
-                let over = async {
-                    tokio::time::sleep(asked.args.duration()).await;
-                    Ok(())
-                };
-                interruption.or(over).await?;
-            }
-            Ok::<_, anyhow::Error>(worked)
-        };
-        let moments = Moments::default();
-        let router = ask_router(session, asked, whole, &mut examination, &moments);
-        tokio::pin!(router);
-        let worked = tokio::select! {
-            failed = &mut router => match failed? {},
-            worked = members => worked,
-        };
-        if whole.local.router.is_some() {
-            // A router whose config servers or shards hang takes longer than the members were watched.
-            tokio::select! {
-                failed = &mut router => match failed? {},
-                () = moments.told.notified() => {}
-                () = tokio::time::sleep(EXTRA_MAX) => {}
-                _ = interruption.first() => {}
-            }
-        }
-        worked
-    };
-    drop(measurement);
-    session.close_phase()?;
-    let commands = match interruption.signal() {
-        None => keep_router(session, whole, examination).await,
-        Some(_) => 0,
-    };
-    let mut cost = cost::cost(&session.document, commands, None);
-    cost::add_members(&mut cost, sessions.iter().map(|session| &session.document));
-    let ended = end_members(session, whole, sessions, worked?, progress);
-    session.document.examination.get_or_insert_default().cost = Some(cost);
-    session.save()?;
-    interruption.check()?;
-    ended?;
-    whole.check_anybody()
+    Ok(join_all(members).await)
 }
 
 /// Records what the deployment is.
@@ -293,13 +329,14 @@ async fn examine_member(
     .await
 }
 
-/// Asks the router, and through it the members elsewhere; without one waits for ever.
+/// Asks the router, and through it the members elsewhere, and whether it is still there; without one waits for ever.
 async fn ask_router(
     session: &Session,
     asked: &Asked,
     whole: &Whole,
     examination: &mut Option<Examination>,
     moments: &Moments,
+    guard: &mut Guard,
 ) -> Result<std::convert::Infallible> {
     let Some(router) = &whole.local.router else {
         return std::future::pending().await;
@@ -312,7 +349,51 @@ async fn ask_router(
     tokio::select! {
         failed = counters::of_examined(router, None, None, &writer) => failed,
         failed = questions(examination, &asked, router, &writer, moments) => failed,
+        () = watch_router(router, guard) => unreachable!("watching never ends"),
     }
+}
+
+/// Asks the router every second whether it is there.
+async fn watch_router(router: &Server, guard: &mut Guard) {
+    loop {
+        guard.look(router, None).await;
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Records that the router answered nobody for seconds. An error if it is gone, like a member that was lost.
+async fn note_router(
+    session: &mut Session,
+    whole: &Whole,
+    guard: &mut Guard,
+    begun: Instant,
+) -> Result<()> {
+    let Some(router) = &whole.local.router else {
+        return Ok(());
+    };
+    let ended = Instant::now();
+    let is_there = router.command_in_time("admin", doc! { "ping": 1 }).await;
+    let silence = guard.silence(ended);
+    let after = |at: Instant| at.saturating_duration_since(begun);
+    let record = session.document.examination.get_or_insert_default();
+    let Err(error @ ServerError::Unreachable { .. }) = is_there else {
+        record.silence = silence.map(|(since, silence)| Silence {
+            after_ns: nanoseconds(after(since)),
+            duration_ns: nanoseconds(silence),
+        });
+        return Ok(());
+    };
+    let lost = after(silence.map_or(ended, |(since, _)| since));
+    record.server_lost_after_ns = Some(nanoseconds(lost));
+    let gone = Limitation {
+        what: "the mongos ended while its cluster was watched".into(),
+        why: format!("after {:.0} s, {error}", lost.as_secs_f64()),
+        remedy: "look into its log and the kernel's (out of memory?), start it, and ask again"
+            .into(),
+    };
+    let text = format!("{}: {}; {}", gone.what, gone.why, gone.remedy);
+    session.limit(gone);
+    Err(BrokenOff(text).into())
 }
 
 /// Keeps what the router answered. Returns the number of commands that were sent.
@@ -320,11 +401,18 @@ async fn keep_router(
     session: &mut Session,
     whole: &Whole,
     examination: Option<Examination>,
+    is_lost: bool,
 ) -> u64 {
     if let Some(examination) = examination {
-        return keep_answers(session, examination).await;
+        let told = session.document.limitations.len();
+        let commands = keep_answers(session, examination).await;
+        if is_lost {
+            // Why it answered no more has been told.
+            session.document.limitations.truncate(told);
+        }
+        return commands;
     }
-    if whole.local.router.is_some() {
+    if whole.local.router.is_some() && !is_lost {
         session.limit(Limitation {
             what: "it is not known how the cluster's data is spread, nor what its router does"
                 .into(),

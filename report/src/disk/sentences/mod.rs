@@ -10,10 +10,11 @@ mod tests;
 mod trust;
 mod writes;
 
-use seekscope_run::units::{format_bytes, format_ns};
+use seekscope_run::units::format_ns;
 use seekscope_run::{DiskMeasurement, StepGroup};
 
 use super::steps::{Measured, Ramp, held_to_per_s, of_group, p50_ns, p99_ns, ramps};
+pub(super) use crate::numbers::format_block as block;
 use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
 
 type Sentence = fn(&DiskMeasurement) -> Option<String>;
@@ -112,10 +113,7 @@ fn disk_figures(measurement: &DiskMeasurement) -> Vec<KeyFigure> {
     let scan = reads::best_sequential(measurement).filter(|_| free);
     let commit = writes::plain_commit(measurement);
     vec![
-        (
-            "a cache miss",
-            miss.map(|m| format_mean_ns(m.latency().mean_ns)),
-        ),
+        ("a cache miss", miss.map(|m| format_mean_ns(m.mean_ns()))),
         (
             "random reads per second, at best",
             best.map(|m| format_rate(m.job.iops())),
@@ -130,7 +128,10 @@ fn disk_figures(measurement: &DiskMeasurement) -> Vec<KeyFigure> {
         ),
         (
             "order gain",
-            order::told_gain(measurement).map(|gain| format!("{} times", format_times(gain))),
+            order::told_gain(measurement).map(|gain| match gain > 1.0 {
+                true => format!("{} times", format_times(gain)),
+                false => "none".into(),
+            }),
         ),
         (
             "a journaled commit, median",
@@ -147,7 +148,7 @@ pub(super) fn headline(measurement: &DiskMeasurement) -> Option<String> {
         return Some(format!("{access} of {size}: {rate} per second"));
     }
     let miss = reads::one_read(measurement)
-        .map(|m| format!("a cache miss costs {}", format_mean_ns(m.latency().mean_ns)));
+        .map(|m| format!("a cache miss costs {}", format_mean_ns(m.mean_ns())));
     let commit = writes::plain_commit(measurement)
         .and_then(|m| p50_ns(m.latency()))
         .map(|p50| format!("a journaled commit takes {}", format_ns(p50)));
@@ -161,16 +162,6 @@ pub(super) fn headline(measurement: &DiskMeasurement) -> Option<String> {
         });
     let parts: Vec<String> = [miss, commit, order].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("On this disk {}", parts.join(", ")))
-}
-
-/// Formats like `4 KiB`: block sizes are whole, so without decimals.
-pub(super) fn block(bytes: u64) -> String {
-    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
-        if bytes >= unit && bytes.is_multiple_of(unit) {
-            return format!("{} {name}", bytes / unit);
-        }
-    }
-    format_bytes(bytes)
 }
 
 /// Formats like `one writer`, `8 writers`.

@@ -33,6 +33,11 @@ pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
         ));
     }
     Some(match gain {
+        gain if gain < NEARLY_ALL => format!(
+            "What an ordered rewrite gains cannot be told: all blocks in order were read more slowly than shuffled \
+             ones ({evidence}), for which the order cannot be the reason; other work on the host may be. Measure \
+             again, with a larger --size."
+        ),
         gain if gain >= WORTH_IT => format!(
             "An ordered rewrite could make a cold scan up to {times} times faster: {evidence}."
         ),
@@ -47,7 +52,8 @@ pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
 /// Returns how many times as fast as shuffled blocks all blocks in order were read, unless that cannot be told.
 pub(super) fn told_gain(measurement: &DiskMeasurement) -> Option<f64> {
     let orders = Orders::of(measurement);
-    orders.gain().filter(|_| faster_runs(&orders).is_none())
+    let told = |gain: &f64| *gain >= NEARLY_ALL && faster_runs(&orders).is_none();
+    orders.gain().filter(told)
 }
 
 /// Returns the runs of so many blocks in order that were read so many times as fast as shuffled ones, where all blocks in
@@ -115,20 +121,34 @@ pub(super) fn read_ahead(measurement: &DiskMeasurement) -> Option<String> {
     let (window, there) = enough(&points)?;
     let smallest = points.iter().find_map(|p| Some((p.window, p.in_order?)))?;
     let mb = |m: &Measured<'_>| format!("{} MB/s", format_mb(m.job.bytes_per_s()));
-    if smallest.0 == window {
-        return Some(format!(
-            "Scans do not need more read-ahead: {} already gives {}.",
-            window_words(window),
+    let rate = |m: &Measured<'_>| m.job.bytes_per_s();
+    let larger = points.iter().filter_map(|p| Some((p.window, p.in_order?)));
+    let slower = larger
+        .filter(|(size, _)| matches!(size, Window::Bytes(_)) && *size > window)
+        .filter(|(_, m)| rate(m) < NEARLY_ALL * rate(&there))
+        .min_by(|a, b| rate(&a.1).total_cmp(&rate(&b.1)))
+        .map(|(size, m)| format!("{} was slower here, {}", window_words(size), mb(&m)));
+    let words = window_words(window);
+    Some(match (smallest.0 == window, slower) {
+        (true, None) => format!(
+            "Scans do not need more read-ahead: {words} already gives {}.",
             mb(&there)
-        ));
-    }
-    Some(format!(
-        "Scans want {} or more: {} there, {} with {}.",
-        window_words(window),
-        mb(&there),
-        mb(&smallest.1),
-        window_words(smallest.0)
-    ))
+        ),
+        (true, Some(slower)) => format!(
+            "Scans do not need more read-ahead: {words} already gives {}, and {slower}.",
+            mb(&there)
+        ),
+        (false, slower) => {
+            let least = format!("{} with {}", mb(&smallest.1), window_words(smallest.0));
+            match slower {
+                None => format!("Scans want {words} or more: {} there, {least}.", mb(&there)),
+                Some(slower) => format!(
+                    "For scans {words} was best: {} there, {least}; {slower}.",
+                    mb(&there)
+                ),
+            }
+        }
+    })
 }
 
 pub(super) fn read_ahead_random(measurement: &DiskMeasurement) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Contains sentences about reads that bypass the page cache.
 
-use seekscope_run::units::format_ns;
+use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{DiskMeasurement, StepGroup};
 
 use super::super::steps::{Measured, NEARLY_ALL, Orders, Ramp, of_group, p50_ns, p99_ns, ramps};
@@ -42,7 +42,7 @@ pub(super) fn cache_miss(measurement: &DiskMeasurement) -> Option<String> {
     let latency = read.latency();
     let mut text = format!(
         "A WiredTiger cache miss costs about {} (a random {} read, one at a time",
-        format_mean_ns(latency.mean_ns),
+        format_mean_ns(read.mean_ns()),
         block(read.facts().block_bytes)
     );
     if let Some(p50) = p50_ns(latency) {
@@ -52,7 +52,16 @@ pub(super) fn cache_miss(measurement: &DiskMeasurement) -> Option<String> {
         text.push_str(&format!(", one in a hundred at least {}", format_ns(p99)));
     }
     text.push_str(").");
-    if latency.mean_ns > BURSTY * latency.p50_ns as f64 {
+    if let Some(stall_ns) = read.stall_ns() {
+        text.push_str(&format!(
+            " The longest of the {} reads took {}, more than all others together: such a stall comes from other work \
+             on the host or from what stands between it and the disk, and is left out of this cost, though not of \
+             the step's rate.",
+            format_count(latency.count),
+            format_ns(stall_ns)
+        ));
+    }
+    if read.mean_ns() > BURSTY * latency.p50_ns as f64 {
         text.push_str(
             " A few long waits make this mean: the reads come in bursts, as under a limit on \
              requests, or many of them are served by a cache in front of the disk.",
@@ -111,7 +120,7 @@ pub(super) fn block_size(measurement: &DiskMeasurement) -> Option<String> {
         return None;
     }
     let data = large_bytes as f64 / small_bytes as f64;
-    let time = large.latency().mean_ns / small.latency().mean_ns;
+    let time = large.mean_ns() / small.mean_ns();
     let text = format!(
         "A {} read takes {} times as long as one of {} and brings {} times the data",
         block(large_bytes),

@@ -56,6 +56,25 @@ fn a_cache_miss_costs_the_mean_and_says_how_it_comes_about() {
 }
 
 #[test]
+fn a_cache_miss_does_not_cost_what_one_stall_did() {
+    let mut made_up = ramp([939.0, 4_000.0, 6_000.0, 6_000.0]);
+    let latency = &mut made_up.measurement.steps[0].jobs[0].reads.latency;
+    (latency.mean_ns, latency.max_ns, latency.p50_ns) = (177_347.0, 113_377_279, 41_919);
+    let text = said(&made_up, "cache_miss");
+    assert!(
+        text.starts_with("A WiredTiger cache miss costs about 56.7 µs"),
+        "{text}"
+    );
+    assert!(
+        text.contains("longest of the 939 reads took 113 ms") && !text.contains("bursts"),
+        "{text}"
+    );
+    let headline = headline(&made_up.measurement).unwrap();
+    assert!(headline.contains("costs 56.7 µs"), "{headline}");
+    assert!(key_figures(&made_up.measurement).contains(&("a cache miss", "56.7 µs".into())));
+}
+
+#[test]
 fn concurrency_is_told_from_its_lack() {
     let text = said(
         &ramp([10_000.0, 40_000.0, 58_000.0, 60_000.0]),
@@ -155,9 +174,22 @@ fn order_is_worth_what_was_measured() {
     let little = orders(1_200.0, 1_100.0, 1_000.0);
     assert!(said(&little, "order_gain").starts_with("Order hardly matters"));
     assert_eq!(sentence(&little.measurement, "partial_order"), None);
+    let indifferent = orders(900.0, 950.0, 1_000.0);
+    assert!(said(&indifferent, "order_gain").starts_with("Order does not matter"));
+    let tile = |made_up: &MadeUp| {
+        let mut figures = key_figures(&made_up.measurement).into_iter();
+        let gain = figures.find(|(what, _)| *what == "order gain");
+        gain.map(|(_, value)| value)
+    };
+    assert_eq!(tile(&indifferent).as_deref(), Some("none"));
+    // A gain below 1 is none of the order's.
+    let failed = orders(4_090.0, 12_472.0, 8_948.0);
+    let text = said(&failed, "order_gain");
     assert!(
-        said(&orders(900.0, 950.0, 1_000.0), "order_gain").starts_with("Order does not matter")
+        text.contains("cannot be told") && text.contains("more slowly than shuffled"),
+        "{text}"
     );
+    assert_eq!(tile(&failed), None);
 }
 
 #[test]
@@ -200,6 +232,13 @@ fn read_ahead_helps_scans_and_may_hurt_the_rest() {
         random.starts_with("Random reads lose 60.0 % with 4 MiB of read-ahead"),
         "{random}"
     );
+    made_up.measurement.steps[4].jobs[0].reads.bytes /= 4;
+    let worse = said(&made_up, "read_ahead");
+    assert!(
+        worse.starts_with("For scans 1 MiB of read-ahead was best: 311 MB/s there")
+            && worse.ends_with("; 4 MiB of read-ahead was slower here, 81.1 MB/s."),
+        "{worse}"
+    );
     made_up.measurement.steps.truncate(4);
     assert!(said(&made_up, "read_ahead_random").starts_with("Random reads do not care"));
 }
@@ -240,9 +279,18 @@ fn commits_wait_and_share() {
             ..commit(4096, 1)
         },
         100.0,
-        840_000,
+        3_500_000,
     );
     assert!(said(&made_up, "fresh_file").contains("take 4.2 times as long"));
+    // A single commit made all of them seem long.
+    let fresh = &mut made_up.measurement.steps[2].jobs[0].writes.latency;
+    (fresh.p50_ns, fresh.max_ns, fresh.mean_ns) = (790_000, 245_000_000, 3_250_000.0);
+    let text = said(&made_up, "fresh_file");
+    assert!(
+        text.contains("no difference beyond noise (790 µs and 840 µs at the median)")
+            && text.contains("One commit took 245 ms"),
+        "{text}"
+    );
     made_up.measurement.steps[1].jobs[0].writes.operations = 420;
     assert!(said(&made_up, "group_commit").contains("do no better together"));
 }
@@ -458,12 +506,4 @@ fn the_model_states_its_error_and_what_follows() {
     );
     made_up.measurement.model.as_mut().unwrap().fit_error = 0.4;
     assert!(said(&made_up, "model").contains("predictions from it are rough"));
-}
-
-#[test]
-fn blocks_have_no_needless_decimals() {
-    assert_eq!(block(4096), "4 KiB");
-    assert_eq!(block(1 << 20), "1 MiB");
-    assert_eq!(block(1536), "1.50 KiB");
-    assert_eq!(block(512), "512 B");
 }

@@ -69,25 +69,39 @@ pub(super) fn fresh_file(measurement: &DiskMeasurement) -> Option<String> {
         .iter()
         .filter(|m| !m.facts().fresh_blocks)
         .find(|m| m.is_alike(fresh))?;
-    let ratio = old.job.iops() / fresh.job.iops();
-    Some(if ratio >= NOTICEABLE {
+    // One long wait among some hundred decides a mean.
+    let (fresh_ns, old_ns) = (p50_ns(fresh.latency())?, p50_ns(old.latency())?);
+    let ratio = fresh_ns as f64 / old_ns.max(1) as f64;
+    let medians = format!(
+        "{} and {} at the median",
+        format_ns(fresh_ns),
+        format_ns(old_ns)
+    );
+    let mut text = if ratio >= NOTICEABLE {
         format!(
-            "Commits into blocks that were never written take {} times as long as into old ones: \
+            "Commits into blocks that were never written take {} times as long as into old ones ({medians}): \
              journal files that are prepared in advance and used again are worth having here.",
             format_times(ratio)
         )
     } else if ratio <= 1.0 / NOTICEABLE {
         format!(
-            "Commits into blocks that were never written are {} times faster than over old ones: \
+            "Commits into blocks that were never written are {} times faster than over old ones ({medians}): \
              preparing journal files in advance gains nothing here.",
             format_times(1.0 / ratio)
         )
     } else {
         format!(
-            "Whether a commit goes into fresh blocks or over old ones makes no difference beyond \
-             noise (ratio {ratio:.2})."
+            "Whether a commit goes into fresh blocks or over old ones makes no difference beyond noise ({medians})."
         )
-    })
+    };
+    let stall_ns = [fresh, old].into_iter().filter_map(Measured::stall_ns);
+    if let Some(stall_ns) = stall_ns.max() {
+        text.push_str(&format!(
+            " One commit took {}, more than all others of its step together: a stall, which the medians leave out.",
+            format_ns(stall_ns)
+        ));
+    }
+    Some(text)
 }
 
 pub(super) fn checkpoint(measurement: &DiskMeasurement) -> Option<String> {

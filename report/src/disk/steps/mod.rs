@@ -16,6 +16,9 @@ pub(super) use percentile::{at_quantile, is_supported, p50_ns, p99_ns, p999_ns};
 /// Share of the best rate that the knee reaches, and that counts as "as good as the best" elsewhere.
 pub(super) const NEARLY_ALL: f64 = 0.9;
 
+/// Fewer operations may well be ruled by one that had to wait for its turn.
+const STALLED_AMONG_MIN: u64 = 100;
+
 /// A step in which something was done, with its main job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured<'a> {
@@ -52,6 +55,25 @@ impl<'a> Measured<'a> {
             &self.job.reads.latency
         } else {
             &self.job.writes.latency
+        }
+    }
+
+    /// Returns the time of the longest operation, ns, if it took more than all others together: a stall, which tells of
+    /// the host rather than of the disk. Where a limit makes requests wait, many are long.
+    pub(super) fn stall_ns(&self) -> Option<u64> {
+        let latency = self.latency();
+        let all_ns = latency.mean_ns * latency.count as f64;
+        let is_stall = latency.max_ns as f64 > all_ns / 2.0;
+        (is_stall && latency.count >= STALLED_AMONG_MIN).then_some(latency.max_ns)
+    }
+
+    /// Returns the mean time of an operation, ns, without a stall.
+    pub(super) fn mean_ns(&self) -> f64 {
+        let latency = self.latency();
+        let count = latency.count as f64;
+        match self.stall_ns() {
+            Some(stall_ns) => (latency.mean_ns * count - stall_ns as f64) / (count - 1.0),
+            None => latency.mean_ns,
         }
     }
 

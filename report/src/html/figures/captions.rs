@@ -1,7 +1,8 @@
 //! Writes the captions of figures: what is drawn, and what its shape means.
 
 use seekscope_pattern::{
-    AccessPattern, Direction, FileTrace, PatternKind, SEQUENTIAL_WINDOW_BYTES, Transfers,
+    AccessPattern, Direction, DirectionTrace, FileTrace, PatternKind, SEQUENTIAL_WINDOW_BYTES,
+    Transfers,
 };
 use seekscope_run::Phase;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -10,6 +11,8 @@ use crate::escape::shortened;
 use crate::numbers::{counted, format_share};
 
 const NAME_CHARS: usize = 120;
+/// Percentiles of fewer calls are single calls.
+const FEW: u64 = 8;
 
 /// The data described by the captions of one file in one phase.
 pub(crate) struct CaptionSource<'a> {
@@ -25,9 +28,9 @@ impl CaptionSource<'_> {
     pub(crate) fn offset(&self) -> String {
         let mut text = format!("{} on {}. {}", self.calls(), self.place(), self.shape());
         if self.unknown_offsets > 0 {
-            let count = format_count(self.unknown_offsets);
             text.push_str(&format!(
-                " {count} calls whose offset is not known are left out."
+                " Left out: {} whose offset is not known.",
+                counted(self.unknown_offsets, "call")
             ));
         }
         text + &self.sample()
@@ -38,9 +41,7 @@ impl CaptionSource<'_> {
         let mut text = format!("How long each of these calls took, on the {}.", self.disk());
         for (direction, word) in [(&self.file.reads, "reads"), (&self.file.writes, "writes")] {
             let calls = &direction.transfers;
-            if calls.calls > 0 {
-                text.push_str(&latency_sentence(calls, word));
-            }
+            text.push_str(&latency_sentence(calls, word));
         }
         text + &self.sample()
     }
@@ -82,12 +83,7 @@ impl CaptionSource<'_> {
     }
 
     fn shape(&self) -> String {
-        let directions = [(&self.file.reads, "read"), (&self.file.writes, "write")];
-        let mut shapes = directions.into_iter().filter_map(|(direction, word)| {
-            let pattern = direction.pattern.as_ref()?;
-            Some(shape_sentence(pattern, word))
-        });
-        shapes.next().unwrap_or_else(|| {
+        shape_of([&self.file.reads, &self.file.writes]).unwrap_or_else(|| {
             "No call has a known offset and moved bytes, so there is no shape to see.".into()
         })
     }
@@ -109,9 +105,20 @@ pub(crate) fn sample_sentence(stride: usize, points: usize) -> String {
     )
 }
 
-/// Says how long calls took; `word` names them.
+/// Says how long calls took, if there were any; `word` names them.
 pub(crate) fn latency_sentence(calls: &Transfers, word: &str) -> String {
     let q = &calls.latency_ns;
+    if q.count < FEW {
+        return match q.count {
+            0 => String::new(),
+            1 => format!(" The only one of the {word} took {}.", format_ns(q.max)),
+            few => format!(
+                " The {few} {word} took between {} and {}.",
+                format_ns(q.min),
+                format_ns(q.max)
+            ),
+        };
+    }
     format!(
         " Half of the {word} took at most {}, 99 % at most {}, the longest {}.",
         format_ns(q.p50),
@@ -120,10 +127,19 @@ pub(crate) fn latency_sentence(calls: &Transfers, word: &str) -> String {
     )
 }
 
-/// Returns one plain sentence on what the picture shows.
-pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
+/// Returns one plain sentence on what the picture of reads and writes shows: of the reads, unless they are few beside many
+/// writes. `None` where no call has a place.
+pub(crate) fn shape_of([reads, writes]: [&DirectionTrace; 2]) -> Option<String> {
+    let directions = [(reads, "read"), (writes, "write")].into_iter();
+    let shapes = directions.filter_map(|(calls, word)| Some((calls.pattern.as_ref()?, word)));
+    let told = shapes.min_by_key(|(pattern, _)| pattern.kind == PatternKind::Few);
+    told.map(|(pattern, word)| shape_sentence(pattern, word))
+}
+
+fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
     let sequential = format_share(pattern.sequential_share);
     let far = format_bytes(pattern.seek_bytes.p50);
+    let done = if word == "write" { "written" } else { word };
     match pattern.kind {
         PatternKind::Sequential if pattern.interleaved_streams > 1 => format!(
             "About {} diagonals at once: as many scans, each in order, take \
@@ -131,7 +147,7 @@ pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
             pattern.interleaved_streams
         ),
         PatternKind::Sequential => format!(
-            "A straight diagonal: the file is {word} in order ({sequential} of the steps go on \
+            "A straight diagonal: the file is {done} in order ({sequential} of the steps go on \
              where the last {word} ended, or within {} after it), which suits any disk.",
             format_bytes(SEQUENTIAL_WINDOW_BYTES)
         ),
@@ -154,7 +170,7 @@ pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
             )
         }
         PatternKind::Backward => format!(
-            "A falling diagonal: the file is {word} from its end towards its start, which \
+            "A falling diagonal: the file is {done} from its end towards its start, which \
              read-ahead does not help."
         ),
         PatternKind::ReRead => format!(
@@ -167,5 +183,31 @@ pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
              {word} ended; a jump spans {far} at the median."
         ),
         PatternKind::Few => "Too few calls to speak of a pattern.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_stats::Quantiles;
+
+    use super::*;
+
+    #[test]
+    fn a_call_or_two_have_no_percentiles() {
+        let took = |latencies: &mut [u64]| {
+            let calls = Transfers {
+                latency_ns: Quantiles::of(latencies),
+                ..Transfers::default()
+            };
+            latency_sentence(&calls, "reads")
+        };
+        assert_eq!(took(&mut []), "");
+        assert_eq!(
+            took(&mut [2_630]),
+            " The only one of the reads took 2.63 µs."
+        );
+        let two = " The 2 reads took between 2.63 µs and 4.00 µs.";
+        assert_eq!(took(&mut [2_630, 4_000]), two);
+        assert!(took(&mut [2_630; 100]).starts_with(" Half of the reads took"));
     }
 }
