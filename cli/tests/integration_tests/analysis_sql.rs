@@ -17,7 +17,7 @@ use seekscope_run::{
 use seekscope_stats::SplitMix64;
 use serde_json::Value;
 
-use crate::support::{Bench, machine, python_interpreter, stderr};
+use crate::support::{Bench, python_interpreter, shared_machine, stderr};
 
 const FILES: u32 = 7;
 const EVENTS: u64 = 2500;
@@ -234,7 +234,7 @@ fn check_path(rows: &[Value], path: &str, files: &[&FileTrace]) {
 #[test]
 fn duckdb_and_spark_get_the_same_numbers_as_seekscope() {
     // Spark takes a gigabyte and both processors for some seconds.
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let hosts = ["one", "two"].map(|host| {
         let path = bench.path(&format!("{host}/run"));

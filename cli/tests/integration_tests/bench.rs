@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, assert_fails, json, run_document, server_binary, stderr,
+    Bench, ForeignServer, assert_fails, json, run_document, server_binary, shared_machine, stderr,
 };
 
 /// `seekscope bench ycsb` on a private local server, with its run in `out`.
@@ -43,6 +43,7 @@ fn stdout(output: &Output) -> String {
 
 #[test]
 fn a_load_and_a_run_say_what_they_did() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let document = json(&mut local(
         &bench,
@@ -82,6 +83,7 @@ fn a_load_and_a_run_say_what_they_did() {
 
 #[test]
 fn all_six_workloads_run_in_ycsbs_order() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = [
         "--workload",
@@ -110,6 +112,7 @@ fn all_six_workloads_run_in_ycsbs_order() {
 
 #[test]
 fn a_second_d_on_the_same_data_is_noticed() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64M");
     let d = [
@@ -161,6 +164,7 @@ fn foreign_data_are_refused_and_untouched() {
 
 #[test]
 fn ycsbs_lines_are_those_that_scripts_read() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = [
         "-p",
@@ -208,6 +212,7 @@ fn secrets_in_properties_are_not_shown() {
 
 #[test]
 fn sysbench_counts_transactions_and_their_steps() {
+    let _machine = shared_machine();
     // A single user is never in another's way, so that everything is known beforehand.
     let alone = sysbench(&["--in-flight", "1"]);
     let run = operations(&alone, "run");
@@ -270,6 +275,7 @@ fn sysbench(more: &[&str]) -> Value {
 
 #[test]
 fn settings_are_compared_in_turn() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = [
         "--workload",
@@ -323,6 +329,7 @@ fn settings_are_compared_in_turn() {
 
 #[test]
 fn two_clients_add_up() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64M");
     let client = |number: u32| {

@@ -7,7 +7,7 @@ use crate::bench::{local, on};
 use crate::schemas::assert_valid;
 use crate::support::{
     Bench, ForeignServer, assert_fails, json, processes_naming, run_document, send, server_binary,
-    stderr, wait,
+    shared_machine, stderr, wait,
 };
 
 fn signal(pid: u32, signal: i32) {
@@ -18,6 +18,7 @@ fn signal(pid: u32, signal: i32) {
 
 #[test]
 fn a_frozen_server_shows_in_the_response_time() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64M");
     let records = ["--workload", "c", "--records", "1000"];
@@ -54,6 +55,7 @@ fn a_frozen_server_shows_in_the_response_time() {
 
 #[test]
 fn a_server_that_dies_is_a_failure_with_what_was_measured() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64M");
     let mut run = on(
@@ -101,6 +103,7 @@ fn await_seconds(bench: &Bench, out: &str, step: &str, count: usize) {
 
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_stops_the_server() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = ["--workload", "a", "--records", "1000", "--for", "60s"];
     let mut run = local(&bench, "run", &arguments);
@@ -125,6 +128,7 @@ fn ctrl_c_keeps_what_was_measured_and_stops_the_server() {
 
 #[test]
 fn a_rate_beyond_the_servers_ability_is_invalid() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = [
         "--workload",
@@ -145,6 +149,7 @@ fn a_rate_beyond_the_servers_ability_is_invalid() {
 
 #[test]
 fn a_missed_objective_is_exit_code_6() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = [
         "--workload",
@@ -167,6 +172,7 @@ fn a_missed_objective_is_exit_code_6() {
 
 #[test]
 fn the_highest_rate_is_searched_and_the_curve_kept() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let arguments = [
         "--workload",

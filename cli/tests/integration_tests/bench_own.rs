@@ -2,7 +2,7 @@
 
 use seekscope_run::RunDocument;
 
-use crate::support::{Bench, assert_fails, server_binary, stderr};
+use crate::support::{Bench, assert_fails, server_binary, shared_machine, stderr};
 
 const WORKLOAD: &str = r#"
 name = "small"
@@ -60,6 +60,7 @@ fn run(bench: &Bench, file: &str) -> std::process::Output {
 
 #[test]
 fn a_workload_of_one_s_own_runs_with_its_roles_at_the_same_time() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     std::fs::write(bench.path("small.toml"), WORKLOAD).unwrap();
     let output = run(&bench, "small.toml");

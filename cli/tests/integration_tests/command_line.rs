@@ -1,6 +1,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, stderr};
 
 #[test]
@@ -49,6 +50,35 @@ fn usage_errors_end_with_2() {
             Some(2),
             "{arguments:?}: {}",
             stderr(&output)
+        );
+    }
+}
+
+/// With `--json` the error is a document as well, of one line.
+#[test]
+fn a_failed_command_prints_its_error_as_json() {
+    let bench = Bench::new();
+    let nobody = "mongodb://anna:pa55word@127.0.0.1:1/?serverSelectionTimeoutMS=500";
+    for (arguments, code) in [
+        (&["layout", "nosuch"][..], 2),
+        (&["doctor", nobody, "--for", "1s"], 3),
+        (&["bench", "ycsb", nobody], 3),
+        (&["top", nobody], 3),
+        (&["report", "."], 2),
+    ] {
+        let mut command = bench.seekscope(arguments);
+        let output = command.arg("--json").output().unwrap();
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{arguments:?}: {text}");
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_valid("error", &document);
+        assert_eq!(document["exit_code"], code, "{text}");
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        let error = document["error"].as_str().unwrap();
+        assert!(!error.contains("pa55word"), "{error}");
+        assert!(
+            stderr(&output).contains(&error[..error.len().min(40)]),
+            "{text}"
         );
     }
 }

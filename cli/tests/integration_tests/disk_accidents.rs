@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::directory_snapshot::unchanged_by;
 use crate::mounts;
-use crate::support::{Bench, assert_fails, json, machine, stderr};
+use crate::support::{Bench, assert_fails, json, shared_machine, stderr};
 
 const SHORT: [&str; 6] = ["--size", "8M", "--runtime", "200ms", "--warm-up", "0ms"];
 
@@ -37,7 +37,7 @@ fn only_a_directory_can_be_measured_in() {
 
 #[test]
 fn a_link_to_a_directory_will_do() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     std::fs::write(bench.target().join("data"), "precious").unwrap();
     symlink("target", bench.path("link")).unwrap();

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use crate::directory_snapshot::content_hash;
 use crate::mounts::{self, LoopDevice, Mount};
-use crate::support::{Bench, assert_fails, machine, run_document, stderr};
+use crate::support::{Bench, assert_fails, run_document, shared_machine, stderr, until};
 
 const GIB: u64 = 1 << 30;
 
 /// The image of a disk whose end has been lost: reads there fail.
 #[test]
 fn reads_that_fail_end_the_job_with_their_offset() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let image = bench.path("image");
     let device = LoopDevice::of_new_image(&image, 256 << 20);
@@ -47,7 +47,7 @@ fn reads_that_fail_end_the_job_with_their_offset() {
 /// The kernel answers with SIGBUS.
 #[test]
 fn a_file_that_shrinks_while_it_is_mapped_ends_with_words() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let file = bench.path("data");
     std::fs::write(&file, vec![7; 32 << 20]).unwrap();
@@ -62,7 +62,9 @@ fn a_file_that_shrinks_while_it_is_mapped_ends_with_words() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(1_200));
+        // It reads when the log of its latencies has been begun.
+        until(|| bench.path(engine).join("latency.hlog").exists());
+        std::thread::sleep(Duration::from_millis(300));
         let handle = std::fs::File::options().write(true).open(&file).unwrap();
         handle.set_len(4096).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -74,13 +76,14 @@ fn a_file_that_shrinks_while_it_is_mapped_ends_with_words() {
 /// Slow filling leaves time to take the space away.
 #[test]
 fn a_disk_that_becomes_full_meanwhile_ends_it_cleanly() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let device = LoopDevice::of_new_image(&bench.path("image"), 2 * GIB);
     let mount = Mount::of_device(device.formatted(&["-m", "0"]), &bench.path("disk"), "rw");
     let mut command = bench.disk_job_in(&mount.point, &["--size", "256M", "--next-to-database"]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1_000));
+    until(|| bench.path("run/run.json").exists());
+    std::thread::sleep(Duration::from_millis(500));
     let rest = mount.point.join("of-others");
     fill_up(&rest);
     let others = content_hash(&rest);
@@ -129,7 +132,7 @@ fn free_bytes(folder: &Path) -> u64 {
 /// A filesystem that believes in 4 GiB, on memory that ends after 48 MiB.
 #[test]
 fn writes_that_fail_end_it_cleanly() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let memory = Mount::of_kind("tmpfs", &bench.path("memory"), "size=48M");
     let device = LoopDevice::of_new_image(&memory.point.join("image"), 4 * GIB);

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::directory_snapshot::unchanged_by;
-use crate::support::{Bench, json, machine, run_document, send, stderr};
+use crate::support::{Bench, json, run_document, send, shared_machine, stderr};
 
 /// Starts it, waits until `ready`, sends the signal, and waits for the end.
 fn interrupted(command: &mut Command, ready: impl Fn() -> bool, signal: i32) -> Output {
@@ -35,6 +35,12 @@ fn steps(run: &Path) -> Option<usize> {
     let text = std::fs::read(run.join("run.json")).ok()?;
     let document: serde_json::Value = serde_json::from_slice(&text).ok()?;
     Some(document["disk"]["steps"].as_array().map_or(0, Vec::len))
+}
+
+/// Whether the run has recorded its first second.
+fn has_a_second(run: &Path) -> bool {
+    let spool = run.join("intervals.spool");
+    spool.metadata().is_ok_and(|spool| spool.len() > 0)
 }
 
 /// For so long after `since`.
@@ -74,7 +80,7 @@ fn assert_partial(bench: &Bench, output: &Output) -> bool {
 /// The signal's number and a moment while the file is being filled: 4 GiB take seconds.
 #[test]
 fn a_signal_while_filling_leaves_nothing_in_the_directory() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     for (verb, signal, ms) in [
         (&["disk"][..], libc::SIGINT, 0),
@@ -101,7 +107,7 @@ fn a_signal_while_filling_leaves_nothing_in_the_directory() {
 
 #[test]
 fn a_signal_in_the_middle_keeps_what_was_measured() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     for (steps_before, signal) in [(0, libc::SIGHUP), (1, libc::SIGTERM), (5, libc::SIGINT)] {
         let mut command = bench.seekscope(&["disk", "target", "--out", "run"]);
@@ -118,8 +124,8 @@ fn a_signal_in_the_middle_keeps_what_was_measured() {
     }
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let mut command = bench.disk_job(&["--size", "64M", "--runtime", "60s", "--out", "run"]);
-        let started = Instant::now();
-        let run = || interrupted(&mut command, || passed(started, 1_500), signal);
+        let ready = || has_a_second(&bench.path("run"));
+        let run = || interrupted(&mut command, ready, signal);
         let output = unchanged_by(&bench.target(), run);
         assert!(assert_partial(&bench, &output));
     }
@@ -129,7 +135,7 @@ fn a_signal_in_the_middle_keeps_what_was_measured() {
 /// when it could leave what it made.
 #[test]
 fn a_signal_in_the_first_milliseconds_leaves_nothing_running_or_throttled() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut wrong = Vec::new();
     for ms in [2, 6, 10, 14, 18, 22, 26, 30, 40, 60] {
@@ -158,19 +164,19 @@ fn a_signal_in_the_first_milliseconds_leaves_nothing_running_or_throttled() {
 /// The throttle goes, too.
 #[test]
 fn a_signal_on_the_slow_disk_takes_the_throttle_away() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut command = bench.disk_job(&["--size", "64M", "--runtime", "60s", "--out", "run"]);
     command.args(["--emulate-disk", "hdd", "--depth", "128"]);
-    let started = Instant::now();
-    let run = || interrupted(&mut command, || passed(started, 2_500), libc::SIGINT);
+    let ready = || has_a_second(&bench.path("run"));
+    let run = || interrupted(&mut command, ready, libc::SIGINT);
     let output = unchanged_by(&bench.target(), run);
     assert!(assert_partial(&bench, &output));
 }
 
 #[test]
 fn even_a_kill_leaves_nothing_but_the_run() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let killed = |more: &[&str], ready: &dyn Fn() -> bool| {
         let mut command = bench.seekscope(&["disk", "target", "--out", "run"]);

@@ -31,11 +31,13 @@ fn accesses(order: &str) -> u64 {
 
 #[test]
 fn the_model_of_a_survey_predicts_orders() {
-    let _machine = machine();
     let bench = Bench::new();
     bench.target();
     let mut survey = bench.seekscope(&["disk", "target", "--out", "run"]);
-    json(survey.args(["--budget", "10s", "--size", "96M", "--emulate-disk", "hdd"]));
+    survey.args(["--budget", "10s", "--size", "96M", "--emulate-disk", "hdd"]);
+    let alone = machine();
+    json(&mut survey);
+    drop(alone);
 
     let in_order = elapsed_s(&bench, "sequential");
     let runs_of_64 = elapsed_s(&bench, "runs:64");

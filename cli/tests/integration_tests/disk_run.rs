@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::directory_snapshot::unchanged_by;
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine, stderr};
+use crate::support::{Bench, json, machine, shared_machine, stderr};
 
 const SHORT: [&str; 6] = ["--size", "64M", "--runtime", "300ms", "--warm-up", "100ms"];
 
@@ -42,6 +42,7 @@ fn assert_latencies_rise(latency: &Value) {
 
 #[test]
 fn every_engine_does_every_kind_and_names_its_figures() {
+    // In a third of a second each job has to write and sync at least once.
     let _machine = machine();
     let bench = Bench::new();
     for engine in ["uring", "sync", "mmap", "null"] {
@@ -78,7 +79,7 @@ fn every_engine_does_every_kind_and_names_its_figures() {
 
 #[test]
 fn what_goes_through_the_page_cache_is_not_called_direct() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     assert_eq!(summary(&bench, &[])["direct"], true);
     for more in [
@@ -93,7 +94,7 @@ fn what_goes_through_the_page_cache_is_not_called_direct() {
 
 #[test]
 fn the_null_engine_writes_nothing_and_says_so() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     for kind in ["randread", "randwrite", "rw"] {
         let summary = summary(&bench, &["--engine", "null", "--rw", kind]);
@@ -128,7 +129,7 @@ fn a_rate_is_kept() {
 
 #[test]
 fn a_missed_threshold_ends_with_6_and_still_shows_the_figures() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     for (more, words) in [
         (["--min-iops", "1e9"], "--min-iops"),
@@ -149,7 +150,7 @@ fn a_missed_threshold_ends_with_6_and_still_shows_the_figures() {
 
 #[test]
 fn an_existing_file_is_read_and_stays_what_it_was() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let data = bench.target().join("collection.wt");
     let content: Vec<u8> = (0..32u32 << 20)
@@ -185,6 +186,7 @@ fn an_existing_file_is_read_and_stays_what_it_was() {
 /// strace counts the same calls.
 #[test]
 fn the_count_of_operations_is_that_of_the_system_calls() {
+    // Below strace they have to be many in a second.
     let _machine = machine();
     let bench = Bench::new();
     let job = bench.disk_job(&[
@@ -234,7 +236,7 @@ fn under_strace(job: &Command, log: &Path) -> Output {
 
 #[test]
 fn the_run_directory_says_the_same_later() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let first = json(
         bench

@@ -93,6 +93,7 @@ fn page_is_self_contained(bench: &Bench) {
 
 #[test]
 fn a_survey_of_an_existing_file_never_writes_it() {
+    // Surveys take all that the disk has.
     let _machine = machine();
     let bench = Bench::new();
     let data = bench.target().join("collection.wt");
@@ -149,6 +150,7 @@ fn on_a_slow_disk_order_is_everything_and_the_model_knows() {
 
 #[test]
 fn the_report_prints_the_same_tables_again() {
+    // Surveys take all that the disk has.
     let _machine = machine();
     let bench = Bench::new();
     bench.target();

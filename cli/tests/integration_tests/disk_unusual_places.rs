@@ -6,14 +6,14 @@ use std::process::Command;
 
 use crate::directory_snapshot::{content_hash, unchanged_by};
 use crate::mounts::{LoopDevice, Mount};
-use crate::support::{Bench, as_nobody, assert_fails, json, machine};
+use crate::support::{Bench, as_nobody, assert_fails, install, json, shared_machine};
 
 const SHORT: [&str; 6] = ["--size", "8M", "--runtime", "200ms", "--warm-up", "0ms"];
 const GIB: u64 = 1 << 30;
 
 #[test]
 fn memory_is_measured_and_called_memory() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let tmpfs = Mount::of_kind("tmpfs", &bench.path("memory"), "size=2G");
     let document = unchanged_by(&tmpfs.point, || {
@@ -34,7 +34,7 @@ fn memory_is_measured_and_called_memory() {
 /// size.
 #[test]
 fn a_filesystem_that_tells_no_size_is_not_filled() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let ramfs = Mount::of_kind("ramfs", &bench.path("memory"), "mode=755");
     for more in [&[][..], &["--buffered"]] {
@@ -52,7 +52,7 @@ fn a_filesystem_that_tells_no_size_is_not_filled() {
 
 #[test]
 fn buffered_jobs_say_that_they_are() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let run = || {
         json(
@@ -69,7 +69,7 @@ fn buffered_jobs_say_that_they_are() {
 
 #[test]
 fn a_read_only_filesystem_is_named_as_the_reason() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     // Large enough, and too small: why it cannot be written is the same.
     for (name, bytes) in [("large", 4 * GIB), ("small", GIB / 16)] {
@@ -85,7 +85,7 @@ fn a_read_only_filesystem_is_named_as_the_reason() {
 
 #[test]
 fn a_block_device_is_read_and_not_written() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let image = bench.path("image");
     let device = LoopDevice::of_new_image(&image, 64 << 20).formatted(&[]);
@@ -119,10 +119,9 @@ impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let everybody = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(folder.path(), everybody.clone()).unwrap();
+        std::fs::set_permissions(folder.path(), everybody).unwrap();
         let binary = folder.path().join("seekscope");
-        std::fs::copy(Bench::new().seekscope(&[]).get_program(), &binary).unwrap();
-        std::fs::set_permissions(&binary, everybody).unwrap();
+        install(Bench::new().seekscope(&[]).get_program(), &binary);
         Self { folder }
     }
 
@@ -145,7 +144,7 @@ impl Stage {
 
 #[test]
 fn a_user_without_privileges_measures_where_it_may_write() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let stage = Stage::new();
     let (open, closed) = (
         stage.directory("open", 0o777),
@@ -194,7 +193,7 @@ fn a_user_without_privileges_measures_where_it_may_write() {
 /// Bytes of another owner around ours stay.
 #[test]
 fn neighbours_on_a_device_stay_what_they_were() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let data = bench.target().join("data");
     let file = std::fs::File::create(&data).unwrap();

@@ -3,13 +3,13 @@
 //!
 //! That each can be parsed is tested beside the definition of the arguments.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
 use crate::documented::{DocumentedCommand, documented_commands};
-use crate::support::{Bench, machine, stderr};
+use crate::mounts;
+use crate::support::{Bench, machine, shared_machine, stderr};
 use crate::top::Busy;
 
 /// Lines that hold the first text are not run here, for the reason beside it.
@@ -111,10 +111,24 @@ const ENDLESS: [&str; 6] = [
 ];
 /// What ends an endless one by itself.
 const ENDS: [&str; 2] = ["--once", "--count"];
-/// Verbs that run alone, since they give way to others or measure the disk.
-const MEASURING: [&str; 3] = ["disk", "mongoperf", "prefetch"];
-/// Verbs at once of the rest.
-const AT_ONCE: usize = 3;
+/// These measure the disk with all that it has, which disturbs whatever else runs on this machine. They want no server.
+const MEASURING: [&str; 3] = [
+    "seekscope disk /",
+    "seekscope disk run",
+    "seekscope mongoperf",
+];
+/// One at a time of these, which listen on the same port or write the same file.
+const IN_TURN: &str = "exporter";
+/// Commands at once, since most of the time they wait.
+const AT_ONCE: usize = 5;
+/// The runs of the reader. Each command has copies, for a run is locked while it is read.
+const RUNS: [&str; 5] = [
+    "run-disk",
+    "run-trace",
+    "run-layout",
+    "run-later",
+    "run-doctor",
+];
 /// Thresholds of the reader may be missed.
 const THRESHOLD_MISSED: i32 = 6;
 
@@ -122,35 +136,36 @@ const THRESHOLD_MISSED: i32 = 6;
 struct Substitutes(Vec<(&'static str, String)>);
 
 impl Substitutes {
-    fn new(busy: &Busy) -> Self {
-        let bench = &busy.bench;
+    /// For a command that is typed in `place`.
+    fn new(bench: &Bench, busy: Option<&Busy>, place: &Path) -> Self {
         let path = |name: &str| bench.path(name).display().to_string();
-        let pid = busy.server.pid().to_string();
-        let file = busy.collection_file().display().to_string();
-        let uri = busy.server.uri.clone();
-        Self(vec![
-            ("mongodb://localhost:27017/", uri.clone()),
-            ("mongodb://test1/", uri.clone()),
-            ("mongodb://db1/", uri),
-            // A mongod's directory names its collections; that of the server here does not.
-            ("/var/lib/mongodb shop", format!("{} shop", busy.server.uri)),
-            ("/var/lib/mongodb", path("data")),
-            ("/data/collection-7--42.wt", file.clone()),
-            ("collection-7--42.wt", file),
-            // A survey takes 90 s unless it is told otherwise.
-            ("disk /path/", "disk --budget 15s /path/".into()),
-            ("disk /mnt/", "disk --budget 15s /mnt/".into()),
+        let run = |name: &str| place.join(name).display().to_string();
+        let mut substitutes = vec![
+            // A watch takes a minute unless it is told otherwise, a survey 90 s, and a job makes a file of 4 GiB.
+            (
+                "localhost:27017/ --since",
+                "localhost:27017/ --for 3s --since".into(),
+            ),
+            (
+                "localhost:27017/ --fail-on",
+                "localhost:27017/ --for 3s --fail-on".into(),
+            ),
+            ("disk /path/", "disk --budget 10s --size 256M /path/".into()),
+            ("disk /mnt/", "disk --budget 10s --size 256M /mnt/".into()),
+            ("disk run ", "disk run --size 256M ".into()),
+            ("--poisson", "--poisson --runtime 2s".into()),
+        ];
+        substitutes.extend(busy.into_iter().flat_map(Self::of_server));
+        substitutes.extend([
             ("/path/on/that/disk", path("target")),
             ("/mnt/new-disk", path("target")),
-            ("$(pgrep -x mongod)", pid.clone()),
-            ("-p PID", format!("-p {pid}")),
             ("/etc/seekscope/exporter.uris", path("exporter.uris")),
             ("/var/lib/prometheus/node-exporter", path("textfile")),
-            ("DISK_RUN", path("run-disk")),
-            ("TRACE_RUN", path("run-trace")),
-            ("RUN_A", path("run-layout")),
-            ("RUN_B", path("run-later")),
-            (" RUN", format!(" {}", path("run-doctor"))),
+            ("DISK_RUN", run("run-disk")),
+            ("TRACE_RUN", run("run-trace")),
+            ("RUN_A", run("run-layout")),
+            ("RUN_B", run("run-later")),
+            (" RUN", format!(" {}", run("run-doctor"))),
             ("--for 60s", "--for 3s".into()),
             ("--for 3m", "--for 3s".into()),
             ("--for 5m", "--for 3s".into()),
@@ -158,7 +173,27 @@ impl Substitutes {
             ("--count 60", "--count 2".into()),
             ("--region 10G", "--region 64M".into()),
             ("fileSizeMB:1000", "fileSizeMB:16".into()),
-        ])
+        ]);
+        Self(substitutes)
+    }
+
+    fn of_server(busy: &Busy) -> [(&'static str, String); 9] {
+        let pid = busy.server.pid().to_string();
+        let file = busy.collection_file().display().to_string();
+        let uri = busy.server.uri.clone();
+        let data = busy.bench.path("data").display().to_string();
+        [
+            ("mongodb://localhost:27017/", uri.clone()),
+            ("mongodb://test1/", uri.clone()),
+            ("mongodb://db1/", uri.clone()),
+            // A mongod's directory names its collections; that of the server here does not.
+            ("/var/lib/mongodb shop", format!("{uri} shop")),
+            ("/var/lib/mongodb", data),
+            ("/data/collection-7--42.wt", file.clone()),
+            ("collection-7--42.wt", file),
+            ("$(pgrep -x mongod)", pid.clone()),
+            ("-p PID", format!("-p {pid}")),
+        ]
     }
 
     fn apply(&self, line: &str) -> String {
@@ -183,22 +218,30 @@ fn script(line: &str, substitutes: &Substitutes, program: &Path) -> String {
     format!("set -o pipefail; {line}")
 }
 
-fn run_in(bench: &Bench, folder: &str, script: &str) -> std::process::Output {
-    let folder = bench.path(folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    Command::new("bash")
-        .args(["-c", script])
-        .current_dir(folder)
+/// Why a command of the documentation failed; `None` if it did not.
+fn failure(
+    bench: &Bench,
+    busy: Option<&Busy>,
+    n: usize,
+    command: &DocumentedCommand,
+) -> Option<String> {
+    let place = bench.path(&format!("place-{n}"));
+    std::fs::create_dir(&place).unwrap();
+    let program = bench.seekscope(&[]).get_program().to_os_string();
+    let substitutes = Substitutes::new(bench, busy, &place);
+    let script = script(&command.line, &substitutes, program.as_ref());
+    for run in RUNS {
+        let copy = place.join(run).display().to_string();
+        if script.contains(&copy) {
+            mounts::run("cp", &["-r", bench.path(run).to_str().unwrap(), &copy]);
+        }
+    }
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(place)
         .env("XDG_STATE_HOME", bench.path("state"))
         .output()
-        .unwrap()
-}
-
-/// Why a command of the documentation failed; `None` if it did not.
-fn failure(busy: &Busy, n: usize, command: &DocumentedCommand) -> Option<String> {
-    let program = busy.bench.seekscope(&[]).get_program().to_os_string();
-    let script = script(&command.line, &Substitutes::new(busy), program.as_ref());
-    let output = run_in(&busy.bench, &format!("place-{n}"), &script);
+        .unwrap();
     let said = stderr(&output);
     let code = output.status.code();
     let may_miss = command.line.contains("--fail-on") && code == Some(THRESHOLD_MISSED);
@@ -212,30 +255,11 @@ fn failure(busy: &Busy, n: usize, command: &DocumentedCommand) -> Option<String>
     ))
 }
 
+/// Commands, each with the number of its place.
+type Numbered<'a> = Vec<(usize, &'a DocumentedCommand)>;
+
 #[test]
 fn every_command_of_the_documentation_works() {
-    let _machine = machine();
-    let busy = Busy::new();
-    busy.bench.target();
-    let uri = &busy.server.uri;
-    let data = busy.bench.path("data").display().to_string();
-    std::fs::write(busy.bench.path("exporter.uris"), format!("{uri}\n")).unwrap();
-    std::fs::create_dir(busy.bench.path("textfile")).unwrap();
-    for (run, command) in [
-        (
-            "run-disk",
-            format!("disk {} --budget 15s", busy.bench.target().display()),
-        ),
-        ("run-trace", format!("trace --target {uri} --for 3s")),
-        ("run-layout", format!("layout {data}")),
-        ("run-later", format!("layout {data}")),
-        ("run-doctor", format!("doctor {uri} --for 3s")),
-    ] {
-        let mut words: Vec<&str> = command.split(' ').collect();
-        words.extend(["--out", run]);
-        let output = busy.bench.seekscope(&words).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", stderr(&output));
-    }
     let mut commands = documented_commands();
     let mut seen = std::collections::HashSet::new();
     commands.retain(|command| {
@@ -251,33 +275,74 @@ fn every_command_of_the_documentation_works() {
     });
     assert!(commands.len() > 35, "only {} are run", commands.len());
     let numbered = commands.iter().enumerate();
-    let (measuring, others): (Vec<_>, Vec<_>) =
-        numbered.partition(|(_, command)| MEASURING.contains(&verb(command)));
-    let mut failures: Vec<String> = measuring
-        .into_iter()
-        .filter_map(|(n, command)| failure(&busy, n, command))
-        .collect();
-    failures.extend(in_turns(&busy, others));
+    let measures = |command: &DocumentedCommand| {
+        let mut texts = MEASURING.iter();
+        texts.any(|text| command.line.contains(text))
+    };
+    let (measuring, others): (Numbered, Numbered) =
+        numbered.partition(|(_, command)| measures(command));
+    assert!(measuring.len() >= MEASURING.len());
+
+    let bench = Bench::new();
+    bench.target();
+    let alone = machine();
+    let mut failures = failures_of(&bench, None, measuring);
+    drop(alone);
+
+    // The server has a client until the end, so that no other test may be alone meanwhile.
+    let _machine = shared_machine();
+    let busy = Busy::new();
+    make_runs(&busy);
+    failures.extend(failures_of(&busy.bench, Some(&busy), others));
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Runs the commands of one verb after the other, and several verbs at once: most of the time they wait.
-fn in_turns(busy: &Busy, commands: Vec<(usize, &DocumentedCommand)>) -> Vec<String> {
-    let mut verbs: BTreeMap<&str, Vec<(usize, &DocumentedCommand)>> = BTreeMap::new();
-    for (n, command) in commands {
-        verbs.entry(verb(command)).or_default().push((n, command));
-    }
-    let verbs = Mutex::new(verbs);
+/// Makes the reader's runs and files.
+fn make_runs(busy: &Busy) {
+    let (bench, uri) = (&busy.bench, &busy.server.uri);
+    let data = bench.path("data").display().to_string();
+    bench.target();
+    std::fs::write(bench.path("exporter.uris"), format!("{uri}\n")).unwrap();
+    std::fs::create_dir(bench.path("textfile")).unwrap();
+    // One that takes no measuring.
+    let disk = bench.path("run-disk").display().to_string();
+    mounts::run("cp", &["-r", "tests/recorded/disk", &disk]);
+    std::thread::scope(|scope| {
+        for (run, command) in [
+            ("run-trace", format!("trace --target {uri} --for 3s")),
+            ("run-layout", format!("layout {data}")),
+            ("run-later", format!("layout {data}")),
+            ("run-doctor", format!("doctor {uri} --for 3s")),
+        ] {
+            scope.spawn(move || {
+                let mut words: Vec<&str> = command.split(' ').collect();
+                words.extend(["--out", run]);
+                let output = bench.seekscope(&words).output().unwrap();
+                assert!(output.status.success(), "{command}: {}", stderr(&output));
+            });
+        }
+    });
+}
+
+/// Runs the commands, several at once, and returns why those failed that did.
+fn failures_of(bench: &Bench, busy: Option<&Busy>, commands: Numbered) -> Vec<String> {
+    let (in_turn, others): (Numbered, Numbered) = commands
+        .into_iter()
+        .partition(|(_, command)| verb(command) == IN_TURN);
+    let mut queues: Vec<Numbered> = others.into_iter().map(|one| vec![one]).collect();
+    // Taken first, as it is the longest.
+    queues.push(in_turn);
+    let queues = Mutex::new(queues);
     let failures = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {
-                    let next = verbs.lock().unwrap().pop_first();
-                    let Some((_, commands)) = next else { return };
+                    let next = queues.lock().unwrap().pop();
+                    let Some(commands) = next else { return };
                     let failed = commands
                         .into_iter()
-                        .filter_map(|(n, command)| failure(busy, n, command));
+                        .filter_map(|(n, command)| failure(bench, busy, n, command));
                     let failed: Vec<String> = failed.collect();
                     failures.lock().unwrap().extend(failed);
                 }

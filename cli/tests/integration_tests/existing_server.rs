@@ -10,8 +10,8 @@ use seekscope_server::{Namespace, Server, page_cache};
 use serde_json::Value;
 
 use crate::support::{
-    Bench, ForeignServer, json, load_documents, machine, run_document, runtime, send, until,
-    until_caught, wait,
+    Bench, ForeignServer, json, load_documents, machine, run_document, runtime, send,
+    shared_machine, until, until_caught, wait,
 };
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'&</script>";
@@ -117,15 +117,19 @@ impl Strace {
 /// A permitted index build: the recorded reads are the reads that strace counts, and nothing stays.
 #[test]
 fn recorded_reads_are_those_that_strace_counts() {
-    let _machine = machine();
     let bench = Bench::new();
     let data = bench.path("data");
     let namespace = Namespace::new("shop", "orders").unwrap();
-    let server = ForeignServer::start(&data, "1G");
-    load_documents(&server.uri, &namespace, 25_000);
-    server.stop();
-    page_cache::evict(&data).unwrap();
+    {
+        let _machine = shared_machine();
+        let server = ForeignServer::start(&data, "1G");
+        load_documents(&server.uri, &namespace, 25_000);
+        server.stop();
+        page_cache::evict(&data).unwrap();
+    }
 
+    // Not one read may be lost.
+    let _machine = machine();
     let server = ForeignServer::start(&data, "32M");
     let strace = Strace::attach(server.pid(), &bench.path("strace.log"));
     let document = json(&mut bench.seekscope(&[
@@ -180,7 +184,7 @@ fn recorded_reads_are_those_that_strace_counts() {
 /// Without permission nothing is built, and names that are markup stay names.
 #[test]
 fn it_observes_without_writing_and_shows_hostile_names_as_text() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let data = bench.path("data");
     let namespace = Namespace::new("shop", HOSTILE).unwrap();
@@ -242,11 +246,16 @@ pub fn scan(uri: &str, namespace: &Namespace) {
 /// A signal during the build: the index must not stay on somebody else's server.
 #[test]
 fn an_interrupted_build_removes_its_index() {
-    let _machine = machine();
     let bench = Bench::new();
     let namespace = Namespace::new("shop", "orders").unwrap();
-    let server = ForeignServer::start(&bench.path("data"), "64M");
-    load_documents(&server.uri, &namespace, 30_000);
+    let server = {
+        let _machine = shared_machine();
+        let server = ForeignServer::start(&bench.path("data"), "64M");
+        load_documents(&server.uri, &namespace, 30_000);
+        server
+    };
+    // The server cannot break a build off, and seekscope does not wait for its end for ever.
+    let _machine = machine();
     for (i, moment_ms) in [50, 300, 900, 1_200, 1_500].into_iter().enumerate() {
         let out = format!("run{i}");
         let mut child = bench

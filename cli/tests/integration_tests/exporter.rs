@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::exporter_process::{Exporter, Metrics};
 use crate::prometheus::Prometheus;
 use crate::support::{
-    Bench, ForeignServer, as_nobody, assert_fails, load_documents, loaded_programs, machine,
-    prometheus_tool, python, stderr, until, wait,
+    Bench, ForeignServer, as_nobody, assert_fails, load_documents, prometheus_tool, python,
+    shared_machine, stderr, until, wait,
 };
 
 const PYTHON: &str = r"
@@ -30,7 +30,7 @@ const HOSTILE: &str = "shop.a\"} 1\n# \\<b>";
 
 #[test]
 fn both_formats_are_read_by_prometheus_own_parsers() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start_with_checkpoints(&bench.path("data"), "64MB", 1);
     let collections = ["shop.orders", HOSTILE].map(|name| name.parse().unwrap());
@@ -71,7 +71,7 @@ fn both_formats_are_read_by_prometheus_own_parsers() {
 
 #[test]
 fn prometheus_itself_scrapes_it() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start_with_checkpoints(&bench.path("data"), "64MB", 1);
     let collection = HOSTILE.parse().unwrap();
@@ -114,9 +114,78 @@ fn prometheus_itself_scrapes_it() {
     exporter.end();
 }
 
+/// One Prometheus takes native histograms, by protobuf, and another the text as ever. Of the same calls both say the same,
+/// as far as docs/monitoring.md promises it.
+#[test]
+fn native_histograms_say_what_the_classic_ones_do() {
+    const WRITES: [&str; 3] = [
+        "role=\"collection\"",
+        "collection=\"shop.orders\"",
+        "op=\"write\"",
+    ];
+    let _machine = shared_machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start_with_checkpoints(&bench.path("data"), "64MB", 1);
+    let collection = "shop.orders".parse().unwrap();
+    load_documents(&server.uri, &collection, 500);
+    let exporter = Exporter::start(&bench, &[&server.uri, "--every", "2s", "--no-layout"]);
+    exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
+    let classic = Prometheus::scraping(&bench, exporter.address, "");
+    let native = Prometheus::with_native_histograms(&bench, exporter.address);
+    until(|| [&classic, &native].map(|it| it.value("up")) == [Some(1.0); 2]);
+    let metrics = exporter.metrics();
+    let earlier = metrics.of("seekscope_file_latency_seconds_count", &WRITES);
+    load_documents(&server.uri, &collection, 5_000);
+    let [histogram, buckets, count, sum] = ["", "_bucket", "_count", "_sum"].map(|part| {
+        let labels = WRITES.join(",");
+        format!("seekscope_file_latency_seconds{part}{{{labels}}}")
+    });
+    let calls = || native.value(&format!("histogram_count({histogram})"));
+    let quantiles = || {
+        [0.51, 0.93, 0.99].map(|q| {
+            let of = |it: &Prometheus, what: &str| {
+                it.value(&format!("histogram_quantile({q},rate({what}[1m]))"))
+            };
+            (of(&native, &histogram), of(&classic, &buckets))
+        })
+    };
+    let found = std::cell::RefCell::new(None);
+    // Both have seen something of the load, the same, and nothing has come meanwhile.
+    until(|| {
+        let before = calls();
+        let sums = (
+            native.value(&format!("histogram_sum({histogram})")),
+            classic.value(&sum),
+        );
+        found.replace(Some((sums, quantiles())));
+        before > Some(earlier.unwrap_or(0.0)) && [calls(), classic.value(&count)] == [before; 2]
+    });
+    let ((native_sum, classic_sum), quantiles) = found.into_inner().unwrap();
+    assert_eq!(native_sum, classic_sum, "the sum is exact");
+    for (native, classic) in quantiles {
+        let (native, classic) = (native.unwrap(), classic.unwrap());
+        let bounds = (0..11).map(|i| f64::from(1 << 14) * f64::from(1 << (2 * i)) / 1e9);
+        let (below, above): (Vec<f64>, Vec<f64>) = bounds.partition(|bound| *bound < classic);
+        let (lower, upper) = (below.last().unwrap_or(&0.0), above.first().unwrap());
+        assert!(
+            (lower * 0.93..=*upper).contains(&native),
+            "{native} is not in the bucket of {classic}"
+        );
+    }
+    let of_all = "seekscope_file_latency_seconds";
+    assert_eq!(classic.query(of_all), Some(vec![]), "it takes the text");
+    assert_eq!(native.query(&buckets), Some(vec![]), "it takes protobuf");
+    let more = format!(
+        "scrape_samples_scraped - on(instance) seekscope_exporter_series - on(instance) count by (instance)({of_all}) * -13"
+    );
+    assert_eq!(native.value(&more), Some(0.0), "a histogram is one series");
+    drop((classic, native));
+    exporter.end();
+}
+
 #[test]
 fn scrapes_are_answered_whatever_others_do() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s", "--no-trace"]);
@@ -148,6 +217,8 @@ fn scrapes_are_answered_whatever_others_do() {
     // Refused, or cut off while it is still being sent.
     let answer = exporter.request(&endless);
     assert!(answer.is_err() || answer.is_ok_and(|a| a.status >= 400 || a.status == 0));
+    let many = "a/b;q=1,".repeat(1_000);
+    assert!(exporter.get("/metrics", &many).head.contains("text/plain"));
     let hanging: Vec<TcpStream> = (0..1_000)
         .filter_map(|i| {
             let mut stream = TcpStream::connect(exporter.address).ok()?;
@@ -171,10 +242,9 @@ fn scrapes_are_answered_whatever_others_do() {
 
 #[test]
 fn it_leaves_nothing_and_tells_no_password() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64MB");
-    let before = loaded_programs();
     let folder = bench.path("textfiles");
     std::fs::create_dir(&folder).unwrap();
     let uris = bench.path("uris");
@@ -205,7 +275,7 @@ fn it_leaves_nothing_and_tells_no_password() {
         metrics.of("seekscope_up", &["server=\"127.0.0.1:1\""]),
         Some(0.0)
     );
-    assert!(loaded_programs() > before);
+    assert!(bench.loaded_programs() > 0);
     let shown = [exporter.get("/metrics", ""), exporter.get("/", "")];
     assert!(shown.iter().all(|answer| !answer.body.contains("geheim")));
     let textfile = folder.join("seekscope.prom");
@@ -233,12 +303,12 @@ fn it_leaves_nothing_and_tells_no_password() {
         "{left}"
     );
     assert!(!left.contains("seekscope_up"), "{left}");
-    assert_eq!(loaded_programs(), before);
+    assert_eq!(bench.loaded_programs(), 0);
 }
 
 #[test]
 fn a_text_file_that_cannot_be_written_for_a_while_ends_nothing() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let folder = bench.path("textfiles");
@@ -258,7 +328,7 @@ fn a_text_file_that_cannot_be_written_for_a_while_ends_nothing() {
 
 #[test]
 fn only_the_needed_capabilities_are_kept() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let exporter = Exporter::start(&bench, &[&server.uri, "--every", "1s"]);
@@ -285,7 +355,7 @@ fn only_the_needed_capabilities_are_kept() {
 
 #[test]
 fn without_rights_the_counters_remain() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let program = bench.seekscope(&[]).get_program().to_owned();

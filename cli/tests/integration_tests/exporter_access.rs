@@ -17,7 +17,9 @@ use seekscope_bench::deployment::certificates;
 
 use crate::exporter_process::{Answer, Exporter};
 use crate::prometheus::Prometheus;
-use crate::support::{Bench, ForeignServer, assert_fails, machine, prometheus_tool, until, wait};
+use crate::support::{
+    Bench, ForeignServer, assert_fails, prometheus_tool, shared_machine, until, wait,
+};
 
 const TLS: &str = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n";
 const VERIFIED: &str = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n";
@@ -92,7 +94,7 @@ fn scrape(
 
 #[test]
 fn prometheus_scrapes_with_tls_and_a_password() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let headers = "http_server_config:\n  headers:\n    X-Frame-Options: deny\n";
     let bench = prepared(&format!("{TLS}{}{headers}", user("geheim")));
     let server = ForeignServer::start(&bench.path("data"), "64MB");
@@ -120,7 +122,7 @@ fn prometheus_scrapes_with_tls_and_a_password() {
 
 #[test]
 fn whoever_has_no_certificate_is_refused_where_one_is_required() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = prepared(&format!("{TLS}{VERIFIED}"));
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let exporter = started(&bench, &server.uri, &["--web-config", "web.yml"]);
@@ -155,7 +157,7 @@ fn whoever_has_no_certificate_is_refused_where_one_is_required() {
 
 #[test]
 fn plain_requests_and_silence_hold_no_connection_of_a_tls_port() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = prepared(TLS);
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let exporter = started(&bench, &server.uri, &["--web-config", "web.yml"]);
@@ -181,7 +183,7 @@ fn plain_requests_and_silence_hold_no_connection_of_a_tls_port() {
 
 #[test]
 fn a_change_holds_without_a_restart_unless_it_is_wrong() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = prepared(&format!("{TLS}{}", user("geheim1")));
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     let mut exporter = started(&bench, &server.uri, &["--web-config", "web.yml"]);

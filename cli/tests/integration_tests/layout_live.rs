@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, as_nobody, assert_fails, json, load_documents, machine, run_document,
-    send, wait,
+    Bench, ForeignServer, as_nobody, assert_fails, install, json, load_documents, run_document,
+    send, shared_machine, wait,
 };
 
 const DOCUMENTS: u64 = 4000;
@@ -83,7 +83,7 @@ impl Loaded {
 
 #[test]
 fn a_running_server_is_found_and_left_alone() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let loaded = loaded();
     let document = json(&mut loaded.layout(&["--out", "run"]));
     assert_valid("layout", &document);
@@ -137,7 +137,7 @@ fn a_server_that_is_not_there_ends_with_its_exit_code() {
 
 #[test]
 fn checkpoints_are_followed_as_they_come() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let loaded = loaded();
     let mut watch = loaded
         .layout(&["shop.orders", "--watch", "--every", "100ms", "--out", "run"])
@@ -194,7 +194,7 @@ fn wait_for_history(loaded: &Loaded, wanted: impl Fn(&[Value]) -> bool) {
 
 #[test]
 fn an_interrupted_measurement_keeps_what_it_has() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let loaded = loaded();
     // Slow enough to be interrupted.
     let mut slow = loaded
@@ -222,7 +222,7 @@ fn an_interrupted_measurement_keeps_what_it_has() {
 /// As a user without any privilege, who may not see into the server's process or its files.
 #[test]
 fn what_is_not_permitted_ends_with_its_exit_code() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64MB");
     // In /tmp, because a normal user cannot enter root's folders; the binary is copied there too.
@@ -230,12 +230,8 @@ fn what_is_not_permitted_ends_with_its_exit_code() {
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
     let binary = folder.path().join("seekscope");
-    std::fs::copy(bench.seekscope(&[]).get_program(), &binary).unwrap();
-    for (path, mode) in [
-        (folder.path(), 0o755),
-        (binary.as_path(), 0o755),
-        (&data, 0o700),
-    ] {
+    install(bench.seekscope(&[]).get_program(), &binary);
+    for (path, mode) in [(folder.path(), 0o755), (&data, 0o700)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
     let run_as_nobody = |place: &str| {

@@ -1,23 +1,24 @@
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Bench, as_nobody, machine, run_document, server_binary, stderr};
+use crate::support::{
+    Bench, as_nobody, install, run_document, server_binary, shared_machine, stderr,
+};
 
 /// As a user without any privilege: no tracing, no throttle, but a run that says so.
 #[test]
 fn without_root_it_measures_what_it_can_and_says_the_rest() {
-    let _machine = machine();
+    let _machine = shared_machine();
     // In /tmp, because a normal user cannot enter root's folders; binaries are copied there too.
     let folder = tempfile::tempdir().unwrap();
     let everybody = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), everybody.clone()).unwrap();
+    std::fs::set_permissions(folder.path(), everybody).unwrap();
     let bench = Bench::new();
     let binary = bench.seekscope(&[]).get_program().to_os_string();
     for (from, to) in [
-        (binary.as_ref(), "seekscope"),
-        (server_binary().as_path(), "secantusd-rs"),
+        (binary.as_os_str(), "seekscope"),
+        (server_binary().as_os_str(), "secantusd-rs"),
     ] {
-        std::fs::copy(from, folder.path().join(to)).unwrap();
-        std::fs::set_permissions(folder.path().join(to), everybody.clone()).unwrap();
+        install(from, &folder.path().join(to));
     }
     let run_as_nobody = |arguments: &[&str]| {
         as_nobody(&folder.path().join("seekscope"))

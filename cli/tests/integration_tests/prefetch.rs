@@ -11,7 +11,9 @@ use seekscope_workload::{Sdu, SduOptions, UpdateOptions, update};
 use serde_json::Value;
 
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, load_documents, machine, stderr};
+use crate::support::{
+    Bench, ForeignServer, assert_fails, json, load_documents, machine, shared_machine, stderr,
+};
 
 const DOCUMENTS: u64 = 24_000;
 /// Of some 42 MB of leaves; the files are longer, and read-ahead reads their holes, too.
@@ -25,15 +27,25 @@ struct Aged {
 }
 
 impl Aged {
+    /// One for a test that is alone from then on.
+    fn prepared() -> Self {
+        let _machine = shared_machine();
+        Self::new()
+    }
+
     fn new() -> Self {
+        Self::of(DOCUMENTS)
+    }
+
+    fn of(documents: u64) -> Self {
         let bench = Bench::new();
         let data = bench.path("data");
         let loading = ForeignServer::start_with_checkpoints(&data, "64MB", 1);
-        load_documents(&loading.uri, &namespace(), DOCUMENTS);
+        load_documents(&loading.uri, &namespace(), documents);
         runtime().block_on(async {
             let server = Server::connect(&loading.uri).await.unwrap();
             let sdu = Sdu::new(SduOptions::default());
-            let options = UpdateOptions::new(DOCUMENTS, 0.1, 1);
+            let options = UpdateOptions::new(documents, 0.1, 1);
             let report = update(&server, &namespace(), &sdu, &options, &|_| {}).await;
             assert_eq!(report.unwrap().errors, 0);
         });
@@ -102,8 +114,8 @@ fn wait_until_read(data: &Path, bytes: u64) {
 
 #[test]
 fn the_server_finds_its_pages_in_memory() {
+    let aged = Aged::prepared();
     let _machine = machine();
-    let aged = Aged::new();
     let without = aged.scan();
     assert!(without > 8 << 20, "the scan was not cold: {without}");
 
@@ -166,11 +178,11 @@ fn the_server_finds_its_pages_in_memory() {
 /// With memory for a part of the file, and a slow disk that both share.
 #[test]
 fn a_scan_is_followed_in_a_small_window() {
+    let aged = Aged::prepared();
     let _machine = machine();
-    let aged = Aged::new();
     let device = DeviceFacts::of_path(Path::new("/"), &aged.data()).unwrap();
     let tree = CgroupTree::discover(Path::new("/proc"));
-    let name = format!("seekscope-prefetch-test-{}", std::process::id());
+    let name = format!("test-of-prefetch-{}", std::process::id());
     let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name).unwrap();
     slow.add_process(aged.server.pid()).unwrap();
     let mut prefetch = aged
@@ -213,7 +225,7 @@ fn a_scan_is_followed_in_a_small_window() {
 
 #[test]
 fn a_command_is_run_and_its_exit_code_kept() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = Aged::new();
     let done = aged.bench.path("done");
     let command = format!("touch {}; exit 7", done.display());
@@ -231,11 +243,11 @@ fn a_command_is_run_and_its_exit_code_kept() {
 /// Where requests take long, single reads in between would cost more than the scan gains by them.
 #[test]
 fn on_a_slow_disk_a_command_begins_when_its_pages_are_there() {
+    let aged = Aged::prepared();
     let _machine = machine();
-    let aged = Aged::new();
     let device = DeviceFacts::of_path(Path::new("/"), &aged.data()).unwrap();
     let tree = CgroupTree::discover(Path::new("/proc"));
-    let name = format!("seekscope-prefetch-command-{}", std::process::id());
+    let name = format!("test-of-prefetch-command-{}", std::process::id());
     let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name).unwrap();
     let mut prefetch = aged
         .bench
@@ -260,7 +272,7 @@ fn on_a_slow_disk_a_command_begins_when_its_pages_are_there() {
 
 #[test]
 fn what_is_cached_needs_no_help() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = Aged::new();
     for file in page_cache::files_below(&aged.data()).unwrap() {
         std::fs::read(file).unwrap();
@@ -276,8 +288,8 @@ fn what_is_cached_needs_no_help() {
 
 #[test]
 fn a_collection_that_is_not_there_is_a_usage_error() {
-    let _machine = machine();
-    let aged = Aged::new();
+    let _machine = shared_machine();
+    let aged = Aged::of(100);
     let mut prefetch = aged.bench.seekscope(&["prefetch"]);
     let output = prefetch
         .arg(aged.data())

@@ -15,10 +15,21 @@ pub struct Prometheus {
 impl Prometheus {
     /// Scrapes this address each second; `job` is further lines of its configuration, each indented by four.
     pub fn scraping(bench: &Bench, target: SocketAddr, job: &str) -> Self {
+        Self::with(bench, target, job, &[])
+    }
+
+    /// The same, with native histograms in place of the classic ones.
+    pub fn with_native_histograms(bench: &Bench, target: SocketAddr) -> Self {
+        Self::with(bench, target, "", &["--enable-feature=native-histograms"])
+    }
+
+    fn with(bench: &Bench, target: SocketAddr, job: &str, arguments: &[&str]) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap().to_string();
+        let address = free.local_addr().unwrap();
         drop(free);
-        let config = bench.path("prometheus.yml");
+        let folder = bench.path(&format!("prometheus-{}", address.port()));
+        std::fs::create_dir(&folder).unwrap();
+        let config = folder.join("prometheus.yml");
         let text = format!(
             "scrape_configs:\n  - job_name: seekscope\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n{job}"
         );
@@ -27,17 +38,22 @@ impl Prometheus {
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
-                bench.path("tsdb").display()
+                folder.join("tsdb").display()
             ))
             .arg(format!("--web.listen-address={address}"))
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Self { child, address }
+        Self {
+            child,
+            address: address.to_string(),
+        }
     }
 
-    /// The values that a query finds.
+    /// The values that a query finds. What an address may not hold stands in it as `%22`, except quotes and spaces.
     pub fn query(&self, query: &str) -> Option<Vec<f64>> {
+        let query = query.replace('"', "%22").replace(' ', "%20");
         let mut stream = TcpStream::connect(&self.address).ok()?;
         write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").ok()?;
         let mut text = String::new();
@@ -48,6 +64,14 @@ impl Prometheus {
         found
             .map(|one| one["value"][1].as_str()?.parse().ok())
             .collect()
+    }
+
+    /// The value of a query that finds one.
+    pub fn value(&self, query: &str) -> Option<f64> {
+        match self.query(query)?.as_slice() {
+            [value] => Some(*value),
+            _ => None,
+        }
     }
 }
 

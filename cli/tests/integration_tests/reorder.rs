@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
@@ -12,7 +14,7 @@ use serde_json::Value;
 use crate::schemas::assert_valid;
 use crate::support::{
     Bench, ForeignServer, assert_fails, json, load_documents, machine, run_document, runtime,
-    server_binary, stderr,
+    server_binary, shared_machine, stderr,
 };
 
 const DOCUMENTS: u64 = 6000;
@@ -134,14 +136,15 @@ fn share(layout: &Value) -> f64 {
 
 #[test]
 fn a_plan_changes_nothing_and_says_what_would_be_gained() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = aged();
     let before = aged.state();
     let uri = aged.server.uri.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
     // Somebody writes while the command watches.
     let writer = std::thread::spawn(move || {
-        let end = Instant::now() + Duration::from_secs(8);
-        while Instant::now() < end {
+        while !stopped.load(Ordering::Relaxed) {
             let update = doc! { "q": { "again": 7 }, "u": { "$inc": { "touched": 1 } } };
             run_command(
                 &uri,
@@ -151,6 +154,7 @@ fn a_plan_changes_nothing_and_says_what_would_be_gained() {
         }
     });
     let document = json(&mut aged.reorder(&[COLLECTION, "--watch", "2s", "--out", "run"]));
+    stop.store(true, Ordering::Relaxed);
     writer.join().unwrap();
     assert_eq!(aged.state(), before, "a plan changed something");
 
@@ -195,8 +199,12 @@ fn a_plan_changes_nothing_and_says_what_would_be_gained() {
 
 #[test]
 fn an_aged_collection_is_replaced_by_an_ordered_copy() {
+    let aged = {
+        let _machine = shared_machine();
+        aged()
+    };
+    // Where the copy's pages come to lie depends on how many checkpoints there are while it is made.
     let _machine = machine();
-    let aged = aged();
     let (_, indexes, count) = aged.state();
     let apply = [
         COLLECTION,
@@ -236,7 +244,7 @@ fn an_aged_collection_is_replaced_by_an_ordered_copy() {
 
 #[test]
 fn the_command_that_a_plan_names_is_taken() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = aged();
     let output = aged
         .reorder(&[COLLECTION, "--watch", "0s", "--out", "plan"])
@@ -259,7 +267,7 @@ fn the_command_that_a_plan_names_is_taken() {
 /// The command that pauses the writers is where seekscope is killed.
 #[test]
 fn a_kill_between_pause_and_swap_leaves_word_of_the_paused_writers() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = ReplicaServer::start(ReplicaServerOptions {
         binary: ServerBinary::find(Some(&server_binary()), None, &[]).unwrap(),
@@ -304,7 +312,7 @@ fn a_kill_between_pause_and_swap_leaves_word_of_the_paused_writers() {
 
 #[test]
 fn an_order_by_an_index_is_planned() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = loaded();
     let index = doc! { "key": { "spread": 1 }, "name": "spread_1" };
     let uri = &aged.server.uri;
@@ -340,7 +348,7 @@ fn an_order_by_an_index_is_planned() {
 
 #[test]
 fn what_cannot_be_reordered_is_refused_with_the_reason() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = loaded();
     let uri = &aged.server.uri;
     run_command(
@@ -353,8 +361,8 @@ fn what_cannot_be_reordered_is_refused_with_the_reason() {
         assert_fails(&output, code, words);
     };
     refused(&["shop.open"], 3, &["view"]);
-    refused(&["admin.things"], 3, &["admin"]);
-    refused(&["shop.nothing"], 3, &["nothing"]);
+    refused(&["admin.things"], 2, &["admin"]);
+    refused(&["shop.nothing"], 2, &["nothing"]);
     refused(&[COLLECTION, "--by", r#"{"nowhere": 1}"#], 3, &["index"]);
     refused(&[COLLECTION, "--by", "sideways"], 2, &["--by"]);
     refused(&["noname"], 2, &["DATABASE.COLLECTION"]);
@@ -372,7 +380,7 @@ fn what_cannot_be_reordered_is_refused_with_the_reason() {
 
 #[test]
 fn time_series_are_refused_where_the_server_has_them() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = loaded();
     let create = doc! { "create": "metrics", "timeseries": { "timeField": "t" } };
     run_command(&aged.server.uri, "shop", create);
@@ -382,7 +390,7 @@ fn time_series_are_refused_where_the_server_has_them() {
 
 #[test]
 fn nothing_pending_is_said_and_is_no_failure() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = loaded();
     let before = aged.state();
     for task in ["resume", "rollback"] {
@@ -407,7 +415,7 @@ fn nothing_pending_is_said_and_is_no_failure() {
 
 #[test]
 fn passwords_are_neither_recorded_nor_shown() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let aged = loaded();
     let away = "mongodb://anna:pa55word@127.0.0.1:1/?serverSelectionTimeoutMS=500";
     let output = aged

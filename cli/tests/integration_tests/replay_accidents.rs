@@ -11,7 +11,7 @@ use crate::directory_snapshot::unchanged_by;
 use crate::mounts::LoopDevice;
 use crate::recorded_run::{DATA, MS, event, write_run};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, run_document, send, stderr, wait};
+use crate::support::{Bench, assert_fails, json, run_document, send, shared_machine, stderr, wait};
 
 const SIZE: u64 = 4 << 20;
 
@@ -234,7 +234,7 @@ fn a_file_that_shrinks_meanwhile_ends_it_with_words() {
 /// The image of a disk whose end has been lost: reads there fail.
 #[test]
 fn reads_that_fail_end_it_with_their_offset() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let image = bench.path("image");
     let device = LoopDevice::of_new_image(&image, 64 << 20);

@@ -7,6 +7,7 @@ pub fn assert_valid(name: &str, document: &Value) {
     let text = match name {
         "advise" => include_str!("../../../docs/schema/advise.schema.json"),
         "doctor" => include_str!("../../../docs/schema/doctor.schema.json"),
+        "error" => include_str!("../../../docs/schema/error.schema.json"),
         "collect" => include_str!("../../../docs/schema/collect.schema.json"),
         "disk" => include_str!("../../../docs/schema/disk.schema.json"),
         "disk-predict" => include_str!("../../../docs/schema/disk-predict.schema.json"),

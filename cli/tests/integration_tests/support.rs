@@ -1,9 +1,10 @@
 //! Running seekscope and a server for tests.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use seekscope_server::{Namespace, Server};
@@ -21,13 +22,21 @@ fn from_environment(name: &str, below_cache: &str) -> PathBuf {
     )
 }
 
-/// Taken by tests that look at the whole machine (processes, cgroups, eBPF programs) or load it:
-/// one at a time, each on a disk that has written what the tests before it left in memory.
-pub fn machine() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Taken by tests whose result others could change: that compare times, look at the whole machine (its disk,
+/// memory, processes and eBPF programs), or load it so much that others' results change. One at a time and
+/// beside no [`shared_machine`], each on a disk that has written what the tests before it left in memory.
+pub fn machine() -> RwLockWriteGuard<'static, ()> {
+    let machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     rustix::fs::sync();
     machine
+}
+
+/// Taken by tests that trace, or run a server, and hold whatever else runs: several at once, since most of
+/// their time they wait for a server, a disk or the end of a watch.
+pub fn shared_machine() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The local server program.
@@ -130,22 +139,69 @@ impl Bench {
         target
     }
 
-    /// Names that this folder and the lease folder hold beyond `expected`, and control groups of ours that
-    /// were not there when the bench was made.
+    /// Names that this folder and the lease folder hold beyond `expected`, control groups that were left, and
+    /// command lines of processes that name the folder.
     pub fn leftovers(&self, expected: &[&str]) -> Vec<String> {
         let mut found = names(self.folder.path());
         found.retain(|path| {
-            let name = path.rsplit('/').next().unwrap();
+            let name = file_name(path);
             name != "state" && !expected.contains(&name)
         });
         found.extend(names(&self.path("state/seekscope/leases")));
-        let mut groups = groups_of_ours();
-        groups.retain(|group| !self.groups_before.contains(group));
-        found.extend(groups);
+        found.extend(self.left_groups());
         let here = self.folder.path().display().to_string();
         found.extend(processes_naming(&here));
         found
     }
+
+    /// Control groups that were not there when the bench was made, but for those of tests that run beside this
+    /// one: a group is named after the lease of its run, which is written before the group is made and goes after it.
+    fn left_groups(&self) -> Vec<String> {
+        let mut groups = groups_of_ours();
+        groups.retain(|group| !self.groups_before.contains(group) && !self.is_of_another(group));
+        // One that went before its lease was looked for is nobody's.
+        groups.retain(|group| Path::new(group).exists());
+        groups
+    }
+
+    /// Whether a run with its state in another bench has a lease of the group's name.
+    fn is_of_another(&self, group: &str) -> bool {
+        let lease = format!("state/seekscope/leases/{}.json", file_name(group));
+        let here = self.folder.path();
+        let benches = names(here.parent().unwrap()).into_iter().map(PathBuf::from);
+        benches
+            .filter(|bench| bench != here)
+            .any(|bench| bench.join(&lease).exists())
+    }
+
+    /// eBPF programs that seekscope has loaded for this bench, and those of all that it started: they have its
+    /// environment, which names the folder of the state.
+    pub fn loaded_programs(&self) -> usize {
+        let state = format!("XDG_STATE_HOME={}", self.path("state").display());
+        let mut count = 0;
+        for process in std::fs::read_dir("/proc").unwrap().flatten() {
+            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            let mut variables = environment.split(|byte| *byte == 0);
+            if variables.any(|variable| variable == state.as_bytes()) {
+                count += held_programs(&process.path());
+            }
+        }
+        count
+    }
+}
+
+/// Descriptors of eBPF programs, and of what they are attached by, that a process of `/proc` has open.
+fn held_programs(process: &Path) -> usize {
+    let descriptors = std::fs::read_dir(process.join("fdinfo"));
+    let descriptors = descriptors.into_iter().flatten().flatten();
+    descriptors
+        .filter_map(|descriptor| std::fs::read_to_string(descriptor.path()).ok())
+        .map(|info| info.lines().filter(|l| l.starts_with("prog_id:")).count())
+        .sum()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap()
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -153,7 +209,7 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|e| e.path().display().to_string()).collect()
 }
 
-/// Control groups that seekscope or its tests have made and not removed.
+/// Control groups that seekscope has made and not removed.
 fn groups_of_ours() -> Vec<String> {
     let trees = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"];
     let mut groups: Vec<String> = trees.iter().flat_map(|t| names(Path::new(t))).collect();
@@ -191,19 +247,6 @@ pub fn until_caught(child: &Child, signal: i32) {
         let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
         caught & (1 << (signal - 1)) != 0
     });
-}
-
-/// eBPF programs of ours that are loaded anywhere on this host.
-pub fn loaded_programs() -> usize {
-    let mut count = 0;
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        let descriptors = std::fs::read_dir(process.path().join("fdinfo"));
-        for descriptor in descriptors.into_iter().flatten().flatten() {
-            let info = std::fs::read_to_string(descriptor.path()).unwrap_or_default();
-            count += info.lines().filter(|l| l.starts_with("prog_id:")).count();
-        }
-    }
-    count
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -360,6 +403,15 @@ impl Drop for ForeignServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Copies a program for everybody. Another process does it: what this one has open to be written, each process that another
+/// test starts has open, too, until it has become its program, and the kernel runs no such file.
+pub fn install(program: impl AsRef<OsStr>, to: &Path) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(program.as_ref()).arg(to);
+    let output = install.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 /// A command run by a user without any rights.

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, assert_fails, assert_nothing_lost, json, load_documents, loaded_programs,
-    machine, run_document, send, stderr, until, wait,
+    Bench, ForeignServer, assert_fails, assert_nothing_lost, json, load_documents, machine,
+    run_document, send, shared_machine, stderr, until, wait,
 };
 
 const BLOCK: u64 = 4096;
@@ -56,6 +56,11 @@ impl Reader {
     }
 }
 
+/// Two ids make it a set, whose children count.
+fn two_readers(path: &str) -> [Reader; 2] {
+    [Reader::start(path), Reader::start(path)]
+}
+
 impl Drop for Reader {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -65,10 +70,9 @@ impl Drop for Reader {
 
 #[test]
 fn a_command_is_traced_from_its_first_call_to_its_last() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
-    let programs = loaded_programs();
     let document = json(&mut bench.seekscope(&[
         "trace",
         "--command",
@@ -86,7 +90,7 @@ fn a_command_is_traced_from_its_first_call_to_its_last() {
         (Some(BLOCKS + 1), Some(BLOCKS * BLOCK))
     );
     assert_eq!(read["pattern"], "sequential");
-    assert_eq!(loaded_programs(), programs, "nothing stays in the kernel");
+    assert_eq!(bench.loaded_programs(), 0, "nothing stays in the kernel");
     let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
     let names: Vec<String> = directory
         .threads()
@@ -101,7 +105,7 @@ fn a_command_is_traced_from_its_first_call_to_its_last() {
 
 #[test]
 fn the_terminal_says_what_is_done_and_what_was_found() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
     let output = bench
@@ -127,7 +131,7 @@ fn the_terminal_says_what_is_done_and_what_was_found() {
 /// A command may hold a password in any form.
 #[test]
 fn of_a_command_only_its_program_is_kept() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let read = format!("dd if={} of=/dev/null bs=64k && : hush", data_file(&bench));
     for (out, command, named) in [
@@ -154,31 +158,30 @@ fn of_a_command_only_its_program_is_kept() {
 
 #[test]
 fn a_process_is_traced_for_a_while_and_stays_as_it_was() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
-    let mut reader = Reader::start(&path);
-    let pid = reader.pid();
-    // Two ids make it a set, whose children count.
-    let own = std::process::id().to_string();
+    let mut readers = two_readers(&path);
+    let [one, other] = [readers[0].pid(), readers[1].pid()];
     let document = json(&mut bench.seekscope(&[
-        "trace", "-p", &pid, "-p", &own, "--file", &path, "--for", "1500ms", "--out", "run",
+        "trace", "-p", &one, "-p", &other, "--file", &path, "--for", "1500ms", "--out", "run",
     ]));
     let summary = &document["summary"];
     let files = summary["files"].as_array().unwrap();
     assert_eq!(files.len(), 1, "{files:#?}");
     let read = file(&document, &path);
     assert!(read["reads"].as_u64().unwrap() >= 2 * BLOCKS, "{read:#}");
-    assert!(reader.0.try_wait().unwrap().is_none(), "still running");
+    for reader in &mut readers {
+        assert!(reader.0.try_wait().unwrap().is_none(), "still running");
+    }
 }
 
 #[test]
 fn ctrl_c_is_the_end_of_a_trace_without_one_and_cuts_short_a_trace_with_one() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
     let reader = Reader::start(&path);
-    let programs = loaded_programs();
     for (more, code, outcome) in [(&[][..], 0, "ok"), (&["--for", "60s"][..], 130, "partial")] {
         let out = format!("run{code}");
         let mut child = bench
@@ -188,7 +191,7 @@ fn ctrl_c_is_the_end_of_a_trace_without_one_and_cuts_short_a_trace_with_one() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        until(|| loaded_programs() > programs);
+        until(|| bench.loaded_programs() > 0);
         std::thread::sleep(Duration::from_millis(300));
         send(&child, libc::SIGINT);
         let status = wait(&mut child, Duration::from_secs(60));
@@ -196,29 +199,36 @@ fn ctrl_c_is_the_end_of_a_trace_without_one_and_cuts_short_a_trace_with_one() {
         let document = run_document(&bench.path(&out));
         assert_eq!(document["outcome"], outcome);
         assert!(document["phases"][0]["trace"]["seen"].is_u64());
-        assert_eq!(loaded_programs(), programs);
+        assert_eq!(bench.loaded_programs(), 0);
     }
 }
 
 #[test]
 fn a_killed_trace_can_be_shown_and_leaves_no_program() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
-    let reader = Reader::start(&path);
-    let programs = loaded_programs();
-    let own = std::process::id().to_string();
+    let [one, other] = two_readers(&path);
     let mut child = bench
-        .seekscope(&["trace", "-p", &reader.pid(), "-p", &own, "--out", "run"])
+        .seekscope(&[
+            "trace",
+            "-p",
+            &one.pid(),
+            "-p",
+            &other.pid(),
+            "--out",
+            "run",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let spool = bench.path("run/io.spool");
     until(|| fs::metadata(&spool).is_ok_and(|spool| spool.len() > 100_000));
+    assert!(bench.loaded_programs() > 0);
     child.kill().unwrap();
     child.wait().unwrap();
-    until(|| loaded_programs() == programs);
+    until(|| bench.loaded_programs() == 0);
     let output = bench
         .seekscope(&["report", "run", "--json"])
         .output()
@@ -230,7 +240,7 @@ fn a_killed_trace_can_be_shown_and_leaves_no_program() {
 
 #[test]
 fn counting_agrees_with_recording() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
     let script = format!(
@@ -262,18 +272,17 @@ fn counting_agrees_with_recording() {
 
 #[test]
 fn a_flight_recorder_writes_down_the_last_moments_when_told() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
-    let reader = Reader::start(&path);
-    let own = std::process::id().to_string();
+    let [one, other] = two_readers(&path);
     let mut child = bench
         .seekscope(&[
             "trace",
             "-p",
-            &reader.pid(),
+            &one.pid(),
             "-p",
-            &own,
+            &other.pid(),
             "--ring",
             "400ms",
             "--out",
@@ -353,10 +362,10 @@ fn requests_of_the_disk_are_named_after_the_file() {
 
 #[test]
 fn a_unit_is_found_by_its_control_group() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let path = data_file(&bench);
-    let name = format!("seekscope-unit-{}.service", std::process::id());
+    let name = format!("unit-of-a-test-{}.service", std::process::id());
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"];
     let folder = roots
         .iter()
@@ -391,17 +400,17 @@ fn a_unit_is_found_by_its_control_group() {
 
 #[test]
 fn a_server_is_found_by_its_address_and_its_files_have_roles() {
+    // Nothing may be lost while it writes as fast as it can.
     let _machine = machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("server"), "64M");
-    let programs = loaded_programs();
     let child = bench
         .seekscope(&["trace", "--target", &server.uri, "--json", "--out", "run"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until(|| loaded_programs() > programs);
+    until(|| bench.loaded_programs() > 0);
     std::thread::sleep(Duration::from_millis(300));
     let namespace = Namespace::new("shop", "orders").unwrap();
     // More than its cache holds, so that it has to write.

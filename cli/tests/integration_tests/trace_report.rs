@@ -11,7 +11,7 @@ use seekscope_stats::SplitMix64;
 use serde_json::Value;
 
 use crate::schemas::assert_valid;
-use crate::support::{Bench, as_nobody, assert_fails, stderr};
+use crate::support::{Bench, as_nobody, assert_fails, install, stderr};
 
 const START_NS: u64 = 1_000_000_000;
 const BLOCK: u64 = 8192;
@@ -314,10 +314,9 @@ fn a_run_that_may_only_be_read_is_shown_as_a_copy() {
     // In /tmp, because a normal user cannot enter root's folders; the program is copied there too.
     let folder = tempfile::tempdir().unwrap();
     let everybody = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), everybody.clone()).unwrap();
+    std::fs::set_permissions(folder.path(), everybody).unwrap();
     let program = folder.path().join("seekscope");
-    std::fs::copy(Bench::new().seekscope(&[]).get_program(), &program).unwrap();
-    std::fs::set_permissions(&program, everybody).unwrap();
+    install(Bench::new().seekscope(&[]).get_program(), &program);
     make_run(&folder.path().join("run"), false, 0);
     let report = |more: &[&str]| {
         let mut command = as_nobody(&program);

@@ -8,8 +8,8 @@ use seekscope_run::tune::{TrialPurpose, TrialStatus};
 
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, assert_fails, json, machine, run_document, send, server_binary, stderr,
-    wait,
+    Bench, ForeignServer, assert_fails, json, run_document, send, server_binary, shared_machine,
+    stderr, wait,
 };
 use crate::tune::{count, trials, wait_for_trials};
 
@@ -214,7 +214,7 @@ fn a_knob_file_is_written_for_a_server_and_taken_again() {
     let local = std::fs::read_to_string(bench.path("local.toml")).unwrap();
     assert!(local.contains("name = \"write_tickets\""), "{local}");
 
-    let _machine = machine();
+    let _machine = shared_machine();
     let mut tune = private(&bench, "run", "local.toml");
     tune.args(["--allow-durability", "--reload", "--trials", "2"]);
     let document = json(&mut tune);
@@ -234,7 +234,7 @@ fn private(bench: &Bench, out: &str, knobs: &str) -> std::process::Command {
 
 #[test]
 fn a_private_server_is_tuned_and_nothing_of_it_stays() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     // Bigger files of the log than the engine takes: the server does not start.
     let knobs = r#"
@@ -299,7 +299,7 @@ set = { local = "block_compressor" }
 
 #[test]
 fn an_interrupted_session_leaves_nothing_of_its_private_server() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut tune = private(&bench, "run", "write_tickets");
     let mut child = tune.stdout(Stdio::null()).spawn().unwrap();

@@ -15,6 +15,8 @@ const DOCUMENT_BYTES: usize = 4_000;
 /// Rounds of updates, each followed by a checkpoint, and one document in so many that each updates.
 const ROUNDS: u64 = 4;
 const ONE_IN: u64 = 8;
+/// Hardly more than a cache of 8 MiB holds when its eviction rests, at 80 %.
+const FORGOTTEN_BYTES: i64 = 7 << 20;
 
 /// Numbers in no order, the same each time.
 pub struct Draws(pub u64);
@@ -41,13 +43,14 @@ impl Draws {
 pub fn prepare(server: &Running, documents: u64) {
     let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
     let ids: Vec<i64> = (0..i64::try_from(documents).unwrap()).collect();
-    for ids in ids.chunks(1000) {
+    let inserts = ids.chunks(1000).map(|ids| {
         let documents = ids
             .iter()
             .map(|id| doc! { "_id": *id, "pad": draws.bytes() });
         let documents: Vec<Document> = documents.collect();
-        server.command(DATABASE, doc! { "insert": "aged", "documents": documents });
-    }
+        doc! { "insert": "aged", "documents": documents }
+    });
+    server.commands(DATABASE, inserts);
     // Less than the collection, so that eviction writes pages in no order, as on a server at work.
     set_cache(server, "32M");
     for _ in 0..ROUNDS {
@@ -56,13 +59,14 @@ pub fn prepare(server: &Running, documents: u64) {
             .filter(|_| draws.next().is_multiple_of(ONE_IN))
             .collect();
         drawn.sort_by_cached_key(|_| draws.next());
-        for ids in drawn.chunks(500) {
+        let updates = drawn.chunks(500).map(|ids| {
             let updates = ids.iter().map(|id| {
                 doc! { "q": { "_id": **id }, "u": { "$set": { "pad": draws.bytes() } } }
             });
             let updates: Vec<Document> = updates.collect();
-            server.command(DATABASE, doc! { "update": "aged", "updates": updates });
-        }
+            doc! { "update": "aged", "updates": updates }
+        });
+        server.commands(DATABASE, updates);
         server.command("admin", doc! { "fsync": 1 });
     }
     let in_order = vec![doc! { "$sort": { "_id": 1 } }, doc! { "$out": "fresh" }];
@@ -81,10 +85,22 @@ fn set_cache(server: &Running, size: &str) {
 /// Neither the server nor the kernel keeps anything of the collections.
 pub fn forget(server: &Running) {
     set_cache(server, "8M");
-    // Eviction works in the background.
-    std::thread::sleep(Duration::from_secs(2));
+    // Eviction works in the background. What it cannot evict is little, and not waited for.
+    let begun = Instant::now();
+    while cached_bytes(server) > FORGOTTEN_BYTES && begun.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     set_cache(server, "256M");
     server.reset_page_cache();
+}
+
+/// What the server's cache holds.
+fn cached_bytes(server: &Running) -> i64 {
+    let status = server.command("admin", doc! { "serverStatus": 1 });
+    let cache = status.get_document("wiredTiger").unwrap();
+    let cache = cache.get_document("cache").unwrap();
+    let bytes = cache.get("bytes currently in the cache").unwrap();
+    bytes.as_i64().or(bytes.as_i32().map(i64::from)).unwrap()
 }
 
 /// Reads all of a collection; seconds.
@@ -106,7 +122,8 @@ pub fn cold_scan(server: &Running, collection: &str) -> f64 {
 pub fn limited(server: &Running, spec: &SlowDiskSpec) -> SlowDisk {
     let device = DeviceFacts::of_path(Path::new("/"), server.data_directory()).unwrap();
     let tree = CgroupTree::discover(Path::new("/proc"));
-    let name = format!("seekscope-aged-test-{}", std::process::id());
+    // Other tests limit their servers at the same time.
+    let name = format!("seekscope-aged-test-{}", server.pid());
     let mut slow = SlowDisk::create(&tree, spec, &device, &name).unwrap();
     slow.add_process(server.pid()).unwrap();
     slow

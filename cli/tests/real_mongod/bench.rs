@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, stderr, stdout, until};
+use crate::support::{Bench, assert_fails, json, machine, shared_machine, stderr, stdout, until};
 
 const RECORDS: i64 = 4_000;
 
@@ -27,7 +27,7 @@ fn limitations(document: &Value) -> Vec<String> {
 
 #[test]
 fn a_sharded_collection_is_loaded_as_it_is_and_stays_sharded() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = shared(Topology::Sharded { shards: 2 });
     cluster.command("admin", doc! { "enableSharding": "bench_sharded" });
@@ -110,7 +110,7 @@ const BLOCKS_BYTES: i64 = 128 << 10;
 /// and a document two bytes.
 #[test]
 fn sizes_and_written_bytes_are_those_after_a_checkpoint() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &["--syncdelay", "600"]);
     let mut command = bench.seekscope(&["bench", "ycsb", server.uri(), "--phase", "load"]);
@@ -146,7 +146,7 @@ fn sizes_and_written_bytes_are_those_after_a_checkpoint() {
 
 #[test]
 fn what_no_checkpoint_has_settled_is_not_known() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = shared(Topology::StandaloneWithPassword);
     let roles = [doc! { "role": "readWrite", "db": "bench_unsettled" }];
@@ -188,16 +188,17 @@ fn a_write_concern_that_is_not_met_loses_nothing() {
     assert!(said.contains("may be there or not"), "{said}");
 }
 
-/// The good seconds before an outage were taken for a warm-up, and nothing was left.
+/// The good seconds before an outage were taken for a warm-up, and nothing was left. The outage ends in the first half of
+/// the run: later seconds are never taken for the end of a warm-up.
 #[test]
 fn the_seconds_before_an_outage_count() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     let pid = rustix::process::Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
     let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
     let mut command = bench.seekscope(&["bench", "ycsb", server.uri(), "--workload", "c"]);
-    command.args(["--records", "1000", "--for", "60s", "--timeout", "1s"]);
+    command.args(["--records", "1000", "--for", "40s", "--timeout", "1s"]);
     command.args(["--allow-errors", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null());
     let child = child.spawn().unwrap();
@@ -207,9 +208,9 @@ fn the_seconds_before_an_outage_count() {
         let queries = status.get_document("opcounters").unwrap().get("query");
         queries.and_then(|n| n.as_i64().or(n.as_i32().map(i64::from))) > Some(2_000)
     });
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(5));
     signal(rustix::process::Signal::STOP);
-    std::thread::sleep(Duration::from_secs(20));
+    std::thread::sleep(Duration::from_secs(12));
     signal(rustix::process::Signal::CONT);
     let output = child.wait_with_output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -381,7 +382,7 @@ fn a_sample_names_what_it_changed_and_has_the_indexes() {
 
 #[test]
 fn a_load_that_is_refused_has_lost_nothing() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     let some = doc! { "_id": Regex { pattern: cstr!("[0-8]$").into(), options: cstr!("").into() } };
@@ -421,7 +422,7 @@ fn a_load_that_is_refused_has_lost_nothing() {
 /// `bench run` refused fields without a name.
 #[test]
 fn a_sample_of_any_documents_can_be_run() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = shared(Topology::Standalone);
     let nested = doc! { "": "some text of the document" };

@@ -4,10 +4,11 @@ use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 
 use crate::running::{own, shared};
-use crate::support::{runtime, until};
+use crate::support::{runtime, shared_machine, until};
 
 #[test]
 fn every_topology_takes_writes() {
+    let _machine = shared_machine();
     for topology in [
         Topology::Standalone,
         Topology::StandaloneWithPassword,
@@ -26,6 +27,7 @@ fn every_topology_takes_writes() {
 
 #[test]
 fn a_set_has_its_members_and_a_cluster_its_shards() {
+    let _machine = shared_machine();
     let set = shared(Topology::ReplicaSet { members: 3 });
     assert_eq!(set.members(), ["member-0", "member-1", "member-2"]);
     let status = set.command("admin", doc! { "replSetGetStatus": 1 });
@@ -56,6 +58,7 @@ fn nobody_is_let_in_without_the_password() {
 
 #[test]
 fn one_of_a_tests_own_takes_arguments_and_records_diagnostic_data() {
+    let _machine = shared_machine();
     let running = own(Topology::Standalone, &["--syncdelay", "7"]);
     let said = running.command("admin", doc! { "getParameter": 1, "syncdelay": 1 });
     assert_eq!(said.get_f64("syncdelay").unwrap(), 7.0, "{said}");

@@ -10,9 +10,9 @@ use seekscope_run::{Finding, PredictedScan, RunDirectory, RunDocument};
 use seekscope_server::SlowDiskSpec;
 
 use crate::aged::{self, Draws, cold_scan, limited};
-use crate::running::{Running, own};
+use crate::running::{Running, beforehand, own};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine, stderr};
+use crate::support::{Bench, json, stderr};
 
 const DOCUMENTS: u64 = 45_000;
 /// A scan of 38 s was predicted 14 % too short, one of 13 s on a machine with ten times as many tasks as CPUs
@@ -20,8 +20,17 @@ const DOCUMENTS: u64 = 45_000;
 const ERROR_MAX: f64 = 0.35;
 /// What starting, the throttle's slices of a tenth of a second and a busy CPU add to a scan however short, s.
 const BESIDE_S: f64 = 0.5;
+/// The disk rests between the scans that are examined.
+const BETWEEN_SCANS: Duration = Duration::from_millis(1_500);
 /// Scans of a second, of which the quickest counts.
 const SHORT_SCANS: usize = 3;
+
+/// A server with the aged collection.
+fn aged_server() -> Running {
+    let server = own(Topology::Standalone, &[]);
+    aged::prepare(&server, DOCUMENTS);
+    server
+}
 
 /// What `doctor` says of a server while one thread scans the aged collection over and over, and the seconds
 /// that each of the scans took.
@@ -31,6 +40,7 @@ fn examine_scans(server: &Running, bench: &Bench, length: &str) -> (serde_json::
         let scans = scope.spawn(|| {
             let mut seconds = Vec::new();
             while !over.load(Ordering::Relaxed) {
+                std::thread::sleep(BETWEEN_SCANS);
                 seconds.push(cold_scan(server, "aged"));
             }
             seconds
@@ -135,10 +145,8 @@ fn assert_runs(bench: &Bench, finding: &Finding) {
 
 #[test]
 fn seconds_come_true_on_a_disk_that_a_control_group_limits() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(aged_server);
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    aged::prepare(&server, DOCUMENTS);
     let slow = limited(&server, &SlowDiskSpec::hdd());
     let in_order = (0..SHORT_SCANS).map(|_| cold_scan(&server, "fresh"));
     let in_order = in_order.fold(f64::INFINITY, f64::min);
@@ -181,10 +189,8 @@ fn seconds_come_true_on_a_disk_that_a_control_group_limits() {
 /// Nothing tells what this disk can do but the scans themselves, which are over within a second.
 #[test]
 fn seconds_of_scans_that_were_seen_come_true() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(aged_server);
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    aged::prepare(&server, DOCUMENTS);
     let (_, mut measured) = examine_scans(&server, &bench, "12s");
     measured.sort_by(f64::total_cmp);
     let measured = measured[measured.len() / 2];
@@ -200,10 +206,12 @@ fn seconds_of_scans_that_were_seen_come_true() {
 /// Another program reads large files on the same disk while the server reads hardly anything.
 #[test]
 fn what_others_read_is_not_the_servers_read_ahead() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(|| {
+        let server = own(Topology::Standalone, &[]);
+        server.load("opinion.orders", 2_000);
+        server
+    });
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    server.load("opinion.orders", 2_000);
     let folder = server.data_directory().with_file_name("others");
     std::fs::create_dir(&folder).unwrap();
     let file = folder.join("backup");
@@ -239,12 +247,11 @@ fn what_others_read_is_not_the_servers_read_ahead() {
     assert!(ids.all(|id| id != "read-ahead.too-large"), "{findings:#?}");
 }
 
-/// What the findings on slow disks and slow syncs print.
+/// What the findings on slow disks and slow syncs print. It ends itself when the host waits for its disks.
 #[test]
 fn the_disk_of_a_running_database_can_be_measured_as_printed() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(|| own(Topology::Standalone, &[]));
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
     let data = server.data_directory().display().to_string();
     let refused = bench.seekscope(&["disk", &data]).output().unwrap();
     assert!(!refused.status.success() && stderr(&refused).contains("--next-to-database"));

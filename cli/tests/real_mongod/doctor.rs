@@ -6,20 +6,20 @@ use seekscope_bench::deployment::Topology;
 use crate::mongod::Mongod;
 use crate::running::{own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine};
+use crate::support::{Bench, assert_fails, json, shared_machine};
 
 const WATCHED: &str = "3s";
 const DOCUMENTS: u64 = 2_000;
 
 /// Examines it, and checks that the document is as promised.
 fn examined(topology: Topology) -> serde_json::Value {
+    let _machine = shared_machine();
     let running = shared(topology);
     running.load("doctor.orders", DOCUMENTS);
     examined_at(running.uri())
 }
 
 fn examined_at(uri: &str) -> serde_json::Value {
-    let _machine = machine();
     let bench = Bench::new();
     let arguments = ["doctor", uri, "--for", WATCHED, "--out", "run"];
     let document = json(&mut bench.seekscope(&arguments));
@@ -58,6 +58,7 @@ fn replica_sets() {
 
 #[test]
 fn a_member_of_a_cluster() {
+    let _machine = shared_machine();
     let running = shared(Topology::Sharded { shards: 2 });
     examined_at(&running.member("shard-0").uri());
 }
@@ -65,10 +66,10 @@ fn a_member_of_a_cluster() {
 /// On a set the index is built on the primary, which is traced, and nothing of it stays.
 #[test]
 fn permitted_index_builds() {
+    let _machine = shared_machine();
     for topology in [Topology::Standalone, Topology::ReplicaSet { members: 3 }] {
         let running = shared(topology);
         running.load("doctor.built", DOCUMENTS);
-        let _machine = machine();
         let bench = Bench::new();
         let keys = r#"{"s1": 1}"#;
         let arguments = [
@@ -100,6 +101,7 @@ fn permitted_index_builds() {
 
 #[test]
 fn a_member_that_is_down_is_named() {
+    let _machine = shared_machine();
     let running = own(Topology::ReplicaSet { members: 3 }, &[]);
     let down = running.member("member-2");
     let uri = down.uri();
@@ -142,7 +144,7 @@ fn a_collection_that_is_not_there_is_refused() {
 /// With one member of a set on this host, those that are down were named among what was not measured alone.
 #[test]
 fn a_member_that_is_down_is_told_first() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (_alive, mut down, uri) = Mongod::set_of_two(&bench);
     down.end(libc::SIGKILL);

@@ -47,6 +47,15 @@ fn fails(arguments: &[&str], code: i32, words: &[&str]) {
     assert!(!bench.path("seekscope-runs").exists(), "{arguments:?}");
 }
 
+/// Each of these. They run at once, since each waits for some seconds in vain.
+fn all_fail(commands: &[Vec<&str>], code: i32, words: &[&str]) {
+    std::thread::scope(|scope| {
+        for arguments in commands {
+            scope.spawn(move || fails(arguments, code, words));
+        }
+    });
+}
+
 fn with_options(uri: &str, options: &str) -> String {
     let hosts = uri.split_once('?').map_or(uri, |(hosts, _)| hosts);
     format!("{}/?{options}", hosts.trim_end_matches('/'))
@@ -57,12 +66,10 @@ fn a_wrong_password() {
     let running = shared(Topology::StandaloneWithPassword);
     let uri = running.member("standalone").uri();
     let uri = uri.replace("mongodb://", "mongodb://somebody:QZ9Xsecret@");
-    for arguments in commands(&uri) {
-        fails(
-            &arguments,
-            3,
-            &["refused the login", "check user, password"],
-        );
+    let commands = commands(&uri);
+    let words = ["refused the login", "check user, password"];
+    all_fail(&commands, 3, &words);
+    for arguments in commands {
         let bench = Bench::new();
         let output = bench.seekscope(&arguments).output().unwrap();
         assert!(!stderr(&output).contains("QZ9X"), "{}", stderr(&output));
@@ -71,17 +78,12 @@ fn a_wrong_password() {
 
 #[test]
 fn nobody_is_there() {
-    for arguments in commands("mongodb://127.0.0.1:1/") {
-        fails(
-            &arguments,
-            3,
-            &[
-                "127.0.0.1:1",
-                "nothing listens there",
-                "check host and port",
-            ],
-        );
-    }
+    let words = [
+        "127.0.0.1:1",
+        "nothing listens there",
+        "check host and port",
+    ];
+    all_fail(&commands("mongodb://127.0.0.1:1/"), 3, &words);
     let uri = "mongodb://no-such-host.invalid/";
     fails(&["layout", uri], 3, &["cannot be resolved", "spelt"]);
 }
@@ -102,31 +104,34 @@ fn tls_that_is_missing_not_trusted_or_not_wanted() {
     let running = shared(Topology::StandaloneWithTls);
     let uri = running.member("standalone").uri();
     let plain = with_options(&uri, "");
-    fails(
-        &["top", &plain, "--once"],
-        3,
-        &["ends the connection", "tls=true"],
-    );
     let untrusted = with_options(&uri, "tls=true");
-    fails(
-        &["layout", &untrusted],
-        3,
-        &["UnknownIssuer", "tlsCAFile=FILE"],
-    );
     let missing = with_options(&uri, "tls=true&tlsCAFile=/no/such/file");
-    fails(&["layout", &missing], 2, &["/no/such/file"]);
     let running = shared(Topology::Standalone);
     let unwanted = with_options(&running.member("standalone").uri(), "tls=true");
-    fails(&["layout", &unwanted], 3, &["TLS", "leave tls=true out"]);
+    // At once, as above.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let words = ["ends the connection", "tls=true"];
+            fails(&["top", &plain, "--once"], 3, &words);
+        });
+        scope.spawn(|| {
+            let words = ["UnknownIssuer", "tlsCAFile=FILE"];
+            fails(&["layout", &untrusted], 3, &words);
+        });
+        scope.spawn(|| fails(&["layout", &missing], 2, &["/no/such/file"]));
+        scope.spawn(|| {
+            let words = ["TLS", "leave tls=true out"];
+            fails(&["layout", &unwanted], 3, &words);
+        });
+    });
 }
 
 #[test]
 fn a_set_that_it_does_not_belong_to() {
     let all = |uri: &str, words: &[&str]| {
-        for arguments in commands(uri) {
-            fails(&arguments, 3, words);
-        }
-        fails(&["advise", uri, "errors.orders"], 3, words);
+        let mut commands = commands(uri);
+        commands.push(vec!["advise", uri, "errors.orders"]);
+        all_fail(&commands, 3, words);
     };
     let running = shared(Topology::Standalone);
     let uri = with_options(&running.member("standalone").uri(), "replicaSet=rs9");

@@ -12,8 +12,8 @@ use seekscope_server::SlowDiskSpec;
 use crate::aged::{self, cold_scan, limited};
 use crate::exporter_process::{Exporter, Metrics};
 use crate::mongod::Mongod;
-use crate::running::{own, shared};
-use crate::support::{Bench, json, load_documents, machine, until, wait};
+use crate::running::{beforehand, own, shared};
+use crate::support::{Bench, json, load_documents, shared_machine, until, wait};
 
 const FILE: [&str; 2] = ["role=\"collection\"", "collection=\"exporter.orders\""];
 
@@ -31,9 +31,9 @@ fn reads(metrics: &Metrics) -> Option<[f64; 4]> {
 
 #[test]
 fn counts_are_those_of_a_trace() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     running.load("exporter.orders", 20_000);
     running.reset_page_cache();
     let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s"]);
@@ -90,9 +90,9 @@ fn counts_are_those_of_a_trace() {
 
 #[test]
 fn a_collection_that_is_created_meanwhile_gets_its_name_soon() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s", "--no-layout"]);
     exporter.until(|m| m.of("seekscope_exporter_tracing", &[]) == Some(1.0));
     running.load("exporter.newcomer", 100);
@@ -114,7 +114,7 @@ fn a_collection_that_is_created_meanwhile_gets_its_name_soon() {
 
 #[test]
 fn a_restart_is_a_gap_and_no_step_back() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut mongod = Mongod::start(&bench, "data", &[]);
     let uri = mongod.uri();
@@ -154,7 +154,7 @@ fn a_restart_is_a_gap_and_no_step_back() {
 /// Five minutes pass until members are looked for that were not there before.
 #[test]
 fn a_member_that_was_killed_is_up_again_soon_after_its_start() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (_primary, mut secondary, uri) = Mongod::set_of_two(&bench);
     let exporter = Exporter::start(&bench, &[&uri, "--every", "1s", "--no-layout"]);
@@ -173,7 +173,7 @@ fn a_member_that_was_killed_is_up_again_soon_after_its_start() {
 
 #[test]
 fn members_of_a_set_on_this_host_are_exported_each() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = shared(Topology::ReplicaSet { members: 3 });
     let exporter = Exporter::start(&bench, &[running.uri(), "--every", "1s", "--no-layout"]);
@@ -198,9 +198,9 @@ fn members_of_a_set_on_this_host_are_exported_each() {
 
 #[test]
 fn the_order_of_files_is_exported_under_the_same_names() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     running.load("exporter.ordered", 5_000);
     running.reset_page_cache();
     // The disk, for which scans are predicted, is known after as long.
@@ -242,15 +242,17 @@ fn seconds_found(metrics: &Metrics) -> Vec<(String, f64)> {
 
 #[test]
 fn findings_come_with_their_seconds_and_go() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(|| {
+        let server = own(Topology::Standalone, &[]);
+        aged::prepare(&server, 15_000);
+        server
+    });
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    aged::prepare(&server, 15_000);
     let slow = limited(&server, &SlowDiskSpec::hdd());
     let scan_s = cold_scan(&server, "aged");
     let exporter = Exporter::start(
         &bench,
-        &[server.uri(), "--every", "1s", "--findings-over", "20s"],
+        &[server.uri(), "--every", "1s", "--findings-over", "12s"],
     );
     let cause = |m: &Metrics| {
         let found = seconds_found(m);
@@ -265,6 +267,8 @@ fn findings_come_with_their_seconds_and_go() {
     let busy = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
+                // The disk rests between two of them.
+                std::thread::sleep(Duration::from_millis(1_500));
                 cold_scan(&server, "aged");
             }
         });

@@ -1,4 +1,5 @@
-//! Files go by their collections' names on every release: before 6.0 there is no `$listCatalog`.
+//! Files go by their collections' names on every release: before 6.0 there is no `$listCatalog`. On servers of their own:
+//! of collections that other tests drop meanwhile the names are not known.
 
 use std::process::Stdio;
 
@@ -7,8 +8,8 @@ use seekscope_bench::deployment::Topology;
 use seekscope_server::{FileMap, Namespace, Server, Unnamed};
 use serde_json::Value;
 
-use crate::running::{Running, shared};
-use crate::support::{Bench, json, machine, run_document, runtime, stderr, until};
+use crate::running::{Running, own};
+use crate::support::{Bench, json, run_document, runtime, shared_machine, stderr, until};
 
 const DOCUMENTS: u64 = 500;
 
@@ -33,7 +34,8 @@ fn unnamed_limitations(document: &Value) -> Vec<&Value> {
 
 #[test]
 fn the_server_is_asked_about_what_its_directory_does_not_tell() {
-    let running = shared(Topology::Standalone);
+    let _machine = shared_machine();
+    let running = own(Topology::Standalone, &[]);
     running.load("file_names.asked", DOCUMENTS);
     let index =
         doc! { "createIndexes": "asked", "indexes": [{ "key": { "n": 1 }, "name": "by_n" }] };
@@ -56,9 +58,9 @@ fn the_server_is_asked_about_what_its_directory_does_not_tell() {
 
 #[test]
 fn a_trace_of_a_server_names_collections_and_indexes() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     let insert = |id: i32| {
         let insert = doc! { "insert": "traced", "documents": [{ "_id": id }] };
         running.command("file_names", insert);
@@ -69,7 +71,7 @@ fn a_trace_of_a_server_names_collections_and_indexes() {
         "--target",
         running.uri(),
         "--for",
-        "6s",
+        "10s",
         "--out",
         "run",
     ];
@@ -97,9 +99,9 @@ fn a_trace_of_a_server_names_collections_and_indexes() {
 
 #[test]
 fn no_alarm_heads_layout_where_every_file_has_its_name() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     running.load("file_names.laid_out", DOCUMENTS);
     running.reset_page_cache();
     let document = json(&mut bench.seekscope(&[
@@ -120,9 +122,9 @@ fn no_alarm_heads_layout_where_every_file_has_its_name() {
 
 #[test]
 fn doctor_and_top_name_them_too() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     running.load("file_names.examined", DOCUMENTS);
     let arguments = ["doctor", running.uri(), "--for", "3s", "--out", "run"];
     let document = json(&mut bench.seekscope(&arguments));

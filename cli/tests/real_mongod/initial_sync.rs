@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::aged;
 use crate::mongod::Mongod;
-use crate::running::{Running, own, shared};
+use crate::running::{Running, beforehand, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, machine, stderr};
+use crate::support::{Bench, shared_machine, stderr};
 
 /// Twice the smallest file that is read ahead, and more.
 const DOCUMENTS: u64 = 12_000;
@@ -51,17 +51,20 @@ fn begin(bench: &Bench, set: &Running, new: &Mongod, idle: &str) -> Child {
     prefetch.spawn().unwrap()
 }
 
+/// Whether the tracer is attached soon enough, and the reader ahead, depends on what else the machine does.
 #[test]
 fn the_copies_of_a_new_member_find_their_pages_in_memory() {
-    let _machine = machine();
-    let bench = Bench::new();
-    let set = own(Topology::ReplicaSet { members: 1 }, &[]);
-    aged::prepare(&set, DOCUMENTS);
-    set.command(
-        "opinion",
-        doc! { "insert": "few", "documents": [{ "_id": 1 }] },
-    );
-    let new = new_member(&set, &bench);
+    let (_machine, (bench, set, new)) = beforehand(|| {
+        let bench = Bench::new();
+        let set = own(Topology::ReplicaSet { members: 1 }, &[]);
+        aged::prepare(&set, DOCUMENTS);
+        set.command(
+            "opinion",
+            doc! { "insert": "few", "documents": [{ "_id": 1 }] },
+        );
+        let new = new_member(&set, &bench);
+        (bench, set, new)
+    });
     let mut slow = aged::limited(&set, &SlowDiskSpec::hdd());
     aged::forget(&set);
     add(&set, &new);
@@ -115,7 +118,7 @@ fn the_copies_of_a_new_member_find_their_pages_in_memory() {
 
 #[test]
 fn a_source_that_ends_is_told() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let set = own(Topology::ReplicaSet { members: 1 }, &[]);
     let new = new_member(&set, &bench);

@@ -235,6 +235,7 @@ fn start_proxies(servers: &Host) -> tokio::runtime::Runtime {
     runtime
 }
 
+/// The proxies take most of a small machine.
 #[test]
 fn fifty_shards_are_asked_in_time_and_shown_on_a_page_that_can_be_read() {
     const WATCHED: Duration = Duration::from_secs(10);

@@ -13,12 +13,12 @@ use crate::mongod::Mongod;
 use crate::running::{own, shared};
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, assert_fails, json, load_documents, machine, run_document, stderr, until,
+    Bench, assert_fails, json, load_documents, run_document, shared_machine, stderr, until,
 };
 
 #[test]
 fn a_collection_of_a_running_server_is_found_by_name() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = shared(Topology::Standalone);
     running.load("layout.orders", 2_000);
@@ -43,11 +43,12 @@ fn of<'a>(document: &'a Value, namespace: &str) -> Vec<&'a Value> {
         .collect()
 }
 
+/// On a server of its own: what other tests drop meanwhile would be reported missing.
 #[test]
 fn the_catalogue_names_every_file_and_nothing_is_reported_missing() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
+    let running = own(Topology::Standalone, &[]);
     running.load("layout_names.orders", 200);
     running.reset_page_cache();
     let document = json(&mut bench.seekscope(&["layout", running.uri(), "--out", "run"]));
@@ -62,7 +63,7 @@ fn the_catalogue_names_every_file_and_nothing_is_reported_missing() {
 /// The catalogue and the metadata are as of the last checkpoint, so a collection made since is in neither.
 #[test]
 fn a_collection_made_since_the_last_checkpoint_is_said_to_be_there() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = own(Topology::Standalone, &["--syncdelay", "3600"]);
     running.command("admin", doc! { "fsync": 1 });
@@ -111,7 +112,7 @@ fn a_collection_made_since_the_last_checkpoint_is_said_to_be_there() {
 /// The catalogue names what was dropped until the next checkpoint, and the files are gone.
 #[test]
 fn what_was_dropped_since_the_last_checkpoint_is_left_out() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut running = Mongod::start(&bench, "data", &["--syncdelay", "3600"]);
     for collection in ["kept", "dropped", "again"] {
@@ -159,7 +160,7 @@ fn what_was_dropped_since_the_last_checkpoint_is_left_out() {
 /// A file that is gone and that the server has is lost.
 #[test]
 fn what_a_running_server_lost_is_an_error() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = Mongod::start(&bench, "data", &["--syncdelay", "3600"]);
     load_documents(&running.uri(), &"shop.lost".parse().unwrap(), 200);
@@ -174,7 +175,7 @@ fn what_a_running_server_lost_is_an_error() {
 
 #[test]
 fn a_watch_ends_with_its_server() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut running = Mongod::start(&bench, "data", &[]);
     let uri = running.uri();
@@ -203,7 +204,7 @@ fn a_watch_ends_with_its_server() {
 
 #[test]
 fn a_view_is_said_to_be_one() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = shared(Topology::Standalone);
     running.load("layout_view.orders", 200);
@@ -223,10 +224,13 @@ fn a_view_is_said_to_be_one() {
 /// Whatever the file looks like, and on every kind of disk.
 #[test]
 fn a_scan_in_order_is_never_predicted_to_be_slower() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::Standalone);
-    running.load("layout_order.orders", 4_000);
+    // Files that other tests drop while they are read have no prediction.
+    let running = own(Topology::Standalone, &[]);
+    for collection in ["orders", "lines", "items"] {
+        running.load(&format!("layout_order.{collection}"), 4_000);
+    }
     running.reset_page_cache();
     for disk in ["hdd", "cloud", "ssd", "nvme"] {
         let arguments = ["layout", running.uri(), "--typical", disk, "--out", disk];
@@ -249,7 +253,7 @@ fn a_scan_in_order_is_never_predicted_to_be_slower() {
 /// Of files that compress well, decompression and the steps of the cursor were taken for those of half as much.
 #[test]
 fn a_scans_time_is_that_of_its_documents() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = shared(Topology::Standalone);
     let text = "seven times itself, or nearly so. ".repeat(300);

@@ -13,7 +13,7 @@
 //! ```ignore
 //! #[test]
 //! fn what_is_true() {
-//!     let _machine = machine();                       // if it traces, measures or loads the machine
+//!     let _machine = shared_machine();                // or machine(), see below
 //!     let bench = Bench::new();                       // a folder of its own, and how to run seekscope
 //!     let server = shared(Topology::Standalone);      // started by the first test that asks for it
 //!     server.load("mine.orders", 20_000);             // SDU documents of about 3 KiB
@@ -22,11 +22,23 @@
 //! }
 //! ```
 //!
-//! - [`running::shared`] gives the one deployment of a topology that all tests use. A start takes seconds,
-//!   of a cluster more; so use it wherever other tests' databases do no harm. Name your databases after
-//!   your module, leave other settings as they were, and never stop it.
+//! - A test that traces, measures, loads the machine or starts servers takes one of two locks first, and never a second
+//!   one beside it. Most take [`support::shared_machine`], which several hold at once: nearly all of their time they wait
+//!   for a watch to end or for a slow disk. Beside such a test up to five others may use both CPUs, read and write the
+//!   disk, and trace. So it says nothing of times and rates that these could change, it waits for what it wants to see
+//!   rather than for some seconds, and it gives what happens during a watch more time than an idle machine needs.
+//! - [`support::machine`] is for tests that compare times or rates, look at the whole machine (its disk, CPUs, memory,
+//!   processes or eBPF programs), or want a finding to be the first one or nothing to be wrong. They run one after the
+//!   other, while all others wait. What such a test needs is therefore made with [`running::beforehand`], while others
+//!   still run. A comment says why it wants the machine alone, unless that is plain.
+//! - Tests without a lock run beside every other, also beside those that measure. They hardly do anything, as those that
+//!   try wrong arguments.
+//! - [`running::shared`] gives the one deployment of a topology that all tests use, several of them at the same time. A
+//!   start takes seconds, of a cluster more; so use it wherever other tests' databases and their work do no harm. Name
+//!   your databases after your module, leave other settings as they were, and never stop it. What others drop while
+//!   seekscope looks at such a server appears among the limitations, and what they do in the counters of the whole server.
 //! - [`running::own`] starts one for this test alone, with arguments for its mongod: for slow disks, small
-//!   caches, kills, measurements of the whole server.
+//!   caches, kills, settings, measurements of the whole server, and where no limitation is to be left.
 //! - [`running::Running`] has what tests ask of a deployment: its connection string, the process, data
 //!   directory and log of a member by name, commands, documents. `reset_page_cache` makes reads cold.
 //! - What runs seekscope, waits and checks schemas is that of the other suite (`integration_tests/support.rs`,
@@ -78,5 +90,6 @@ mod sockets;
 mod support;
 mod trace;
 mod tune;
+mod tune_failover;
 mod tune_rolling;
 mod whole;

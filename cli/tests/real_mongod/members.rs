@@ -11,12 +11,14 @@ use seekscope_run::{IoLayer, RunDirectory};
 use serde_json::Value;
 
 use crate::mongod::Mongod;
-use crate::running::{Running, own_with_data_elsewhere, shared};
+use crate::running::{Running, own, own_with_data_elsewhere, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, machine, send, stderr, until, wait};
+use crate::support::{Bench, assert_fails, send, shared_machine, stderr, until, wait};
 
 const DOCUMENTS: u64 = 2_000;
 const SHARDS: [&str; 2] = ["shard-0", "shard-1"];
+/// How long is traced, and watched second by second: a busy machine takes its time to load the documents meanwhile.
+const WATCHED_S: usize = 12;
 
 /// Creates a collection whose documents are on both shards.
 fn shard(cluster: &Running, database: &str, collection: &str) {
@@ -26,11 +28,20 @@ fn shard(cluster: &Running, database: &str, collection: &str) {
     cluster.command("admin", doc! { "shardCollection": namespace, "key": key });
 }
 
+/// A set of a test's own, of which every file has its name: of collections that other tests drop meanwhile the names are
+/// not known.
+fn own_set() -> Running {
+    let set = own(Topology::ReplicaSet { members: 3 }, &[]);
+    set.command_on_each(&doc! { "fsync": 1 });
+    set
+}
+
 /// Traces while documents are loaded and checkpoints written.
 fn traced(bench: &Bench, running: &Running, namespace: &str) -> Value {
     let uri = running.uri();
+    let watched = format!("{WATCHED_S}s");
     let mut trace = bench.seekscope(&[
-        "trace", "--target", uri, "--for", "8s", "--out", "run", "--json",
+        "trace", "--target", uri, "--for", &watched, "--out", "run", "--json",
     ]);
     trace.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = trace.spawn().unwrap();
@@ -90,7 +101,7 @@ fn assert_calls_are_of(bench: &Bench, document: &Value, pids: &BTreeMap<&str, u3
 
 #[test]
 fn a_trace_of_a_cluster_has_the_files_of_each_shard() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = shared(Topology::Sharded { shards: 2 });
     shard(&cluster, "members", "traced");
@@ -117,9 +128,9 @@ fn a_trace_of_a_cluster_has_the_files_of_each_shard() {
 
 #[test]
 fn a_trace_of_a_set_has_the_files_of_each_member() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let set = shared(Topology::ReplicaSet { members: 3 });
+    let set = own_set();
     let document = traced(&bench, &set, "members.of_set");
     let names = set.members();
     let uris: Vec<String> = names.iter().map(|name| set.member(name).uri()).collect();
@@ -136,7 +147,8 @@ fn a_trace_of_a_set_has_the_files_of_each_member() {
 
 /// The pictures of `top` while documents are loaded.
 fn pictures(bench: &Bench, running: &Running, namespace: &str, more: &[&str]) -> Vec<Value> {
-    let mut top = bench.seekscope(&["top", running.uri(), "--json", "--count", "8"]);
+    let count = WATCHED_S.to_string();
+    let mut top = bench.seekscope(&["top", running.uri(), "--json", "--count", &count]);
     top.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = top.spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -152,7 +164,7 @@ fn pictures(bench: &Bench, running: &Running, namespace: &str, more: &[&str]) ->
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(pictures.len(), 8);
+    assert_eq!(pictures.len(), WATCHED_S);
     pictures.iter().for_each(|one| assert_valid("top", one));
     pictures
 }
@@ -166,7 +178,7 @@ fn labels(picture: &Value) -> Vec<&str> {
 
 #[test]
 fn a_picture_of_a_cluster_has_a_line_per_member_and_files_of_each() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = shared(Topology::Sharded { shards: 2 });
     shard(&cluster, "members", "watched");
@@ -205,9 +217,9 @@ fn a_picture_of_a_cluster_has_a_line_per_member_and_files_of_each() {
 
 #[test]
 fn the_primary_of_a_set_is_watched_and_traced_only_if_asked() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let set = shared(Topology::ReplicaSet { members: 3 });
+    let set = own_set();
     let spared = pictures(&bench, &set, "members.spared", &[]);
     let last = spared.last().unwrap();
     assert_eq!(labels(last).len(), 3);
@@ -246,7 +258,7 @@ fn files_of_kind<'a>(document: &'a Value, namespace: &str) -> BTreeMap<&'a str, 
 
 #[test]
 fn the_layout_of_a_sharded_collection_has_a_row_per_shard() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = shared(Topology::Sharded { shards: 2 });
     shard(&cluster, "members", "laid_out");
@@ -305,7 +317,7 @@ fn the_layout_of_a_sharded_collection_has_a_row_per_shard() {
 
 #[test]
 fn the_layout_of_a_set_has_a_row_per_member() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let set = shared(Topology::ReplicaSet { members: 3 });
     set.load("members.laid_out", DOCUMENTS);
@@ -330,7 +342,7 @@ fn the_layout_of_a_set_has_a_row_per_member() {
 
 #[test]
 fn each_members_scans_are_predicted_for_its_own_disk() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     // Its file system has no disk below it, unlike that of the first member.
     let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -385,7 +397,7 @@ fn picture_in_which(
 
 #[test]
 fn a_member_that_was_killed_is_shown_again_after_its_restart() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (_primary, mut secondary, uri) = Mongod::set_of_two(&bench);
     let mut top = bench.seekscope(&["top", &uri, "--json", "--count", "1000"]);
@@ -418,29 +430,32 @@ fn a_member_that_was_killed_is_shown_again_after_its_restart() {
 
 #[test]
 fn a_member_that_does_not_answer_is_named() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (primary, secondary, uri) = Mongod::set_of_two(&bench);
     secondary.signal(libc::SIGSTOP);
-    for arguments in [
-        vec!["top", &uri, "--count", "1", "--json"],
-        vec!["layout", &uri, "--json"],
-        vec!["trace", "--target", &uri, "--for", "1s", "--json"],
-    ] {
-        let output = bench.seekscope(&arguments).output().unwrap();
+    let silent = secondary.address();
+    let names_it = |arguments: &[&str]| {
+        let output = bench.seekscope(arguments).output().unwrap();
         let document = document_of(&output);
         let limitations = document["limitations"].as_array().unwrap();
-        let names_it = |l: &&Value| l["what"].as_str().unwrap().ends_with(&secondary.address());
+        let names_it = |l: &&Value| l["what"].as_str().unwrap().ends_with(&silent);
         let named = limitations.iter().find(names_it);
         let named = named.unwrap_or_else(|| panic!("{arguments:?} {limitations:#?}"));
         let why = named["why"].as_str().unwrap();
         assert!(why.contains("not answered in time"), "{arguments:?}: {why}");
-    }
-    // Time enough to wait for its answer in vain.
-    let bundle = ["collect", &uri, "--for", "12s", "--out", "bundle.tar.zst"];
-    let output = bench.seekscope(&bundle).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let alone = format!("The bundle is of {} alone", primary.address());
-    let command = format!("seekscope collect '{}' --out", secondary.uri());
-    assert!(said.contains(&alone) && said.contains(&command), "{said}");
+    };
+    // At once, since each waits for its answer in vain.
+    std::thread::scope(|scope| {
+        scope.spawn(|| names_it(&["top", &uri, "--count", "1", "--json"]));
+        scope.spawn(|| names_it(&["layout", &uri, "--json"]));
+        scope.spawn(|| names_it(&["trace", "--target", &uri, "--for", "1s", "--json"]));
+        // Time enough for that.
+        let bundle = ["collect", &uri, "--for", "12s", "--out", "bundle.tar.zst"];
+        let output = bench.seekscope(&bundle).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let alone = format!("The bundle is of {} alone", primary.address());
+        let command = format!("seekscope collect '{}' --out", secondary.uri());
+        assert!(said.contains(&alone) && said.contains(&command), "{said}");
+    });
 }

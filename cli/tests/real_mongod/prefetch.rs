@@ -10,15 +10,23 @@ use seekscope_server::{SlowDiskSpec, page_cache};
 use serde_json::Value;
 
 use crate::aged::{self, forget, limited, scan};
-use crate::running::{Running, own};
+use crate::running::{Running, beforehand, own};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, machine, stderr, until};
+use crate::support::{Bench, shared_machine, stderr, until};
 
 const DOCUMENTS: u64 = 15_000;
 /// A quarter of the leaves.
 const QUARTER: &str = "15MiB";
 
-/// What prefetch says of itself after a cold scan on a limited disk.
+/// A server with the aged collection.
+fn aged_server() -> Running {
+    let server = own(Topology::Standalone, &[]);
+    aged::prepare(&server, DOCUMENTS);
+    server
+}
+
+/// What prefetch says of itself after a cold scan on a limited disk. Whether it is ahead of the scan depends on what else
+/// the machine does.
 fn scanned(server: &Running, bench: &Bench, disk: &SlowDiskSpec) -> Value {
     let mut slow = limited(server, disk);
     forget(server);
@@ -47,10 +55,8 @@ fn resident_bytes(data: &Path) -> u64 {
 /// How much faster that is, `./x bench prefetch` shows.
 #[test]
 fn a_scan_finds_its_pages_in_memory_and_none_is_read_that_it_does_not_need() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(aged_server);
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    aged::prepare(&server, DOCUMENTS);
     let number = |summary: &Value, name: &str| summary[name].as_f64().unwrap();
 
     // Where requests are few, gaps are read through.
@@ -90,10 +96,8 @@ fn scan_first(server: &Running, documents: u64) {
 /// The second is followed from its own beginning, not looked for where the first was left.
 #[test]
 fn a_scan_that_is_cancelled_and_begun_again_is_followed_again() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(aged_server);
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    aged::prepare(&server, DOCUMENTS);
     let mut slow = limited(&server, &SlowDiskSpec::hdd());
     forget(&server);
     let mut prefetch = bench.seekscope(&["prefetch", server.uri(), "opinion.aged", "--json"]);
@@ -120,7 +124,7 @@ fn a_scan_that_is_cancelled_and_begun_again_is_followed_again() {
 
 #[test]
 fn a_collection_in_order_needs_no_help() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     server.load("opinion.ordered", 4_000);

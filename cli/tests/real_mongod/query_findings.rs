@@ -8,12 +8,12 @@ use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
 use crate::findings::{DATABASE, evidence, examined, finding, id, insert, meanwhile};
-use crate::running::own;
-use crate::support::{Bench, machine};
+use crate::running::{beforehand, own};
+use crate::support::{Bench, shared_machine};
 
 #[test]
 fn sorts_that_go_through_files_are_named() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let little = "internalQueryMaxBlockingSortMemoryUsageBytes=1048576";
     let running = own(Topology::Standalone, &["--setParameter", little]);
@@ -34,12 +34,14 @@ fn sorts_that_go_through_files_are_named() {
 #[test]
 fn scans_that_are_short_and_frequent_are_named_by_the_log() {
     const DOCUMENTS: u64 = 30_000;
-    let _machine = machine();
+    let (_machine, running) = beforehand(|| {
+        // To a set, a driver sends more with each command than to a server that is alone.
+        let topology = Topology::ReplicaSet { members: 1 };
+        let running = own(topology, &["--slowms", "1"]);
+        insert(&running, "events", DOCUMENTS, 100);
+        running
+    });
     let bench = Bench::new();
-    // To a set, a driver sends more with each command than to a server that is alone.
-    let topology = Topology::ReplicaSet { members: 1 };
-    let running = own(topology, &["--slowms", "1"]);
-    insert(&running, "events", DOCUMENTS, 100);
     let select = |number: u64| {
         thread::sleep(Duration::from_millis(500));
         let id = id(number, DOCUMENTS);
@@ -79,10 +81,12 @@ fn scans_that_are_short_and_frequent_are_named_by_the_log() {
 #[test]
 fn an_index_is_credited_with_what_it_serves_alone() {
     const DOCUMENTS: u64 = 60_000;
-    let _machine = machine();
+    let (_machine, running) = beforehand(|| {
+        let running = own(Topology::Standalone, &["--slowms", "2"]);
+        insert(&running, "events", DOCUMENTS, 100);
+        running
+    });
     let bench = Bench::new();
-    let running = own(Topology::Standalone, &["--slowms", "2"]);
-    insert(&running, "events", DOCUMENTS, 100);
     let select = |number| {
         let status = id(number, DOCUMENTS) + 10;
         doc! { "find": "events", "filter": { "status": status } }

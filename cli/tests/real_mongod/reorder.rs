@@ -13,8 +13,10 @@ use serde_json::Value;
 
 use crate::aged;
 use crate::mongod::Mongod;
-use crate::running::{Running, own, shared};
-use crate::support::{Bench, assert_fails, json, load_documents, machine, stderr, until, wait};
+use crate::running::{Running, beforehand, own, shared};
+use crate::support::{
+    Bench, assert_fails, json, load_documents, machine, shared_machine, stderr, until, wait,
+};
 
 const DOCUMENTS: u64 = 5_000;
 const DOCUMENTS_AGED: u64 = 15_000;
@@ -70,6 +72,7 @@ fn signal(pids: &[u32], signal: i32) {
 
 #[test]
 fn a_set_without_a_majority_is_not_waited_for_without_end() {
+    let _machine = shared_machine();
     let running = own(Topology::ReplicaSet { members: 3 }, &[]);
     running.load("reorder.lonely", 2_000);
     // The primary stays one although it hears of nobody.
@@ -95,7 +98,7 @@ fn a_set_without_a_majority_is_not_waited_for_without_end() {
 
 #[test]
 fn the_first_keys_of_an_index_name_it_in_the_plan_too() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let running = shared(Topology::ReplicaSet { members: 1 });
     running.load("reorder.prefixed", DOCUMENTS);
@@ -113,9 +116,10 @@ fn the_first_keys_of_an_index_name_it_in_the_plan_too() {
 
 #[test]
 fn a_collection_that_expires_is_copied_to_the_end() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let running = shared(Topology::ReplicaSet { members: 1 });
+    // Another test looks for copies in this database of the shared one.
+    let running = own(Topology::ReplicaSet { members: 1 }, &[]);
     running.load("reorder.expiring", DOCUMENTS);
     let ttl = doc! { "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 86_400 };
     create_index(&running, "expiring", ttl);
@@ -133,8 +137,7 @@ fn a_collection_that_expires_is_copied_to_the_end() {
 /// NaN, which 4.4 lets in and takes for 0 later.
 #[test]
 fn an_index_that_is_not_taken_again_is_told_before_the_copy() {
-    // What the other test records is in the same database.
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = shared(Topology::ReplicaSet { members: 1 });
     if !running.version().starts_with("4.4.") {
         return;
@@ -154,15 +157,17 @@ fn an_index_that_is_not_taken_again_is_told_before_the_copy() {
 /// sequential under zlib.
 #[test]
 fn a_copy_made_in_peace_is_in_order() {
-    let _machine = machine();
+    let (_machine, server) = beforehand(|| {
+        let server = own(Topology::Standalone, &[]);
+        let zlib = doc! { "wiredTiger": { "configString": "block_compressor=zlib" } };
+        server.command(
+            aged::DATABASE,
+            doc! { "create": "aged", "storageEngine": zlib },
+        );
+        aged::prepare(&server, DOCUMENTS_AGED);
+        server
+    });
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &[]);
-    let zlib = doc! { "wiredTiger": { "configString": "block_compressor=zlib" } };
-    server.command(
-        aged::DATABASE,
-        doc! { "create": "aged", "storageEngine": zlib },
-    );
-    aged::prepare(&server, DOCUMENTS_AGED);
     // What is in memory needs no order.
     aged::forget(&server);
     let mut command = bench.seekscope(&["reorder", server.uri(), "opinion.aged"]);
@@ -241,7 +246,7 @@ fn started(command: &mut Command) -> (Child, Arc<Mutex<String>>) {
 /// would notice: the counts are the same.
 #[test]
 fn a_killed_clients_last_update_ends_before_it_is_carried_on() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = killed_before_the_swap(&bench);
     let newer = doc! { "q": { "_id": 7 }, "u": { "$set": { "n": 2 } } };
@@ -312,7 +317,7 @@ fn resume(bench: &Bench, server: &Running) -> Command {
 /// A collection whose indexes are being built is neither changed nor renamed: what had been copied was lost.
 #[test]
 fn a_killed_clients_index_build_ends_before_it_is_carried_on() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (server, mut killed, _) = held_in_the_index_build(&bench);
     killed.kill().unwrap();
@@ -335,7 +340,7 @@ fn a_killed_clients_index_build_ends_before_it_is_carried_on() {
 /// The copy is there for the next primary.
 #[test]
 fn an_election_in_the_index_build_loses_nothing_of_the_copy() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (server, mut child, said) = held_in_the_index_build(&bench);
     // Alone in its set, the member is elected again.
@@ -362,7 +367,7 @@ fn an_election_in_the_index_build_loses_nothing_of_the_copy() {
 /// An update with `upsert` makes the copy anew that was dropped between two of its documents.
 #[test]
 fn a_killed_clients_last_update_leaves_no_copy_behind() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = killed_before_the_swap(&bench);
     let late = late_update(&server, 500);
@@ -404,7 +409,7 @@ fn with_unseen_members() -> Running {
 
 #[test]
 fn members_that_nobody_sees_count() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = with_unseen_members();
     running.load("reorder.unseen", 2_000);
     let bench = Bench::new();
@@ -459,6 +464,7 @@ fn writers_behind_a_router_are_not_stopped_for_long() {
 /// The plan of a secondary showed a command that fails there with an error of the server's, or writes elsewhere.
 #[test]
 fn a_plan_says_at_which_member_the_copy_is_made() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (primary, secondary, uri) = Mongod::set_of_two(&bench);
     let is_primary = || primary.command("admin", doc! { "isMaster": 1 });
@@ -519,7 +525,7 @@ fn a_plan_says_at_which_member_the_copy_is_made() {
 #[test]
 fn what_moves_while_it_is_copied_is_brought_over() {
     const MOVING: i32 = 4_000;
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = own(Topology::ReplicaSet { members: 1 }, &[]);
     let unique = doc! { "key": { "u": 1 }, "name": "u_1", "unique": true };
     running.command("reorder", doc! { "create": "moving" });
@@ -533,10 +539,11 @@ fn what_moves_while_it_is_copied_is_brought_over() {
         );
     }
     let bench = Bench::new();
-    let paused = bench.path("paused");
+    let (paused, stopped) = (bench.path("paused"), bench.path("stopped"));
     let mut command = bench.seekscope(&["reorder", running.uri(), "reorder.moving", "--apply"]);
     command.args(["--force", "--watch", "0s", "--max-rate", "1M", "--json"]);
-    command.args(["--pause-writers", "touch paused; sleep 0.5"]);
+    let pause = "touch paused; for i in $(seq 600); do [ -e stopped ] && exit; sleep 0.05; done";
+    command.args(["--pause-writers", pause]);
     command.args(["--continue-writers", "true"]);
     command.stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -544,6 +551,7 @@ fn what_moves_while_it_is_copied_is_brought_over() {
     let is_over = |child: &mut Child| paused.exists() || child.try_wait().unwrap().is_some();
     for round in 0.. {
         if is_over(&mut child) {
+            std::fs::write(&stopped, "").unwrap();
             break;
         }
         // From the end of the file to its beginning, and back.

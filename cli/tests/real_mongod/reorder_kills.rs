@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use seekscope_bench::kills::{Setting, Victim, run_control, run_trials};
+use seekscope_bench::kills::{During, Setting, Victim, run_control, run_trials};
 
 use crate::running::programs;
-use crate::support::{Bench, machine};
+use crate::support::{Bench, shared_machine};
 
 const KILLS: u64 = 6;
 
@@ -14,9 +14,10 @@ fn setting(bench: &Bench, name: &str, seed: u64) -> Setting {
     std::fs::create_dir(&folder).unwrap();
     Setting {
         seekscope: PathBuf::from(bench.seekscope(&[]).get_program()),
-        server: programs().mongod,
+        programs: programs(),
         folder,
         members: 1,
+        shards: 0,
         documents: 3_000,
         writers: 3,
         seed,
@@ -29,11 +30,16 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn killed_reorder_loses_and_doubles_nothing() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let setting = setting(&bench, "seekscope", 11);
     let table = runtime()
-        .block_on(run_trials(&setting, Victim::Seekscope, KILLS, &mut |_| {}))
+        .block_on(run_trials(
+            &setting,
+            (During::Reorder, Victim::Seekscope),
+            KILLS,
+            &mut |_| {},
+        ))
         .unwrap();
     let complaints: Vec<_> = table.trials().flat_map(|t| t.complaints()).collect();
     assert!(table.sound(), "{table}\n{complaints:#?}");
@@ -42,17 +48,21 @@ fn killed_reorder_loses_and_doubles_nothing() {
 
 #[test]
 fn a_killed_server_loses_and_doubles_nothing_of_what_is_reordered() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let control = setting(&bench, "control", 12);
-    let control = runtime()
-        .block_on(run_control(&control, 2, &mut |_| {}))
-        .unwrap();
+    let (control, setting) = (
+        setting(&bench, "control", 12),
+        setting(&bench, "server", 13),
+    );
+    let killed = (During::Reorder, Victim::Primary);
+    let (control, table) = runtime().block_on(async {
+        tokio::join!(
+            async { run_control(&control, 2, &mut |_| {}).await },
+            async { run_trials(&setting, killed, KILLS, &mut |_| {}).await },
+        )
+    });
+    let (control, table) = (control.unwrap(), table.unwrap());
     assert!(control.sound(), "the server itself loses writes: {control}");
-    let setting = setting(&bench, "server", 13);
-    let table = runtime()
-        .block_on(run_trials(&setting, Victim::Server, KILLS, &mut |_| {}))
-        .unwrap();
     let complaints: Vec<_> = table.trials().flat_map(|t| t.complaints()).collect();
     assert!(table.sound(), "{table}\n{complaints:#?}");
 }

@@ -5,7 +5,7 @@ use mongodb::bson::{Bson, Document, doc};
 use seekscope_bench::deployment::Topology;
 
 use crate::running::{Running, shared};
-use crate::support::{Bench, json, machine, stderr};
+use crate::support::{Bench, json, shared_machine, stderr};
 
 const PASSWORD: &str = "only-for-this-test";
 
@@ -69,7 +69,7 @@ fn user_with(running: &Running, script: &str, name: &str) -> String {
 
 #[test]
 fn every_release_takes_it_and_its_user_lacks_no_right() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = shared(Topology::StandaloneWithPassword);
     running.load("role.orders", 2_000);
     for (name, arguments) in [("any", vec![]), ("own", vec![running.uri()])] {

@@ -1,15 +1,15 @@
-//! Deployments for tests: [`shared`] by all, or of a test's [`own`].
+//! Deployments for tests: [`shared`] by all, or of a test's [`own`]; and what is made [`beforehand`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLockWriteGuard};
 
 use mongodb::bson::{Document, doc};
 use seekscope_bench::deployment::{Deployment, DeploymentOptions, MongoPrograms, Topology};
 use seekscope_server::{LocalServer, Server, page_cache};
 
-use crate::support::{load_documents, runtime};
+use crate::support::{load_documents, machine, runtime, shared_machine};
 
 /// A deployment and its folder. Dropping it kills the servers and removes their data.
 pub struct Running {
@@ -18,9 +18,11 @@ pub struct Running {
     _folder: tempfile::TempDir,
 }
 
-/// All that tests share, until the process ends. What could not be started is not tried again.
-static SHARED: Mutex<BTreeMap<Topology, Result<Arc<Running>, String>>> =
-    Mutex::new(BTreeMap::new());
+/// One that tests share, or why there is none: what could not be started is not tried again.
+type Shared = Arc<OnceLock<Result<Arc<Running>, String>>>;
+
+/// All that tests share, until the process ends.
+static SHARED: Mutex<BTreeMap<Topology, Shared>> = Mutex::new(BTreeMap::new());
 
 /// The deployment that all tests of this topology use, started by the first.
 pub fn shared(topology: Topology) -> Arc<Running> {
@@ -31,8 +33,12 @@ pub fn shared(topology: Topology) -> Arc<Running> {
         let registered = unsafe { libc::atexit(stop_shared) };
         assert_eq!(registered, 0);
     });
-    let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    let one = all.entry(topology).or_insert_with(|| {
+    // A test that wants one server does not wait for the start of another's cluster.
+    let one = {
+        let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(topology).or_default())
+    };
+    let one = one.get_or_init(|| {
         let options = DeploymentOptions::default();
         // On a busy host a start may fail, and it is not what the tests that share it are about.
         let started = start(topology, &options).or_else(|first| {
@@ -69,6 +75,16 @@ pub fn own_with_data_elsewhere(topology: Topology, member: &str, elsewhere: &Pat
 /// The same with all options.
 pub fn own_with(topology: Topology, options: &DeploymentOptions) -> Running {
     start(topology, options).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// What a test makes while others run, and then the machine for itself alone: for tests that prepare for long and measure
+/// for a short time. What was made may be some minutes old by then.
+pub fn beforehand<T>(make: impl FnOnce() -> T) -> (RwLockWriteGuard<'static, ()>, T) {
+    let made = {
+        let _machine = shared_machine();
+        make()
+    };
+    (machine(), made)
 }
 
 fn start(topology: Topology, options: &DeploymentOptions) -> Result<Running, String> {
@@ -148,6 +164,17 @@ impl Running {
     /// Runs a command, which must succeed.
     pub fn command(&self, database: &str, command: Document) -> Document {
         self.try_command(database, command).unwrap()
+    }
+
+    /// Runs commands one after the other over one connection; each must succeed. To connect for each takes longer than most
+    /// of them do.
+    pub fn commands(&self, database: &str, commands: impl IntoIterator<Item = Document>) {
+        runtime().block_on(async {
+            let server = Server::connect(self.uri()).await.unwrap();
+            for command in commands {
+                server.command(database, command).await.unwrap();
+            }
+        });
     }
 
     pub fn try_command(&self, database: &str, command: Document) -> Result<Document, String> {

@@ -9,7 +9,7 @@ use seekscope_server::Server;
 
 use crate::running::{Running, own};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine, runtime, until};
+use crate::support::{Bench, json, runtime, shared_machine, until};
 
 /// Writes that wait until the set ends, and with it their connections.
 fn write_and_wait(set: &Running, commands: impl IntoIterator<Item = Document>) {
@@ -29,7 +29,7 @@ fn write_and_wait(set: &Running, commands: impl IntoIterator<Item = Document>) {
 /// member that is down.
 #[test]
 fn writes_that_wait_for_a_member_that_is_down_are_named_with_it() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let set = own(Topology::ReplicaSet { members: 3 }, &[]);
     set.command(
@@ -87,7 +87,7 @@ fn writes_that_wait_for_a_member_that_is_down_are_named_with_it() {
 /// because a majority is the default.
 #[test]
 fn writes_that_wait_for_the_default_majority_are_seen() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let set = own(
         Topology::ReplicaSet { members: 3 },

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::running::{Running, own};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine, until};
+use crate::support::{Bench, json, shared_machine, until};
 
 const UNEVEN: &str = "spread.uneven";
 const EVEN: &str = "spread.even";
@@ -76,7 +76,7 @@ fn move_below(cluster: &Running, namespace: &str, place: i32) -> String {
 
 #[test]
 fn a_shard_with_too_much_of_a_collection_is_named_and_chunks_that_move_are_counted() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = cluster(&[
         (UNEVEN, doc! { "_id": 1 }),
@@ -156,7 +156,7 @@ fn what_keeps_a_collection_where_it_is_is_named() {
     const LEFT_ALONE: &str = "spread.left_alone";
     const MOVED: &str = "spread.moved";
     const FAILING: &str = "spread.failing";
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let by_id = doc! { "_id": 1 };
     let cluster = cluster(&[
@@ -260,14 +260,13 @@ fn fail_to_move(cluster: &Running, namespace: &str) -> usize {
 
 /// Documents whose field `at` grows, so many at a time.
 fn insert_events(cluster: &Running, ats: std::ops::Range<i32>, at_once: usize) {
-    for batch in ats.collect::<Vec<i32>>().chunks(at_once) {
+    let ats: Vec<i32> = ats.collect();
+    let inserts = ats.chunks(at_once).map(|batch| {
         let event = |at: &i32| doc! { "at": *at, "customer": *at % 50, "text": "a".repeat(200) };
         let documents: Vec<Document> = batch.iter().map(event).collect();
-        cluster.command(
-            "spread",
-            doc! { "insert": "events", "documents": documents },
-        );
-    }
+        doc! { "insert": "events", "documents": documents }
+    });
+    cluster.commands("spread", inserts);
 }
 
 #[test]
@@ -276,7 +275,7 @@ fn a_shard_that_takes_all_inserts_and_finds_that_all_have_to_answer_are_named() 
     const FINDS: u64 = 150;
     const DELETES: i32 = 30;
     const NEW: i32 = 300;
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = cluster(&[]);
     let shard = doc! { "shardCollection": EVENTS, "key": { "at": 1 } };
@@ -295,20 +294,16 @@ fn a_shard_that_takes_all_inserts_and_finds_that_all_have_to_answer_are_named() 
     cluster.command("admin", moving);
 
     let document = std::thread::scope(|scope| {
-        let examining = scope.spawn(|| examined(&bench, &cluster, "8s", "run"));
+        let examining = scope.spawn(|| examined(&bench, &cluster, "12s", "run"));
         // The members' runs begin when the router has been asked, or right before.
         until(|| bench.path("run/member-1/io.spool").exists());
         std::thread::sleep(std::time::Duration::from_secs(1));
         insert_events(&cluster, 4_000..4_000 + NEW, 1);
-        for _ in 0..FINDS {
-            let find = doc! { "find": "events", "filter": { "customer": 7 }, "limit": 1 };
-            cluster.command("spread", find);
-        }
-        for at in 0..DELETES {
-            let by_key =
-                doc! { "delete": "events", "deletes": [{ "q": { "at": at }, "limit": 1 }] };
-            cluster.command("spread", by_key);
-        }
+        let find = |_: u64| doc! { "find": "events", "filter": { "customer": 7 }, "limit": 1 };
+        cluster.commands("spread", (0..FINDS).map(find));
+        let delete =
+            |at: i32| doc! { "delete": "events", "deletes": [{ "q": { "at": at }, "limit": 1 }] };
+        cluster.commands("spread", (0..DELETES).map(delete));
         examining.join().unwrap()
     });
     assert_valid("doctor", &document);

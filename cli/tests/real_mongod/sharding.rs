@@ -7,9 +7,9 @@ use mongodb::bson::{Document, doc};
 use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
-use crate::running::{Running, shared};
+use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, machine, send, until};
+use crate::support::{Bench, assert_fails, json, send, shared_machine, until};
 
 const RECORDS: u64 = 8_000;
 const OPERATIONS: u64 = 4_000;
@@ -81,9 +81,10 @@ fn assert_spread(collection: &Value, documents: u64, tolerance: f64) {
 
 #[test]
 fn documents_and_work_are_spread_over_the_shards() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let cluster = cluster();
+    // Everything that its shards do is counted.
+    let cluster = own(Topology::Sharded { shards: 2 }, &[]);
     let database = "sharding_kinds";
     // One after the other in the same database: each load drops what the one before has left.
     for (kind, tolerance) in [("hashed", 0.06), ("ranged", 0.03)] {
@@ -143,7 +144,7 @@ fn documents_and_work_are_spread_over_the_shards() {
     assert_nothing_left(&cluster, database);
 }
 
-/// By the shards' own counters, which others of the cluster hardly touch.
+/// By the shards' own counters, which the cluster itself hardly touches.
 fn the_shards_did_the_work(cluster: &Running, document: &Value) {
     let few = 50;
     for step in array(&document["summary"], "steps") {
@@ -212,7 +213,7 @@ fn it_is_shown(bench: &Bench, run: &str) {
 
 #[test]
 fn own_workloads_and_sysbench_are_sharded_too() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = cluster();
     let uri = cluster.uri();
@@ -267,7 +268,7 @@ fn own_workloads_and_sysbench_are_sharded_too() {
 /// The experiment of the study: the same documents on one server and on two shards.
 #[test]
 fn index_builds_on_a_standalone_and_on_shards_are_compared() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (cluster, alone) = (cluster(), shared(Topology::Standalone));
     let database = "sharding_index";
@@ -373,6 +374,7 @@ fn what_is_no_mongos_is_named() {
 
 #[test]
 fn what_cannot_be_sharded_so_is_refused_before_anything_is_changed() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = cluster();
     let refused = |database: &str, options: &[&str], words: &[&str]| {
@@ -456,9 +458,10 @@ fn what_cannot_be_sharded_so_is_refused_before_anything_is_changed() {
 /// The count of a shard that gave a chunk away includes its copies for a quarter of an hour.
 #[test]
 fn chunks_that_move_meanwhile_are_said() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
-    let cluster = cluster();
+    // Its collections are no longer balanced below.
+    let cluster = own(Topology::Sharded { shards: 2 }, &[]);
     let database = "sharding_moved";
     let namespace = format!("{database}.usertable");
     let mut command = bench.seekscope(&["bench", "ycsb", cluster.uri(), "--database", database]);
@@ -468,7 +471,7 @@ fn chunks_that_move_meanwhile_are_said() {
         "--workload",
         "c",
         "--for",
-        "8s",
+        "15s",
         "--shard",
         "hashed",
     ]);
@@ -542,7 +545,7 @@ fn chunks_that_move_meanwhile_are_said() {
 
 #[test]
 fn a_signal_leaves_nothing_that_was_to_be_dropped() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let cluster = cluster();
     let database = "sharding_interrupted";
@@ -571,7 +574,7 @@ fn a_signal_leaves_nothing_that_was_to_be_dropped() {
 
 #[test]
 fn a_shard_is_refused_before_anything_is_dropped() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let (cluster, database) = (cluster(), "shard_refused");
     let uri = cluster.uri();

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::exporter_process::{Exporter, Metrics};
 use crate::running::programs;
-use crate::support::{Bench, json, load_documents, machine, until};
+use crate::support::{Bench, json, load_documents, shared_machine, until};
 
 /// A mongod that listens on a socket, too. Dropping it kills the server.
 struct WithSocket {
@@ -66,7 +66,7 @@ impl Drop for WithSocket {
 
 #[test]
 fn its_process_and_its_files_are_found_and_each_has_a_name() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let folders = ["one", "two"].map(|name| bench.path(name));
     let servers = folders.each_ref().map(|folder| {

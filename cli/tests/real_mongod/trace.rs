@@ -7,8 +7,9 @@ use seekscope_bench::deployment::Topology;
 
 use crate::mongod::Mongod;
 use crate::running::shared;
-use crate::support::{Bench, assert_fails, machine, run_document, stderr, until};
+use crate::support::{Bench, assert_fails, machine, run_document, shared_machine, stderr, until};
 
+/// Interrupts that meet the programs of another tracer are lost.
 #[test]
 fn what_a_load_writes_is_traced_without_loss() {
     let _machine = machine();
@@ -31,7 +32,7 @@ fn what_a_load_writes_is_traced_without_loss() {
 
 #[test]
 fn a_server_that_ends_before_the_time_ends_the_trace_early() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mut running = Mongod::start(&bench, "data", &[]);
     for (out, how) in [("events", None), ("totals", Some("--aggregate"))] {

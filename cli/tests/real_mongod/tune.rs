@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::running::{Running, own, programs, shared};
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, assert_fails, json, machine, python_interpreter, runtime, stderr, until,
+    Bench, assert_fails, json, python_interpreter, runtime, shared_machine, stderr, until,
 };
 
 const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
@@ -64,7 +64,7 @@ fn why<'a>(document: &'a Value, knob: &str) -> &'a str {
 
 #[test]
 fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     let dirty = ["--knobs", "eviction_dirty_trigger,cache_size,read_tickets"];
@@ -95,7 +95,7 @@ fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
 /// The session's server may have had more memory: a cache beyond what this one can hold is an OOM killer's.
 #[test]
 fn a_change_that_this_server_has_no_room_for_is_not_applied() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     json(&mut session(
@@ -148,6 +148,7 @@ async fn ask(uri: String, command: mongodb::bson::Document) {
 
 #[test]
 fn neither_members_nor_monitoring_make_a_server_busy() {
+    let _machine = shared_machine();
     // The shared set may be asked by another test meanwhile.
     let set = own(Topology::ReplicaSet { members: 3 }, &[]);
     let runtime = runtime();
@@ -175,7 +176,7 @@ fn neither_members_nor_monitoring_make_a_server_busy() {
 #[test]
 fn what_a_killed_index_benchmark_had_set_is_put_back() {
     const LIMIT: &str = "maxIndexBuildMemoryUsageMegabytes";
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     // One connection for all questions: many keep the server busy, and the benchmark waits until it is quiet.
@@ -233,6 +234,7 @@ fn what_a_killed_index_benchmark_had_set_is_put_back() {
 
 #[test]
 fn an_empty_engine_configuration_is_taken_and_changes_nothing() {
+    let _machine = shared_machine();
     let server = own(Topology::Standalone, &[]);
     server.command(
         "admin",
@@ -247,7 +249,7 @@ fn an_empty_engine_configuration_is_taken_and_changes_nothing() {
 
 #[test]
 fn only_what_runs_can_judge_is_searched() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
     let of_checkpoints = [
@@ -312,6 +314,7 @@ fn only_what_runs_can_judge_is_searched() {
 
 #[test]
 fn a_member_is_restarted_and_never_a_set() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let set = own(Topology::ReplicaSet { members: 3 }, &[]);
     std::fs::write(bench.path("mongod.conf"), "net:\n  port: 1\n").unwrap();
@@ -344,7 +347,7 @@ fn a_mongos_has_no_knobs() {
 /// The right is missing, not the knobs: a session that cannot set anything ends, and has nothing to put back.
 #[test]
 fn a_user_who_may_set_nothing_is_told_and_changes_nothing() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = own(Topology::StandaloneWithPassword, &[]);
     let roles = ["readWriteAnyDatabase", "clusterMonitor"];
@@ -449,7 +452,7 @@ fn shell(text: &str) -> bool {
 /// A regression: the figure of a run whose server was killed and started again was taken for that of its setting.
 #[test]
 fn a_run_in_which_the_server_was_restarted_has_no_figure() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = Configured::start(&bench);
     let restarted_in_the_third = format!(
@@ -466,7 +469,7 @@ fn a_run_in_which_the_server_was_restarted_has_no_figure() {
 /// start a server that died in a trial of another.
 #[test]
 fn a_server_that_dies_in_a_trial_comes_back_with_its_own_journal() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = Configured::start(&bench);
     // In the first trial of another compressor: writes that only the journal has, and then it is gone.
@@ -507,7 +510,7 @@ fn a_server_that_dies_in_a_trial_comes_back_with_its_own_journal() {
 /// The file held no knob, for no server had been asked; and one of its knobs kept a server from starting.
 #[test]
 fn a_knob_file_for_a_local_mongod_is_taken_as_it_is_written() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let bench = Bench::new();
     let mongod = programs().mongod.path;
     let mut init = bench.seekscope(&["tune", "init", "local", "--out", "knobs.toml"]);

@@ -6,20 +6,20 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::running::programs;
-use crate::support::{Bench, assert_fails, json, machine, python_interpreter, stderr};
+use crate::support::{Bench, assert_fails, json, python_interpreter, shared_machine, stderr};
 use crate::tune::session_at;
 
 /// How often the members are looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A set of three members with configuration files of their own, which a script restarts.
-struct Restartable {
-    bench: Bench,
-    ports: Vec<u16>,
+pub struct Restartable {
+    pub bench: Bench,
+    pub ports: Vec<u16>,
 }
 
 impl Restartable {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let bench = Bench::new();
         let listeners: Vec<_> = (0..3)
             .map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap())
@@ -69,7 +69,7 @@ impl Restartable {
         set
     }
 
-    fn uri(&self) -> String {
+    pub fn uri(&self) -> String {
         let members = self.ports.iter().map(|port| format!("127.0.0.1:{port}"));
         let members: Vec<String> = members.collect();
         format!("mongodb://{}/?replicaSet=turns", members.join(","))
@@ -86,7 +86,7 @@ impl Restartable {
             .collect()
     }
 
-    fn shell(&self, text: &str) -> bool {
+    pub fn shell(&self, text: &str) -> bool {
         let mut shell = Command::new("sh");
         shell.args(["-c", text]).current_dir(self.bench.path(""));
         shell.stdout(Stdio::null()).status().unwrap().success()
@@ -132,7 +132,7 @@ impl Drop for Restartable {
 
 #[test]
 fn members_of_a_set_are_restarted_in_turn_and_never_two_are_down() {
-    let _machine = machine();
+    let machine = shared_machine();
     let set = Restartable::start();
     let before = set.configs();
     let output = set.session("refused", &[]).output().unwrap();
@@ -166,6 +166,9 @@ fn members_of_a_set_are_restarted_in_turn_and_never_two_are_down() {
     let document = json(&mut show);
     assert_eq!(document["summary"]["restored"], true, "{}", stderr(&output));
 
+    // What waits for the machine alone, and everything that waits for that, does not have to wait for all of this.
+    drop(machine);
+    let _machine = shared_machine();
     let uri = set.uri();
     let apply = |more: &[&str]| {
         let mut apply = set
@@ -189,11 +192,13 @@ fn members_of_a_set_are_restarted_in_turn_and_never_two_are_down() {
         assert_eq!(changed.count(), count, "{configs:?}");
     }
     assert_eq!(set.configs(), before);
+    // Its servers end while the lock is held.
+    drop(set);
 }
 
 #[test]
 fn a_killed_session_of_a_set_is_put_back_in_turn() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let set = Restartable::start();
     let before = set.configs();
     let mut command = set.session("run", &["--allow-stepdown"]);

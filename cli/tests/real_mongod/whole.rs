@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::running::{Running, own, own_with, shared};
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, assert_fails, json, loaded_programs, machine, run_document, runtime, send, until, wait,
+    Bench, assert_fails, json, run_document, runtime, send, shared_machine, until, wait,
 };
 
 fn members(document: &Value) -> Vec<&Value> {
@@ -52,9 +52,9 @@ fn member_runs(run: &Path, count: usize) -> Vec<Value> {
 
 #[test]
 fn each_shard_of_a_cluster_is_examined_in_a_run_of_its_own() {
+    let _machine = shared_machine();
     let cluster = shared(Topology::Sharded { shards: 2 });
     cluster.load("whole.orders", 1_000);
-    let _machine = machine();
     let bench = Bench::new();
     let mongos = cluster.member("mongos").uri();
     let arguments = ["doctor", &mongos, "--for", "3s", "--out", "run"];
@@ -117,9 +117,9 @@ fn each_shard_of_a_cluster_is_examined_in_a_run_of_its_own() {
 
 #[test]
 fn of_a_set_secondaries_are_traced_and_its_primary_only_when_permitted() {
+    let _machine = shared_machine();
     let set = shared(Topology::ReplicaSet { members: 3 });
     set.load("whole.orders", 1_000);
-    let _machine = machine();
     let bench = Bench::new();
     for (permission, traced) in [(&[][..], 2), (&["--trace-primary"][..], 3)] {
         let out = format!("run-{traced}");
@@ -165,8 +165,8 @@ fn make_cache_smaller(member: &LocalServer) {
 
 #[test]
 fn a_member_with_a_smaller_cache_is_named_and_no_other() {
+    let _machine = shared_machine();
     let set = set_of_three();
-    let _machine = machine();
     let bench = Bench::new();
     let differs = |out: &str| {
         let arguments = ["doctor", set.uri(), "--for", "4s", "--out", out];
@@ -187,8 +187,8 @@ fn a_member_with_a_smaller_cache_is_named_and_no_other() {
 /// As on three hosts: each member is examined by a process that knows nothing of the others.
 #[test]
 fn runs_of_several_hosts_are_joined_to_one_of_the_deployment() {
+    let _machine = shared_machine();
     let set = set_of_three();
-    let _machine = machine();
     let bench = Bench::new();
     let secondary = set.member("member-1");
     make_cache_smaller(secondary);
@@ -244,10 +244,9 @@ fn runs_of_several_hosts_are_joined_to_one_of_the_deployment() {
 
 #[test]
 fn interrupted_it_keeps_what_every_member_has_and_leaves_nothing_in_the_kernel() {
+    let _machine = shared_machine();
     let set = shared(Topology::ReplicaSet { members: 3 });
-    let _machine = machine();
     let bench = Bench::new();
-    let before = loaded_programs();
     let arguments = ["doctor", set.uri(), "--for", "300s", "--out", "run"];
     let mut command = bench.seekscope(&arguments);
     let mut child = command
@@ -260,7 +259,7 @@ fn interrupted_it_keeps_what_every_member_has_and_leaves_nothing_in_the_kernel()
         std::fs::read_to_string(record).is_ok_and(|text| text.contains("\"observed\""))
     };
     until(|| (1..=3).all(is_watched));
-    assert!(loaded_programs() > before);
+    assert!(bench.loaded_programs() > 0);
     send(&child, libc::SIGINT);
     let status = wait(&mut child, Duration::from_secs(30));
     assert_eq!(status.code(), Some(130));
@@ -268,18 +267,18 @@ fn interrupted_it_keeps_what_every_member_has_and_leaves_nothing_in_the_kernel()
     for run in member_runs(&bench.path("run"), 3) {
         assert_eq!(run["outcome"], "partial");
     }
-    until(|| loaded_programs() == before);
+    until(|| bench.loaded_programs() == 0);
 }
 
 /// Nobody is behind when the watch begins.
 #[test]
 fn a_secondary_that_falls_behind_meanwhile_is_named() {
+    let _machine = shared_machine();
     let set = own(
         Topology::ReplicaSet { members: 3 },
         &["--setParameter", "enableTestCommands=1"],
     );
     set.load("whole.orders", 500);
-    let _machine = machine();
     let bench = Bench::new();
     let arguments = [
         "doctor",
@@ -327,8 +326,8 @@ fn a_secondary_that_falls_behind_meanwhile_is_named() {
 /// The folder of a member's run comes from a file, and must not lead anywhere else.
 #[test]
 fn a_record_cannot_lead_out_of_its_folder() {
+    let _machine = shared_machine();
     let cluster = shared(Topology::Sharded { shards: 2 });
-    let _machine = machine();
     let bench = Bench::new();
     let mongos = cluster.member("mongos").uri();
     json(&mut bench.seekscope(&["doctor", &mongos, "--for", "2s", "--out", "run"]));

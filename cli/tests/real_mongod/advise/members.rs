@@ -7,22 +7,21 @@ use serde_json::Value;
 
 use super::{DATABASE, text};
 use crate::running::{Running, programs, shared};
-use crate::support::{Bench, assert_fails, json, machine};
+use crate::support::{Bench, assert_fails, json, shared_machine};
 
 const DOCUMENTS: i64 = 20_000;
 const CUSTOMERS: i64 = 400;
 const QUERY: &str = r#"{"customer": "?"}"#;
 
 fn insert(running: &Running, collection: &str, copies: i32) {
-    for batch in (0..DOCUMENTS).collect::<Vec<i64>>().chunks(1_000) {
+    let numbers: Vec<i64> = (0..DOCUMENTS).collect();
+    let inserts = numbers.chunks(1_000).map(|batch| {
         let document =
             |n: &i64| doc! { "_id": *n, "customer": (*n * 7) % CUSTOMERS, "text": text(*n, 300) };
         let documents: Vec<Document> = batch.iter().map(document).collect();
-        let insert = doc! {
-            "insert": collection, "documents": documents, "writeConcern": { "w": copies },
-        };
-        running.command(DATABASE, insert);
-    }
+        doc! { "insert": collection, "documents": documents, "writeConcern": { "w": copies } }
+    });
+    running.commands(DATABASE, inserts);
 }
 
 /// What `advise` says of the collection as one server has it: the whole, and the commands that it prints.
@@ -41,8 +40,8 @@ fn advised(bench: &Bench, member: &LocalServer, collection: &str) -> (Value, Str
 
 #[test]
 fn an_index_of_a_sharded_collection_is_made_through_a_router() {
+    let _machine = shared_machine();
     let cluster = shared(Topology::Sharded { shards: 2 });
-    let _machine = machine();
     cluster.command("admin", doc! { "enableSharding": DATABASE });
     let namespace = format!("{DATABASE}.spread");
     let key = doc! { "_id": "hashed" };
@@ -71,8 +70,8 @@ fn an_index_of_a_sharded_collection_is_made_through_a_router() {
 
 #[test]
 fn an_index_for_queries_of_a_secondary_is_made_at_the_primary() {
+    let _machine = shared_machine();
     let set = shared(Topology::ReplicaSet { members: 3 });
-    let _machine = machine();
     insert(&set, "copied", 3);
     let status = set.command("admin", doc! { "replSetGetStatus": 1 });
     let state = |wanted: &str| {

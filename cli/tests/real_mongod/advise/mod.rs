@@ -70,13 +70,14 @@ impl Prepared {
 
 /// Inserts documents made from their number, in its order.
 fn insert(running: &Prepared, collection: &str, count: i64, document: impl Fn(i64) -> Document) {
-    for batch in (0..count).collect::<Vec<i64>>().chunks(1_000) {
-        let documents: Vec<Document> = batch.iter().map(|n| document(*n)).collect();
-        running.command(
-            DATABASE,
-            doc! { "insert": collection, "documents": documents },
-        );
-    }
+    running.runtime.block_on(async {
+        let server = Server::connect(&running.uri()).await.unwrap();
+        for batch in (0..count).collect::<Vec<i64>>().chunks(1_000) {
+            let documents: Vec<Document> = batch.iter().map(|n| document(*n)).collect();
+            let insert = doc! { "insert": collection, "documents": documents };
+            server.command(DATABASE, insert).await.unwrap();
+        }
+    });
 }
 
 fn index(running: &Prepared, collection: &str, keys: Document) {

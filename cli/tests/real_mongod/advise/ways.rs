@@ -8,7 +8,8 @@ use super::{
     DATABASE, DEVICES, MINUTE_MS, Prepared, advice, advised, document, index, insert, read_anew,
     sample, text, way,
 };
-use crate::support::{Bench, machine};
+use crate::running::beforehand;
+use crate::support::{Bench, shared_machine};
 
 /// Minutes that a query asks for.
 const STRETCH: i64 = 120;
@@ -81,15 +82,18 @@ fn stretches(minutes: i64, span_ms: i64) -> Vec<Document> {
     (0..minutes / STRETCH).map(one).collect()
 }
 
+/// Besides blocks it compares the times that inserts take.
 #[test]
 fn series_are_to_be_joined_and_the_prediction_comes_true() {
-    let _machine = machine();
-    let mut running = Prepared::start();
-    let bench = Bench::new();
     let minutes = 4_000;
-    insert(&running, "series", DEVICES * minutes, sample);
     let keys = doc! { "device": 1, "ts": 1 };
-    index(&running, "series", keys.clone());
+    let (_machine, mut running) = beforehand(|| {
+        let running = Prepared::start();
+        insert(&running, "series", DEVICES * minutes, sample);
+        index(&running, "series", keys.clone());
+        running
+    });
+    let bench = Bench::new();
     read_anew(&mut running, "series");
     let query = r#"{"filter": {"device": "?", "ts": {"$gte": "?", "$lt": "?"}}, "per_s": 10, "returns": 120}"#;
     let summary = advice(&bench, &running, "series", query, &["--sample", "20000"]);
@@ -132,7 +136,7 @@ fn series_are_to_be_joined_and_the_prediction_comes_true() {
 
 #[test]
 fn pages_that_deletes_left_nearly_empty_are_predicted_as_they_are() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let mut running = Prepared::start();
     let bench = Bench::new();
     let minutes = 2_400;
@@ -177,7 +181,7 @@ fn pages_that_deletes_left_nearly_empty_are_predicted_as_they_are() {
 
 #[test]
 fn an_index_that_begins_with_the_date_is_to_be_turned_round_and_the_prediction_comes_true() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let mut running = Prepared::start();
     let bench = Bench::new();
     // Each device's samples came in one go.
@@ -219,7 +223,7 @@ fn an_index_that_begins_with_the_date_is_to_be_turned_round_and_the_prediction_c
 /// A scan is asked fewer queries than an index, which then find other documents.
 #[test]
 fn the_index_of_values_that_are_not_equally_frequent_is_advised() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = Prepared::start();
     let bench = Bench::new();
     // Customer 0 has 200 orders, customer 1 has 199, and so on.
@@ -244,7 +248,7 @@ fn the_index_of_values_that_are_not_equally_frequent_is_advised() {
 /// A hint makes mongod use an index that does not hold all documents, and lose those that it lacks.
 #[test]
 fn an_index_of_some_documents_is_not_taken_for_one_of_all() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = Prepared::start();
     let bench = Bench::new();
     let document = |n: i64| {
@@ -275,7 +279,7 @@ fn an_index_of_some_documents_is_not_taken_for_one_of_all() {
 
 #[test]
 fn queries_that_no_single_index_serves_are_advised_one_each() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = Prepared::start();
     let bench = Bench::new();
     let document = |n: i64| {
@@ -302,7 +306,7 @@ fn queries_that_no_single_index_serves_are_advised_one_each() {
 /// A query that stops at the tenth match reads little without an index, and one that returns all that matches reads all.
 #[test]
 fn a_query_that_has_enough_early_is_not_what_an_index_is_advised_for() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let running = Prepared::start();
     let bench = Bench::new();
     let count = 60_000;
@@ -343,7 +347,7 @@ fn a_query_that_has_enough_early_is_not_what_an_index_is_advised_for() {
 
 #[test]
 fn ranges_of_a_scattered_field_want_their_order_and_the_prediction_comes_true() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let mut running = Prepared::start();
     let bench = Bench::new();
     let count = 200_000;
@@ -380,7 +384,7 @@ fn ranges_of_a_scattered_field_want_their_order_and_the_prediction_comes_true() 
 
 #[test]
 fn an_index_that_holds_all_that_is_asked_for_is_advised_and_the_prediction_comes_true() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let mut running = Prepared::start();
     let bench = Bench::new();
     let customers = 2_000;
@@ -417,7 +421,7 @@ fn an_index_that_holds_all_that_is_asked_for_is_advised_and_the_prediction_comes
 
 #[test]
 fn inserts_of_a_scattered_id_read_blocks_of_its_index_and_the_prediction_comes_true() {
-    let _machine = machine();
+    let _machine = shared_machine();
     let mut running = Prepared::start();
     let bench = Bench::new();
     let count = 400_000;
