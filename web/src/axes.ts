@@ -127,7 +127,9 @@ const LINE_HEIGHT = 18;
  */
 export function groupAxis(groups: string[], label = ""): uPlot.Axis {
   const names = (u: uPlot) => {
-    const room = Math.max(Math.floor((u.width - BESIDE_PLOT) / groups.length / CHARACTER_WIDTH), 1);
+    // Before it is laid out for the first time it has no width.
+    const width = (u.width || 0) - BESIDE_PLOT;
+    const room = Math.max(Math.floor(width / groups.length / CHARACTER_WIDTH), 1);
     return label === "" ? groups.map((name) => wrapped(name, room)) : thinned(groups, room);
   };
   const lines = (u: uPlot) => Math.max(...names(u).map((name) => name.split("\n").length));

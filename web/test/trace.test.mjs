@@ -68,7 +68,7 @@ describe("a report of a trace of 20,000 calls", () => {
   test("draws the disk's requests beside the files'", async () => {
     const chart = figure(page, DISKS, "offset");
     await drawnAs(chart, "dots");
-    assert.match(await chart.locator("figcaption").textContent(), /8,\d{3} read and 1,000 write requests/);
+    assert.match(await chart.locator("figcaption").textContent(), /8,\d{3} read requests and 1,000 write requests/);
     const total = (await bands(chart)).reduce((sum, band) => sum + band.pixels, 0);
     assert.ok(total > 1000, `${total} coloured pixels`);
     assert.ok((await bands(figure(page, DISKS, "latency"))).every((band) => band.pixels > 0));
