@@ -126,7 +126,7 @@ pub fn print_error(error: &str, exit_code: u8) -> Result<()> {
 
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether anything was [printed](print).
+/// Returns whether anything was [printed](print()).
 pub fn has_printed() -> bool {
     HAS_PRINTED.load(Ordering::Relaxed)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::doctor_examination::{NAMESPACE, examined, loaded};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, machine};
+use crate::support::{Bench, ForeignServer, assert_fails, json, shared_machine};
 
 /// Everything in the bundle, as text: Parquet pages are unpacked by the reader of their format.
 fn contents(bench: &Bench, bundle: &str) -> String {
@@ -38,12 +38,10 @@ fn contents(bench: &Bench, bundle: &str) -> String {
 
 #[test]
 fn names_are_hashed_everywhere_and_conclusions_stay() {
+    let _machine = shared_machine();
     let bench = Bench::new();
     let server = loaded(&bench);
-    // On a busy host the guard ends the observation early, and that would be its first limitation.
-    let machine = machine();
     let document = examined(&bench, &server, "run");
-    drop(machine);
     drop::<ForeignServer>(server);
 
     let made = json(&mut bench.seekscope(&["collect", "run", "--out", "plain.tar.gz"]));
@@ -145,8 +143,8 @@ fn too_large(bench: &Bench) {
         );
         let findings = opened["findings"].as_array().unwrap();
         let first = findings.iter().find(|f| f["id"] == "evidence.incomplete");
-        let title = first.unwrap()["title"].as_str().unwrap();
-        assert!(title.contains("the bundle holds the first"), "{title}");
+        let evidence = first.unwrap()["evidence"].to_string();
+        assert!(evidence.contains("the bundle holds the first"), "{evidence}");
     }
     let tiny = [
         "collect",
