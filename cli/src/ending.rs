@@ -89,7 +89,7 @@ pub fn print(
     Ok(())
 }
 
-/// Writes the page of a run whose summary is in its document, and prints text or JSON. `schema` names a file of
+/// Saves a run whose summary is in its document, with its page, and prints text or JSON. `schema` names a file of
 /// `docs/schema`.
 pub fn show_page(
     session: &Session,
@@ -100,7 +100,7 @@ pub fn show_page(
     terminal: fn(&RunDocument, u16) -> String,
 ) -> Result<()> {
     let document = &session.document;
-    let saved = session.save_page(&html(document));
+    let saved = session.save_with_page(&html(document));
     print(
         &session.directory,
         saved,

@@ -11,6 +11,5 @@ use crate::session::Session;
 /// Fills in the summary, writes `report.html`, and prints text or JSON on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     session.document.summary = serde_json::to_value(&session.document.advice)?;
-    session.save()?;
     ending::show_page(session, "advise", args, progress, html, terminal)
 }

@@ -13,7 +13,6 @@ use crate::session::Session;
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     if let Some(record) = &session.document.reorder {
         session.document.summary = serde_json::to_value(ReorderSummary::of(record))?;
-        session.save()?;
     }
     ending::show_page(session, "reorder", args, progress, html, terminal)
 }
