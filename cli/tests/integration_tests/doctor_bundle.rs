@@ -144,7 +144,10 @@ fn too_large(bench: &Bench) {
         let findings = opened["findings"].as_array().unwrap();
         let first = findings.iter().find(|f| f["id"] == "evidence.incomplete");
         let evidence = first.unwrap()["evidence"].to_string();
-        assert!(evidence.contains("the bundle holds the first"), "{evidence}");
+        assert!(
+            evidence.contains("the bundle holds the first"),
+            "{evidence}"
+        );
     }
     let tiny = [
         "collect",
