@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, assert_fails, json, send, shared_machine, until};
+use crate::support::{Bench, assert_fails, json, machine, send, shared_machine, until};
 
 const RECORDS: u64 = 8_000;
 const OPERATIONS: u64 = 4_000;
@@ -81,7 +81,8 @@ fn assert_spread(collection: &Value, documents: u64, tolerance: f64) {
 
 #[test]
 fn documents_and_work_are_spread_over_the_shards() {
-    let _machine = shared_machine();
+    // Times are compared, and on a busy host the cluster's own operations are more.
+    let _machine = machine();
     let bench = Bench::new();
     // Everything that its shards do is counted.
     let cluster = own(Topology::Sharded { shards: 2 }, &[]);
