@@ -221,7 +221,7 @@ fn of_stats(stats: &Document, options: &Document) -> FileFacts {
 }
 
 /// Returns the value of a setting in WiredTiger's own text, if it is a plain word or number.
-fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let entry = text.split(',').find_map(|entry| {
         let (found, value) = entry.split_once('=')?;
         (found == name).then_some(value)

@@ -9,7 +9,7 @@ use crate::index_keys::{best_keys, is_served_by};
 use crate::sample::SampleFacts;
 use crate::way::{DAY_MS, HOUR_MS, MINUTE_MS, SAMPLES, Way, are_same};
 use indexes::{covering, free_keys, has_keys, index, indexes_of_all, same_keys};
-pub(crate) use indexes::{serves_some, serving};
+pub(crate) use indexes::{keys_of, serves_some, serving};
 
 /// The most ways that are tried.
 const WAYS_MAX: usize = 8;

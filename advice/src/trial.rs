@@ -337,8 +337,11 @@ impl Trial {
         let collection = collection_of(number);
         let plans_vary = storing::plans_vary(way, &self.options.indexes);
         let shape = &questions.shape;
-        let serving = storing::serving_index(way, &self.options.indexes, shape);
-        let choice = (plans_vary, serving.as_deref().filter(|_| !plans_vary));
+        let serving = match plans_vary {
+            true => None,
+            false => storing::serving_index(way, &self.options.indexes, shape),
+        };
+        let choice = (plans_vary, serving.as_deref());
         let mut planned: Option<Asked> = None;
         let mut rounds = Vec::new();
         for row in &questions.rows {

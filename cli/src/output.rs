@@ -98,7 +98,7 @@ impl<'a, Summary, Subject: From<&'a RunDocument>> RunOutput<'a, Summary, Subject
 pub struct ErrorOutput<'a> {
     /// Name and version of this format.
     pub schema: String,
-    /// What stderr says, too: what failed, on what, why, and what to do.
+    /// The message that is also on stderr: what failed, on what, why, and what to do about it.
     pub error: &'a str,
     /// The exit code of the command.
     pub exit_code: u8,

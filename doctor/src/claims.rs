@@ -70,7 +70,7 @@ const ALL: [Kind; 7] = [
     Kind::Operations,
 ];
 /// Findings of operations that read in vain.
-const READING: [&str; 2] = ["query.collection-scan", "query.index-scan"];
+pub(crate) const READING: [&str; 2] = ["query.collection-scan", "query.index-scan"];
 /// What the kinds of operations that write have in their names.
 const WRITES: [&str; 5] = ["insert", "update", "remove", "delete", "findandmodify"];
 /// The kinds of waiting that an operation that reads may include.
@@ -342,8 +342,7 @@ fn without_processors(finding: &mut Finding, claimed: f64, waited: &Waited) -> f
     finding.evidence.insert(
         finding.evidence.len().min(1),
         format!(
-            "The CPUs were taken by others: about {} of the time that operations took was waiting for a CPU, which is \
-             not counted here (serverStatus, getLog, process).",
+            "Others used the CPUs: about {} of the operations' time was spent waiting for a CPU and is not counted here (serverStatus, getLog, process).",
             percent(1.0 - share)
         ),
     );

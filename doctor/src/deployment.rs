@@ -14,6 +14,7 @@ use seekscope_run::{
 };
 
 use crate::answers::Answers;
+use crate::detectors::unresponsive;
 use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
 use crate::ranking::{is_boilerplate, ordered};
@@ -78,7 +79,7 @@ pub fn conclude(
     let mut findings: Vec<Finding> = of_members
         .flat_map(|detector| (detector.detect)(&evidence, &answers))
         .collect();
-    findings.extend(of_router(&evidence, &answers));
+    findings.extend(of_router(&evidence));
     findings.extend(told_once(&diagnoses));
     if let Some(less) = &granted {
         less.refer(&mut findings);
@@ -91,24 +92,21 @@ pub fn conclude(
 }
 
 /// Says that the router of a cluster was lost while it was watched, or answered nobody for seconds.
-fn of_router(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+fn of_router(evidence: &Evidence<'_>) -> Option<Finding> {
     let members = evidence.examination().map_or(&[][..], |e| &e.members);
     let mut routers = members
         .iter()
         .filter(|one| one.state == MemberState::Router);
     let name = routers.next().map_or("", |router| router.name.as_str());
-    let detectors = detectors::all().filter(|detector| detector.ids == [UNRESPONSIVE]);
-    let findings = detectors.flat_map(|detector| (detector.detect)(evidence, answers));
-    findings
-        .map(|finding| Finding {
-            member: name.into(),
-            title: finding.title.replacen("The server", "The mongos", 1),
-            risk: "Clients that come through it fail meanwhile. What is said of the members is of their own.".into(),
-            // It is of the first member's process.
-            command: String::new(),
-            ..finding
-        })
-        .collect()
+    unresponsive(evidence, "mongos").map(|finding| Finding {
+        member: name.into(),
+        risk: "Clients that connect through it fail in the meantime. The other findings concern the members \
+               themselves."
+            .into(),
+        // It is of the first member's process.
+        command: String::new(),
+        ..finding
+    })
 }
 
 /// Puts the servers of the deployment, which a member's run does not know, where its commands have placeholders.

@@ -22,6 +22,7 @@ mod work;
 use seekscope_run::{Finding, FindingChange, RunDocument};
 
 use crate::Diagnosis;
+use crate::claims;
 use crate::thresholds::NOTHING_WRONG;
 use acted::{Acted, Undone};
 use cpus::Cpus;
@@ -158,7 +159,7 @@ fn change_of(
 /// Returns the CPUs where operations that wait for them need not have become slower by themselves.
 fn short_of_cpus(finding: &Finding, found: &Measured, now: Examined<'_>) -> Option<Cpus> {
     let is_worse = is_of_queries(finding) && direction(found.before, found.after) == "worse";
-    let cpus = Cpus::of(now).filter(|cpus| cpus.are_short());
+    let cpus = Cpus::short(now);
     cpus.filter(|_| is_worse)
 }
 
@@ -298,7 +299,7 @@ fn why_unseen(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Op
 
 /// Is it about operations that an index would serve?
 fn is_of_queries(finding: &Finding) -> bool {
-    ["query.collection-scan", "query.index-scan"].contains(&finding.id.as_str())
+    claims::READING.contains(&finding.id.as_str())
 }
 
 /// Is it true or false whatever the server is doing?

@@ -5,6 +5,14 @@ use seekscope_run::DiskAbility;
 pub use seekscope_run::shell_quoted;
 use seekscope_run::units::{format_count, format_ns, whole};
 
+/// Returns words as they are listed in a sentence: "a, b and c".
+pub(crate) fn listed(words: &[&str]) -> String {
+    match words {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        _ => words.concat(),
+    }
+}
+
 /// Formats a length of time with a suitable unit: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {

@@ -254,16 +254,13 @@ impl BenchStep {
         beyond.map_or(0, |(held, counted)| held.saturating_sub(counted))
     }
 
-    /// Returns the bytes of data files and indexes after the step per document of the collections, of which copies on
-    /// shards are none; `None` if there are no documents.
+    /// Returns the bytes of data files and indexes after the step per document of the collections; leftover
+    /// copies on shards are not counted; `None` if there are no documents.
     pub fn disk_bytes_per_document(&self) -> Option<f64> {
         let facts = self.storage_after.as_ref()?;
         let documents = facts.documents.saturating_sub(self.copies_on_shards());
-        let facts = StorageFacts {
-            documents,
-            ..facts.clone()
-        };
-        facts.bytes_per_document()
+        let disk_bytes = facts.disk_bytes()? as f64;
+        (documents > 0).then(|| disk_bytes / documents as f64)
     }
 }
 
@@ -280,12 +277,6 @@ impl StorageFacts {
     pub fn data_file_bytes(&self) -> Option<u64> {
         let is_known = self.storage_bytes != self.data_bytes || self.data_bytes == 0;
         is_known.then_some(self.storage_bytes)
-    }
-
-    /// Returns [`Self::disk_bytes`] per document; `None` if there are no documents.
-    pub fn bytes_per_document(&self) -> Option<f64> {
-        let disk_bytes = self.disk_bytes()? as f64;
-        (self.documents > 0).then(|| disk_bytes / self.documents as f64)
     }
 }
 

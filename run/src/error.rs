@@ -23,7 +23,7 @@ pub enum RunError {
     TooNew { path: PathBuf, found: String },
     #[error("{} exists and is not empty; name another --out, seekscope does not write into foreign folders", path.display())]
     Occupied { path: PathBuf },
-    #[error("{} is no folder, and a run is kept in one; name another --out", path.display())]
+    #[error("{} is not a folder, and a run needs one; name another --out", path.display())]
     NotAFolder { path: PathBuf },
     #[error("{} is in use: its run is still going on; wait for its end, or stop it", path.display())]
     InUse { path: PathBuf },

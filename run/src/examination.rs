@@ -448,7 +448,7 @@ pub struct FindingChange {
     /// server did less work than in the earlier run, so that nothing can be concluded.
     #[schemars(extend("enum" = ["gone", "new", "better", "worse", "same", "unknown"]))]
     pub change: String,
-    /// The value of the earlier run, in the unit of the gain: what its report prints as the gain, else what was measured.
+    /// The value of the earlier run, in the unit of the gain: the gain that its report prints or, if there is none, the measured value.
     pub before: Option<f64>,
     /// The value of this run, told in the same way. Where it is given for the earlier run's amount of work, the verdict
     /// says so.

@@ -28,6 +28,25 @@ pub struct IoLimit {
     pub per_s: u64,
 }
 
+impl IoLimit {
+    /// Returns whether writes are limited, not reads.
+    pub fn is_of_writes(&self) -> bool {
+        self.what.starts_with("write")
+    }
+
+    /// Returns whether bytes are limited, not requests.
+    pub fn is_in_bytes(&self) -> bool {
+        self.what.ends_with("bytes/s")
+    }
+
+    /// Returns the file that sets it in version 1 of control groups, and its key in version 2's `io.max`.
+    pub fn file_and_key(&self) -> Option<(&'static str, &'static str)> {
+        let mut known = limits::IO_LIMITS.iter();
+        let (file, key, _) = known.find(|(_, _, what)| *what == self.what)?;
+        Some((file, key))
+    }
+}
+
 /// Something that makes the disk look different from what it is, or that hurts a database on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Distortion {

@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Document, doc};
 use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::{Hello, Server, ServerError};
 
@@ -41,10 +40,10 @@ fn in_words(was: &str, now: Option<&str>) -> String {
             format!("{was} stopped being the primary of its set, and has been elected again since")
         }
         Some(now) => {
-            format!("{was} is not the primary of its set any more: {now} has been elected")
+            format!("{was} is no longer the primary of its set: {now} was elected")
         }
         None => format!(
-            "{was} is not the primary of its set any more, and no other member has been elected within {} s",
+            "{was} is no longer the primary of its set, and no other member was elected within {} s",
             ELECTION_LIMIT.as_secs()
         ),
     }
@@ -60,17 +59,16 @@ impl Reign {
         if server.is_direct() {
             return Ok(None);
         }
-        Ok(Self::read(&ask(server).await?))
+        Ok(Self::read(server.hello().await?))
     }
 
     /// Reads the answer of a primary.
-    fn read(reply: &Document) -> Option<Self> {
-        let hello = Hello::read(reply);
+    fn read(hello: Hello) -> Option<Self> {
         let members = hello.data_members.len() + hello.arbiters.len();
         let is_of_several = hello.set.is_some() && hello.is_writable && members > 1;
         Some(Self {
             member: hello.me.filter(|_| is_of_several)?,
-            election: reply.get_object_id("electionId").ok(),
+            election: hello.election,
         })
     }
 
@@ -100,18 +98,15 @@ impl Reign {
     }
 }
 
-/// Asks a server what it is to its set. Those before 4.4.2 know the question by its older name.
-async fn ask(server: &Server) -> Result<Document, ServerError> {
-    let ask = |word: &str| server.command_in_time("admin", doc! { word: 1 });
-    match ask("hello").await {
-        Err(_) => ask("isMaster").await,
-        reply => reply,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use mongodb::bson::{Document, doc};
+
     use super::*;
+
+    fn read(reply: &Document) -> Option<Reign> {
+        Reign::read(Hello::read(reply))
+    }
 
     fn reply(me: &str, election: ObjectId) -> Document {
         doc! {
@@ -123,10 +118,10 @@ mod tests {
     #[test]
     fn a_reign_ends_with_an_election_whoever_wins_it() {
         let (first, second) = (ObjectId::new(), ObjectId::new());
-        let reign = Reign::read(&reply("a:1", first)).unwrap();
-        assert_eq!(Reign::read(&reply("a:1", first)), Some(reign.clone()));
-        assert_ne!(Reign::read(&reply("a:1", second)), Some(reign.clone()));
-        assert_ne!(Reign::read(&reply("b:1", second)), Some(reign));
+        let reign = read(&reply("a:1", first)).unwrap();
+        assert_eq!(read(&reply("a:1", first)), Some(reign.clone()));
+        assert_ne!(read(&reply("a:1", second)), Some(reign.clone()));
+        assert_ne!(read(&reply("b:1", second)), Some(reign));
     }
 
     #[test]
@@ -134,7 +129,7 @@ mod tests {
         let with = |name: &str, value: mongodb::bson::Bson| {
             let mut reply = reply("a:1", ObjectId::new());
             reply.insert(name, value);
-            Reign::read(&reply)
+            read(&reply)
         };
         assert_eq!(with("isWritablePrimary", false.into()), None);
         assert_eq!(with("hosts", vec!["a:1"].into()), None);
@@ -154,7 +149,7 @@ mod tests {
         };
         assert_eq!(
             changed(Some("b:2")),
-            "a:1 is not the primary of its set any more: b:2 has been elected"
+            "a:1 is no longer the primary of its set: b:2 was elected"
         );
         assert!(changed(Some("a:1")).contains("elected again"));
         assert!(changed(None).contains("no other member"));

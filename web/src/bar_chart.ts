@@ -62,7 +62,7 @@ function drawBars(plot: uPlot, data: BarData): void {
       const from = group - FILLED / 2 + slot * width;
       const left = plot.valToPos(from, "x", true);
       const right = plot.valToPos(from + width * 0.94, "x", true);
-      // One of thousands is to be seen, too.
+      // Even one among thousands must be visible.
       const least = value > 0 ? BAR_MIN * uPlot.pxRatio : 0;
       const top = Math.min(plot.valToPos(y.place(value), "y", true), base - least);
       ctx.fillStyle = theme().lines[series.colour]!;

@@ -52,7 +52,7 @@ pub(super) fn indexes_of_all(shapes: &[QueryShape], present: Present<'_>) -> Opt
     })
 }
 
-fn keys_of(index: &Document) -> Option<&Document> {
+pub(crate) fn keys_of(index: &Document) -> Option<&Document> {
     index.get_document("key").ok()
 }
 
@@ -178,16 +178,15 @@ pub(super) fn same_keys(indexes: &[Document], keys: &Document) -> String {
         (true, false) if !has("collation") => {
             return format!(
                 "{SAME_KEYS} is hidden, so it serves no query: unhide it instead (unhideIndex). The new one has other keys \
-                 (the opposite directions, or _id behind), since many servers refuse a second one of these."
+                 (the opposite directions, or _id appended), because many servers refuse a second index with these."
             );
         }
         (true, _) => "is hidden, so it serves no query",
-        (false, true) => "leaves out documents, so it serves some queries only",
-        (false, false) => "compares texts by rules of its own, so it serves some queries only",
+        (false, true) => "leaves out documents, so it serves only some queries",
+        (false, false) => "has a collation of its own, so it serves only some queries",
     };
     format!(
-        "{SAME_KEYS} {serves}. Many servers refuse a second one of these keys; the new one has others (the opposite \
-         directions, or _id behind), which serve the queries as well."
+        "{SAME_KEYS} {serves}. Many servers refuse a second index with these keys; the new one has different keys (the opposite directions, or _id appended), which serve the queries equally well."
     )
 }
 
@@ -249,7 +248,7 @@ pub(super) fn covering(
     }
     let added: Vec<&str> = keys.keys().skip(served).map(String::as_str).collect();
     let mut reason = format!(
-        "With {} in the index as well, it holds all that the query asks for, and no document is read.",
+        "With {} added, the index contains everything that the query asks for, and no document has to be read.",
         added.join(", ")
     );
     if has_keys(indexes, &keys) {
@@ -280,8 +279,10 @@ fn replaceable(present: Present<'_>, is_replaced: impl Fn(&Document) -> bool) ->
             .any(|option| has_option(index, option));
         !has_other && index.get_str("name").is_ok_and(|name| name != "_id_")
     };
-    let candidates = present.indexes.iter().filter(has_no_other_use);
-    let candidates: Vec<Document> = candidates.cloned().collect();
-    let mut replaceable = serving(&candidates).filter(|_| !present.is_on_shards);
+    let indexes = present.indexes.iter().filter(has_no_other_use);
+    let serving = indexes.filter(|index| !serves_some(index));
+    let mut replaceable = serving
+        .filter_map(keys_of)
+        .filter(|_| !present.is_on_shards);
     replaceable.find(|keys| is_replaced(keys)).cloned()
 }

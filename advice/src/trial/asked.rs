@@ -105,7 +105,7 @@ impl Asked {
         row: &[Query],
         (plans_vary, serving): (bool, Option<&str>),
     ) -> Result<Self, AdviceError> {
-        let (mut examined, mut keys, mut explained, mut sorts) = (0, 0, 0_u32, false);
+        let (mut examined, mut keys, mut sorts) = (0, 0, false);
         let mut index: Option<UsedIndex> = None;
         let mut left_out = Vec::new();
         for (number, query) in row.iter().enumerate() {
@@ -125,10 +125,10 @@ impl Asked {
             }
             examined += of_query.examined;
             keys += of_query.keys;
-            explained += 1;
             sorts |= of_query.sorts;
             index = index.or(of_query.index);
         }
+        let explained = (row.len() - left_out.len()).max(1) as f64;
         let index_leaves = match &index {
             Some((name, _)) => {
                 let pages = counters::index(server, DATABASE, collection, name).await?;
@@ -150,8 +150,8 @@ impl Asked {
             hint,
             plan: Plan {
                 is_collection_scan: index.is_none(),
-                examined: examined as f64 / f64::from(explained.max(1)),
-                keys: keys as f64 / f64::from(explained.max(1)),
+                examined: examined as f64 / explained,
+                keys: keys as f64 / explained,
                 index_leaves,
                 sorts,
                 lacks_range: lacks_range && !shape.range.is_empty(),

@@ -11,8 +11,9 @@
 //! trying. So a sample is stored in such pages: once to see how well it compresses, and then with the mean of a large file.
 
 use bson::{Document, doc};
+use seekscope_run::units::parse_bytes;
 
-use crate::collection::{COMPRESSOR, LEAF_PAGE_MAX};
+use crate::collection::{self, COMPRESSOR, LEAF_PAGE_MAX};
 
 /// The size of blocks where the target does not say it, bytes.
 const BLOCK_BYTES: f64 = 32_768.0;
@@ -74,13 +75,7 @@ fn config(create: &Document) -> &str {
 }
 
 fn setting<'a>(create: &'a Document, name: &str) -> Option<&'a str> {
-    let mut settings = config(create).split(',');
-    settings.find_map(|entry| {
-        entry
-            .split_once('=')
-            .filter(|(found, _)| *found == name)
-            .map(|(_, value)| value)
-    })
+    collection::setting(config(create), name)
 }
 
 /// Returns the size that blocks are to have, bytes.
@@ -91,14 +86,7 @@ fn block_bytes(create: &Document) -> f64 {
 
 /// Reads a size as WiredTiger writes it, such as `32KB`.
 fn bytes(text: &str) -> Option<f64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kb" => 1_024.0,
-        "m" | "mb" => 1_048_576.0,
-        _ => return None,
-    };
-    digits.parse::<f64>().ok().map(|number| number * unit)
+    parse_bytes(text).ok().map(|bytes| bytes as f64)
 }
 
 /// Returns the largest size of pages with which it is seen how well they compress, bytes.

@@ -11,7 +11,7 @@ use super::counters;
 use super::{DATABASE, SAMPLED, TrialOptions, pages};
 use crate::AdviceError;
 use crate::index_keys::is_served_by;
-use crate::proposals::serves_some;
+use crate::proposals::{keys_of, serves_some};
 use crate::sample::store as store_batch;
 use crate::way::{SAMPLES, Way, are_same};
 
@@ -198,8 +198,7 @@ fn indexes(way: &Way, present: &[Document]) -> Vec<Document> {
 /// out documents, or has no keys for some values.
 pub(super) fn plans_vary(way: &Way, present: &[Document]) -> bool {
     let is_wildcard = |index: &Document| {
-        let keys = index.get_document("key");
-        keys.is_ok_and(|keys| keys.keys().any(|key| key.ends_with("$**")))
+        keys_of(index).is_some_and(|keys| keys.keys().any(|key| key.ends_with("$**")))
     };
     indexes(way, present)
         .iter()
@@ -210,10 +209,7 @@ pub(super) fn plans_vary(way: &Way, present: &[Document]) -> bool {
 pub(super) fn serving_index(way: &Way, present: &[Document], shape: &QueryShape) -> Option<String> {
     let indexes = indexes(way, present);
     let mut serving = indexes.iter().filter(|index| !serves_some(index));
-    let serves = |index: &&Document| {
-        let keys = index.get_document("key");
-        keys.is_ok_and(|keys| is_served_by(shape, keys))
-    };
+    let serves = |index: &&Document| keys_of(index).is_some_and(|keys| is_served_by(shape, keys));
     let name = serving.find(serves)?.get_str("name");
     name.ok().map(Into::into)
 }
@@ -222,9 +218,9 @@ pub(super) fn serving_index(way: &Way, present: &[Document], shape: &QueryShape)
 /// make an index of the same keys as one that serves some queries only. Documents do not expire in a trial.
 fn kept(present: &[Document], replaced: &[&Document]) -> Vec<Document> {
     let is_kept = |index: &&Document| {
-        let keys = index.get_document("key");
         index.get_str("name").is_ok_and(|name| name != "_id_")
-            && keys.is_ok_and(|keys| !replaced.iter().any(|other| are_same(keys, other)))
+            && keys_of(index)
+                .is_some_and(|keys| !replaced.iter().any(|other| are_same(keys, other)))
     };
     let without = ["expireAfterSeconds", "ns", "background", "v"];
     let bare = |index: &Document| {

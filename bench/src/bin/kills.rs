@@ -19,10 +19,10 @@ use seekscope_bench::kills::{During, Setting, Table, Victim, run_control, run_tr
 /// Kills of seekscope and its servers while it works.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// What is at work, with commas
+    /// Commands at work, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "reorder")]
     during: Vec<During>,
-    /// Who is killed, with commas
+    /// What to kill, separated by commas
     #[arg(
         long,
         value_enum,
@@ -30,7 +30,7 @@ struct Arguments {
         default_value = "seekscope,primary"
     )]
     victim: Vec<Victim>,
-    /// Kills of each during each
+    /// Kills per combination
     #[arg(long, default_value_t = 50)]
     kills: u64,
     /// Kills of the primary without seekscope
@@ -48,7 +48,7 @@ struct Arguments {
     /// Concurrent writers
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i64).range(1..=64))]
     writers: i64,
-    /// Of the moments
+    /// Seed for the random moments
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The mongos of a cluster [default: the one beside the mongod]

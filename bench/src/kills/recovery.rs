@@ -37,7 +37,6 @@ pub struct Recovery<'a> {
     pub during: During,
     pub victim: Victim,
     pub signal: Signal,
-    pub shards: usize,
     pub ended: &'a Ended,
     pub found: Recovered,
 }
@@ -119,9 +118,7 @@ impl Recovery<'_> {
             let left = "its database stays, in spite of --drop, and nothing says so";
             self.found.left.push(left.into());
         }
-        let mut again = self
-            .seekscope
-            .begin(self.during, self.servers, self.shards)?;
+        let mut again = self.seekscope.begin(self.during, self.servers)?;
         let ended = again.end(RUN_LIMIT).await?;
         if !ended.is_success() {
             let told = format!("the next benchmark ended with {}", ended.in_words());

@@ -105,13 +105,13 @@ impl Seekscope {
     }
 
     /// Starts the command at work.
-    pub fn begin(&mut self, during: During, servers: &Servers, shards: usize) -> Result<Running> {
-        let work = self.work(during, servers, shards)?;
+    pub fn begin(&mut self, during: During, servers: &Servers) -> Result<Running> {
+        let work = self.work(during, servers)?;
         self.start(&work, true)
     }
 
     /// The whole command line, without the folder of the run.
-    fn work(&self, during: During, servers: &Servers, shards: usize) -> Result<Vec<String>> {
+    fn work(&self, during: During, servers: &Servers) -> Result<Vec<String>> {
         let uri = servers.durable_uri();
         let mut line: Vec<String> = match during {
             During::Reorder => return self.reorder(servers, &["--apply", "--force"]),
@@ -129,7 +129,7 @@ impl Seekscope {
             ),
         };
         match during {
-            During::Bench if shards > 0 => line.extend(words("--shard hashed")),
+            During::Bench if servers.shards() > 0 => line.extend(words("--shard hashed")),
             During::Tune => line.push("--records 1000".into()),
             During::TuneRestarts => line.extend([
                 "echo $(date +%N)".into(),

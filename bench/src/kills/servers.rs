@@ -16,7 +16,6 @@ use tokio::task::JoinHandle;
 use super::combination::{Shape, Victim};
 use crate::deployment::{Deployment, DeploymentOptions, MongoPrograms, Topology};
 
-const CACHE_BYTES: u64 = 256 << 20;
 const POLL: Duration = Duration::from_millis(50);
 /// How often an election is waited for, a second each.
 const ELECTIONS_MAX: u32 = 60;
@@ -55,7 +54,6 @@ impl Servers {
             (shards, _) => Topology::Sharded { shards },
         };
         let options = DeploymentOptions {
-            cache_bytes: CACHE_BYTES,
             config_files: shape.kind == ServerKind::Mongod,
             ..DeploymentOptions::default()
         };
@@ -75,6 +73,11 @@ impl Servers {
             folder,
             uri,
         })
+    }
+
+    /// How many shards there are; none in a replica set.
+    pub fn shards(&self) -> usize {
+        self.shape.shards
     }
 
     pub fn uri(&self) -> &str {

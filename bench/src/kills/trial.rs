@@ -109,9 +109,7 @@ impl World {
         let before = self.definitions().await?;
         let writers = self.start_writers().await?;
         let begun = Instant::now();
-        let mut run = self
-            .seekscope
-            .begin(during, &self.servers, self.setting.shards)?;
+        let mut run = self.seekscope.begin(during, &self.servers)?;
         let ended = run.end(RUN_LIMIT).await?;
         let took = begun.elapsed();
         ensure!(
@@ -142,9 +140,7 @@ impl World {
         let before = self.definitions().await?;
         let writers = self.start_writers().await?;
         let began = Instant::now();
-        let mut run = self
-            .seekscope
-            .begin(during, &self.servers, self.setting.shards)?;
+        let mut run = self.seekscope.begin(during, &self.servers)?;
         self.await_moment(aim, &mut run).await?;
         let phase = self
             .phase(during, &before, &mut run, (began, whole))
@@ -222,7 +218,6 @@ impl World {
             during,
             victim,
             signal,
-            shards: self.setting.shards,
             ended,
             found: Recovered::default(),
         };

@@ -275,18 +275,15 @@ impl Advise<'_> {
 
 /// Returns what the collection is, if it can be advised on: what cannot be copied as it is cannot be tried either.
 async fn definition_of(server: &Server, namespace: &Namespace) -> Result<Definition> {
-    let refused = |why: &str| {
+    let no_advice = |why: &str| {
         let namespace = visible(&namespace.to_string());
-        Elsewhere(format!("there is no advice on {namespace}: {why}"))
+        format!("there is no advice on {namespace}: {why}")
     };
+    let refused = |why: &str| Elsewhere(no_advice(why));
     let definition = match Definition::read(server, namespace).await {
         Err(ReorderError::Refused { why, .. }) => return Err(refused(&why).into()),
         Err(ReorderError::NoCollection { .. }) => {
-            let namespace = visible(&namespace.to_string());
-            return Err(Usage(format!(
-                "there is no advice on {namespace}: there is no collection of that name"
-            ))
-            .into());
+            return Err(Usage(no_advice("there is no collection of that name")).into());
         }
         definition => definition?,
     };

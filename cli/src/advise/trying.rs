@@ -404,7 +404,7 @@ fn time_over_at_once(prepared: Duration, left: Duration) -> String {
     let spent = match left.is_zero() {
         true => String::new(),
         false => format!(
-            ", and storing it as it is now and asking it took more than the {:.1} s that were left",
+            ", and storing it as it is now and running the queries on it took more than the {:.1} s that were left",
             left.as_secs_f64()
         ),
     };

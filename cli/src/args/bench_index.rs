@@ -45,7 +45,7 @@ pub struct IndexArgs {
     /// wildcard; of sdu int, date, string, array, hashed [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = parse_kind)]
     pub kinds: Vec<String>,
-    /// How often each is built [default: 2, with --vs 4: fewer can hardly show a difference]
+    /// How often each is built [default: 2; 4 with --vs, because fewer can hardly show a difference]
     #[arg(long, value_name = "N", default_value_t = 2, default_value_if("vs", ArgPredicate::IsPresent, "4"), hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: u32,
     /// Memory that the server may sort keys in, MiB (maxIndexBuildMemoryUsageMegabytes); restored at the

@@ -40,7 +40,7 @@ pub async fn begin_load(
         Some(earlier) if clients > 1 && earlier.loaded => {
             return Err(Usage(format!(
                 "the database {database} holds loaded data; several clients cannot drop it: name another database with \
-                 --database, or drop it first, with your login where one is needed: {}",
+                 --database, or drop the data first (add your login to the connection string if it needs one): {}",
                 dropping(arguments, earlier.records)
             ))
             .into());

@@ -34,15 +34,11 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
 pub struct Results {
     records: BenchRecords,
     lost: Option<LostLatencies>,
-    /// Whether summary and page are on the disk.
-    saved: Result<()>,
 }
 
 impl Results {
-    /// Reads the records, fills in the summary, writes `report.html`. What cannot be written, as on a full disk,
-    /// does not keep the figures from being shown: [`Self::show`] returns that error.
+    /// Reads the records, and fills in the summary.
     pub fn derive(session: &mut Session) -> Result<Self> {
-        let saved = session.save();
         let bench = session.document.bench.as_ref();
         let (records, lost) = match BenchRecords::read(&session.directory, &session.document) {
             Ok(records) => {
@@ -50,7 +46,7 @@ impl Results {
                 (records, lost)
             }
             // The files end where the disk did.
-            Err(_) if saved.is_err() => (BenchRecords::default(), None),
+            Err(_) if session.save().is_err() => (BenchRecords::default(), None),
             Err(error) => return Err(error).context("while reading the records of the run"),
         };
         if let Some(measurement) = &session.document.bench {
@@ -58,15 +54,7 @@ impl Results {
             let summary = BenchSummary::of(measurement, variants.as_ref());
             session.document.summary = serde_json::to_value(summary)?;
         }
-        let mut results = Self {
-            records,
-            lost,
-            saved,
-        };
-        if results.saved.is_ok() {
-            results.saved = results.save(session);
-        }
-        Ok(results)
+        Ok(Self { records, lost })
     }
 
     fn save(&self, session: &Session) -> Result<()> {
@@ -91,15 +79,15 @@ impl Results {
         }
     }
 
-    /// Prints tables, YCSB's lines or JSON. Unreliable results say so in their first line.
+    /// Saves the run with its page, and prints tables, YCSB's lines or JSON, also if it cannot be saved. Unreliable results say so in their first line.
     pub fn show(
-        mut self,
+        &self,
         session: &Session,
         args: &OutputArgs,
         progress: Progress,
         show: Show,
     ) -> Result<()> {
-        let saved = std::mem::replace(&mut self.saved, Ok(()));
+        let saved = self.save(session);
         let shown = self.shown(session);
         let document: &RunDocument = &shown;
         // `bench`, or `merge`, which makes one run of several.

@@ -42,7 +42,7 @@ pub struct BenchSummary<'a> {
     /// CPU time of the server per request; null if its process cannot be seen.
     server_cpu_us_per_op: Option<f64>,
     storage: Option<&'a StorageFacts>,
-    /// Size of data files and indexes per document of the collections, of which copies on shards are none.
+    /// Size of data files and indexes per document of the collections; leftover copies on shards are not counted.
     bytes_per_document: Option<f64>,
     /// Bytes that the server's process wrote for each byte of documents that loads added; null if unknown or none was
     /// added.

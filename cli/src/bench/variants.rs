@@ -59,7 +59,7 @@ pub fn say_if_too_few(stage: &Stage, versus: &VersusArgs, figures: usize) {
     let needed = pairs_needed(figures);
     if versus.are_several() && u64::from(versus.pairs) < needed {
         stage.progress.say(format!(
-            "With fewer than {needed} pairs (this has {}) hardly any difference can be shown, however large it is.",
+            "This run has {} pairs. With fewer than {needed}, hardly any difference can be shown, however large.",
             versus.pairs
         ));
     }

@@ -97,7 +97,7 @@ pub async fn run(
             if !session.document.phases.is_empty() {
                 // The run is of the kind that `doctor` makes, with its page; whoever opens the bundle draws the
                 // conclusions again.
-                Conclusion::derive(&mut session, None)?.saved?;
+                Conclusion::derive(&mut session, None)?.save(&session)?;
                 let report = session.directory.report_path();
                 progress.say(format!("Report: {}", report.display()));
             }

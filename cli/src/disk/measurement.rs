@@ -112,7 +112,7 @@ fn finish(
     note_written(&mut session, before);
     ending::end(&mut session, worked, progress, |session| match args.shown {
         true => show(session, &args.output, progress),
-        false => Results::derive(session)?.saved,
+        false => Results::derive(session)?.save(session),
     })?;
     Ok(session)
 }

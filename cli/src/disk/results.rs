@@ -32,15 +32,13 @@ pub struct Results {
     histograms: BTreeMap<String, Histogram<u64>>,
     seconds: Vec<SecondPoint>,
     predictions: Vec<OrderPrediction>,
-    /// Whether summary and page are on the disk.
-    pub saved: Result<()>,
 }
 
 impl Results {
-    /// Reads the records, makes the model, fills in the summary and writes `report.html`.
+    /// Reads the records, makes the model and fills in the summary.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let predictions = make_model(session);
-        let mut results = Self {
+        let results = Self {
             histograms: histograms(&session.directory)?,
             seconds: session
                 .directory
@@ -49,14 +47,17 @@ impl Results {
                 .map(second)
                 .collect(),
             predictions,
-            saved: Ok(()),
         };
         if let Some(measurement) = &session.document.disk {
             let summary = DiskSummary::of(measurement, &results.predictions);
             session.document.summary = serde_json::to_value(summary)?;
         }
-        results.saved = session.save_with_page(&html(&results.input(session)));
         Ok(results)
+    }
+
+    /// Saves the run, and writes `report.html`.
+    pub fn save(&self, session: &Session) -> Result<()> {
+        session.save_with_page(&html(&self.input(session)))
     }
 
     fn input<'a>(&'a self, session: &'a Session) -> DiskReportInput<'a> {
@@ -68,9 +69,9 @@ impl Results {
         }
     }
 
-    /// Prints tables or JSON on stdout.
-    pub fn show(mut self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-        let saved = std::mem::replace(&mut self.saved, Ok(()));
+    /// Saves the run, and prints tables or JSON on stdout, also if it cannot be saved.
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        let saved = self.save(session);
         let document = &session.document;
         let json = |run_dir: &str| {
             let shown = DiskRunOutput::with_summary("disk", document, run_dir, &document.summary);

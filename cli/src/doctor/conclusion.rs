@@ -59,20 +59,17 @@ pub struct Conclusion {
     diagnosis: Diagnosis,
     /// Neither the server nor its host provided anything to draw conclusions from; of a deployment, no member did.
     pub is_blind: bool,
-    /// Whether findings, summary and page are on the disk.
-    pub saved: Result<()>,
 }
 
 impl Conclusion {
-    /// Reads the records, fills in findings and summary, saves them and writes `report.html`. What cannot be
-    /// written, as on a full disk, does not keep the findings from being shown: [`Self::show`] returns that error.
+    /// Reads the records, and fills in findings and summary. Runs of members are saved with their pages.
     pub fn derive(session: &mut Session, since: Option<&Earlier>) -> Result<Self> {
         let of_member = &mut |member: &mut Session| {
-            let mut conclusion = Self::derive(member, None)?;
-            conclusion.take_saved()?;
+            let conclusion = Self::derive(member, None)?;
+            conclusion.save(member)?;
             Ok(conclusion)
         };
-        let mut conclusion = Self::conclude(&session.directory, &mut session.document, of_member)?;
+        let conclusion = Self::conclude(&session.directory, &mut session.document, of_member)?;
         if let Some(earlier) = since {
             let since = earlier.compare(&session.document, &conclusion.diagnosis);
             session.document.examination.get_or_insert_default().since = Some(since);
@@ -82,9 +79,12 @@ impl Conclusion {
             .findings
             .clone_from(&conclusion.diagnosis.findings);
         session.document.summary = serde_json::to_value(conclusion.summary(session))?;
-        let page = conclusion.page(session)?;
-        conclusion.saved = session.save_with_page(&page);
         Ok(conclusion)
+    }
+
+    /// Saves what was concluded, and writes `report.html`.
+    pub fn save(&self, session: &Session) -> Result<()> {
+        session.save_with_page(&self.page(session)?)
     }
 
     /// Draws conclusions without writing anything. Closes an abandoned phase in the document.
@@ -147,7 +147,6 @@ impl Conclusion {
         });
         Ok(Self {
             is_blind: trace.is_none() && document.layout.is_none() && !tells(&counters),
-            saved: Ok(()),
             trace,
             counters,
             diagnosis,
@@ -192,7 +191,6 @@ impl Conclusion {
         Ok(Self {
             trace: None,
             is_blind: is_blind && !tells(&counters),
-            saved: Ok(()),
             counters,
             diagnosis,
         })
@@ -219,10 +217,6 @@ impl Conclusion {
             .context(READING)
     }
 
-    fn take_saved(&mut self) -> Result<()> {
-        std::mem::replace(&mut self.saved, Ok(()))
-    }
-
     fn with_input<T>(&self, session: &Session, show: impl FnOnce(DoctorReportInput<'_>) -> T) -> T {
         let directory = &session.directory;
         let events = |each: &mut dyn FnMut(&IoEvent)| directory.for_each_event(each);
@@ -237,9 +231,10 @@ impl Conclusion {
         })
     }
 
-    /// Prints the first screen, or JSON with everything, on stdout.
-    pub fn show(&mut self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-        let saved = self.take_saved();
+    /// Saves what was concluded, and prints the first screen, or JSON with everything, on stdout. What cannot be
+    /// written, as on a full disk, is printed all the same.
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        let saved = session.save_with_page(&self.page(session)?);
         let document = &session.document;
         let json = |run_dir: &str| {
             output::print_json(&DoctorOutput {

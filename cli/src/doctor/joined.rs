@@ -52,7 +52,7 @@ impl<'a> Joined<'a> {
     /// Makes one run with copies of the members' runs, and shows it.
     pub fn show(&self, out: Option<&Path>, args: &OutputArgs) -> Result<()> {
         let mut session = self.copied(out)?;
-        let mut conclusion = Conclusion::derive(&mut session, None)?;
+        let conclusion = Conclusion::derive(&mut session, None)?;
         conclusion.show(&session, args, Progress::new(args.quiet))
     }
 

@@ -106,7 +106,7 @@ pub async fn run(
         // Nothing was measured: there is nothing to show but the error.
         return measured;
     }
-    let mut conclusion = Conclusion::derive(&mut session, judgement.since())?;
+    let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     let shown = conclusion.show(&session, &args.output, progress);
     measured?;
     shown?;

@@ -33,7 +33,7 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     if document.phases.is_empty() {
         return Err(measured_nothing(path, document).into());
     }
-    let mut conclusion = Conclusion::derive(&mut session, judgement.since())?;
+    let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     conclusion.show(&session, &args.output, progress)?;
     if conclusion.is_blind && judgement.has_limits() {
         let why = "nothing of the server is in what was given, so that --fail-on cannot be judged";

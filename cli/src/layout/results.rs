@@ -30,12 +30,10 @@ const FINDINGS_MAX: usize = 10;
 /// What the run's records say, and drawings of the files that gain most from order, by file id.
 pub struct Results {
     strips: HashMap<u32, Vec<String>>,
-    /// Whether summary and page are on the disk.
-    saved: Result<()>,
 }
 
 impl Results {
-    /// Reads the records, fills in findings and summary and writes `report.html`.
+    /// Reads the records, and fills in findings and summary.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let mut strips = HashMap::new();
         if let Some(layout) = &session.document.layout {
@@ -51,15 +49,7 @@ impl Results {
             session.document.findings = key_order::of_layout(&session.document);
             session.document.findings.truncate(FINDINGS_MAX);
         }
-        let mut results = Self {
-            strips,
-            saved: Ok(()),
-        };
-        let page = results
-            .with_input(session, |input| html(&input))
-            .context("while reading the leaves of the run")?;
-        results.saved = session.save_with_page(&page);
-        Ok(results)
+        Ok(Self { strips })
     }
 
     fn with_input<T>(&self, session: &Session, show: impl FnOnce(LayoutReportInput<'_>) -> T) -> T {
@@ -73,9 +63,12 @@ impl Results {
         })
     }
 
-    /// Prints tables or JSON on stdout.
-    pub fn show(mut self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-        let saved = std::mem::replace(&mut self.saved, Ok(()));
+    /// Saves the run with its page, and prints tables or JSON on stdout, also if it cannot be saved.
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        let page = self
+            .with_input(session, |input| html(&input))
+            .context("while reading the leaves of the run")?;
+        let saved = session.save_with_page(&page);
         let text = |width| {
             let options = TerminalOptions {
                 width,

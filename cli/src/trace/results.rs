@@ -16,11 +16,11 @@ use crate::session::{Session, limit, no_trailer, truncated_trace};
 /// Analyses the finished run, fills in the summary, writes `run.json` and `report.html`, and prints tables or
 /// JSON on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-    let (directory, document) = (&session.directory, &mut session.document);
-    let analysis = analyse(directory)?;
-    close_abandoned_phase(document, &analysis);
-    let summary = TraceSummary::of(document.phases.first(), &analysis);
-    document.summary = serde_json::to_value(summary)?;
+    let analysis = analyse(&session.directory)?;
+    close_abandoned_phase(&mut session.document, &analysis);
+    let summary = TraceSummary::of(session.document.phases.first(), &analysis);
+    session.document.summary = serde_json::to_value(summary)?;
+    let (directory, document) = (&session.directory, &session.document);
     let pass = |each: &mut dyn FnMut(&IoEvent)| directory.for_each_event(each);
     let input = TraceReportInput {
         document,
@@ -28,12 +28,10 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
         events: &pass,
     };
     let page = html(&input).context(READING)?;
-    let saved = directory
-        .save(document)
-        .and_then(|()| directory.save_report(&page));
+    let saved = session.save_with_page(&page);
     ending::print(
         directory,
-        saved.map_err(Into::into),
+        saved,
         args,
         progress,
         |run_dir| output::print_json(&RunOutput::of("trace", document, run_dir)),

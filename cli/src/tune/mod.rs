@@ -88,7 +88,7 @@ async fn tune(
     if let Some(word) = target.filter(|target| !target.contains(':'))
         && let Some(meant) = misspelt::meant("tune", word)
     {
-        let text = format!("{word} is no connection string; did you mean `{meant}`?");
+        let text = format!("{word} is not a connection string; did you mean `{meant}`?");
         return Err(Usage(text).into());
     }
     let earlier = args

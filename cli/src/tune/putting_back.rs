@@ -158,8 +158,7 @@ pub async fn put_back_rest(
     }
     for Silent { server, why } in &restored.silent {
         progress.complain(format!(
-            "  {server} does not answer, and what it has was not read back. If its process has ended, so has what was set in \
-             it, but not what was written to a configuration file: {why}"
+            "  {server} does not answer, so its settings could not be checked ({why}). If its process has ended, the settings made at run time are gone with it; settings written to a configuration file are still there."
         ));
     }
     if let Some(why) = &restored.not_noted {

@@ -147,7 +147,9 @@ async fn restore(
                 }
             };
             // The session was of one server: a set is another one.
-            Members::find(target.server()?, restart.clone(), false).await?;
+            if restart.is_some() {
+                Members::find(target.server()?, restart.clone(), false).await?;
+            }
             let locks = unrestored::lock_folder(&environment.lease_folder)?;
             let locks = rolling::lock(&locks, target.server()?, &[])?;
             (means(&target, restart)?, locks)

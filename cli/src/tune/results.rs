@@ -8,6 +8,7 @@ use seekscope_run::tune::{TuneExports, TuneRecord};
 use seekscope_run::{RunDirectory, RunDocument, RunError};
 
 use crate::args::{OutputArgs, TuneForm, TuneShowArgs};
+use crate::ending;
 use crate::exit::{NotRestored, Usage};
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
@@ -24,11 +25,10 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
         session.document.summary = serde_json::to_value(TuneSummary::of(record))?;
     }
     let saved = session.save_with_page(&html(&session.document));
-    print(&session.document, session.directory.path(), args, progress)?;
-    saved?;
-    let report = session.directory.report_path();
-    progress.say(format!("Report: {}", report.display()));
-    Ok(())
+    let document = &session.document;
+    let json = |run_dir: &str| output::print_json(&RunOutput::of("tune", document, run_dir));
+    let text = |width| Ok(terminal(document, width));
+    ending::print(&session.directory, saved, args, progress, json, text)
 }
 
 /// Runs `tune show`; for a session that is running or was killed, shows what its journal says.

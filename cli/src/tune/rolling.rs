@@ -72,7 +72,7 @@ impl Members {
         }
         if let Some(strange) = names.iter().find(|name| host_and_port(name).is_none()) {
             return Err(Usage(format!(
-                "{means}, one of which has a name that is no host and port to be put into a command: {strange:?}"
+                "{means}, and the name of one of them is not a plain host:port: {strange:?}"
             ))
             .into());
         }

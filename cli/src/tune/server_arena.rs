@@ -358,8 +358,7 @@ fn refuse_other_member(earlier: Option<&Path>, members: &Members) -> Result<()> 
     }
     let recorded: Vec<&str> = recorded.iter().map(|(name, _)| name.as_str()).collect();
     Err(Elsewhere(format!(
-        "the session was of {}, and the primary of the set is {} now: resume it when that member is the primary again, or \
-         begin a new one, with --begin-with and this run if its best setting is to be tried first",
+        "the session tuned {}, but the primary of the set is {} now: resume it when the former is the primary again, or begin a new session; --begin-with this run tries its best setting first",
         recorded.join(", "),
         members.names().join(", ")
     ))
@@ -415,8 +414,7 @@ pub fn refuse_router(target: &Target) -> Result<()> {
     };
     Err(Usage(format!(
         "{} is a mongos, which keeps no data and has none of the knobs of a mongod: name a member of its shards \
-         ({shards}), and put load on the cluster with --command; with --busy if that member is refused for what the \
-         cluster's servers ask of each other, not all of which can be told from clients' operations",
+         ({shards}), and put load on the cluster with --command; if that member is then refused as busy, add --busy: not all requests between the cluster's own servers can be told from those of clients",
         target.facts.uri
     ))
     .into())

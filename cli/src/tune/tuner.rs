@@ -108,7 +108,7 @@ impl Tuner<'_> {
                 Some(changed) if trial.is_ok() => {
                     stage
                         .progress
-                        .say(format!("{changed}: this run is made again"));
+                        .say(format!("{changed}; this run is repeated"));
                 }
                 _ => return trial,
             }

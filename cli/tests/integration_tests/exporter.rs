@@ -81,19 +81,18 @@ fn prometheus_itself_scrapes_it() {
     let prometheus = Prometheus::scraping(&bench, exporter.address, "");
     load_documents(&server.uri, &collection, 5_000);
     until(|| prometheus.query("up") == Some(vec![1.0]));
-    let said = |query| {
-        prometheus
-            .query(query)
-            .and_then(|values| values.first().copied())
-    };
     until(|| {
         let written =
-            said("sum(seekscope_file_latency_seconds_bucket{op=%22write%22,le=%22%2BInf%22})");
-        let calls = said("sum(seekscope_file_latency_seconds_count{op=%22write%22})");
+            prometheus.value(r#"sum(seekscope_file_latency_seconds_bucket{op="write",le="+Inf"})"#);
+        let calls = prometheus.value(r#"sum(seekscope_file_latency_seconds_count{op="write"})"#);
         written.is_some_and(|written| written > 0.0) && written == calls
     });
-    let more = "scrape_samples_scraped%20-%20on(instance)%20seekscope_exporter_series";
-    assert_eq!(said(more), Some(0.0), "it says how many there are");
+    let more = "scrape_samples_scraped - on(instance) seekscope_exporter_series";
+    assert_eq!(
+        prometheus.value(more),
+        Some(0.0),
+        "it says how many there are"
+    );
     let metrics = exporter.get("/metrics", "").body;
     let mut check = Command::new(prometheus_tool("promtool"))
         .args(["check", "metrics"])

@@ -51,9 +51,10 @@ impl Prometheus {
         }
     }
 
-    /// The values that a query finds. What an address may not hold stands in it as `%22`, except quotes and spaces.
+    /// The values that a query finds.
     pub fn query(&self, query: &str) -> Option<Vec<f64>> {
         let query = query.replace('"', "%22").replace(' ', "%20");
+        let query = query.replace('+', "%2B");
         let mut stream = TcpStream::connect(&self.address).ok()?;
         write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\n\r\n").ok()?;
         let mut text = String::new();

@@ -14,12 +14,16 @@ use crate::tune_rolling::Restartable;
 
 const LIMIT: &str = "maxIndexBuildMemoryUsageMegabytes";
 
+/// Leads to this member alone.
+fn direct_uri(port: u16) -> String {
+    format!("mongodb://127.0.0.1:{port}/?directConnection=true")
+}
+
 impl Restartable {
     /// Asks one member, whatever its state.
     fn ask(&self, port: u16, command: Document) -> Document {
-        let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
         let asked = async {
-            let server = Server::connect(&uri).await.unwrap();
+            let server = Server::connect(&direct_uri(port)).await.unwrap();
             server.command("admin", command).await
         };
         runtime().block_on(asked).unwrap()
@@ -46,8 +50,13 @@ impl Restartable {
         until(|| {
             let mut ports = self.ports.iter();
             let found = ports.find(|port| {
-                let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
-                let hello = async { Server::unasked(&uri).await.unwrap().hello().await };
+                let hello = async {
+                    Server::unasked(&direct_uri(**port))
+                        .await
+                        .unwrap()
+                        .hello()
+                        .await
+                };
                 let hello = runtime().block_on(hello);
                 hello.is_ok_and(|hello| hello.is_writable)
             });

@@ -94,7 +94,7 @@ fn waiting_for_cpus_that_others_take_is_not_what_an_index_saves() {
     assert!(saves.iter().sum::<f64>() <= 7200.1, "{saves:?}");
     assert!((saves[0] - 6480.0).abs() < 0.1, "{saves:?}");
     assert!((saves[1] - 450.0).abs() < 0.1, "a tenth: {saves:?}");
-    let told = "about 90 % of the time that operations took was waiting for a CPU";
+    let told = "about 90 % of the operations' time was spent waiting for a CPU";
     assert!(findings[1].evidence[0].contains(told), "{findings:?}");
 }
 

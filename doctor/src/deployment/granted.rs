@@ -7,7 +7,7 @@ use seekscope_run::units::{format_bytes, format_count, whole};
 use seekscope_run::{Finding, Surroundings};
 
 use super::ExaminedMember;
-use crate::answers::MemberDifference;
+use crate::answers::{MemberDifference, limit_in_words};
 
 /// The others have at least so many times as much.
 const RATIO_MIN: f64 = 1.5;
@@ -26,6 +26,8 @@ struct Limit {
     value: f64,
     shown: String,
     told_by: &'static str,
+    /// How the finding that tells what it costs names it, if it tells one limit from another.
+    told_as: Option<String>,
 }
 
 /// Returns the member with a limit that all others lack, or have far higher. Of several limits the one that was found
@@ -38,7 +40,10 @@ pub(super) fn less(examined: &[ExaminedMember]) -> Option<Less> {
     let all: Vec<(&ExaminedMember, Vec<Limit>)> = all.collect();
     let is_told = |member: &ExaminedMember, limit: &Limit| {
         let mut findings = member.diagnosis.findings.iter();
-        findings.any(|finding| finding.id == limit.told_by && finding.title.contains(&limit.shown))
+        findings.any(|finding| {
+            let names = |words: &String| finding.title.contains(words);
+            finding.id == limit.told_by && limit.told_as.as_ref().is_none_or(names)
+        })
     };
     let of_each = all.iter().enumerate().flat_map(|(at, (member, own))| {
         let others = all
@@ -105,6 +110,7 @@ fn limits(member: &ExaminedMember, surroundings: &Surroundings) -> Vec<Limit> {
             value: limit.per_s as f64,
             shown: format!("{shown}/s"),
             told_by: "disk.limited",
+            told_as: Some(limit_in_words(limit)),
         };
         // Several groups above each other: the tightest holds.
         match limits.iter_mut().find(|known| known.name == found.name) {
@@ -121,6 +127,7 @@ fn limits(member: &ExaminedMember, surroundings: &Surroundings) -> Vec<Limit> {
         value: bytes as f64,
         shown: format_bytes(bytes),
         told_by: "memory.short",
+        told_as: None,
     }));
     let quota = surroundings.cpu_quota;
     let quota = quota.filter(|cpus| host.is_none_or(|host| *cpus < f64::from(host.cpus)));
@@ -129,6 +136,7 @@ fn limits(member: &ExaminedMember, surroundings: &Surroundings) -> Vec<Limit> {
         value: cpus,
         shown: in_words(cpus),
         told_by: "cpu.saturated",
+        told_as: None,
     }));
     limits
 }

@@ -80,6 +80,20 @@ impl Counters {
         self.series.retain(|_, names| !names.is_empty());
     }
 
+    /// Returns the samples of one source from up to `t_ns`, CLOCK_MONOTONIC, alone.
+    pub fn until(&self, source: &str, t_ns: u64) -> Self {
+        let mut series = HashMap::new();
+        if let Some(names) = self.series.get(source) {
+            let mut names = names.clone();
+            names.retain(|_, series| {
+                series.points.retain(|(then_ns, _)| *then_ns <= t_ns);
+                !series.points.is_empty()
+            });
+            series.insert(source.to_owned(), names);
+        }
+        Self { series }
+    }
+
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Series> {
         self.series.values_mut().flat_map(HashMap::values_mut)
     }

@@ -96,7 +96,7 @@ fn left_of(
         false => "same",
     };
     let its_gain = saves(older).map_or_else(String::new, |s| {
-        format!(", which was to save {}", figure(s))
+        format!(", which was predicted to save {}", figure(s))
     });
     let work = work.map_or_else(String::new, |work| format!(" ({})", work::in_words(&work)));
     let verdict = format!(
@@ -114,7 +114,7 @@ fn grown_cache(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> O
     let (then, now) = caches(earlier, now).filter(|(then, now)| then < now)?;
     (finding.id == "memory.short").then(|| {
         format!(
-            "; the cache grew from {} to {} between the runs, and what it takes the page cache lacks",
+            "; the cache grew from {} to {} between the runs, and that memory is no longer available to the page cache",
             format_bytes(then),
             format_bytes(now)
         )

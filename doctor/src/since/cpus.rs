@@ -21,7 +21,7 @@ pub(super) struct Cpus {
 
 impl Cpus {
     /// Returns `None` where the server is on another host.
-    pub(super) fn of(run: Examined<'_>) -> Option<Self> {
+    fn of(run: Examined<'_>) -> Option<Self> {
         let document = run.document;
         document.examination.as_ref()?.host.as_ref()?;
         let host = document.host.as_ref().filter(|host| host.cpus > 0)?;
@@ -39,8 +39,12 @@ impl Cpus {
         })
     }
 
-    /// Did more tasks want them than there are?
-    pub(super) fn are_short(self) -> bool {
+    /// Returns them if more tasks wanted them than there are.
+    pub(super) fn short(run: Examined<'_>) -> Option<Self> {
+        Self::of(run).filter(|cpus| cpus.are_short())
+    }
+
+    fn are_short(self) -> bool {
         self.is_saturated || self.tasks > self.host
     }
 

@@ -45,8 +45,8 @@ pub(super) fn change_of(
     let for_as_much = examined.map_or(1.0, |(then, now)| then / now);
     let way = way(then, left, ms_now / ms_then * for_as_much);
     let short = match way {
-        Way::Slower => short_cpus(now).map(|cpus| format!("{} now", cpus.in_words())),
-        Way::Faster => short_cpus(earlier).map(|cpus| format!("{} then", cpus.in_words())),
+        Way::Slower => Cpus::short(now).map(|cpus| format!("{} now", cpus.in_words())),
+        Way::Faster => Cpus::short(earlier).map(|cpus| format!("{} then", cpus.in_words())),
         Way::Alike => None,
     };
     let (before, after) = (saves(finding)?, saves(again)?);
@@ -98,10 +98,6 @@ fn in_words(way: Way, short: Option<String>, told: &str, after: f64) -> (&'stati
         ),
         (Way::Faster, None) => ("same", format!("still there, not acted on: {told}")),
     }
-}
-
-fn short_cpus(run: Examined<'_>) -> Option<Cpus> {
-    Cpus::of(run).filter(|cpus| cpus.are_short())
 }
 
 /// Says which way the time of an operation went, given its ratio for as much that is examined.

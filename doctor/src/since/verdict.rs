@@ -94,7 +94,9 @@ fn against_prediction(gain: &Gain, saved: f64) -> String {
     } = gain;
     if saved < 0.0 {
         let more = figure(-saved);
-        return format!("it became worse: {more} {unit} more, where acting on it was to save some");
+        return format!(
+            "it became worse: {more} {unit} more, although acting on it was predicted to save time"
+        );
     }
     let word = match saved {
         s if s < *low * (1.0 - ROUNDING) => "less than predicted",

@@ -56,9 +56,9 @@ fn removal(uri: &str, namespace: &str, old: &str) -> [String; 2] {
     let drop = mongosh(uri, &format!("{collection}.dropIndex({old})"));
     [
         format!(
-            "# Hide the old index, which unhideIndex takes back at once, and see whether anything gets slower: {hide}"
+            "# Hide the old index (unhideIndex undoes this at once) and check whether anything gets slower: {hide}"
         ),
-        format!("# Once nothing has become slower, drop it: {drop}"),
+        format!("# Once you are sure that nothing has become slower, drop it: {drop}"),
     ]
 }
 

@@ -232,7 +232,7 @@ pub(super) fn is_nothing_tried(advice: &AdviceRecord) -> bool {
 /// Names the ways that were to be tried, where nothing came of any.
 pub(super) fn left_ways(advice: &AdviceRecord) -> Option<String> {
     let names: Vec<&str> = advice.ways.iter().map(|way| way.name.as_str()).collect();
-    is_nothing_tried(advice).then(|| format!("To be tried were: {}.", names.join("; ")))
+    is_nothing_tried(advice).then(|| format!("Planned, but not completed: {}.", names.join("; ")))
 }
 
 /// Says what the trial was made with.
@@ -240,8 +240,7 @@ pub(super) fn trial(advice: &AdviceRecord) -> Option<String> {
     let (sample, trial) = (advice.sample.as_ref()?, advice.trial.as_ref()?);
     if is_nothing_tried(advice) {
         return Some(format!(
-            "Nothing was tried to its end: the newest {} of {} documents were copied for a private {} {}, and what \
-             followed did not end.",
+            "No trial was completed: the newest {} of {} documents were copied to a private {} {}, and the steps after that did not finish.",
             format_count(sample.documents),
             format_count(advice.collection.documents),
             trial.product,

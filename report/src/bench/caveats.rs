@@ -2,7 +2,7 @@
 
 use seekscope_run::{BenchMeasurement, BenchStep, RunDocument};
 
-use super::sentences::{ALL_WELL, QUIET_SHARE_MAX, outcome_word, verdict};
+use super::sentences::{ALL_WELL, QUIET_SHARE_MAX, verdict};
 use super::{index_builds, shard_others};
 use crate::balancer;
 use crate::numbers::format_share;
@@ -12,7 +12,7 @@ use crate::numbers::format_share;
 pub fn caveats(document: &RunDocument) -> Vec<String> {
     let mut said = Vec::new();
     let verdict = verdict(document);
-    if outcome_word(document) != "ok" || verdict != ALL_WELL {
+    if verdict != ALL_WELL {
         said.push(verdict);
     }
     let Some(bench) = &document.bench else {

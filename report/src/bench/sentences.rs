@@ -189,9 +189,7 @@ fn copies(step: &BenchStep) -> Option<String> {
     let copies = step.copies_on_shards();
     (copies > 0).then(|| {
         format!(
-            "The shards held {} more than were counted: copies that moves of chunks left behind or had not finished. The \
-             sizes after the step include them; what a document takes on disk is all of it, divided by the documents \
-             that were counted.",
+            "The shards held {} more than were counted: copies left behind by chunk moves, or by moves still in progress. The sizes after the step include them; the size per document is the total divided by the documents that were counted.",
             counted(copies, "document")
         )
     })

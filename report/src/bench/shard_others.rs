@@ -127,14 +127,14 @@ fn told(step: &BenchStep, alone: &[(&str, u64)], beyond: &[(&str, f64)], moved: 
         format!("the shards together count {count} more operations of the kind {kind} than it can have sent")
     }));
     let whose = match moved {
-        0 => "They are the work of others, or of the cluster itself".to_string(),
+        0 => "They come from other clients or from the cluster itself".to_string(),
         moved => format!(
-            "They are the moves of {}, the work of others, or of the cluster itself",
+            "They come from the moves of {}, from other clients or from the cluster itself",
             counted(moved, "chunk")
         ),
     };
     format!(
-        "During \"{}\" {}. {whose}, and are in what the table says of each shard.",
+        "During \"{}\" {}. {whose}, and are included in the table's figures for each shard.",
         step.name,
         parts.join(", and ")
     )
@@ -203,7 +203,7 @@ mod tests {
             said(load(), shards, 0),
             [
                 "During \"load\" s0 did 574 operations, s1 did 557 operations of kinds that this benchmark did not send. \
-                 They are the work of others, or of the cluster itself, and are in what the table says of each shard."
+                 They come from other clients or from the cluster itself, and are included in the table's figures for each shard."
             ]
         );
         let quiet = [shard("s0", [9_972, 20, 5]), shard("s1", [10_028, 9, 0])];

@@ -4,17 +4,19 @@ use seekscope_run::{
     Outcome, ReorderMeasurement, ReorderTask, ReorderVerdict, RunDocument, WritersStop,
 };
 
-use super::headline::headline;
 use super::{sentences, tables};
 use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
 use crate::page::Block;
 
 /// Returns everything after the headline: what was done, then what was planned.
-pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec<Block> {
-    let headline = headline(document, record);
+pub(super) fn blocks(
+    document: &RunDocument,
+    record: &ReorderMeasurement,
+    headline: Option<&str>,
+) -> Vec<Block> {
     let concluded = sentences::conclusion(record).into_iter();
-    let mut blocks = Block::sentences(concluded.filter(|text| Some(text) != headline.as_ref()));
+    let mut blocks = Block::sentences(concluded.filter(|text| Some(text.as_str()) != headline));
     blocks.extend(record.done.as_ref().map(tables::done).map(Block::Table));
     blocks.extend(tables::before_and_after(record).map(Block::Table));
     if let Some(plan) = &record.plan {

@@ -10,6 +10,8 @@ use crate::page::terminal::text_of_blocks;
 pub fn terminal(document: &RunDocument, width: u16) -> String {
     let record = document.reorder.as_ref();
     let headline = record.and_then(|record| headline(document, record));
-    let blocks = record.map_or_else(Vec::new, |record| content::blocks(document, record));
+    let blocks = record.map_or_else(Vec::new, |record| {
+        content::blocks(document, record, headline.as_deref())
+    });
     text_of_blocks(document, headline, blocks, width)
 }

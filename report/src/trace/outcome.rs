@@ -46,7 +46,7 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
     let beyond = &input.analysis.files_beyond;
     if beyond.calls > 0 {
         sentences.push(format!(
-            "No figures of their own have {} on files beyond the first {}.",
+            "Not shown separately: {} on files beyond the first {}.",
             counted(beyond.calls, "call"),
             format_count(input.analysis.files.len() as u64)
         ));

@@ -24,7 +24,7 @@ pub(super) struct Limits {
 }
 
 /// Files of version 1 that limit I/O, and keys of version 2's `io.max`.
-const IO_LIMITS: [(&str, &str, &str); 4] = [
+pub(super) const IO_LIMITS: [(&str, &str, &str); 4] = [
     ("blkio.throttle.read_iops_device", "riops", "read IOPS"),
     ("blkio.throttle.write_iops_device", "wiops", "write IOPS"),
     ("blkio.throttle.read_bps_device", "rbps", "read bytes/s"),

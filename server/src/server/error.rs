@@ -158,7 +158,7 @@ impl Server {
             }
             kind if has_lost_shard(kind) => ServerError::Unreachable {
                 uri,
-                why: format!("it could not reach another server for {command} ({why})"),
+                why: format!("it could not reach a server that it needs for {command} ({why})"),
                 remedy: "check that all shards have a primary",
             },
             kind if is_unacknowledged(kind) => ServerError::Unacknowledged { uri, command },
@@ -167,7 +167,11 @@ impl Server {
             // Another request has lost its connection, which the driver need not have seen of the server by itself yet.
             ErrorKind::ConnectionPoolCleared { .. } => match self.connecting.sightings.failure() {
                 Some(no) => self.unusable(no),
-                None => broken_off(uri, &command, "as did that of another request"),
+                None => broken_off(
+                    uri,
+                    &command,
+                    "it was closed when another request lost its connection",
+                ),
             },
             ErrorKind::DnsResolve { .. } => ServerError::Unreachable {
                 uri,

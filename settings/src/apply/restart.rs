@@ -97,7 +97,7 @@ impl Applier {
         let (Some(_), Some(restart)) = (&self.config_text, self.means.restart.clone()) else {
             return Ok(false);
         };
-        match self.restart(&restart).await {
+        match self.restart(&restart).await? {
             Ok(()) => Ok(true),
             Err(why) => Err(ApplyError::DoesNotRestart { why }),
         }
@@ -203,7 +203,7 @@ impl Applier {
         self.running = None;
         let log = ServerLog::named_in(text);
         restart.write_config(read, text)?;
-        let result = self.restart(restart).await;
+        let result = self.restart(restart).await?;
         if result.is_ok() {
             self.running = Some(text.to_owned());
             self.are_edits_in_force = self.has_kept_edits;
@@ -217,8 +217,8 @@ impl Applier {
     }
 
     /// Runs the restart command and waits until another process than before answers. Without a server that
-    /// can be asked, the command's success is taken as proof.
-    async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
+    /// can be asked, the command's success is taken as proof. The inner error says why the server did not come back.
+    async fn restart(&mut self, restart: &Restart) -> Result<Result<(), String>, ApplyError> {
         let before = match &self.means.server {
             Some(server) => Some(Process::of(server).await),
             None => None,
@@ -226,10 +226,12 @@ impl Applier {
         {
             let _wait = self.waiting.begin("--restart-command");
             let run = script::run(&restart.command, None, restart.limit).await;
-            run.map_err(|error| error.to_string())?;
+            if let Err(error) = run {
+                return Ok(Err(error.to_string()));
+            }
         }
         let (Some(before), Some(server)) = (before, self.means.server.clone()) else {
-            return Ok(());
+            return Ok(Ok(()));
         };
         let began = Instant::now();
         // When it answered with an error, or not at all, as a server does that stops.
@@ -241,7 +243,8 @@ impl Applier {
             let why = match server.another().await {
                 Ok(again) if Process::of(&again).await.is_later_than(&before) => {
                     self.means.server = Some(again);
-                    return self.note_process().await.map_err(|error| error.to_string());
+                    self.note_process().await?;
+                    return Ok(Ok(()));
                 }
                 Ok(_) => "the process that answers is the one from before".to_owned(),
                 Err(error) => {
@@ -254,10 +257,10 @@ impl Applier {
                 false => restart.limit.min(STOPPING_LIMIT),
             };
             if began.elapsed() >= limit {
-                return Err(format!(
+                return Ok(Err(format!(
                     "{} s after the restart command: {why}",
                     limit.as_secs()
-                ));
+                )));
             }
             tokio::time::sleep(PAUSE).await;
         }

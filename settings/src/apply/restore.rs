@@ -103,7 +103,7 @@ impl Applier {
             let result = match &fate {
                 Fate::Ended if target.is_of_process() => Ok(()),
                 Fate::Unknown(_) if target.is_of_process() && self.is_due(&target, &value) => {
-                    Err("nothing answers there".into())
+                    Err("the server does not answer".into())
                 }
                 _ => self.restore_one(&target, &value, &options, &engine).await,
             };

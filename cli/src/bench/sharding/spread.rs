@@ -58,11 +58,10 @@ pub(super) async fn spread(
     if let Some(orphans) = found.orphans.filter(|orphans| *orphans > 0) {
         missing.push(Limitation {
             what: format!(
-                "what is said of {namespace} by shard, and its sizes, include {} documents that are not in it",
+                "the figures of {namespace} by shard, and its sizes, include {} documents that are not in it",
                 format_count(orphans)
             ),
-            why: "chunks were moved, and shards hold copies that they have not deleted yet, or whose move is not \
-                  finished"
+            why: "chunks were moved, and shards still hold copies that have not been deleted yet or whose move has not finished"
                 .into(),
             remedy: "sh.stopBalancer() while a benchmark runs".into(),
         });

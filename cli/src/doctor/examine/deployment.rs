@@ -9,12 +9,12 @@ use anyhow::Result;
 use futures_util::future::join_all;
 use mongodb::bson::doc;
 use seekscope_run::units::{format_list, nanoseconds};
-use seekscope_run::{Deployment, Limitation, MemberRun, MemberState, Silence};
+use seekscope_run::{Deployment, Limitation, MemberRun, MemberState};
 use seekscope_server::examination::{Examination, FoundDeployment, OthersAsked};
 use seekscope_server::{ProcFs, Server, ServerError};
 use tokio::time::{Instant, sleep};
 
-use super::gathering::{EXTRA_MAX, Moments, keep_answers, questions};
+use super::gathering::{EXTRA_MAX, GUARD_EVERY, Moments, keep_answers, questions};
 use super::guard::Guard;
 use super::{Asked, check, cost, counters, examine_server, silent_members};
 use crate::doctor::measurement::Measurement;
@@ -31,8 +31,6 @@ use crate::session::Session;
 const EXAMINED_MAX: usize = 8;
 /// Members named in one limitation.
 const NAMED_MAX: usize = 6;
-/// How often to ask whether the router is there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The servers of a deployment, by what is done with them.
 #[derive(Debug)]
@@ -357,7 +355,7 @@ async fn ask_router(
 async fn watch_router(router: &Server, guard: &mut Guard) {
     loop {
         guard.look(router, None).await;
-        sleep(LOOK_EVERY).await;
+        sleep(GUARD_EVERY).await;
     }
 }
 
@@ -373,17 +371,14 @@ async fn note_router(
     };
     let ended = Instant::now();
     let is_there = router.command_in_time("admin", doc! { "ping": 1 }).await;
-    let silence = guard.silence(ended);
-    let after = |at: Instant| at.saturating_duration_since(begun);
+    let silence = guard.silence(begun, ended);
     let record = session.document.examination.get_or_insert_default();
     let Err(error @ ServerError::Unreachable { .. }) = is_there else {
-        record.silence = silence.map(|(since, silence)| Silence {
-            after_ns: nanoseconds(after(since)),
-            duration_ns: nanoseconds(silence),
-        });
+        record.silence = silence;
         return Ok(());
     };
-    let lost = after(silence.map_or(ended, |(since, _)| since));
+    let watched = ended.saturating_duration_since(begun);
+    let lost = silence.map_or(watched, |silence| Duration::from_nanos(silence.after_ns));
     record.server_lost_after_ns = Some(nanoseconds(lost));
     let gone = Limitation {
         what: "the mongos ended while its cluster was watched".into(),

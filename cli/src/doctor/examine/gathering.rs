@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::units::nanoseconds;
-use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState, Silence};
+use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord, MemberState};
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use seekscope_server::{ProcFs, Server};
 use seekscope_stats::SplitMix64;
@@ -39,7 +39,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time limit for the walk over the data files before an index is built for this run.
 const WALK_MAX: Duration = Duration::from_secs(10);
 /// How often the guard looks.
-const GUARD_EVERY: Duration = Duration::from_secs(1);
+pub(super) const GUARD_EVERY: Duration = Duration::from_secs(1);
 /// Time for one more sample of the counters once the server has gone; they are read every second.
 const LAST_SAMPLE: Duration = Duration::from_millis(1_200);
 
@@ -336,12 +336,9 @@ impl Watched<'_> {
 
     /// Records the longest time since `started` in which the server answered nobody.
     fn note_silence(&mut self, started: Instant) {
-        let silence = self.guard.silence(Instant::now());
+        let silence = self.guard.silence(started, Instant::now());
         let record = self.session.document.examination.get_or_insert_default();
-        record.silence = silence.map(|(since, silence)| Silence {
-            after_ns: nanoseconds(since.saturating_duration_since(started)),
-            duration_ns: nanoseconds(silence),
-        });
+        record.silence = silence;
     }
 
     /// Returns whether to trace; if it is not permitted, adds a limitation.

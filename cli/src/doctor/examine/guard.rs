@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use mongodb::bson::doc;
-use seekscope_run::{IoPressure, ProcessDeviceIo};
+use seekscope_run::units::nanoseconds;
+use seekscope_run::{IoPressure, ProcessDeviceIo, Silence};
 use seekscope_server::{ProcFs, Server};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -169,12 +170,15 @@ impl Guard {
         }
     }
 
-    /// Returns beginning and length of the longest time in which the server did not answer, up to `now`; `None` if it
-    /// was shorter than seconds.
-    pub fn silence(&mut self, now: Instant) -> Option<(Instant, Duration)> {
+    /// Returns the longest time in which the server did not answer, of the watch that began at `started`, up to `now`;
+    /// `None` if it was shorter than seconds.
+    pub fn silence(&mut self, started: Instant, now: Instant) -> Option<Silence> {
         self.end_silence(now);
-        self.longest_silence
-            .filter(|(_, silence)| *silence >= SILENCE_MIN)
+        let (since, silence) = self.longest_silence?;
+        (silence >= SILENCE_MIN).then(|| Silence {
+            after_ns: nanoseconds(since.saturating_duration_since(started)),
+            duration_ns: nanoseconds(silence),
+        })
     }
 
     /// Returns whether the server has not answered for several seconds. One that is only slow is still there.
@@ -350,10 +354,14 @@ mod tests {
         let mut guard = Guard::new(None);
         let quick = Ping::Answered(Duration::from_millis(1));
         guard.note(at(1), quick);
-        assert_eq!(guard.silence(at(2)), None);
+        assert_eq!(guard.silence(start, at(2)), None);
         guard.note(at(2), Ping::Late);
         guard.note(at(4), quick);
-        assert_eq!(guard.silence(at(5)), None, "two seconds are a slow answer");
+        assert_eq!(
+            guard.silence(start, at(5)),
+            None,
+            "two seconds are a slow answer"
+        );
         for s in 7..12 {
             guard.note(
                 at(s),
@@ -365,12 +373,20 @@ mod tests {
             );
             assert!(!guard.finds_nobody());
         }
-        let still = guard.silence(at(12));
-        assert_eq!(still, Some((at(7), Duration::from_secs(5))));
+        let five_seconds = Silence {
+            after_ns: 7_000_000_000,
+            duration_ns: 5_000_000_000,
+        };
+        assert_eq!(guard.silence(start, at(12)), Some(five_seconds));
         guard.note(at(12), quick);
         guard.note(at(13), Ping::Late);
-        let (since, silence) = guard.silence(at(14)).unwrap();
-        assert_eq!((since, silence.as_secs()), (at(7), 5), "the longest");
+        let longest = guard.silence(start, at(14)).unwrap();
+        let seconds = longest.duration_ns / 1_000_000_000;
+        assert_eq!(
+            (longest.after_ns, seconds),
+            (7_000_000_000, 5),
+            "the longest"
+        );
     }
 
     #[test]

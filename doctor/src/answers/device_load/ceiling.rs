@@ -64,7 +64,7 @@ pub(crate) fn reached(evidence: &Evidence<'_>) -> Option<Ceiling> {
 }
 
 fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
-    let (of_writes, in_bytes) = (is_of_writes(limit), is_in_bytes(limit));
+    let (of_writes, in_bytes) = (limit.is_of_writes(), limit.is_in_bytes());
     let names = counters_of(limit);
     let limit_per_s = limit.per_s as f64;
     let rates = group_rates(evidence, names);
@@ -92,17 +92,9 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
     Some(ceiling)
 }
 
-fn is_of_writes(limit: &IoLimit) -> bool {
-    limit.what.starts_with("write")
-}
-
-fn is_in_bytes(limit: &IoLimit) -> bool {
-    limit.what.ends_with("bytes/s")
-}
-
 /// Returns the names of the counters of which a control group's limit bounds the sum.
 fn counters_of(limit: &IoLimit) -> &'static [&'static str] {
-    match (is_of_writes(limit), is_in_bytes(limit)) {
+    match (limit.is_of_writes(), limit.is_in_bytes()) {
         (false, true) => &["read_bytes"],
         (true, true) => &["write_bytes"],
         // The limit counts requests before the scheduler merges them.

@@ -28,7 +28,7 @@ pub struct HostAnswer {
     /// …
     pub setting: String,
     pub has: String,
-    /// All that will do; empty where that cannot be told.
+    /// Every acceptable value; empty where none can be told.
     pub wants: String,
     /// True when `has` is good enough.
     pub fits: bool,

@@ -179,8 +179,7 @@ impl Refaults {
             ));
         }
         sentences.push(format!(
-            "Threads waited {} per hour for these reads, of {} for all; what is read for the first time is not read \
-             again, either, once memory holds it.",
+            "Threads waited {} per hour for these reads, out of {} for all reads; with enough memory, data read for the first time would not be read again either.",
             duration(self.waiting_s_per_hour),
             duration(self.all_s_per_hour)
         ));

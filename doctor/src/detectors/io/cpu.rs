@@ -74,7 +74,7 @@ fn risk(cause: &Cause, saved: Option<f64>, answers: &Answers) -> &'static str {
     match (cause, saved) {
         (Cause::Quota(_), _) => "The host's CPUs have to have room for what the quota held back.",
         (Cause::Hypervisor(_), Some(_)) => {
-            "Only a virtual machine with CPUs of its own, or another host, keeps what others take."
+            "Only dedicated CPUs for this virtual machine, or another host, prevent that."
         }
         (_, Some(_)) => {
             "What takes the CPUs has to run elsewhere, at another time or with less weight (nice, or the CPU weight of \
@@ -150,8 +150,7 @@ fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64, waited: f64) 
     let mut sentences = Vec::new();
     if waited >= NOTICEABLE_S_PER_HOUR {
         sentences.push(format!(
-            "Operations took {} per hour beyond what the server computed and what they waited for files, syncs and \
-             locks: for so long they waited for a CPU (serverStatus, getLog, process).",
+            "Operations took {} per hour more than the CPU time and the waits for files, syncs and locks account for: that is how long they waited for a CPU (serverStatus, getLog, process).",
             duration(waited)
         ));
     }

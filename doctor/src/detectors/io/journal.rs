@@ -139,8 +139,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, syncs: &JournalSyncs) -> Op
 fn write_limit(evidence: &Evidence<'_>) -> Option<String> {
     let host = evidence.host_settings()?;
     let mut limits = host.surroundings.io_limits.iter();
-    let limit = limits.find(|limit| limit.per_s > 0 && limit.what.starts_with("write"))?;
-    let allowed = match limit.what.ends_with("bytes/s") {
+    let limit = limits.find(|limit| limit.per_s > 0 && limit.is_of_writes())?;
+    let allowed = match limit.is_in_bytes() {
         true => format!("{}/s", format_bytes(limit.per_s)),
         false => format!("{} writes per second", format_count(limit.per_s)),
     };

@@ -6,7 +6,7 @@ use seekscope_run::units::{format_count, format_list};
 use seekscope_run::{ClusterRecord, ExaminationRecord, FilterSeen, Finding, SentOperations};
 
 use super::Detector;
-use crate::wording::{begins_with, mongosh, percent};
+use crate::wording::{begins_with, listed, mongosh, percent};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -94,13 +94,6 @@ fn of_sharded(sent: &SentOperations) -> u64 {
 fn is_broadcast(sent: &SentOperations) -> bool {
     let all = of_sharded(sent);
     all >= OPERATIONS_MIN && sent.all_shards as f64 >= SHARE_MIN * all as f64
-}
-
-fn listed(words: &[&str]) -> String {
-    match words {
-        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
-        _ => words.concat(),
-    }
 }
 
 /// Names what was seen on several shards, and does not ask for one value of the shard key.

@@ -4,7 +4,7 @@ use seekscope_run::Finding;
 
 use super::Detector;
 use crate::detectors::io::EVICTED_BY_APPLICATION;
-use crate::wording::{capitalised, duration, percent, shell_quoted};
+use crate::wording::{capitalised, duration, listed, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -44,7 +44,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     }
     let joined = |of: fn(&Symptom) -> &'static str| {
         let words: Vec<&str> = symptoms.iter().map(of).collect();
-        words.join(" and ")
+        listed(&words)
     };
     let knobs = capitalised(&joined(|symptom| symptom.knobs));
     let seen = joined(|symptom| symptom.seen);

@@ -6,13 +6,13 @@
 use seekscope_run::{Finding, Silence};
 
 use super::Detector;
+use crate::Evidence;
 use crate::thresholds::UNRESPONSIVE;
 use crate::wording::duration;
-use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
     ids: &[UNRESPONSIVE],
-    detect,
+    detect: |evidence, _answers| unresponsive(evidence, "server").into_iter().collect(),
 };
 
 /// A silence that ended no earlier than this before the end of the watch may have gone on.
@@ -39,15 +39,14 @@ fn was_out_of_memory(evidence: &Evidence<'_>) -> bool {
     killed.is_some_and(|series| series.increase().is_some_and(|killed| killed > 0.0))
 }
 
-fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
-    let Some(examination) = evidence.examination() else {
-        return Vec::new();
-    };
+/// Says what became of who was watched: a server, or the mongos of a cluster.
+pub(crate) fn unresponsive(evidence: &Evidence<'_>, who: &str) -> Option<Finding> {
+    let examination = evidence.examination()?;
     let seconds = |ns: u64| duration(ns as f64 / 1e9);
     let (title, sentence) = match (examination.server_lost_after_ns, examination.silence) {
         (Some(after_ns), _) if was_out_of_memory(evidence) => (
             format!(
-                "The server was lost {} after the watch began, when the kernel ended a process of its control group for \
+                "The {who} was lost {} after the watch began, when the kernel ended a process of its control group for \
                  want of memory",
                 seconds(after_ns)
             ),
@@ -55,14 +54,14 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         ),
         (Some(after_ns), _) => (
             format!(
-                "The server was lost {} after the watch began",
+                "The {who} was lost {} after the watch began",
                 seconds(after_ns)
             ),
             "Its process had gone, or nothing listened any more. What was seen until then need not be why.",
         ),
         (None, Some(silence)) => (
             format!(
-                "The server answered nobody for {}{}, from {} after the watch began",
+                "The {who} answered nobody for {}{}, from {} after the watch began",
                 match lasted_to_the_end(evidence, silence) {
                     true => "at least ",
                     false => "",
@@ -73,9 +72,9 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
             "It did not answer a ping within a second, and its counters stood still or could not be read. The process \
              was there, stopped or too busy to answer.",
         ),
-        (None, None) => return Vec::new(),
+        (None, None) => return None,
     };
-    vec![Finding {
+    Some(Finding {
         id: UNRESPONSIVE.into(),
         title,
         evidence: vec![sentence.into()],
@@ -88,7 +87,7 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
             _ => String::new(),
         },
         ..Finding::default()
-    }]
+    })
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn what_is_left_of_an_older_trouble_is_not_new() {
     assert_eq!((&*left.id, &*left.change), ("journal.sync-bound", "better"));
     assert_eq!(
         left.verdict,
-        "not new: the same waiting was explained by disk.limited, which was to save 11,441: it was 11,441 s of waiting per \
+        "not new: the same waiting was explained by disk.limited, which was predicted to save 11,441: it was 11,441 s of waiting per \
          hour then and is 5,652 now (63 operations per second then, 560 now)"
     );
     // More is waited than then.
@@ -94,6 +94,6 @@ fn memory_that_a_larger_cache_took_is_connected_with_it() {
     (work.operations_per_s, work.pages_read_per_s) = (Some(125.0), Some(30.0));
     let found = changes(&before, &after).remove(1);
     assert_eq!((&*found.id, &*found.change), ("memory.short", "better"));
-    let told = "the cache grew from 256 MiB to 1.25 GiB between the runs, and what it takes the page cache lacks";
+    let told = "the cache grew from 256 MiB to 1.25 GiB between the runs, and that memory is no longer available to the page cache";
     assert!(found.verdict.ends_with(told), "{found:?}");
 }

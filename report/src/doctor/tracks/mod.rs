@@ -30,8 +30,11 @@ pub(super) fn groups(
         server: "serverStatus",
         device,
     };
+    // The server goes on writing its diagnostic files while it is watched.
+    let begin_ns = input.document.started.monotonic_ns;
+    let past = input.counters.until(COUNTERS_OF_FTDC, begin_ns);
     let before = Reader {
-        counters: input.counters,
+        counters: &past,
         server: COUNTERS_OF_FTDC,
         device: None,
     };
@@ -58,16 +61,15 @@ fn group(
     id: &str,
     heading: &'static str,
 ) -> Option<TrackGroup> {
-    let begin_ns = input.document.started.monotonic_ns;
     let found: Vec<(Plan, Lines)> = (PLANS.iter())
         .map(|plan| {
-            let lines = (plan.3)(reader).into_iter().map(|(label, mut points)| {
-                // The server goes on writing its diagnostic files while it is watched.
-                points.retain(|(t_ns, _)| reader.is_of_the_run() || *t_ns <= begin_ns);
-                (label, points)
-            });
-            let lines = lines.filter(|(_, points)| points.len() > 1);
-            (*plan, lines.collect::<Lines>())
+            let lines = (plan.3)(reader).into_iter();
+            (
+                *plan,
+                lines
+                    .filter(|(_, points)| points.len() > 1)
+                    .collect::<Lines>(),
+            )
         })
         .filter(|(_, lines)| !lines.is_empty())
         .collect();
@@ -94,7 +96,7 @@ fn group(
         heading,
         low,
         high,
-        bands: bands(input, reader, (low, high)),
+        bands: bands(input, reader),
         marks: marks(input, reader, (low, high)),
         tracks: tracks.collect(),
     })

@@ -13,12 +13,8 @@ const BANDS_MAX: usize = 200;
 /// A trace that comes this near to an end of the axis counts as reaching it: counters come once a second.
 const EDGE_S: f64 = 2.0;
 
-/// Returns the checkpoints on the axis: from the trace during the run, by the server's gauge otherwise.
-pub(super) fn bands(
-    input: &DoctorReportInput<'_>,
-    reader: &Reader<'_>,
-    (low, high): (f64, f64),
-) -> Vec<Band> {
+/// Returns checkpoints: from the trace during the run, by the server's gauge otherwise.
+pub(super) fn bands(input: &DoctorReportInput<'_>, reader: &Reader<'_>) -> Vec<Band> {
     let answer = input
         .answers()
         .checkpoints
@@ -37,17 +33,7 @@ pub(super) fn bands(
         to: input.seconds(to),
         label: "a checkpoint".into(),
     };
-    // A checkpoint that began before the watch is of both of its sides.
-    let on_axis = |band: &Band| reader.is_of_the_run() || (band.from <= high && band.to >= low);
-    let bands = stretches.into_iter().map(band).filter(on_axis);
-    let cut = bands.map(|band| match reader.is_of_the_run() {
-        true => band,
-        false => Band {
-            to: band.to.min(high),
-            ..band
-        },
-    });
-    cut.take(BANDS_MAX).collect()
+    stretches.into_iter().take(BANDS_MAX).map(band).collect()
 }
 
 fn gauged(reader: &Reader<'_>) -> Vec<(u64, u64)> {
@@ -74,7 +60,6 @@ pub(super) fn marks(
     (low, high): (f64, f64),
 ) -> Vec<Mark> {
     let mut marks = restarts(input, reader);
-    marks.retain(|mark| reader.is_of_the_run() || mark.x <= high);
     let trace = input
         .trace
         .filter(|trace| reader.is_of_the_run() && trace.events > 0);

@@ -11,8 +11,8 @@ pub(super) const RISK: &str = "Limits are often set for the sake of neighbours, 
                                where it is yours. One that systemd, Docker or Kubernetes sets comes back unless it is \
                                changed there as well, in the unit or in what describes the container.";
 /// The same of a volume's limit.
-pub(super) const RISK_OF_VOLUME: &str = "It is what was paid for: a volume of more requests or bytes per second is had \
-                                         from whoever provides it, mostly without moving the data.";
+pub(super) const RISK_OF_VOLUME: &str = "The limit is part of what was paid for: the provider can usually raise it \
+                                         without moving the data.";
 
 /// Returns a command that shows the limits of the control groups that the server is in, whichever these are: none of
 /// them was seen to be reached.
@@ -41,18 +41,14 @@ pub(super) fn of_group(limit: &IoLimit) -> String {
     let folder = quoted(cgroup);
     let of_blkio = quoted(&format!("/blkio{cgroup}"));
     let show = format!("grep -s . {folder}/io.max {of_blkio}/blkio.throttle.*_device || true");
-    let (key, file) = match limit.what.as_str() {
-        "read IOPS" => ("riops", "read_iops"),
-        "write IOPS" => ("wiops", "write_iops"),
-        "read bytes/s" => ("rbps", "read_bps"),
-        "write bytes/s" => ("wbps", "write_bps"),
-        _ => return show,
+    let Some((file, key)) = limit.file_and_key() else {
+        return show;
     };
     let lift = shell_quoted(&format!("{device} {key}=max"));
     let lift_by_blkio = shell_quoted(&format!("{device} 0"));
     format!(
         "{show}\n\
          echo {lift} > {folder}/io.max  # lifts it, with control groups v2\n\
-         echo {lift_by_blkio} > {of_blkio}/blkio.throttle.{file}_device  # lifts it, with v1"
+         echo {lift_by_blkio} > {of_blkio}/{file}  # lifts it, with v1"
     )
 }

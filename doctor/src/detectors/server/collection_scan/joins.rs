@@ -101,7 +101,7 @@ impl Join<'_> {
         sentences.extend(logged_sentence(evidence, operation, plan).map(|logged| {
             match self.is_left_out_of_the_log() {
                 true => format!(
-                    "{logged} What was read of {} the log does not count.",
+                    "{logged} The log does not count what was read from {}.",
                     from.namespace
                 ),
                 false => logged,

@@ -433,7 +433,7 @@ fn what_the_log_does_not_count_of_a_join_is_told() {
         });
         recording.findings(&DETECTOR).remove(0).evidence.join(" ")
     };
-    let untold = "What was read of shop.customers the log does not count.";
+    let untold = "The log does not count what was read from shop.customers.";
     assert!(said(1_560).contains(untold), "{}", said(1_560));
     assert!(!said(31_201_560).contains(untold), "newer releases do");
 }
