@@ -6,7 +6,7 @@ use seekscope_wiredtiger::{BlockAddress, BlockFormat, Compressor, TreeWalk, Visi
 #[path = "../wiredtiger/tests/integration_tests/forgery.rs"]
 mod forgery;
 
-/// Of all files here.
+/// The allocation unit of all files here, bytes.
 pub const UNIT: u32 = 4096;
 
 /// Every way of reading a block that is flagged as compressed.

@@ -267,7 +267,7 @@ fn plain_direction((field, direction): (&String, &Bson)) -> (String, Bson) {
 pub struct UnusedIndexes {
     /// Their key patterns as JSON.
     pub keys: Vec<String>,
-    /// For how long operations have been counted, s.
+    /// How long operations have been counted, s.
     pub for_s: Option<f64>,
     /// Who counted them.
     pub counted_by: IndexUseCounted,

@@ -1,4 +1,4 @@
-//! From the blocks that queries of a trial read of a sample to those of the whole collection.
+//! Predicts the blocks read from the whole collection from those that the trial's queries read from a sample.
 //!
 //! What a query returns of a stretch of time lies in the sample as it lies in the whole, since the sample is such a
 //! stretch itself: it reads as many bytes of pages. How many pages those are differs within a file by a half and more,
@@ -27,9 +27,9 @@
 const COLLECTION_CHILDREN: f64 = 190.0;
 /// The same of an index, whose inner pages have 16 KiB, with keys of about 25 bytes.
 const INDEX_CHILDREN: f64 = 400.0;
-/// By how much more leaves than expected documents lie on by chance.
+/// The share by which documents may, by chance, lie on more leaves than expected.
 const BY_CHANCE: f64 = 0.05;
-/// By how much fewer, where leaves differ in how full they are.
+/// The share by which they may lie on fewer, where some leaves are fuller than others.
 const FEWER_BY_CHANCE: f64 = 0.1;
 /// Documents of which this share lie on leaves of their own lie so far apart that it does not matter how much is on a
 /// leaf.
@@ -39,7 +39,7 @@ const ALL: f64 = 0.99;
 /// A query that examines less than this share of the keys on the leaves that it reads leaps through them.
 const LEAPT: f64 = 0.5;
 
-/// Returns the number of different leaves that so many draws from `leaves` hit on average.
+/// Returns the number of different leaves that this many draws from `leaves` hit on average.
 pub fn distinct(draws: f64, leaves: f64) -> f64 {
     if leaves < 1.0 || draws <= 0.0 {
         return 0.0;
@@ -47,7 +47,7 @@ pub fn distinct(draws: f64, leaves: f64) -> f64 {
     leaves * -(-draws / leaves).exp_m1()
 }
 
-/// Returns the draws that hit so many different ones of `leaves`, at most `most`: no document is on two leaves.
+/// Returns the draws that hit this many different ones of `leaves`, at most `most`: no document is on two leaves.
 pub fn draws(distinct: f64, leaves: f64, most: f64) -> f64 {
     if leaves < 1.0 || distinct <= 0.0 {
         return 0.0;
@@ -60,14 +60,14 @@ pub fn draws(distinct: f64, leaves: f64, most: f64) -> f64 {
     draws.min(most.max(distinct))
 }
 
-/// Returns how many documents of the whole match a query of which so many of the trial match, where the whole has
+/// Returns how many documents of the whole match a query of which this many of the trial match, where the whole has
 /// `documents` for each one of the trial. The query was drawn around `drawn` of them; of the others the trial has its share.
 pub fn matching_of_whole(matching: f64, drawn: f64, documents: f64) -> f64 {
     let drawn = drawn.min(matching);
     drawn + (matching - drawn) * documents
 }
 
-/// Returns how many inner pages of a tree with so many leaves a query reads that reads so many of them, in a row or
+/// Returns how many inner pages of a tree with this many leaves a query reads that reads this many of them, in a row or
 /// scattered.
 fn inner_pages(read: f64, leaves: f64, children: f64, in_a_row: bool) -> f64 {
     let (mut read, mut pages, mut inner) = (read, leaves, 0.0);
@@ -232,8 +232,8 @@ impl Measured {
         }
     }
 
-    /// Returns how many blocks are hit by as many more documents or keys as a query of the whole returns, where so many
-    /// of them hit so many blocks: the first hits one in any case, and each further one its share of the others.
+    /// Returns how many blocks are hit by as many more documents or keys as a query of the whole returns, where this
+    /// many of them hit this many blocks: the first hits one in any case, and each further one its share of the others.
     fn longer(&self, blocks: f64, count: f64) -> f64 {
         let for_each = match count > 1.0 {
             true => ((blocks - 1.0) / (count - 1.0)).clamp(0.0, 1.0),
@@ -252,7 +252,7 @@ impl Measured {
     }
 
     /// Returns the blocks that a query hits if its documents lie on pages as full as those of the whole, where those of
-    /// all queries hit so many blocks, of so many mean ones.
+    /// all queries hit this many blocks, of this many mean ones.
     fn of_whole(&self, hit: f64, mean_blocks: f64) -> f64 {
         let documents = self.documents / self.queries;
         let (hit, mean_blocks) = (hit / self.queries, mean_blocks / self.queries);
@@ -297,8 +297,8 @@ impl Measured {
         all.min(most).max(1.0)
     }
 
-    /// Returns the places of the index at which a query of the trial looks for its values, where it read so many blocks:
-    /// several may lie on one leaf by chance.
+    /// Returns the places of the index at which a query of the trial looks for its values, where it read this many
+    /// blocks: several may lie on one leaf by chance.
     fn places(&self, blocks: f64) -> f64 {
         if self.values <= 1.0 {
             return blocks;
@@ -310,7 +310,7 @@ impl Measured {
         }
     }
 
-    /// Returns how many leaves the index of the whole has, where a query read so many of the trial's.
+    /// Returns how many leaves the index of the whole has, where a query read this many of the trial's.
     fn index_leaves_of_whole(&self, read: f64) -> f64 {
         let fuller = match self.index_blocks > 0.0 {
             true => self.index_blocks_as_full() / self.index_blocks,

@@ -145,7 +145,7 @@ struct Learnt {
 struct Learning {
     facts: FieldFacts,
     hashes: HashSet<u64>,
-    /// From the newest document on.
+    /// Ranks, counted from the newest document.
     ranks: Vec<f64>,
 }
 

@@ -7,13 +7,13 @@ use crate::trial::Answered;
 
 /// A way must save this share of the time to be worth a change.
 const SAVED_MIN: f64 = 0.3;
-/// And this much of a query: less makes no difference that anybody notices.
+/// It must also save this much per query, ns: nobody notices a smaller difference.
 const SAVED_NS_MIN: f64 = 1e6;
 /// A way that takes more effort must save this share of the present time beyond what a simpler one saves.
 const MORE_SAVED_MIN: f64 = 0.15;
 /// Time per hour that is worth a change, s: a hundredth of one thread's time, of which `doctor` makes a finding, too.
 const FELT_S_PER_HOUR: f64 = 36.0;
-/// Whoever waits for a single query notices so much, however seldom it is asked, s.
+/// Whoever waits for a single query notices this much, however seldom it is asked, s.
 const FELT_S_PER_QUERY: f64 = 0.1;
 /// Answers that differ by more than this share are those of other documents.
 const OTHER_ANSWER_MIN: f64 = 0.01;

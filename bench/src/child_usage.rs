@@ -5,12 +5,12 @@ use std::process::ExitStatus;
 
 use anyhow::{Result, ensure};
 
-/// Of a child that has ended, and of the children that it waited for.
+/// What a child that has ended used, together with the children that it waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
-    /// User and system.
+    /// User and system time.
     pub cpu_ns: u64,
-    /// At most.
+    /// Peak resident memory.
     pub rss_bytes: u64,
 }
 

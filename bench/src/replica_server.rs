@@ -11,9 +11,9 @@ use seekscope_server::{
 
 use crate::deployment::replica_set::initiate;
 
-/// With this a commit of secantusd-rs hands its log record to the operating system, so that SIGKILL loses
-/// nothing that was acknowledged; without, up to 50 ms of it (`kills` shows both). Syncing the disk at each
-/// commit, as its `--sync-on-commit` does, guards against power cuts besides, and makes loading fifty times
+/// Makes secantusd-rs hand its log record to the operating system at each commit, so that SIGKILL loses
+/// nothing that was acknowledged; otherwise it loses up to 50 ms (`kills` shows both). Syncing the disk at each
+/// commit, as its `--sync-on-commit` does, also guards against power cuts, but makes loading fifty times
 /// slower. A mongod cuts its oplog at the last point that its journal has for certain, whatever this says.
 pub const LOG_AT_COMMIT: &str = "transaction_sync=(enabled=true,method=none)";
 const SET: &str = "seekscope";
@@ -98,7 +98,7 @@ impl ReplicaServer {
         &self.options.data_directory
     }
 
-    /// Of the running process.
+    /// Returns the PID of the running process.
     pub fn pid(&self) -> Result<u32> {
         let local = self.local.as_ref();
         Ok(local.context("the server does not run")?.pid())

@@ -87,7 +87,7 @@ fn of_pool(error: &ConnectionPoolError) -> Failure {
             ConnectionSetupRequestErrorKind::MissingAuthentication => Failure::of(
                 FailureKind::Unauthorised,
                 "MissingAuthentication",
-                "the server wants a user and a password: cql://user:password@host/…",
+                "the server requires a user and a password: cql://user:password@host/…",
             ),
             _ => Failure::of(FailureKind::Connection, "ConnectionSetup", chain(error)),
         },

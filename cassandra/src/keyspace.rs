@@ -73,7 +73,10 @@ impl OwnedKeyspace {
             d.name != data_set.name && shared
         };
         if let Some(other) = self.data_sets.iter().find(of_another) {
-            return Err(self.refused(&data_set.name, &format!("{} has its tables", other.name)));
+            return Err(self.refused(
+                &data_set.name,
+                &format!("the tables belong to {}", other.name),
+            ));
         }
         self.write(&data_set).await?;
         self.data_sets.retain(|d| d.name != data_set.name);
@@ -259,7 +262,7 @@ pub(crate) async fn binary_columns(
         return Err(Failure::of(
             FailureKind::Server,
             "NoTable",
-            format!("the table {table} is not there, or not seekscope's"),
+            format!("the table {table} does not exist, or seekscope did not create it"),
         ));
     };
     let entry: TableEntry = serde_json::from_str(entry).map_err(|error| malformed(&error))?;

@@ -24,7 +24,8 @@ impl Table {
     pub(crate) fn of_document(name: &str, document: &RawDocument) -> Result<Self, Failure> {
         if !is_name(name) {
             return Err(unsupported(format!(
-                "{name:?} cannot be a table's name: letters, digits and underscores can"
+                "{name:?} cannot be the name of a table, which consists of \
+                 letters, digits and underscores"
             )));
         }
         let mut table = Self {
@@ -52,7 +53,7 @@ impl Table {
         }
         let first = table.columns.first().map(|(column, _)| column.as_str());
         if first != Some(column_of("_id")) {
-            return Err(unsupported("a document without _id".into()));
+            return Err(unsupported("a document has no _id".into()));
         }
         Ok(table)
     }

@@ -83,7 +83,7 @@ fn find<'a>(body: &'a RawDocument, place: &str) -> Result<Statement<'a>, Failure
             ("sort", RawBsonRef::Document(document)) => {
                 is_sorted = matches!(only(document), Some(("_id", direction)) if is_one(direction));
                 if !is_sorted {
-                    return Err(unsupported("any order but that of _id"));
+                    return Err(unsupported("any order other than that of _id"));
                 }
             }
             ("limit", value @ (RawBsonRef::Int32(_) | RawBsonRef::Int64(_))) => {
@@ -221,7 +221,7 @@ fn create_indexes<'a>(body: &'a RawDocument, table: &'a str) -> Result<Plan<'a>,
     let mut indexes = Vec::new();
     for index in body.get_array("indexes").map_err(malformed)? {
         let RawBsonRef::Document(index) = index.map_err(malformed)? else {
-            return Err(unsupported("an index that is no document"));
+            return Err(unsupported("an index that is not a document"));
         };
         let keys = index.get_document("key").map_err(malformed)?;
         let (Some((field, direction)), false) =
@@ -255,7 +255,7 @@ fn documents(request: &Request) -> Result<Vec<&RawDocument>, Failure> {
     while let Some(length) = rest.first_chunk() {
         let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
         let Some((document, after)) = rest.split_at_checked(length.max(5)) else {
-            return Err(unsupported("statements that are cut off"));
+            return Err(unsupported("a truncated list of statements"));
         };
         documents.push(RawDocument::from_bytes(document).map_err(malformed)?);
         rest = after;
@@ -297,7 +297,7 @@ fn is_absent_or_empty(body: &RawDocument, name: &str) -> Result<bool, Failure> {
 
 fn no_key(what: &str) -> Failure {
     unsupported(&format!(
-        "{what} other than by _id, or from an _id on with a limit"
+        "{what} other than by _id, or from an _id onwards with a limit"
     ))
 }
 

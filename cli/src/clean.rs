@@ -16,7 +16,7 @@ pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(false);
     let Leftovers { found, ignored } = leftovers(&environment.lease_folder);
     for (path, why) in ignored {
-        progress.say(format!("Left alone: {}: {why}", path.display()));
+        progress.say(format!("Not removed: {}: {why}", path.display()));
     }
     let unrestored = unrestored::all(&environment.lease_folder);
     for left in &unrestored {
@@ -25,15 +25,16 @@ pub fn run(args: &CleanArgs, environment: &Environment) -> Result<()> {
     if found.is_empty() {
         if unrestored.is_empty() {
             progress.say(
-                "Nothing was left behind on this host. What a killed reorder left in a server, `seekscope reorder URI \
-                 --resume` goes on with, and `seekscope reorder URI --rollback` takes back.",
+                "Nothing was left behind on this host. If a reorder was killed, what it left in \
+                 the server is continued by `seekscope reorder URI --resume` and undone by \
+                 `seekscope reorder URI --rollback`.",
             );
         }
         return Ok(());
     }
     found.iter().for_each(|l| progress.say(describe(l)));
     if !args.yes && !confirmed()? {
-        bail!("nothing was removed; `seekscope clean --yes` removes without asking");
+        bail!("nothing was removed; `seekscope clean --yes` removes the leftovers without asking");
     }
     remove(&found, progress)
 }
@@ -44,7 +45,7 @@ pub fn offer(environment: &Environment, progress: Progress) -> Result<()> {
     if found.is_empty() {
         return Ok(());
     }
-    progress.say("An earlier run was killed and left behind:");
+    progress.say("An earlier run was killed and left this behind:");
     found.iter().for_each(|l| progress.say(describe(l)));
     if stdin().is_terminal() && stderr().is_terminal() {
         if confirmed()? {

@@ -77,7 +77,7 @@ pub async fn run(args: &CompareArgs) -> Result<()> {
     let mut is_repeated =
         |path: &&PathBuf| path.canonicalize().is_ok_and(|place| !places.insert(place));
     if paths.iter().copied().any(|path| is_repeated(&path)) {
-        return Err(Usage("the same run is named twice; name different ones".into()).into());
+        return Err(Usage("the same run is named twice; name different runs".into()).into());
     }
     let mut runs: Vec<Run> = Vec::new();
     for path in paths {
@@ -89,7 +89,7 @@ pub async fn run(args: &CompareArgs) -> Result<()> {
     };
     if let Some((directory, run)) = runs.iter().find(|(_, run)| !comparable(run)) {
         return Err(Usage(format!(
-            "{} is a run of `seekscope {}`; runs of layout, bench and doctor can be compared",
+            "{} is a run of `seekscope {}`; only runs of layout, bench and doctor can be compared",
             directory.path().display(),
             run.command
         ))
@@ -97,7 +97,8 @@ pub async fn run(args: &CompareArgs) -> Result<()> {
     }
     let are_examinations = runs.iter().all(|(_, run)| run.examination.is_some());
     if args.out.is_some() && !are_examinations {
-        let text = "--out is for runs of `doctor` on several members, which are joined; others are only shown";
+        let text = "--out is possible only for runs of `doctor` on several members, which are \
+                    merged; the comparison of other runs is only printed";
         return Err(Usage(text.into()).into());
     }
     match &runs[..] {
@@ -105,8 +106,8 @@ pub async fn run(args: &CompareArgs) -> Result<()> {
         all if are_examinations => doctor::compare(all, args),
         [first, second] => layout::compare(first, second, args),
         _ => {
-            let text = "more than two runs can be compared of `bench`, and of `doctor` on members of one deployment; of \
-                        `layout`, name two";
+            let text = "more than two runs can be compared only if they are runs of `bench`, or of \
+                        `doctor` on members of one deployment; name two runs of `layout`";
             Err(Usage(text.into()).into())
         }
     }

@@ -45,7 +45,7 @@ pub fn close(session: &mut Session, worked: Result<()>, progress: Progress) -> R
         (Err(end), Err(error)) => {
             // The first error is the one that matters; this one is probably its consequence.
             progress.say(format!(
-                "the run could not be completed on disk: {}",
+                "the run could not be completely written to disk: {}",
                 message_of(&end)
             ));
             Err(error)

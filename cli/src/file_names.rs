@@ -53,7 +53,7 @@ impl FileNames {
         let read = match directory {
             Some(path) => of_directory(path).await,
             None => Err(Refusal {
-                why: "its data directory is not known here".into(),
+                why: "its data directory is not known".into(),
                 remedy: Some(WITH_DIRECTORY),
             }),
         };
@@ -72,7 +72,7 @@ impl FileNames {
     fn of_catalogue(map: FileMap) -> Self {
         let limitation = map.truncated.then(|| Limitation {
             what: SOME_UNNAMED.into(),
-            why: "the server has more collections than are read of its catalogue".into(),
+            why: "the server has more collections than seekscope reads from its catalogue".into(),
             remedy: String::new(),
         });
         Self { map, limitation }
@@ -127,11 +127,11 @@ impl Refusal {
         match error {
             // Before 6.0 this stage does not exist, and no privilege enables it.
             ServerError::Failed { .. } => Self {
-                why: "a server before 6.0 does not tell its catalogue at once".into(),
+                why: "a server older than 6.0 does not return its catalogue in one answer".into(),
                 remedy: None,
             },
             ServerError::NotAuthorised { .. } => Self {
-                why: "the user may not read the server's catalogue".into(),
+                why: "the user is not allowed to read the server's catalogue".into(),
                 remedy: Some(WITH_ROLE),
             },
             other => Self {
@@ -184,9 +184,9 @@ fn named_by(directory: &DataDirectory) -> Result<FileMap, Refusal> {
         let why = match directory.unreadable_names.first() {
             Some(why) => why.to_string(),
             None if directory.path().join(CATALOGUE_FILE).exists() => {
-                "the catalogue of its data directory is in no checkpoint yet".into()
+                "no checkpoint contains the catalogue of its data directory yet".into()
             }
-            None => "its data directory has no catalogue of MongoDB".into(),
+            None => "its data directory has no MongoDB catalogue".into(),
         };
         return Err(Refusal { why, remedy: None });
     }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn nothing_is_missing_where_one_of_the_ways_names_all() {
         let map = FileMap::default();
-        let old = || refusal("before 6.0", None);
+        let old = || refusal("older than 6.0", None);
         let all_told = Some(Unnamed::default());
         assert_eq!(limitation(&map, old(), None, all_told.clone()), None);
         let closed = refusal("permission denied", Some(WITH_DIRECTORY));
@@ -235,7 +235,7 @@ mod tests {
             collections: 3,
         };
         let closed = || refusal("permission denied", Some(WITH_DIRECTORY));
-        let old = refusal("before 6.0", None);
+        let old = refusal("older than 6.0", None);
         let map = FileMap::default();
         let found = limitation(&map, old, closed(), Some(refused.clone())).unwrap();
         assert_eq!(found.what, "files are shown without their collections");

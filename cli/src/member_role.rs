@@ -35,7 +35,7 @@ impl MemberRole {
     /// Returns the role in words.
     pub fn in_words(&self) -> String {
         let Some(hello) = &self.0 else {
-            return "which does not say what it is to others".into();
+            return "which does not report its role".into();
         };
         match (&hello.set, hello.is_writable) {
             _ if hello.is_router() => "a mongos".into(),
@@ -48,7 +48,7 @@ impl MemberRole {
             (Some(set), false) if hello.state == MemberState::Arbiter => {
                 format!("an arbiter of {set}")
             }
-            (Some(set), false) => format!("a member of {set} that serves nobody now"),
+            (Some(set), false) => format!("a member of {set} that serves no clients now"),
         }
     }
 }

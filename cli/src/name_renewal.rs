@@ -32,7 +32,7 @@ pub struct NameRenewal {
 struct Lacking {
     /// Whether it was used since names were last asked for.
     is_used: bool,
-    /// Questions in vain.
+    /// Questions that brought nothing.
     vain: u32,
     /// Questions since it was used.
     idle: u32,

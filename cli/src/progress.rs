@@ -25,8 +25,8 @@ impl Progress {
         }
     }
 
-    /// For work of many small steps, whose caller prints one line for several of them: steps print nothing off
-    /// a terminal, and are bars on one.
+    /// Returns a reporter for work in many small steps, whose caller prints one line for several of them: a step is
+    /// a bar on a terminal, and prints nothing elsewhere.
     #[must_use]
     pub fn without_step_lines(self) -> Self {
         Self {

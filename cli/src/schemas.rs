@@ -103,7 +103,8 @@ fn they_are_as_the_types_are() {
         let there = std::fs::read_to_string(&path).unwrap();
         assert!(
             there == made,
-            "{} is stale; write it anew with UPDATE_SCHEMAS=1 cargo test -p seekscope-cli --bin seekscope schemas",
+            "{} is outdated; write it again with UPDATE_SCHEMAS=1 cargo test -p seekscope-cli \
+             --bin seekscope schemas",
             path.display()
         );
     }

@@ -82,7 +82,7 @@ pub fn limit(document: &mut RunDocument, limitation: Limitation) {
 pub fn truncated_trace(written: u64) -> TraceFacts {
     TraceFacts {
         backend: "unknown".into(),
-        backend_reason: "the run was killed before the trace had its trailer".into(),
+        backend_reason: "the run was killed before the trailer of the trace was written".into(),
         truncated: true,
         seen: written,
         written,
@@ -131,7 +131,7 @@ impl Session {
             Some(folder) => Ok(folder.canonicalize().map_err(|error| {
                 let folder = folder.display();
                 Usage(format!(
-                    "--data-dir {folder}: name an existing folder: {error}"
+                    "--data-dir {folder} cannot be used: {error}; name an existing folder"
                 ))
             })?),
             None => Ok(self
@@ -211,7 +211,8 @@ impl Session {
         let mut traces = self.document.phases.iter().filter_map(|p| p.trace.as_ref());
         let wrong = traces.find(|trace| !trace.adds_up())?;
         Some(format!(
-            "the trace does not add up: {} events seen, {} written, {} lost, {} overwritten",
+            "the counts of the trace do not add up: {} events were seen, {} written, \
+             {} lost, {} overwritten",
             wrong.seen, wrong.written, wrong.lost, wrong.overwritten
         ))
     }

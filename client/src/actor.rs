@@ -53,7 +53,7 @@ pub trait Actor: Send {
 /// How an actor judges an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// As expected. Counts as done.
+    /// The reply was as expected. Counts as done.
     Good,
     /// The server answered, but not as it should have; the text is the name it is counted under, such as
     /// "NOT_FOUND". Never counts as throughput.

@@ -41,7 +41,7 @@ pub trait AsyncClient: Send + 'static {
 /// A [`Reply`] that holds its documents.
 #[derive(Debug, Default, Clone)]
 pub struct OwnedReply {
-    /// As in [`Reply`].
+    /// The same as in [`Reply`].
     pub returned: u64,
     pub matched: u64,
     pub modified: u64,

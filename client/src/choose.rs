@@ -42,7 +42,7 @@ pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Choice, Clien
             reason: if wanted == Wanted::Raw {
                 "asked for".into()
             } else {
-                "the connection string asks for nothing beyond it".into()
+                "the connection string asks for nothing that it cannot do".into()
             },
         }),
         Err(why) if wanted == Wanted::Auto => Ok(driver(why)),

@@ -11,14 +11,15 @@ use crate::{Failure, FailureKind};
 pub enum ClientError {
     #[error("{text}")]
     Uri { text: String },
-    #[error("{text}; check the address and that the server runs")]
+    #[error("{text}; check the address, and that the server is running")]
     Unreachable { text: String },
     /// The server answers, but not in the way we need.
     #[error("{host}: {text}")]
     Refused { host: String, text: String },
     #[error(
-        "this process may open {limit} files (`ulimit -n`), but {in_flight} operations in flight need \
-         about {need}: raise the limit with `ulimit -n {need}`, or lower the number in flight"
+        "this process may open {limit} files (`ulimit -n`), but {in_flight} operations in flight \
+         need about {need}: raise the limit with `ulimit -n {need}`, or keep fewer operations in \
+         flight"
     )]
     FileDescriptors {
         limit: u64,

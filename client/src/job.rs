@@ -8,9 +8,9 @@ use std::time::Duration;
 pub enum ScheduleKind {
     /// Each virtual user starts its next one when its last has ended.
     Closed,
-    /// At even intervals, per second over all virtual users.
+    /// Starts at even intervals, per second over all virtual users.
     Constant { per_s: f64 },
-    /// At exponentially distributed intervals.
+    /// Starts at exponentially distributed intervals.
     Poisson { per_s: f64, seed: u64 },
     /// The rate rises evenly over a time, then stays constant.
     Ramp {
@@ -18,7 +18,7 @@ pub enum ScheduleKind {
         to_per_s: f64,
         over: Duration,
     },
-    /// At these offsets from the start, ns, ascending; the work is then done.
+    /// Starts at these offsets from the beginning, ns, ascending; the work is then done.
     Replayed(Arc<[u64]>),
 }
 

@@ -34,7 +34,9 @@ impl Arrivals {
                 return Ok(());
             }
             Err(ClientError::Job {
-                text: format!("{per_s} operations per second is no rate between 0 and 100 million"),
+                text: format!(
+                    "{per_s} operations per second is not a rate between 0 and 100 million"
+                ),
             })
         };
         let seed = match kind {

@@ -11,7 +11,7 @@ use seekscope_run::{ErrorKind, Kinded};
 pub enum DiskError {
     #[error("{0}")]
     InvalidJob(String),
-    #[error("{} is not a directory; name a directory on the disk to be measured, or read this file with --read-existing", .0.display())]
+    #[error("{} is not a directory; name a directory on the disk to measure, or read this file with --read-existing", .0.display())]
     NotADirectory(PathBuf),
     #[error("{} is neither a regular file nor a block device; nothing else is read", .0.display())]
     NotAFile(PathBuf),
@@ -23,7 +23,7 @@ pub enum DiskError {
     },
     #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or only read a file of it (disk --read-existing, replay --file)", .0.display())]
     ReadOnly(PathBuf),
-    #[error("{} is on a filesystem that does not tell its size, like the kernel's own filesystems and ramfs; name a directory on the disk to be measured", .0.display())]
+    #[error("{} is on a filesystem that does not report its size, like the kernel's own filesystems and ramfs; name a directory on the disk to measure", .0.display())]
     NoSize(PathBuf),
     #[error("cannot {action} {}: permission denied; run as its owner, or name another", path.display())]
     NotPermitted { action: &'static str, path: PathBuf },
@@ -56,7 +56,7 @@ pub enum DiskError {
     )]
     LiveDatabase { path: PathBuf, lock: String },
     #[error(
-        "{} does not take direct I/O ({source}), so only its page cache could be measured; \
+        "{} does not support direct I/O ({source}), so only its page cache could be measured; \
          --buffered does that on purpose", path.display()
     )]
     NoDirectIo { path: PathBuf, source: io::Error },

@@ -106,7 +106,7 @@ impl Job {
         })?;
         require(
             !self.runtime.is_zero() || self.operations_max.is_some(),
-            || "a runtime of nothing measures nothing".into(),
+            || "a runtime of 0 measures nothing".into(),
         )?;
         require(
             facts

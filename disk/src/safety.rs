@@ -145,7 +145,7 @@ mod tests {
     fn what_tells_no_size_is_not_filled() {
         let error = check_space(Path::new("/proc"), 1).unwrap_err();
         assert!(
-            error.to_string().contains("does not tell its size"),
+            error.to_string().contains("does not report its size"),
             "{error}"
         );
     }

@@ -250,7 +250,7 @@ impl Recording {
         });
     }
 
-    /// Records that a transaction was open for so long while its client did nothing.
+    /// Records that a transaction was open for this long while its client did nothing.
     pub(crate) fn hold_transaction_open(&mut self, seconds: u64) {
         self.examined().operations.push(OperationSeen {
             kind: OperationSeen::IDLE_TRANSACTION.into(),

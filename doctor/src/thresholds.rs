@@ -5,7 +5,7 @@
 //! | `any` | any finding that something is wrong |
 //! | `disk.saturated` | that finding |
 //! | `layout.*` | any finding of that family |
-//! | `saves>30s` | a finding that would save more than so much waiting per hour (`>=` too), of what was seen |
+//! | `saves>30s` | a finding that would save more than this much waiting per hour (`>=` too), of what was seen |
 //! | `confidence>=medium` | a finding that is at least so sure (`high`, `medium`, `low`) |
 //!
 //! Terms joined by `&` must all hold for the same finding: `layout.*&saves>30s`.

@@ -63,7 +63,7 @@ pub fn capitalised(text: &str) -> String {
     })
 }
 
-/// Is this the first field of a key pattern, as a record has it?
+/// Returns whether this is the first field of a key pattern, as a record has it.
 pub(crate) fn begins_with(keys: &str, field: &str) -> bool {
     keys.starts_with(&format!("{{{}:", javascript_text(field)))
 }

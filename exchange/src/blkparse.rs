@@ -85,7 +85,7 @@ impl LineReader for Reader {
             let first = text.trim_start().split_ascii_whitespace().next();
             if first.is_some_and(|f| f.starts_with(|c: char| c.is_ascii_digit()) && f.contains(','))
             {
-                return Err(malformed("a record that breaks off or holds no numbers"));
+                return Err(malformed("a record that is incomplete or holds no numbers"));
             }
             import.skip("a summary, or an empty line");
             return Ok(());
@@ -126,7 +126,7 @@ impl Reader {
         };
         let (sector, _, process) = payload(head.rest)?;
         if self.in_flight.len() >= IN_FLIGHT_MAX {
-            import.skip("too many requests under way to pair them");
+            import.skip("too many requests in flight to pair them");
             return Ok(());
         }
         import.thread(head.pid, head.pid, process)?;
@@ -153,7 +153,7 @@ impl Reader {
         let (sector, sectors, error) = payload(head.rest)?;
         let key = (head.major, head.minor, sector, op);
         let Some(issue) = self.in_flight.remove(&key) else {
-            import.skip("a completion whose issue was not seen");
+            import.skip("a completion whose issue is not in the trace");
             return Ok(());
         };
         let bytes = sectors

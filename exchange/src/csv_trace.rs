@@ -81,7 +81,7 @@ impl LineReader for Reader {
             if let Some(columns) = &self.columns {
                 import.summary.without_latency = columns.latency.is_none();
             }
-            import.skip("header, and what stands before it");
+            import.skip("the header and the lines before it");
             return Ok(());
         };
         let joined;
@@ -97,14 +97,14 @@ impl LineReader for Reader {
         }
         let Some(fields) = split(record) else {
             if record.len() > RECORD_BYTES_MAX {
-                return Err(malformed("a quoted field that does not end"));
+                return Err(malformed("a quoted field that is not closed"));
             }
-            import.skip("a part of a record of several lines");
+            import.skip("a part of a record that spans several lines");
             self.open_record = record.into();
             return Ok(());
         };
         if fields.len() == 1 && record.starts_with('@') {
-            import.skip("a map that bpftrace prints at its end");
+            import.skip("a map that bpftrace prints when it ends");
             return Ok(());
         }
         event(columns, &Fields(&fields), import)
@@ -112,7 +112,7 @@ impl LineReader for Reader {
 
     fn end<S: RecordSink>(&mut self, import: &mut Import<'_, S>) {
         if !self.open_record.is_empty() {
-            import.skip("cut off in the middle, at the end of the text");
+            import.skip("cut off at the end of the text");
         }
     }
 }

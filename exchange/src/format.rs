@@ -69,43 +69,45 @@ impl Format {
         let tool = self.tool();
         if summary.untimed {
             limit(
-                "the times of the events tell their order, nothing else",
-                &format!("the trace of {tool} holds no times"),
+                "the times of the events show only their order",
+                &format!("the trace of {tool} has no times"),
                 "write version 3 with fio; trace with strace -f -ttt -T -y",
             );
         } else if self == Self::Fio {
             limit(
-                "times are exact to a millisecond; within it they only tell the order",
-                "fio's iolog counts milliseconds",
+                "times are exact to a millisecond; within a millisecond they show only the order",
+                "the times in fio's iolog are in milliseconds",
                 "record with `seekscope trace`",
             );
         }
         if summary.without_latency {
             limit(
-                "latencies are unknown and stand as 0",
-                &format!("the trace of {tool} holds none"),
+                "latencies are unknown and are given as 0",
+                &format!("the trace of {tool} has no latencies"),
                 "trace with strace -T, or record with `seekscope trace`",
             );
         }
         match self {
             Self::Fio => limit(
-                "threads, results of calls and page-cache hits are unknown; calls count as successful",
-                "fio's iolog says what to do, not what happened",
+                "threads, results of calls and page-cache hits are unknown; all calls are taken to \
+                 be successful",
+                "fio's iolog describes what to do, not what happened",
                 "record with `seekscope trace`",
             ),
             Self::Blkparse => limit(
-                "files, and offsets in them, are unknown: these are requests of a disk",
-                "blktrace looks below the filesystem",
-                "record with `seekscope trace`, which links both",
+                "files, and offsets in them, are unknown: these are requests to a disk",
+                "blktrace records below the filesystem",
+                "record with `seekscope trace`, which relates requests to files",
             ),
             Self::Strace => limit(
-                "page-cache hits, mapped files and io_uring are not in it; latencies hold strace's own cost",
+                "page-cache hits, mapped files and io_uring are missing; latencies include the \
+                 overhead of strace",
                 "strace sees system calls from outside",
                 "record with `seekscope trace`",
             ),
             Self::Csv => limit(
-                "how many calls the tracer lost is unknown",
-                "the text does not say",
+                "it is unknown how many calls the tracer lost",
+                "the trace does not record it",
                 "record with `seekscope trace`",
             ),
         }

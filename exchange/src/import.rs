@@ -37,7 +37,7 @@ impl RecordSink for IoWriter {
 /// Why a text could not be read to its end. Everything before that point has reached the sink.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    #[error("line {line} is not what {format} writes: {reason}: `{text}`")]
+    #[error("line {line} is not valid in {format}: {reason}: `{text}`")]
     Malformed {
         format: &'static str,
         /// Line number, from 1.
@@ -224,13 +224,13 @@ impl<S: RecordSink> Import<'_, S> {
         line: &Line<'_>,
     ) -> Result<(), ImportError> {
         if line.state == LineState::TooLong {
-            self.skip("longer than 1 MiB");
+            self.skip("it is longer than 1 MiB");
             return Ok(());
         }
         match format.line(self, &line.text) {
             Ok(()) => {}
             Err(LineError::Malformed(_)) if line.state == LineState::Last => {
-                self.skip("cut off in the middle, at the end of the text");
+                self.skip("it is cut off at the end of the text");
             }
             Err(LineError::Malformed(reason)) => {
                 return Err(ImportError::Malformed {

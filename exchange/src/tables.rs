@@ -48,7 +48,7 @@ impl Tables {
         minor: u32,
         tell: impl FnOnce(&FileRecord) -> Result<(), RunError>,
     ) -> LineResult<u32> {
-        let description = format!("requests on {major}:{minor} without a known file");
+        let description = format!("requests on {major}:{minor} for unknown files");
         self.number(&description, PathState::Unresolved, (major, minor), tell)
     }
 

@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// By how much the bounds of a native bucket may be lower than those of the kernel's that it stands for.
+    /// The share by which a native bucket's bounds may be lower than those of the kernel's bucket that it stands for.
     const NATIVE_ERROR: f64 = 0.07;
 
     /// The upper bound of a native bucket of schema 0, seconds.

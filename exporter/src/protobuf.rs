@@ -291,7 +291,7 @@ mod tests {
         series.collect()
     }
 
-    /// By the numbers and types of fields in `metrics.proto`.
+    /// The numbers and types of fields are those in `metrics.proto`.
     #[test]
     fn bytes_are_those_of_the_definition() {
         let mut page = Page::default();

@@ -20,7 +20,7 @@ const LIMITATION_MAX: usize = 240;
 const OWN_SERIES: usize = 6;
 /// Less than this, seconds, is the difference of two measurements and not what counting costs.
 const CALL_DELAY_MIN_S: f64 = 1e-8;
-/// The share of a server's series that its layout may take: one in so many.
+/// The share of a server's series that its layout may take: one in this many.
 const LAYOUT_SHARE: usize = 4;
 
 /// Everything that is exported.
@@ -70,7 +70,7 @@ pub struct ServerFigures {
 /// What a trace has cost and lost since it was attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TraceUse {
-    /// By how much a system call of the host that is not counted took longer after its programs were attached than
+    /// How much longer a system call of the host that is not counted took after its programs were attached than
     /// before.
     pub call_delay_s: f64,
     pub lost_calls: u64,
@@ -158,7 +158,7 @@ impl Registry {
         self.room_beside(fixed.series() + free.sum::<usize>())
     }
 
-    /// Returns an equal part for each server of the series that are left beside so many.
+    /// Returns an equal part for each server of the series that are left beside this many.
     fn room_beside(&self, series: usize) -> usize {
         let taken = OWN_SERIES + series;
         self.series_max.saturating_sub(taken) / self.servers.len().max(1)
@@ -277,7 +277,7 @@ impl ServerFigures {
     fn page(&self, name: &str, series_max: usize) -> Page {
         let mut page = self.page_with(name, None);
         if page.series() > series_max {
-            let why = format!("--series leaves {series_max} for each server");
+            let why = format!("--series allows {series_max} series for each server");
             page = self.page_with(name, Some(("figures of the server are left out", &why)));
             page.truncate(series_max);
         }
@@ -292,7 +292,7 @@ impl ServerFigures {
         let limitations = limitations.map(|(what, why)| (what.as_str(), why.as_str()));
         let room = self
             .files_left_out
-            .map(|room| format!("--series leaves {room} for each server"));
+            .map(|room| format!("--series allows {room} series for each server"));
         let left_out = room
             .as_deref()
             .map(|why| ("figures of files are left out", why));

@@ -17,7 +17,7 @@ const NS: f64 = 1e-9;
 struct Origin {
     metric: &'static Metric,
     label: Option<(&'static str, &'static str)>,
-    /// As in [`CounterSample::source`].
+    /// The same as [`CounterSample::source`].
     source: &'static str,
     /// The names that releases of the server have had for it; the first that there is counts.
     names: &'static [&'static str],
@@ -284,7 +284,7 @@ enum Figure {
 /// The figures of one server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerCounters {
-    /// By the index of their origin.
+    /// The figures, by the index of their origin.
     figures: HashMap<usize, Figure>,
 }
 
@@ -440,7 +440,7 @@ mod tests {
         }
     }
 
-    /// From 7.1 on the server says which step of a checkpoint it is at.
+    /// From 7.1 on, the server reports which step of a checkpoint it is at.
     #[test]
     fn a_checkpoint_runs_at_any_step() {
         for (name, value, expected) in [

@@ -82,7 +82,7 @@ impl Chunk {
         }
         if columns.len() != metrics {
             return Err(damaged(
-                "its reference document has another number of metrics than it says",
+                "its reference document does not have the number of metrics that it claims",
             ));
         }
         let wanted = columns.iter().filter(|c| c.path.is_some()).count();
@@ -101,7 +101,7 @@ impl Chunk {
     }
 }
 
-const SHORT: &str = "it ends too early";
+const SHORT: &str = "it ends early";
 
 /// Returns the bytes that a copy of a path takes.
 fn bytes_of(path: &[&str]) -> usize {
@@ -193,7 +193,7 @@ impl Changes<'_> {
 fn inflate(data: &[u8]) -> Result<Vec<u8>, FtdcError> {
     let length = usize::try_from(u32_at_front(data)?).map_err(|_| damaged(SHORT))?;
     if length > INFLATED_MAX_BYTES {
-        return Err(damaged("it says to be larger than any chunk"));
+        return Err(damaged("it claims to be larger than any chunk"));
     }
     let compressed = data.get(4..).unwrap_or_default();
     // The buffer grows with the data, not with the promised length; one byte more reveals a wrong length.
@@ -206,7 +206,7 @@ fn inflate(data: &[u8]) -> Result<Vec<u8>, FtdcError> {
     if inflated.len() == length {
         Ok(inflated)
     } else {
-        Err(damaged("it has another length than it says"))
+        Err(damaged("it does not have the length that it claims"))
     }
 }
 
@@ -323,11 +323,11 @@ mod tests {
         };
         let good = inflate(&writing::chunk(&[sample(1), sample(2)])).unwrap();
         assert_eq!(why(&[1, 0]), SHORT);
-        assert_eq!(why(&[0xff; 8]), "it says to be larger than any chunk");
+        assert_eq!(why(&[0xff; 8]), "it claims to be larger than any chunk");
         assert_eq!(why(&[9, 0, 0, 0, 1, 2, 3]), "zlib cannot inflate it");
         let mut longer = writing::deflated(&good);
         longer[0] = longer[0].wrapping_add(1);
-        assert_eq!(why(&longer), "it has another length than it says");
+        assert_eq!(why(&longer), "it does not have the length that it claims");
         assert_eq!(why(&writing::deflated(&good[..good.len() - 1])), SHORT);
         let counts = usize::try_from(u32_at_front(&good).unwrap()).unwrap();
         let with = |at: usize, value: u32| {
@@ -335,7 +335,7 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             writing::deflated(&bytes)
         };
-        let wrong = "its reference document has another number of metrics than it says";
+        let wrong = "its reference document does not have the number of metrics that it claims";
         assert_eq!(why(&with(counts, 9)), wrong);
         assert_eq!(why(&with(counts, u32::MAX)), "it has too many values");
         assert_eq!(why(&with(counts + 4, 50_000)), SHORT);

@@ -21,8 +21,8 @@ pub use entries::{Entries, Entry, entries};
 /// The reason why bytes are not what a server writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FtdcError {
-    #[error("document at byte {at} is cut off or damaged; what comes after it cannot be found")]
+    #[error("the document at byte {at} is cut off or damaged, and what follows it cannot be read")]
     Torn { at: usize },
-    #[error("damaged chunk: {why}")]
+    #[error("a chunk is damaged: {why}")]
     Damaged { why: &'static str },
 }

@@ -36,7 +36,7 @@ fn visit_below<'a>(
     each: &mut impl FnMut(&[&'a str], i64) -> bool,
 ) -> Result<(), FtdcError> {
     if path.len() >= DEPTH_MAX {
-        return Err(damaged("it nests too deep"));
+        return Err(damaged("it is nested too deep"));
     }
     for element in document {
         let (name, value) = element.map_err(|_| damaged("its reference document is damaged"))?;
@@ -145,6 +145,6 @@ mod tests {
             deep = doc! { "d": deep };
         }
         let error = visited(&deep).unwrap_err();
-        assert_eq!(error, damaged("it nests too deep"));
+        assert_eq!(error, damaged("it is nested too deep"));
     }
 }

@@ -26,5 +26,5 @@ fuzz_target!(|input: &[u8]| {
     let _ = search.finish();
 });
 
-/// Of the 4 KiB above.
+/// The checksum of the 4 KiB above.
 const DESCRIPTOR_CHECKSUM: u32 = 0xB723_08D8;

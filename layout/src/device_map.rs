@@ -134,8 +134,8 @@ impl DeviceMap {
         }
     }
 
-    /// Of the pairs of leaves whose gap in the file is within the window, returns the share whose
-    /// gap on the device is not; 0 if there are none. A pair without a place counts as unbroken.
+    /// Returns the share of the pairs of leaves whose gap is within the window in the file, but not on the device;
+    /// 0 if there are none. A pair without a place counts as unbroken.
     fn broken_pairs_share(&self, leaves: &[Leaf], window_bytes: u64) -> f64 {
         let within = |end: u64, start: u64| start >= end && start - end <= window_bytes;
         let (mut sequential, mut broken) = (0u64, 0u64);
@@ -181,7 +181,7 @@ fn refused(file: &DataFile, source: io::Error) -> LayoutError {
     let why = match source.raw_os_error() {
         // ENOTTY is what FUSE and other filesystems answer to any ioctl they do not know.
         Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::ENOSYS | libc::EINVAL) => {
-            "its filesystem does not tell (no FIEMAP)".to_owned()
+            "its filesystem does not report it (no FIEMAP)".to_owned()
         }
         _ => format!("the filesystem answered: {source}"),
     };
@@ -268,6 +268,6 @@ mod tests {
         let path = folder.path().join("a.wt");
         fs::write(&path, "x").unwrap();
         let error = DeviceMap::read(&path).unwrap_err();
-        assert!(error.to_string().contains("does not tell"), "{error}");
+        assert!(error.to_string().contains("does not report"), "{error}");
     }
 }

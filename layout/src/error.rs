@@ -20,7 +20,7 @@ pub enum LayoutError {
     #[error("interrupted")]
     Interrupted,
     #[error(
-        "{} is no WiredTiger data directory: there is neither WiredTiger.turtle nor WiredTiger.turtle.set nor WiredTiger.backup; {finding}",
+        "{} is not a WiredTiger data directory: there is neither WiredTiger.turtle nor WiredTiger.turtle.set nor WiredTiger.backup; {finding}",
         shown(path)
     )]
     NotADataDirectory { path: PathBuf, finding: String },
@@ -71,7 +71,7 @@ pub enum LayoutError {
     #[error("{}: {source}", shown(path))]
     Block { path: PathBuf, source: BlockError },
     #[error(
-        "the metadata names a file {name:?}, which is no name below the data directory; it is not opened"
+        "the metadata names a file {name:?}, which is not a name below the data directory; it is not opened"
     )]
     UnsafeName { name: String },
     #[error(
@@ -80,7 +80,7 @@ pub enum LayoutError {
     )]
     NotInMetadata { file: String },
     #[error(
-        "{}: {entries} entries are no documents; what they name is shown by file name",
+        "{}: {entries} entries are not documents; what they name is shown by file name",
         shown(path)
     )]
     CatalogueEntries { path: PathBuf, entries: usize },

@@ -15,7 +15,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Gate<'a> {
     stop: &'a AtomicBool,
-    /// For a limited rate, the time between two reads and when the next is due.
+    /// The time between two reads and when the next is due, if the rate is limited.
     pace: Option<(Duration, Mutex<Instant>)>,
 }
 

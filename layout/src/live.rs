@@ -40,7 +40,7 @@ fn mongod_lives(directory: &Path, proc: &Path) -> bool {
     })
 }
 
-/// Has the process this file open? `None` if its files may not be seen.
+/// Returns whether the process has this file open. `None` if its files may not be seen.
 fn has_open(process: &Path, file: &Path) -> Option<bool> {
     let of = |path: &Path| {
         let facts = fs::metadata(path).ok()?;

@@ -71,7 +71,7 @@ fn of_names(names: &[impl AsRef<OsStr>]) -> &'static str {
     } else if ending("wt") {
         "it has .wt files but not what names their roots; single files may be read as lone files"
     } else {
-        "it looks like no database that is known here"
+        "it does not look like any database that seekscope knows"
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         assert!(looks_like(&["CURRENT", "MANIFEST-000001", "000003.sst"]).contains("RocksDB"));
         assert!(looks_like(&["db/WiredTiger.turtle"]).contains("db lies inside it"));
         assert!(looks_like(&["collection-1.wt"]).contains("lone"));
-        assert!(looks_like(&["letter.txt"]).contains("no database"));
+        assert!(looks_like(&["letter.txt"]).contains("not look like any database"));
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("WiredTiger.backup"), "").unwrap();
         let shop = folder.path().join("shop");

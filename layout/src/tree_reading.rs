@@ -24,7 +24,7 @@ const PARALLEL_READS_MAX: usize = 256;
 const BATCH_MAX: usize = 16;
 
 type Block = (BlockAddress, Vec<u8>);
-/// Is handed rows as they are read, in no particular order.
+/// A function that is handed rows as they are read, in no particular order.
 pub(crate) type RowSink<'a> = dyn FnMut(KeyValue) + 'a;
 
 /// A file being read, and what that has cost.

@@ -22,7 +22,7 @@ const SIMULATED_PAGES_MAX: usize = 50_000;
 /// The scan, in as far as it does not depend on the disk.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanAlone {
-    /// In key order.
+    /// The leaves in key order.
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) file_bytes: u64,
     /// Time of the engine per byte of leaves, besides reading it, ns.

@@ -50,7 +50,7 @@ impl Attaching {
 /// The limitation reported when nothing tells where the scan is.
 pub(crate) fn not_followed() -> Limitation {
     Limitation {
-        what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
+        what: "the scan's position is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
         why: "there is no server to be watched".into(),
         remedy: "name the server's connection string or its --pid, and run as root".into(),
     }

@@ -338,7 +338,7 @@ impl Trial {
             let threads: Vec<_> = (0..depth).map(|_| scope.spawn(work)).collect();
             let mut all = Vec::new();
             for thread in threads {
-                let broke = |_| io::Error::other("a reading thread broke off");
+                let broke = |_| io::Error::other("a reading thread ended unexpectedly");
                 all.extend(thread.join().map_err(broke)??);
             }
             io::Result::Ok(all)

@@ -33,12 +33,11 @@ const SAMPLES_MIN: usize = 3;
 const AHEAD: usize = 40;
 /// Nothing more is requested when the scan is this many leaves before the pause.
 const QUIET_AHEAD: usize = 8;
-/// Reading ahead ends if it makes the scan less than this many times as fast …
+/// Reading ahead ends if it makes the scan less than this many times as fast.
 pub(crate) const WORTH_MIN: f64 = 1.05;
-/// … even if the scan alone takes as long as the upper end of an interval with this error, both
-/// sides together. The error is wide because the harm goes on while one waits for more samples. It
-/// takes more than bad luck to end what does good: the scan would have to seem twice as fast alone
-/// as it is.
+/// The error, both sides together, of the interval whose upper end the scan alone is then taken to need. It is
+/// wide because the harm goes on while one waits for more samples. It takes more than bad luck to end what does
+/// good: the scan would have to seem twice as fast alone as it is.
 const IN_VAIN_ERROR: f64 = 0.2;
 /// An interval wider than this means that nothing is known.
 const TELLING_MAX: f64 = 4.0;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// The slowest of this many reads is about their 98th percentile.
 const RECENT: usize = 32;
 const BASELINE: usize = 512;
-/// With fewer undisturbed reads there is nothing to compare with.
+/// The fewest undisturbed reads that others can be compared with.
 const BASELINE_MIN: usize = 16;
 /// Others may wait half as long again; this leaves some room below that.
 const RATIO_MAX: f64 = 1.4;

@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     /// Bytes that the disk takes in one request.
     request_bytes: usize,
     call_bytes: AtomicUsize,
-    /// Until the disk is known, only the thread that tries it reads.
+    /// Whether the disk's costs are known; until then, only the thread that measures them reads.
     is_calibrated: AtomicBool,
     /// Threads that may read; 0 pauses.
     pub(crate) allowed: AtomicU32,

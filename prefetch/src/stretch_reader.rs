@@ -56,7 +56,7 @@ pub struct StretchReader {
     /// Whether the kernel tells us what is in memory (mincore(2)).
     sees_residency: bool,
     page_bytes: u64,
-    /// Has the length of the longest read call.
+    /// The buffer, as long as the longest read call.
     buffer: Vec<u8>,
     call_bytes: usize,
 }

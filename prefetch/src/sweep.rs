@@ -78,11 +78,11 @@ pub enum Next {
 enum State {
     Unread,
     Reading,
-    /// In memory, brought in by us.
+    /// The leaf is in memory, read by us.
     Held,
-    /// Was in memory before we came.
+    /// The leaf was in memory before we came.
     Found,
-    /// Not to be read, to see how the scan fares without.
+    /// The leaf is not to be read, to see how fast the scan is without help.
     LeftOut,
     Passed,
 }

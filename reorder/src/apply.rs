@@ -67,7 +67,7 @@ async fn refuse_unfinished(site: &Site) -> Result<(), ReorderError> {
 async fn refuse_taken_name(site: &Site) -> Result<(), ReorderError> {
     match site.listed(site.copy_name()).await? {
         Some(_) => Err(site.refused(format!(
-            "there is a collection {} that no reordering here has made; rename or drop it",
+            "there is a collection {} that no reordering here has created; rename or drop it",
             site.copy_namespace()
         ))),
         None => Ok(()),
@@ -219,7 +219,7 @@ fn not_rolled_back(site: &Site, first: ReorderError, second: ReorderError) -> Re
     }
 }
 
-/// Is the server away, or the member that was at work?
+/// Returns whether the server is away, or the member that was at work.
 fn is_gone(error: &ReorderError) -> bool {
     matches!(
         error,
@@ -240,7 +240,7 @@ fn or_gone(site: &Site, error: ReorderError) -> ReorderError {
         ReorderError::Server(ServerError::RoleLost { uri, .. }) => ReorderError::ServerGone {
             namespace: site.namespace.to_string(),
             uri,
-            why: "the member at work shut down, or is the set's primary no more".into(),
+            why: "the member at work shut down, or is no longer the set's primary".into(),
         },
         other => other,
     }

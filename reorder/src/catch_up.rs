@@ -26,7 +26,7 @@ pub(crate) const CHUNK_KEYS: usize = PARTS_TOGETHER * PART_KEYS;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of a part's documents that are put into the copy by one command.
 const PART_BYTES: usize = BATCH_BYTES / PARTS_TOGETHER;
-/// Most rounds in which every key was left unsettled although nobody writes any more.
+/// The most rounds in which every key was left unsettled although nobody writes any more.
 const STUCK_MAX: u32 = 3;
 const STUCK_WAIT: Duration = Duration::from_millis(100);
 

@@ -21,7 +21,7 @@ const RATE_MIN_BYTES_PER_S: u64 = 1 << 20;
 /// How the original is read.
 pub(crate) struct Reading {
     pub(crate) order: ScanOrder,
-    /// Are changes brought over afterwards?
+    /// Whether changes are brought over afterwards.
     pub(crate) is_followed: bool,
     /// Seed of the documents' sums.
     pub(crate) seed: u64,

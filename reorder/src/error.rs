@@ -107,7 +107,7 @@ pub enum ReorderError {
     },
     /// The work ended, but writers could not be told to continue, as the record says.
     #[error(
-        "writers could not be told to go on: {why}; let them go on yourself, and have what is recorded of \
+        "writers could not be told to go on: {why}; let them continue yourself, and have what is recorded of \
          it removed by --rollback"
     )]
     WritersStillStopped { why: String },

@@ -126,7 +126,7 @@ impl Follower {
         written.map_err(|e| site.failed("insert", &e))?;
         let came = self.wait_soon(site, |s| s.barrier == Some(mark) || s.end.is_some());
         let seen = came.await;
-        let seen = seen.map_err(|_| site.aborted("the change stream stands still"))?;
+        let seen = seen.map_err(|_| site.aborted("the change stream has stalled"))?;
         let seen = seen.ok_or_else(|| site.aborted("the change stream ended"))?;
         let removed = records.delete_one(doc! { "_id": mark }).await;
         removed.map_err(|e| site.failed("delete", &e))?;

@@ -45,7 +45,7 @@ pub(crate) struct Job<'a> {
 /// How others' writes are detected.
 pub(crate) enum Watch {
     Stream(Follower, CatchUp),
-    /// By the server's counters, or by reading again where those cannot tell.
+    /// The server's counters, or reading again where those cannot tell.
     Counters,
 }
 
@@ -66,7 +66,8 @@ impl Watch {
     }
 }
 
-/// Did a unique index find a value twice? (The server's error has no number of its own once it is a command's.)
+/// Returns whether a unique index found a value twice. (The server's error has no number of its own once it is a
+/// command's.)
 fn is_duplicate_value(error: &ReorderError) -> bool {
     matches!(error, ReorderError::Server(ServerError::Failed { why, .. }) if why.contains("E11000"))
 }

@@ -102,7 +102,7 @@ impl CaughtUp {
         self.came as f64 / self.seconds.max(1e-6)
     }
 
-    /// Was it short enough to be the last one with active writers?
+    /// Returns whether it was short enough to be the last one with active writers.
     pub fn is_last(&self) -> bool {
         self.seconds <= LAST_ROUND_S
     }

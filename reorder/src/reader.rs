@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::checksum::Checksum;
 
-/// Most bytes of a batch's documents; well below the 48 MB of a message, and small enough that the batches in
+/// The most bytes of a batch's documents; well below the 48 MB of a message, and small enough that the batches in
 /// flight fit into memory together.
 pub(crate) const BATCH_BYTES: usize = 12 << 20;
 const BATCH_DOCUMENTS: usize = 10_000;
@@ -37,7 +37,7 @@ pub(crate) enum ScanOrder {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted {
     Hashes,
-    /// Documents, in batches of at most so many bytes.
+    /// Documents, in batches of at most this many bytes.
     Documents {
         batch_bytes: usize,
     },

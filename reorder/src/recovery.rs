@@ -13,7 +13,7 @@ use crate::site::{STATE, Site, records};
 use crate::state::Record;
 use crate::{Phase, Progress, ReorderError, Request, Step, indexes, swap, undo};
 
-/// Most records that are read in a database.
+/// The most records that are read in a database.
 const RECORDS_MAX: i64 = 1_000;
 
 /// A reordering that was not completed, or is still running.
@@ -25,14 +25,14 @@ pub struct Pending {
     pub by: String,
     /// Host, process and seekscope version of its present or last worker.
     pub worker: String,
-    /// Does that process seem to be still at work?
+    /// Whether that process still seems to be at work.
     pub alive: bool,
-    /// Is it blocking writes to the server?
+    /// Whether it is blocking writes to the server.
     pub writes_blocked: bool,
     /// Had it paused the writers ([`crate::Writers::Paused`])? They may have been told to continue since.
     pub writers_paused: bool,
-    /// Most bytes of documents copied per second, as it was asked for; `None` if there was no limit, or if the version
-    /// that began did not record it.
+    /// The most bytes of documents copied per second, as it was asked for; `None` if there was no limit, or if the
+    /// version that began did not record it.
     pub max_rate_bytes_per_s: Option<u64>,
 }
 
@@ -193,7 +193,7 @@ async fn carry_swap_on(site: &Site, record: &Record) -> Result<bool, ReorderErro
     Ok(false)
 }
 
-/// Is the copy the one recorded, and the original defined as it was?
+/// Returns whether the copy is the one recorded, and the original is defined as it was.
 async fn usable(site: &Site, record: &Record) -> Result<bool, ReorderError> {
     let copy = site.identity(site.copy_name()).await?;
     if copy.is_none() || copy != record.copy || record.dropping {

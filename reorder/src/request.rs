@@ -13,7 +13,7 @@ pub struct Request {
     pub namespace: Namespace,
     /// The order of the copy. [`crate::resume`] keeps the one it finds recorded.
     pub by: By,
-    /// Most bytes of documents copied per second; at least 1 MB/s, since a cursor that is not read for half
+    /// The most bytes of documents copied per second; at least 1 MB/s, since a cursor that is not read for half
     /// an hour is closed by the server. [`crate::resume`] keeps the recorded value if this is `None`.
     pub max_rate_bytes_per_s: Option<u64>,
     pub writers: Writers,

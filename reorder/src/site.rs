@@ -28,12 +28,12 @@ pub(crate) struct Site {
     pub(crate) server: Server,
     pub(crate) namespace: Namespace,
     copy: Namespace,
-    /// Is it a member of a replica set? Then reads see only what no failover undoes.
+    /// Whether it is a member of a replica set. If so, reads see only what no failover undoes.
     pub(crate) replica_set: bool,
-    /// Is it reached through mongos?
+    /// Whether it is reached through mongos.
     pub(crate) router: bool,
-    /// Does it have a validator? Documents in it may violate that, and are copied all the same, which takes a right of
-    /// its own.
+    /// Whether it has a validator. Documents in it may violate that, and are copied all the same, which takes a right
+    /// of its own.
     pub(crate) has_validator: bool,
 }
 
@@ -61,7 +61,7 @@ impl Site {
         })
     }
 
-    /// Has idle shards behind a router log something now and again, as long as it is polled: see
+    /// Makes idle shards behind a router log something now and again, as long as it is polled: see
     /// [`Self::wake_idle_shards`].
     pub(crate) async fn keep_shards_awake(&self) -> Infallible {
         if !self.router {
@@ -73,7 +73,7 @@ impl Site {
         }
     }
 
-    /// Has every shard log something. A router passes on a change only when no shard can have an earlier one, and
+    /// Makes every shard log something. A router passes on a change only when no shard can have an earlier one, and
     /// of a shard without writes it learns that from the no-op that the shard logs every ten seconds. A shard logs
     /// one at once when it is asked for a state as of a time that it has not reached. Where that fails, the no-op
     /// is waited for.

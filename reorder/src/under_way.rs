@@ -33,7 +33,7 @@ pub(crate) enum Sought {
     Makers,
 }
 
-/// Does the server work on such an operation? `None` if it does not report that.
+/// Returns whether the server is working on such an operation. `None` if it does not report that.
 pub(crate) async fn is_under_way(
     site: &Site,
     sought: Sought,
@@ -97,8 +97,9 @@ async fn operations(site: &Site) -> Result<Option<Vec<Document>>, ReorderError> 
     Ok(None)
 }
 
-/// For an `update` with many documents mongod shows the current one as a `command` of its own, `{q, u}`, so
-/// the namespace decides; a command that has just begun is recognised only by its text.
+/// Returns whether the operation is one that is sought. For an `update` with many documents, mongod shows the
+/// current one as a `command` of its own, `{q, u}`, so the namespace decides; a command that has just begun is
+/// recognised only by its text.
 fn is_sought(operation: &Document, copy: &Namespace, sought: Sought) -> bool {
     let kind = operation.get_str("op").unwrap_or_default();
     let is_on_copy = says(operation, "ns", &copy.to_string());

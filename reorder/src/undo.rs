@@ -14,7 +14,7 @@ const ATTEMPTS: u32 = 240;
 /// command whose client went away may call that busy, or a conflict.
 const REFUSALS: u32 = 20;
 
-/// Has the copy taken the original's name? While both names exist, it has not, or not completely.
+/// Returns whether the copy has taken the original's name. While both names exist, it has not, or not completely.
 pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, ReorderError> {
     let target = site.identity(site.target_name()).await?;
     Ok(record.phase == Phase::Swapping

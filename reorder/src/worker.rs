@@ -60,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// Is the process running? `None` if it cannot be seen from this host.
+    /// Returns whether the process is running. `None` if it cannot be seen from this host.
     pub(crate) fn is_alive(&self) -> Option<bool> {
         let here = Self::this();
         if self.host != here.host || self.boot_id != here.boot_id || self.boot_id.is_empty() {

@@ -45,7 +45,7 @@ impl WriteCounts {
         })
     }
 
-    /// Was anything written between the two readings?
+    /// Returns whether anything was written between the two readings.
     pub(crate) fn until(&self, later: &Self) -> Written {
         // Both clocks are truncated to whole seconds.
         let same_start = self.pid == later.pid && self.started_s.abs_diff(later.started_s) <= 2;

@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// Does it have column headings? A list of facts needs none.
+    /// Returns whether it has column headings. A list of facts needs none.
     pub(crate) fn has_headings(&self) -> bool {
         self.columns.iter().any(|heading| !heading.is_empty())
     }

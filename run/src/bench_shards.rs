@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ShardKind {
-    /// By a hash of the shard key.
+    /// Distributed by a hash of the shard key.
     #[default]
     Hashed,
-    /// By ranges of the shard key.
+    /// Distributed by ranges of the shard key.
     Ranged,
 }
 

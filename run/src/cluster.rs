@@ -43,7 +43,7 @@ pub struct FailedMoves {
     pub attempts: u64,
 }
 
-/// To how many shards a router sent the operations of one kind.
+/// How many shards a router sent the operations of one kind to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SentOperations {
@@ -78,7 +78,7 @@ pub struct ShardOnDisk {
     pub chunks: Option<u64>,
     /// Whether it is being removed: the balancer moves its chunks to the other shards.
     pub draining: bool,
-    /// Of a shard that is being removed: databases that have it as primary shard, which nothing but a command moves.
+    /// If the shard is being removed, the databases that have it as primary shard: only a command moves them.
     pub databases: Vec<String>,
 }
 

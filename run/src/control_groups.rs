@@ -9,7 +9,7 @@ use crate::mounts::{Mount, mounts};
 /// A tree of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// In version 1, the hierarchy that this controller is bound to.
+    /// The hierarchy of version 1 that this controller is bound to.
     V1(&'static str),
     /// The single hierarchy of version 2.
     V2,
@@ -18,7 +18,7 @@ pub enum Hierarchy {
 /// A control group that a process is in, or one above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlGroup {
-    /// Below the topmost visible group, e.g. "/system.slice/mongod.service".
+    /// The name below the topmost visible group, e.g. "/system.slice/mongod.service".
     pub name: String,
     /// The directory where the kernel shows it.
     pub folder: PathBuf,

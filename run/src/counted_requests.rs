@@ -33,7 +33,7 @@ impl RequestCause {
         match self {
             Self::TracedFiles => "files traced",
             Self::OtherFiles => "other files",
-            Self::Filesystem => "the filesystem's own data",
+            Self::Filesystem => "filesystem metadata",
             Self::Unknown => "not known",
         }
     }

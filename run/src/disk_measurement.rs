@@ -246,7 +246,7 @@ pub struct DiskStep {
     /// Start of the measured time, CLOCK_MONOTONIC ns, with the warm-up left out.
     pub started_ns: u64,
     pub ended_ns: u64,
-    /// In the order of their start; the first is the main job of the step.
+    /// The jobs in the order of their start; the first is the main job of the step.
     pub jobs: Vec<JobOutcome>,
     /// What this process had the block layer fetch in the measured time (`/proc/self/io`);
     /// `None` where the kernel does not count it.

@@ -58,7 +58,7 @@ pub struct TargetFacts {
     pub product: String,
     pub pid: Option<u32>,
     pub dbpath: Option<String>,
-    /// For a router (mongos), the shards behind it, each with its members; empty for other servers.
+    /// The shards behind a router (mongos), each with its members; empty for other servers.
     pub shards: Vec<String>,
     /// Configured size of the WiredTiger cache, bytes.
     pub cache_bytes: Option<u64>,
@@ -245,17 +245,17 @@ pub struct TraceFacts {
     pub seen: u64,
     /// Events handed to the run directory.
     pub written: u64,
-    /// seen - written, by cause:
+    /// `seen` - `written` - `overwritten`: events that were lost, for the four causes below.
     pub lost: u64,
-    /// … the ring buffer was full,
+    /// Events lost because the ring buffer was full.
     pub lost_ring_full: u64,
-    /// … the slot holding the call's start was taken over by another thread (in runs of earlier versions this
-    /// includes what is now `lost_end`),
+    /// Events lost because the slot that held the call's start was taken over by another thread (in runs of earlier
+    /// versions, this includes what is now `lost_end`).
     pub lost_start: u64,
-    /// … the kernel ran no program at its end, so its latency is not known. This concerns requests to disks;
-    /// they are in `requests`.
+    /// Events lost because the kernel ran no program at their end, so that their latency is not known. This concerns
+    /// requests to disks; they are in `requests`.
     pub lost_end: u64,
-    /// … a table of the kernel programs had no room.
+    /// Events lost because a table of the kernel programs had no room.
     pub lost_table_full: u64,
     /// A flight recorder's events that were replaced by newer ones, on purpose.
     pub overwritten: u64,
@@ -273,9 +273,9 @@ pub struct TraceFacts {
     /// Whether the run was killed before the trailer was written: `seen` and `lost` are then unknown, and
     /// `written` is what was found.
     pub truncated: bool,
-    /// Of several processes, those that ended before the trace did, by the label of their member; an empty text stands
-    /// for one without. The calls of what was started in their place are not in the trace, although disks' requests for
-    /// the same files are.
+    /// The labels of the members whose processes ended before the trace did; an empty text stands for one without a
+    /// label. Calls of processes started in their place are not in the trace, although disks' requests for the same
+    /// files are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended_early: Vec<String>,
     /// Calls already in flight when tracing began (their start is unknown; not in `seen`).
@@ -400,7 +400,7 @@ pub struct Finding {
     /// findings before it save the same waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_s_per_hour: Option<f64>,
-    /// Of a finding about queries the kinds of operations whose time it would save; empty for others.
+    /// The kinds of operations whose time a finding about queries would save; empty for other findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationKind>,
     /// "high", "medium" or "low".
@@ -590,7 +590,7 @@ impl RunDocument {
             command: command.into(),
             arguments,
             outcome: Outcome::Partial,
-            outcome_reason: Some("it has not ended, or was killed".into()),
+            outcome_reason: Some("it is still running, or it was killed".into()),
             started: ClockOffset::now(),
             ended_ns: None,
             seed: None,

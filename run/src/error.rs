@@ -15,17 +15,17 @@ pub enum RunError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{} is not a run directory: {}", path.display(), if path.is_file() { "it is a file; of a bundle, seekscope report FILE --out DIR makes one" } else { "it holds no run.json" })]
+    #[error("{} is not a run directory: {}", path.display(), if path.is_file() { "it is a file; if it is a bundle, unpack it into a run with seekscope report FILE --out DIR" } else { "it holds no run.json" })]
     NotARun { path: PathBuf },
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
-    #[error("{} was written by a newer seekscope (schema {found}, this one reads up to {}); update seekscope to open it", path.display(), document::SCHEMA)]
+    #[error("{} was written by a newer version of seekscope (its schema is {found}, and this version reads up to {}); update seekscope to open it", path.display(), document::SCHEMA)]
     TooNew { path: PathBuf, found: String },
-    #[error("{} exists and is not empty; name another --out, seekscope does not write into foreign folders", path.display())]
+    #[error("{} exists and is not empty, and seekscope does not write into folders that it did not create; choose another one with --out", path.display())]
     Occupied { path: PathBuf },
-    #[error("{} is not a folder, and a run needs one; name another --out", path.display())]
+    #[error("{} is not a folder, and a run needs one; choose another one with --out", path.display())]
     NotAFolder { path: PathBuf },
-    #[error("{} is in use: its run is still going on; wait for its end, or stop it", path.display())]
+    #[error("{} is in use: its run is still in progress; wait until it ends, or stop it", path.display())]
     InUse { path: PathBuf },
     #[error("cannot write {}: {reason}", path.display())]
     Write { path: PathBuf, reason: String },
@@ -48,7 +48,7 @@ impl Kinded for RunError {
 }
 
 impl RunError {
-    /// For `map_err`: an action on a path that the system refused.
+    /// Returns, for `map_err`, the error of an action on a path that the system refused.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             action,
@@ -57,7 +57,7 @@ impl RunError {
         }
     }
 
-    /// For `map_err`: content that could not be written to a path.
+    /// Returns, for `map_err`, the error of content that could not be written to a path.
     pub(crate) fn write<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
         move |reason| Self::Write {
             path: path.to_path_buf(),
@@ -65,7 +65,7 @@ impl RunError {
         }
     }
 
-    /// For `map_err`: content of a path that cannot be understood.
+    /// Returns, for `map_err`, the error of a path whose content cannot be understood.
     pub(crate) fn damaged<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
         move |reason| Self::Damaged {
             path: path.to_path_buf(),

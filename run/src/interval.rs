@@ -17,7 +17,7 @@ pub struct Interval {
     pub duration_ns: u64,
     /// Operations that ended in the interval, failed ones included.
     pub count: u64,
-    /// Those of them that failed.
+    /// Operations among them that failed.
     pub errors: u64,
     /// Bytes moved by operations that succeeded.
     pub bytes: u64,

@@ -62,9 +62,9 @@ pub enum IoOp {
 /// are never added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IoLayer {
-    /// Between a process and the kernel.
+    /// Calls between a process and the kernel.
     File,
-    /// Between the kernel and a disk.
+    /// Requests between the kernel and a disk.
     Device,
 }
 
@@ -179,16 +179,16 @@ impl IoFlags {
     /// It is not known whether the page cache had the bytes: the work may have been done by another thread
     /// (io_uring, libaio).
     pub const CACHE_UNKNOWN: u16 = 1 << 7;
-    /// For a disk's request: file and offset are those of the direct call that its thread was in; they could
-    /// not be found from the memory.
+    /// Set on a disk's request whose file and offset are those of the direct call that its thread was in; they
+    /// could not be found from the memory.
     pub const FILE_FROM_CALL: u16 = 1 << 8;
-    /// … it is filesystem metadata, including the filesystem's journal.
+    /// Set on a disk's request for filesystem metadata, including the filesystem's journal.
     pub const METADATA: u16 = 1 << 9;
-    /// … nobody waits for it yet.
+    /// Set on a disk's request that nobody waits for yet.
     pub const READ_AHEAD: u16 = 1 << 10;
-    /// … something waits for it.
+    /// Set on a disk's request that something waits for.
     pub const SYNCHRONOUS: u16 = 1 << 11;
-    /// … it is a write past the disk's cache.
+    /// Set on a disk's request that writes past the disk's cache.
     pub const FORCE_UNIT_ACCESS: u16 = 1 << 12;
 
     /// Returns whether one of these bits is set.

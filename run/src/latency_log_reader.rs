@@ -112,7 +112,7 @@ impl LatencyIntervals {
                 let at = self.at;
                 return match length {
                     LINE_BYTES_MAX => Err(RunError::damaged(&self.path)(format!(
-                        "no line at byte {at}"
+                        "the line at byte {at} does not end"
                     ))),
                     _ => Ok(None),
                 };
@@ -159,7 +159,10 @@ fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, Str
             Ok(LogEntry::Interval(interval)) => interval,
             Ok(LogEntry::StartTime(_) | LogEntry::BaseTime(_)) => continue,
             Err(LogIteratorError::ParseError { offset }) => {
-                return Err(format!("no interval at byte {}", at + offset as u64));
+                return Err(format!(
+                    "there is no valid interval at byte {}",
+                    at + offset as u64
+                ));
             }
         };
         let (tag, start) = (
@@ -186,7 +189,9 @@ fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
     const OUTER_HEADER_BYTES: usize = 8;
     const HEADER_BYTES: usize = 40;
     let compressed = BASE64.decode(encoded).map_err(|e| e.to_string())?;
-    let payload = compressed.get(OUTER_HEADER_BYTES..).ok_or("too short")?;
+    let payload = compressed
+        .get(OUTER_HEADER_BYTES..)
+        .ok_or("it is too short")?;
     let mut inflated = Vec::new();
     ZlibDecoder::new(payload)
         .take(INFLATED_BYTES_MAX)
@@ -194,10 +199,10 @@ fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
         .map_err(|e| e.to_string())?;
     let claimed = match inflated.get(4..8) {
         Some(&[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
-        _ => return Err("too short".into()),
+        _ => return Err("it is too short".into()),
     };
     if u64::from(claimed) > inflated.len().saturating_sub(HEADER_BYTES) as u64 {
-        return Err("shorter than its header says".into());
+        return Err("it is shorter than its header says".into());
     }
     Deserializer::new()
         .deserialize(&mut &inflated[..])
@@ -225,7 +230,7 @@ mod tests {
         };
         assert_eq!(
             decode(&payload(u32::MAX)).unwrap_err(),
-            "shorter than its header says"
+            "it is shorter than its header says"
         );
         for bad in [payload(8), "AAAA".into(), "!".into(), String::new()] {
             assert!(decode(&bad).is_err());

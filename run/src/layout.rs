@@ -64,18 +64,18 @@ pub struct LayoutMeasurement {
     pub disk_measured: bool,
     /// What was named within the directory, e.g. "shop.orders"; if empty, all of it was examined.
     pub named: Vec<String>,
-    /// Of a replica set or a sharded cluster the members whose data was read, `path` is then its connection string;
-    /// otherwise empty.
+    /// The members of a replica set or sharded cluster whose data was read; `path` is then its connection string.
+    /// Otherwise empty.
     pub members: Vec<LayoutMember>,
     /// Sorted by what order would save, largest first.
     pub files: Vec<LayoutFile>,
-    /// From `--watch`: one entry per file and checkpoint, in time order.
+    /// The history that `--watch` recorded: one entry per file and checkpoint, in time order.
     pub history: Vec<LayoutMoment>,
 }
 
 impl LayoutMeasurement {
-    /// Were scans predicted for a disk of a common kind, that is, for none that was measured or seen at work, nor for
-    /// one with limits that were found?
+    /// Returns whether scans were predicted for a disk of a common kind, that is, for none that was measured or seen at
+    /// work, nor for one with limits that were found.
     pub fn is_for_typical_disk(&self) -> bool {
         self.is_of_guessed_disk() && !self.is_limited()
     }
@@ -85,7 +85,7 @@ impl LayoutMeasurement {
         !self.disk_measured && self.predicted_for.starts_with("typical ")
     }
 
-    /// Were limits on the server's I/O found that scans were predicted with?
+    /// Returns whether scans were predicted with limits on the server's I/O that were found.
     pub fn is_limited(&self) -> bool {
         self.predicted_for.contains(", limited to ")
     }
@@ -258,7 +258,7 @@ pub struct PredictedScan {
     pub now_s: f64,
     /// The same leaves rewritten in key order, without holes.
     pub ordered_s: f64,
-    /// After `compact`, which removes holes but hardly changes the order.
+    /// The time after `compact`, which removes holes but hardly changes the order.
     pub after_compact_s: f64,
     /// A range that the true value of `now_s` should lie in.
     pub now_low_s: f64,

@@ -192,8 +192,8 @@ pub struct TuneNoise {
     /// The most pairs of runs of a duel (`--pairs`).
     #[serde(default = "duel_pairs_default")]
     pub duel_pairs: u64,
-    /// The smallest gain that so many pairs are likely (80 %) to show, as a share; `None` if the runs are too few to
-    /// tell.
+    /// The smallest gain that this many pairs are likely (80 %) to show, as a share; `None` if the runs are too few to
+    /// tell, or do not differ at all.
     pub detectable_gain: Option<f64>,
 }
 
@@ -282,7 +282,7 @@ pub struct Importance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     pub knob: String,
-    /// In the order of the range, with special values first.
+    /// The points in the order of the range, with special values first.
     pub points: Vec<SlicePoint>,
     /// Mean of each setting that was run, whatever its other knobs were.
     pub measured: Vec<Measured>,

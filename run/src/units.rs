@@ -11,9 +11,9 @@ pub struct UnitError {
 }
 
 const SIZE_HINT: &str =
-    "size; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
+    "size; write bytes, or a number with k, M, G or T (powers of 1024), e.g. 64M or 1GiB";
 const SIZE_ABOVE_0_HINT: &str =
-    "size above 0; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
+    "size above 0; write bytes, or a number with k, M, G or T (powers of 1024), e.g. 64M or 1GiB";
 const DURATION_HINT: &str = "duration; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";
 const STRETCH_HINT: &str =
     "duration above 0; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";

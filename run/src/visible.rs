@@ -21,7 +21,7 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Is it a control character, direction mark, line separator or zero-width space?
+/// Returns whether it is a control character, direction mark, line separator or zero-width space.
 pub fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c,

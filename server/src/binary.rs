@@ -47,7 +47,9 @@ pub struct ServerBinary {
 /// The reason why no server program was found.
 #[derive(Debug, thiserror::Error)]
 pub enum BinaryError {
-    #[error("server binary {path}: {why}; name an executable mongod or secantusd-rs")]
+    #[error(
+        "the server binary {path} cannot be used: {why}; name an executable mongod or secantusd-rs"
+    )]
     Unusable { path: PathBuf, why: String },
     #[error(
         "found neither mongod nor secantusd-rs in {searched} directories (PATH and seekscope's own); \
@@ -124,7 +126,7 @@ impl ServerBinary {
         };
         let found = path.canonicalize().map_err(|e| unusable(e.to_string()))?;
         if !is_executable(&found) {
-            return Err(unusable("not an executable file".into()));
+            return Err(unusable("it is not an executable file".into()));
         }
         // The name as given decides the kind, since links such as `mongod -> wrapper` are common.
         Ok(Self {

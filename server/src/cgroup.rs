@@ -85,8 +85,9 @@ impl Controller {
     pub(crate) fn group_of(&self, pid: u32) -> io::Result<PathBuf> {
         let text = fs::read_to_string(self.proc_root.join(pid.to_string()).join("cgroup"))?;
         let path = self.hierarchy.path(&text);
-        let path =
-            path.ok_or_else(|| io::Error::other("the process is in no group of this hierarchy"))?;
+        let path = path.ok_or_else(|| {
+            io::Error::other("the process is not in any control group of this hierarchy")
+        })?;
         let below = path
             .strip_prefix(&self.mount.root)
             .or_else(|_| path.strip_prefix("/"))

@@ -180,7 +180,7 @@ pub struct Chunked {
     pub balancing_off: bool,
     /// Number of chunks by shard.
     pub chunks: BTreeMap<String, u64>,
-    /// Those that were found too large to move.
+    /// Number of chunks that were found too large to move.
     pub jumbo_chunks: u64,
 }
 

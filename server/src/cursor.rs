@@ -34,7 +34,7 @@ impl Server {
     /// The same for what servers answer at once, with a limit of some seconds on both sides for all batches together.
     ///
     /// # Errors
-    /// As for [`Self::documents`], and if the answer is not complete in time.
+    /// Fails as [`Self::documents`] does, and if the answer is not complete in time.
     pub async fn documents_in_time(
         &self,
         database: &str,

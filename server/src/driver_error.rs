@@ -22,7 +22,7 @@ pub fn plain(error: &Error) -> String {
             match (refused.first(), &e.write_concern_error) {
                 (Some(first), _) => coded(&first.message, first.code, first.code_name.as_deref()),
                 (None, Some(e)) => coded(&e.message, e.code, Some(&e.code_name)),
-                (None, None) => "an insert failed without saying why".into(),
+                (None, None) => "an insert failed, and the server gave no reason".into(),
             }
         }
         ErrorKind::Authentication { message, .. } => {
@@ -34,7 +34,7 @@ pub fn plain(error: &Error) -> String {
         ErrorKind::InvalidArgument { message, .. } => without_labels(message),
         ErrorKind::InvalidTlsConfig { message, .. } => without_number(message).into(),
         ErrorKind::DnsResolve { message, .. } => match message.contains("no records found") {
-            true => "DNS has no record of its name".into(),
+            true => "DNS has no record for its name".into(),
             false => format!("its name cannot be looked up in DNS ({message})"),
         },
         ErrorKind::Io(e) => of_io(e),

@@ -45,7 +45,7 @@ impl Keeper {
                 let status = child.wait().unwrap_or_else(|_| ExitStatus::from_raw(0));
                 let _ = end.send(Some(status));
             })?;
-        let gone = || io::Error::other("the thread that starts the server ended early");
+        let gone = || io::Error::other("the thread that starts the server ended unexpectedly");
         let (pid, pidfd) = has_started.recv().map_err(|_| gone())??;
         Ok(Self {
             pid,
@@ -103,7 +103,7 @@ fn spawn(command: &mut Command) -> io::Result<(Child, OwnedFd)> {
 
 fn pidfd_of(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("not a process number"))?;
+    let pid = pid.ok_or_else(|| io::Error::other("it is not a process ID"))?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 

@@ -38,7 +38,7 @@ pub struct Leftovers {
 
 /// The reason why a leftover, or a part of it, is still there.
 #[derive(Debug, thiserror::Error)]
-#[error("could not clear what {lease_file} names: {what}: {source}")]
+#[error("cannot remove what {lease_file} lists: {what}: {source}")]
 pub struct CleanError {
     lease_file: PathBuf,
     what: String,
@@ -99,7 +99,9 @@ pub fn clean(leftover: &Leftover) -> Result<(), CleanError> {
     };
     let proc_fs = ProcFs::host();
     if is_live(&proc_fs, lease) {
-        return Err(failed("the run")(io::Error::other("its process is alive")));
+        return Err(failed("the run")(io::Error::other(
+            "its process is still running",
+        )));
     }
     if let Some(server) = &lease.server {
         kill_if_same(&proc_fs, lease, server).map_err(failed("its server"))?;
@@ -115,10 +117,13 @@ fn read_lease(path: &Path) -> Result<LeaseDocument, String> {
     let text = read_small(path, LEASE_MAX_BYTES).map_err(|e| e.to_string())?;
     let lease: LeaseDocument = serde_json::from_str(&text).map_err(|e| e.to_string())?;
     if lease.schema != LEASE_SCHEMA {
-        return Err(format!("schema {:?} is not {LEASE_SCHEMA}", lease.schema));
+        return Err(format!(
+            "its schema is {:?} and not {LEASE_SCHEMA}",
+            lease.schema
+        ));
     }
     if path.file_stem() != Some(OsStr::new(&lease.token)) {
-        return Err("the token is not the file's name".into());
+        return Err("its token does not match the name of the file".into());
     }
     if !is_plain_absolute(&lease.directory)
         || lease.directory.file_name() != Some(OsStr::new(&lease.token))
@@ -190,7 +195,7 @@ fn kill_if_same(
     let limit = Timespec::try_from(KILL_LIMIT).map_err(io::Error::other)?;
     let ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit))?;
     if ended == 0 {
-        Err(io::Error::other("did not end after SIGKILL"))
+        Err(io::Error::other("it did not end after SIGKILL"))
     } else {
         Ok(())
     }

@@ -52,21 +52,25 @@ pub enum Stopped {
 /// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalServerError {
-    #[error("{path}: {source}; the server's files must lie in a directory that we may write")]
+    #[error(
+        "{path}: {source}; the server's files must be in a directory that seekscope may write to"
+    )]
     Files { path: PathBuf, source: io::Error },
-    #[error("no free loopback port: {source}")]
+    #[error("cannot find a free loopback port: {source}")]
     Port { source: io::Error },
     #[error("cannot start {path}: {source}")]
     Spawn { path: PathBuf, source: io::Error },
-    #[error("the server {path} ended at start ({status}); its last log lines:\n{log}")]
+    #[error(
+        "the server {path} ended during its start ({status}); the last lines of its log are:\n{log}"
+    )]
     Ended {
         path: PathBuf,
         status: ExitStatus,
         log: String,
     },
     #[error(
-        "the server {path} did not answer within {limit:?}; its last log lines:\n{log}\n\
-         Allow more time or look at the log"
+        "the server {path} did not answer within {limit:?}; the last lines of its log \
+         are:\n{log}\nAllow more time, or look for the cause in the log"
     )]
     TimedOut {
         path: PathBuf,
@@ -275,7 +279,7 @@ fn log_tail(path: &Path, start: u64) -> String {
     }
 }
 
-/// Is it a line of mongod's log about an error, or about one that ends the server?
+/// Returns whether it is a line of mongod's log about an error, or about one that ends the server.
 fn is_error(line: &str) -> bool {
     ["\"s\":\"E\"", "\"s\":\"F\""]
         .iter()

@@ -34,8 +34,9 @@ impl Residency {
         if self.resident_bytes > self.total_bytes / WARM_SHARE + PAGE_SLACK_BYTES {
             return CacheState::AsFound {
                 why: format!(
-                    "{} of {} stayed cached after an attempt to evict them; reads of these are hits \
-                     that a cold disk would have had to serve",
+                    "{} of {} stayed in the page cache after an attempt to evict them; reads of \
+                     these are hits, which the disk would have had to serve had the cache been \
+                     cold",
                     format_bytes(self.resident_bytes),
                     format_bytes(self.total_bytes),
                 ),
@@ -50,7 +51,10 @@ impl Residency {
 
 /// An error that names the file which could not be evicted or examined.
 #[derive(Debug, thiserror::Error)]
-#[error("page cache of {path}: {what} failed: {source}; the file must be readable by this user")]
+#[error(
+    "cannot examine or empty the page cache of {path}: {what} failed: {source}; this user must \
+         be able to read the file"
+)]
 pub struct PageCacheError {
     path: PathBuf,
     what: &'static str,

@@ -17,16 +17,16 @@ pub struct ProcFs {
 /// The reason why a fact about a process is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    #[error("process {pid} is gone")]
+    #[error("process {pid} has ended")]
     Gone { pid: u32 },
     #[error(
-        "{path}: permission denied; run as root or as the server's user, \
-         or grant the binary cap_sys_ptrace"
+        "{path}: permission denied; run seekscope as root or as the server's user, or grant its \
+         binary cap_sys_ptrace"
     )]
     NotPermitted { path: PathBuf },
     #[error(
-        "a process listens there, but its open files cannot be read: permission denied; run as root or as the server's \
-         user, or grant the binary cap_sys_ptrace"
+        "a process listens there, but its open files cannot be read: permission denied; run \
+         seekscope as root or as the server's user, or grant its binary cap_sys_ptrace"
     )]
     HiddenListener,
     #[error("{path}: {source}")]
@@ -92,7 +92,7 @@ impl ProcFs {
         let text = self.read(pid, "io")?;
         let field = |name: &str| -> Result<u64, ProcessError> {
             proc_io_counter(&text, name)
-                .ok_or_else(|| self.malformed(pid, "io", format!("no number named {name}")))
+                .ok_or_else(|| self.malformed(pid, "io", format!("it has no number named {name}")))
         };
         Ok(ProcessIo {
             read_calls: field("syscr")?,
@@ -146,7 +146,7 @@ impl ProcFs {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
         kib.map(|kib| kib.saturating_mul(1024))
-            .ok_or_else(|| self.malformed(pid, "status", format!("no size named {name}")))
+            .ok_or_else(|| self.malformed(pid, "status", format!("it has no size named {name}")))
     }
 
     /// Returns the identity of the process, for recognising it later.
@@ -202,7 +202,7 @@ impl ProcFs {
         // One for each PID namespace, the innermost last.
         let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
         line.and_then(|pids| pids.split_ascii_whitespace().last()?.parse().ok())
-            .ok_or_else(|| self.malformed(pid, "status", "no number named NSpid:".into()))
+            .ok_or_else(|| self.malformed(pid, "status", "it has no number named NSpid:".into()))
     }
 
     /// Returns a text that differs after every boot; empty if unknown.
@@ -214,7 +214,7 @@ impl ProcFs {
 
     fn stat(&self, pid: u32) -> Result<Stat, ProcessError> {
         let text = self.read(pid, "stat")?;
-        parse_stat(&text).ok_or_else(|| self.malformed(pid, "stat", "too few fields".into()))
+        parse_stat(&text).ok_or_else(|| self.malformed(pid, "stat", "it has too few fields".into()))
     }
 
     fn malformed(&self, pid: u32, name: &str, why: String) -> ProcessError {

@@ -224,7 +224,7 @@ mod tests {
         );
     }
 
-    /// As `appendCollectionStorageStats` of 5.3 and later writes them.
+    /// Statistics as `appendCollectionStorageStats` of 5.3 and later writes them.
     #[test]
     fn the_index_of_a_clustered_collection_has_no_table() {
         let stats = doc! {

@@ -64,12 +64,13 @@ pub enum SlowDiskError {
     )]
     NoController,
     #[error(
-        "{path}: permission denied; limiting a disk needs root (sudo), and in a container a writable cgroup tree"
+        "{path}: permission denied; limiting a disk requires root (sudo) and, in a container, a \
+         writable cgroup tree"
     )]
     NotPermitted { path: PathBuf },
     #[error(
-        "{path} is on {filesystem}, which has no disk of its own to limit; \
-         put the data on a disk filesystem (ext4, xfs)"
+        "{path} is on {filesystem}, which is not on a disk that could be limited; put the data on \
+         a disk filesystem (ext4, xfs)"
     )]
     NoBlockDevice { path: String, filesystem: String },
     #[error(
@@ -80,7 +81,7 @@ pub enum SlowDiskError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("process {pid} cannot be moved into the slow group: {source}")]
+    #[error("process {pid} cannot be moved into the control group that limits the disk: {source}")]
     Process { pid: u32, source: io::Error },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
@@ -127,7 +128,8 @@ impl SlowDisk {
             .map_err(|source| io_error(controller.top(), source))?;
         let group = controller.top().join(unique_name);
         if group.parent() != Some(controller.top()) {
-            let source = io::Error::other("a group's name is one path component");
+            let source =
+                io::Error::other("the name of a control group must be a single path component");
             return Err(SlowDiskError::Io {
                 path: group,
                 source,
@@ -233,7 +235,7 @@ pub(crate) fn remove_group(group: &Path) -> io::Result<()> {
     }
     if !named_by_us || !crate::cgroup::is_cgroup(group) || !crate::cgroup::is_cgroup(above) {
         return Err(io::Error::other(format!(
-            "{} is not a cgroup of ours",
+            "{} is not a control group that seekscope created",
             group.display()
         )));
     }

@@ -33,9 +33,9 @@ pub(crate) struct LeaseDocument {
 /// The reason why a workspace could not be created or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    #[error("{path}: {source}; name another directory that this user may write")]
+    #[error("{path}: {source}; choose another directory that this user may write to")]
     Io { path: PathBuf, source: io::Error },
-    #[error("cannot tell who we are: {0}")]
+    #[error("cannot identify seekscope's own process: {0}")]
     Process(#[from] ProcessError),
 }
 
@@ -173,20 +173,20 @@ impl Drop for Workspace {
 /// token in it. It is not an error if it no longer exists.
 pub(crate) fn remove_directory(directory: &Path, token: &str) -> io::Result<()> {
     let refuse =
-        |why: &str| io::Error::other(format!("{}: {why}; not removed", directory.display()));
+        |why: &str| io::Error::other(format!("{} was not removed: {why}", directory.display()));
     let metadata = match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
     if !metadata.is_dir() || directory.canonicalize()? != directory {
-        return Err(refuse("not a plain directory"));
+        return Err(refuse("it is not a plain directory"));
     }
     if std::os::unix::fs::MetadataExt::uid(&metadata) != rustix::process::geteuid().as_raw() {
-        return Err(refuse("belongs to another user"));
+        return Err(refuse("it belongs to another user"));
     }
     let marker = directory.join(MARKER);
     if token.is_empty() || read_small(&marker, 256).ok().as_deref() != Some(token) {
-        return Err(refuse("carries no matching seekscope marker"));
+        return Err(refuse("it has no matching seekscope marker"));
     }
     // The marker is removed last, so that an interrupted removal can be resumed.
     for entry in fs::read_dir(directory)? {
@@ -216,7 +216,7 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> io::Result<String> {
         metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
     if !metadata.is_file() || !ours || metadata.len() > limit {
         return Err(io::Error::other(
-            "not a small file that only this user may write",
+            "it is not a small file that only this user may write to",
         ));
     }
     let mut text = String::new();

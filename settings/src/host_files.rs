@@ -39,7 +39,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Is the path one of those that may be tuned?
+/// Returns whether the path is one of those that may be tuned.
 pub(crate) fn check_path(path: &str) -> Result<(), String> {
     let parts: Vec<&str> = path.split('/').collect();
     let plain = |part: &&str| {

@@ -43,7 +43,7 @@ pub struct Originals {
     /// The values of the touched knobs in the configuration that was applied last and read back.
     #[serde(default)]
     pub(crate) applied: Option<BTreeMap<String, KnobValue>>,
-    /// Those of the configuration that is being applied, or that could not be.
+    /// The values of the touched knobs in the configuration that is being applied, or that could not be.
     #[serde(default)]
     pub(crate) applying: Option<BTreeMap<String, KnobValue>>,
     /// Touched knobs that somebody else has set, and that were left to them.
@@ -74,12 +74,12 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Is it set in the configuration file?
+    /// Returns whether it is set in the configuration file.
     pub(crate) fn is_option(&self) -> bool {
         matches!(self.set, Route::Option { .. })
     }
 
-    /// Is it set in the server's process, with which it ends?
+    /// Returns whether it is set in the server's process, with which it ends.
     pub(crate) fn is_of_process(&self) -> bool {
         matches!(self.set, Route::Engine { .. } | Route::Parameter { .. })
     }

@@ -8,7 +8,7 @@ use seekscope_run::{ErrorKind, Kinded};
 use seekscope_server::{Hello, Server, ServerError};
 
 const PAUSE: Duration = Duration::from_millis(200);
-/// For so long a set is waited for that has no primary: by default members notice after 10 s that one is gone.
+/// How long to wait for a set without a primary: by default, members notice after 10 s that theirs is gone.
 const ELECTION_LIMIT: Duration = Duration::from_secs(20);
 
 /// A member's time as the primary of its set. It ends with any election, also with one that the same member wins.

@@ -74,7 +74,7 @@ pub(crate) fn check_set(command: &str) -> Result<(), String> {
 /// Words that may come before a password in a command.
 const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
 
-/// May the command hold a password in some form other than a connection string? Then it is not kept.
+/// Returns whether the command may hold a password in some form other than a connection string. If so, it is not kept.
 pub fn may_hold_secret(command: &str) -> bool {
     let words = command.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| words.contains(word))

@@ -89,7 +89,7 @@ impl Traffic {
         })
     }
 
-    /// Would anybody notice what we do?
+    /// Returns whether anybody would notice what we do.
     pub fn is_busy(&self) -> bool {
         self.operations_per_s > 0.0
     }

@@ -51,7 +51,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Is the version in the range? A server that does not report its version is assumed to fit.
+    /// Returns whether the version is in the range. A server that does not report its version is assumed to fit.
     pub fn include(&self, version: Option<Version>) -> bool {
         version.is_none_or(|version| {
             self.since.is_none_or(|since| since <= version)

@@ -83,7 +83,7 @@ fn has_spread(estimate: &Estimate) -> bool {
     estimate.standard_error >= NO_SPREAD
 }
 
-/// Returns the probability that so many values are on one side of zero by chance.
+/// Returns the probability that this many values are on one side of zero by chance.
 fn p_by_signs(estimate: &Estimate) -> f64 {
     (-estimate.degrees_of_freedom).exp2()
 }

@@ -1,7 +1,7 @@
 //! Pure functions on numbers: order statistics, statistics under noise, and the small seeded generator
 //! that everything random in seekscope draws from.
 //!
-//! For a measurement of seconds that depend on one another, [`warm_up()`] finds where to begin counting,
+//! In a measurement whose seconds depend on one another, [`warm_up()`] finds where to begin counting,
 //! [`steadiness()`] whether the measurement drifts, and [`batch_means()`] and [`block_bootstrap()`] how far a
 //! figure may be off. Two runs are compared by [`Estimate`]s, several repetitions by [`log_ratio`] and
 //! [`paired_log_ratio`] (with [`signed_rank()`] as a second opinion), and many comparisons at once by [`holm`].

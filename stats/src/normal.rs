@@ -16,7 +16,7 @@ pub fn normal_below(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// From published tables.
+    /// Compares with published tables.
     #[test]
     fn probabilities_are_those_of_the_tables() {
         let table = [

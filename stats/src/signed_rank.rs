@@ -1,7 +1,7 @@
 //! Wilcoxon's signed-rank test, which tests whether the middle of the differences is above zero. It assumes
 //! nothing about their distribution but symmetry.
 
-/// With fewer differences the smallest p is above 3 %, so nothing can be concluded.
+/// With fewer differences, the smallest p is above 3 %, so nothing can be concluded.
 const DIFFERENCES_MIN: usize = 5;
 
 /// Returns the one-sided, exact probability of a sum of positive ranks at least as large if each sign were a

@@ -12,7 +12,7 @@ use crate::{Verdict, steadiness};
 
 /// Values are judged in means of this many, which dampens noise.
 const BATCH: usize = 5;
-/// With fewer batches nothing can be decided.
+/// The fewest batches from which anything can be decided.
 const BATCHES_MIN: usize = 4;
 
 /// How a series begins.

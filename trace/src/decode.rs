@@ -95,7 +95,7 @@ impl Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The length is not [`RECORD_BYTES`].
-    #[error("a record of {found} bytes instead of {RECORD_BYTES}")]
+    #[error("a record has {found} bytes instead of {RECORD_BYTES}")]
     Length { found: usize },
     /// No [`IoOp`] has this number.
     #[error("unknown operation {code}")]

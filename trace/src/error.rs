@@ -19,12 +19,13 @@ pub enum TraceError {
     },
     /// The kernel publishes no type information, without which no program fits it.
     #[error(
-        "cannot load the tracing programs: this kernel has no type information ({path} is missing). \
-         Boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; every major distribution's kernel since 2021 is"
+        "cannot load the tracing programs: this kernel has no type information ({path} is \
+         missing). Boot a kernel that was built with CONFIG_DEBUG_INFO_BTF=y, as those of all \
+         major distributions have been since 2021"
     )]
     NoBtf { path: String },
     /// No process has this id (any longer), as seen from this PID namespace.
-    #[error("there is no process {pid}. Check the number with: pgrep -a mongod")]
+    #[error("there is no process {pid}. Look its number up with: pgrep -a mongod")]
     NoSuchProcess { pid: u32 },
     /// The id belongs to a thread; `process` is its process.
     #[error("{pid} is a thread of process {process}; trace process {process} instead")]
@@ -36,15 +37,18 @@ pub enum TraceError {
     NoMembers { group: String },
     /// Processes of several containers cannot be told apart from inside another container.
     #[error(
-        "process {pid} is in another PID namespace than the first one, and seekscope runs in a container. \
-         Run it on the host, or trace the processes one at a time"
+        "process {pid} is not in the PID namespace of the first process, and seekscope runs in a \
+         container. Run seekscope on the host, or trace the processes one at a time"
     )]
     SeveralNamespaces { pid: u32 },
     /// A file or folder to filter by cannot be examined.
     #[error("cannot filter by {path}: {source}. Name a file or folder that exists")]
     Filter { path: String, source: io::Error },
     /// More paths or devices than the programs can hold.
-    #[error("{what}: {count}; at most {max} can be filtered by. Name a folder above them")]
+    #[error(
+        "{what}: {count}; a trace can be filtered by at most {max}. Name a folder that \
+             contains several of them"
+    )]
     TooManyFilters {
         what: &'static str,
         count: usize,

@@ -425,11 +425,11 @@ fn description(key: FileKey) -> String {
     // Inode 0 is no file: the request reached a disk and is not known to belong to a file.
     if key.inode == 0 {
         let disk = disks::name(key.major(), key.minor());
-        return format!("requests on {disk} without a known file");
+        return format!("requests on {disk} for unknown files");
     }
     if key.inode == OTHERS {
         let disk = disks::name(key.major(), key.minor());
-        return format!("requests on {disk} for files of others");
+        return format!("requests on {disk} for files of other processes");
     }
     format!("inode {} on {}:{}", key.inode, key.major(), key.minor())
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::error::TraceError;
 use crate::loader::{Backend, Programs};
 
-/// From the beginning of one window to that of the next. To begin and to end one changes code on all CPUs, and the
-/// calls in it take longer.
+/// The time from the beginning of one window to that of the next. Beginning or ending one changes code on all CPUs,
+/// and the calls within a window take longer.
 const INTERVAL: Duration = Duration::from_secs(4);
 /// The shortest window. The reader looks less often than that, and a window lasts from one look to the next.
 const WINDOW: Duration = Duration::from_millis(10);

@@ -454,7 +454,7 @@ fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String)
         BackendChoice::Tracepoint => return asked_for(Backend::Tracepoint),
         BackendChoice::Auto => best_first(),
         BackendChoice::Sparing => {
-            let why = "the one that costs all other system calls least, and it loaded";
+            let why = "it slows other system calls down least, and it could be loaded";
             ([Backend::Tracepoint, Backend::TpBtf], why)
         }
     };
@@ -471,10 +471,10 @@ fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String)
 /// Returns the backends in the order in which to try them, and the reason for the first.
 fn best_first() -> ([Backend; 2], &'static str) {
     if typed_programs_are_preemptible() {
-        let why = "misses fewer calls than tp_btf on this kernel (Linux 7.2 and newer)";
+        let why = "it misses fewer calls than tp_btf on this kernel (Linux 7.2 and newer)";
         ([Backend::Tracepoint, Backend::TpBtf], why)
     } else {
-        let why = "the one that costs the traced calls least, and it loaded";
+        let why = "it slows the traced calls down least, and it could be loaded";
         ([Backend::TpBtf, Backend::Tracepoint], why)
     }
 }

@@ -140,7 +140,7 @@ impl Counters {
 pub(crate) struct Programs {
     /// Declared first, so that it is detached before the maps go.
     links: Vec<Link>,
-    /// Of the program that counts the host's calls.
+    /// The link of the program that counts the host's calls.
     tally: Option<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
@@ -351,7 +351,7 @@ impl Programs {
             .map_err(|e| TraceError::Load {
                 what: "follow the requests for a file".into(),
                 why: e.to_string(),
-                remedy: "Leave the requests of disks out".into(),
+                remedy: "Do not trace disk requests".into(),
             })
     }
 
@@ -463,8 +463,8 @@ impl Failure {
         if is_locked_down() {
             return TraceError::NoPermission {
                 what,
-                why: "the kernel is locked down for confidentiality, which keeps everyone, root \
-                      included, from reading its memory"
+                why: "the kernel is locked down for confidentiality, which prevents everyone, \
+                      including root, from reading its memory"
                     .into(),
                 remedy: "Boot with lockdown=integrity or without lockdown \
                          (cat /sys/kernel/security/lockdown shows the mode)"
@@ -513,7 +513,7 @@ fn without_verifier_log(text: &str) -> String {
         .map(str::trim)
         .rfind(|line| !line.is_empty() && !line.starts_with("processed "));
     let after = without_verifier_log(after);
-    format!("{before}{}{after}", verdict.unwrap_or("no reason given"))
+    format!("{before}{}{after}", verdict.unwrap_or("it gave no reason"))
 }
 
 /// Sizes the maps, fills the constants and picks the programs.

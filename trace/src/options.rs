@@ -162,7 +162,7 @@ impl TraceOptions {
         }
         if !self.filter.latency_min.is_zero() {
             let least = self.filter.latency_min;
-            all.push(format!("only calls of {least:?} or longer"));
+            all.push(format!("only calls that took {least:?} or longer"));
         }
         if let Some(Sampling {
             one_in,
@@ -170,7 +170,8 @@ impl TraceOptions {
         }) = self.sampling
         {
             all.push(format!(
-                "one in {one_in} regions of {region_bytes} bytes of each file, and all calls without a place in one, such as syncs"
+                "one in {one_in} regions of {region_bytes} bytes of each file, and all calls that \
+                 belong to no region, such as syncs"
             ));
         }
         all

@@ -98,7 +98,7 @@ fn namespace_of(proc_root: &Path, process: &str) -> Result<Namespace, TraceError
 /// Returns the error for a process whose `/proc` folder we may not read.
 pub(crate) fn not_ours(process: &str) -> TraceError {
     TraceError::NoPermission {
-        what: format!("look at the open files of process {process}"),
+        what: format!("read the list of open files of process {process}"),
         why: "it belongs to another user, and CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH is missing"
             .into(),
         remedy: GRANT.into(),

@@ -67,7 +67,7 @@ impl Recording {
     fn end(&mut self, order: u8) -> Outcome {
         self.order.store(order, Ordering::Release);
         let reader = self.reader.take().ok_or_else(|| TraceError::Reader {
-            why: "the operating system refused a thread".into(),
+            why: "the operating system refused to create a thread".into(),
         })?;
         reader.join().unwrap_or_else(|_| {
             Err(TraceError::Reader {

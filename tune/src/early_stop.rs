@@ -15,7 +15,7 @@ pub const CHECKPOINTS: [f64; 2] = [0.3, 0.6];
 const HOPELESS: f64 = 0.6;
 /// One-sided error of the bound.
 const ALPHA: f64 = 0.01;
-/// With fewer completed runs nothing is ended.
+/// With fewer completed runs, none is ended early.
 const COMPLETED_MIN: usize = 5;
 /// An early end says less than a whole run: its variance counts this many times.
 const NOISE: f64 = 2.0;

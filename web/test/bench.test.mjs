@@ -138,7 +138,7 @@ test("without scripts the tables are still there", async () => {
     const path = sampleReport(shared.folder, SECONDS, "--bench");
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
-    assert.match(text, /The figures need scripts/);
+    assert.match(text, /The figures need JavaScript/);
     assert.match(text, /connection reset by peer/);
     assert.match(text, /one document per month/);
     assert.ok((await page.locator("table").count()) >= 10);

@@ -153,7 +153,7 @@ test("without scripts the tables are still there", async () => {
     const path = sampleReport(shared.folder, 2_000);
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
-    assert.match(text, /The figures need scripts/);
+    assert.match(text, /The figures need JavaScript/);
     assert.match(text, /5\.\d times as long \(3 pairs/);
     assert.match(text, /aged\.orders/);
     assert.ok((await page.locator("table").count()) >= 5);

@@ -116,7 +116,7 @@ test("without scripts the tables are still there", async () => {
     const path = sampleReport(shared.folder, ANY, "--disk");
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
-    assert.match(text, /The figures need scripts/);
+    assert.match(text, /The figures need JavaScript/);
     assert.match(text, /64 \(knee\)/);
     assert.match(text, /A journaled commit \(j:true\) waits/);
     await page.locator("#steps summary").click();

@@ -163,7 +163,7 @@ test("without scripts findings and tables are still there, and no empty figures"
     const path = sampleReport(shared.folder, 2_000, "--doctor");
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
-    assert.match(text, /The figures need scripts/);
+    assert.match(text, /The figures need JavaScript/);
     assert.match(text, /seekscope reorder mongodb/);
     assert.match(text, /What sets db2/);
     await page.locator("#tracks summary").first().click();

@@ -149,7 +149,7 @@ test("without scripts the tables are still there", async () => {
     const path = sampleReport(shared.folder, 2_000, "--trace");
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
-    assert.match(text, /The figures need scripts/);
+    assert.match(text, /The figures need JavaScript/);
     assert.match(text, /collection-7--781\.wt/);
     assert.match(text, /io_uring\s+no\s+not asked for/);
     assert.ok((await page.locator("table").count()) >= 9);

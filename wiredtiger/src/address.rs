@@ -37,7 +37,7 @@ pub(crate) fn read_object_id(reader: &mut ByteReader<'_>) -> Result<(), DecodeEr
     let start = *reader;
     let flags = reader.byte()?;
     if flags & !FLAG_OBJECT_ID != 0 {
-        return Err(start.error("an address carries flags that are not known"));
+        return Err(start.error("an address has unknown flags"));
     }
     if flags & FLAG_OBJECT_ID != 0 && reader.varint()? != 0 {
         return Err(start.error("an address lies in another object (tiered storage)"));
@@ -45,7 +45,7 @@ pub(crate) fn read_object_id(reader: &mut ByteReader<'_>) -> Result<(), DecodeEr
     if reader.is_empty() {
         Ok(())
     } else {
-        Err(reader.error("bytes are left after an address"))
+        Err(reader.error("there are bytes left after an address"))
     }
 }
 

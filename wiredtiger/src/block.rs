@@ -86,40 +86,45 @@ pub struct BlockError {
 pub enum BlockFault {
     #[error("the file ends after {have} bytes of it (shrunk or cut off)")]
     Short { have: u64 },
-    #[error("checksum differs (stale or damaged)")]
+    #[error("its checksum does not match (stale or damaged)")]
     Checksum,
     #[error("its header says {header_bytes} bytes (stale or damaged)")]
     Size { header_bytes: u32 },
-    #[error("it is encrypted, which is not read")]
+    #[error("it is encrypted, and seekscope cannot read encrypted pages")]
     Encrypted,
-    #[error("a column-store page (type {0}), which is not read")]
+    #[error("it is a column-store page (type {0}), and seekscope cannot read these")]
     ColumnStore(u8),
-    #[error("page type {found}, where {wanted} is expected")]
+    #[error("its page type is {found}, where {wanted} is expected")]
     PageType { found: u8, wanted: &'static str },
     #[error(
-        "its image would have {0} bytes: less than its header, or more than any page read here"
+        "its image would have {0} bytes, which is less than its header, or more than seekscope \
+         accepts for a page"
     )]
     ImageSize(u32),
-    #[error("decompression ({compressor:?}): {reason}")]
+    #[error("it cannot be decompressed ({compressor:?}): {reason}")]
     Compression {
         compressor: Compressor,
         reason: &'static str,
     },
     #[error("{0}")]
     Malformed(#[from] DecodeError),
-    #[error("it lies outside the file's {file_bytes} bytes")]
+    #[error("it lies outside the file, which has {file_bytes} bytes")]
     OutsideFile { file_bytes: u64 },
     #[error("it does not consist of whole allocation units")]
     Unaligned,
-    #[error("another block covers the same bytes: the tree loops, or the file is damaged")]
+    #[error(
+        "another block covers the same bytes: the tree contains a cycle, or the file is damaged"
+    )]
     CoveredTwice,
-    #[error("the tree is more than {0} levels deep, which no real one is")]
+    #[error("the tree is more than {0} levels deep, which no valid tree is")]
     TooDeep(u32),
-    #[error("with it, the tree has more than {limit} {what}, beyond what is read")]
+    #[error(
+        "with it, the tree has more than {limit} {what}, which is the most that seekscope reads"
+    )]
     TooMany { limit: u64, what: &'static str },
-    #[error("it has not been asked for")]
+    #[error("it was not requested")]
     NotWanted,
-    #[error("it has not been supplied")]
+    #[error("it was not supplied")]
     NotSupplied,
 }
 
@@ -341,7 +346,7 @@ mod tests {
         assert!(error.may_be_stale());
         assert_eq!(
             error.to_string(),
-            "block at 512 (512 bytes): checksum differs (stale or damaged)"
+            "block at 512 (512 bytes): its checksum does not match (stale or damaged)"
         );
     }
 

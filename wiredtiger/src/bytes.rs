@@ -66,7 +66,7 @@ impl<'a> ByteReader<'a> {
             .ok()
             .and_then(|length| self.at.checked_add(length))
             .and_then(|end| self.bytes.get(self.at..end))
-            .ok_or(self.error("a length points past the end"))?;
+            .ok_or(self.error("a length points beyond the end"))?;
         self.at += taken.len();
         Ok(taken)
     }

@@ -86,7 +86,7 @@ fn bytes_of_hex(hex: &str) -> Result<Vec<u8>, DecodeError> {
         let digit = digit.and_then(|digit| u8::try_from(digit).ok());
         digit.ok_or(DecodeError {
             at,
-            reason: "a cookie is not written in pairs of hex digits",
+            reason: "a cookie does not consist of pairs of hexadecimal digits",
         })
     };
     (0..hex.len())

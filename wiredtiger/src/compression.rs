@@ -15,15 +15,17 @@ pub(crate) fn decompressed(
 ) -> Result<Vec<u8>, &'static str> {
     let plain = block
         .get(..PLAIN_BYTES)
-        .ok_or("the block is shorter than its plain start")?;
+        .ok_or("the block is shorter than its uncompressed start")?;
     let stored = &block[PLAIN_BYTES..];
     let rest = image_bytes
         .checked_sub(PLAIN_BYTES)
-        .ok_or("the image is too short for it")?;
+        .ok_or("the image is too short for this")?;
     let mut image = vec![0; image_bytes];
     image[..PLAIN_BYTES].copy_from_slice(plain);
     let written = match compressor {
-        Compressor::None => Err("the page is compressed, but the file has no compressor"),
+        Compressor::None => {
+            Err("the page is compressed, but the file is not configured with a compressor")
+        }
         Compressor::Snappy => snappy(stored, &mut image[PLAIN_BYTES..]),
         Compressor::Zstd => zstd(stored, &mut image[PLAIN_BYTES..]),
         Compressor::Zlib => zlib(stored, &mut image[PLAIN_BYTES..]),
@@ -32,7 +34,7 @@ pub(crate) fn decompressed(
     if written == rest {
         Ok(image)
     } else {
-        Err("the output has not the length of the image")
+        Err("the output does not have the length of the image")
     }
 }
 
@@ -46,12 +48,12 @@ fn counted(stored: &[u8]) -> Result<&[u8], &'static str> {
 /// Decompresses a raw block, without the framing format.
 fn snappy(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     let decoded = snap::raw::Decoder::new().decompress(counted(stored)?, out);
-    decoded.map_err(|_| "not a snappy block of this length")
+    decoded.map_err(|_| "it is not a snappy block of this length")
 }
 
 fn zstd(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     let decoded = zstd::bulk::decompress_to_buffer(counted(stored)?, out);
-    decoded.map_err(|_| "not a zstd frame of this length")
+    decoded.map_err(|_| "it is not a zstd frame of this length")
 }
 
 /// Decompresses a stream; anything after it is padding. Pages of the old "raw" kind may lack its
@@ -59,7 +61,7 @@ fn zstd(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
 fn zlib(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
     let mut stream = Decompress::new(true);
     let decoded = stream.decompress(stored, out, FlushDecompress::Finish);
-    decoded.map_err(|_| "not a zlib stream")?;
+    decoded.map_err(|_| "it is not a zlib stream")?;
     usize::try_from(stream.total_out()).map_err(|_| "the output is too long")
 }
 
@@ -77,11 +79,11 @@ fn lz4(stored: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
         return Err("its lengths do not fit the image");
     }
     if uncompressed == useful {
-        return lz4_flex::block::decompress_into(block, out).map_err(|_| "not an LZ4 block");
+        return lz4_flex::block::decompress_into(block, out).map_err(|_| "it is not an LZ4 block");
     }
     let mut whole = vec![0; uncompressed_bytes];
     let written = lz4_flex::block::decompress_into(block, &mut whole);
-    if written.map_err(|_| "not an LZ4 block")? < useful_bytes {
+    if written.map_err(|_| "it is not an LZ4 block")? < useful_bytes {
         return Err("its output is too short");
     }
     out.copy_from_slice(&whole[..useful_bytes]);

@@ -79,7 +79,9 @@ impl ExtentList {
 fn decode(data: &[u8], file_bytes: u64) -> Result<ExtentList, BlockFault> {
     let mut reader = ByteReader::starting_at(data, HEADER_BYTES);
     if (reader.varint()?, reader.varint()?) != MAGIC {
-        return Err(reader.error("a list of extents starts otherwise").into());
+        return Err(reader
+            .error("a list of extents does not start with the expected number")
+            .into());
     }
     let mut list = ExtentList::default();
     // Free extents do not overlap, so together they cannot be larger than the file.
@@ -104,7 +106,7 @@ fn decode(data: &[u8], file_bytes: u64) -> Result<ExtentList, BlockFault> {
         }
         left = left
             .checked_sub(bytes)
-            .ok_or(start.error("extents are larger together than the file"))?;
+            .ok_or(start.error("the extents together are larger than the file"))?;
         if list.extents.len() as u64 == MAX_EXTENTS {
             return Err(BlockFault::TooMany {
                 limit: MAX_EXTENTS,
@@ -122,7 +124,7 @@ fn trailer(reader: &mut ByteReader<'_>) -> Result<CheckpointTrailer, DecodeError
         let start = *reader;
         match reader.varint()? {
             length @ ..=MAX_ITEM_BYTES => reader.take(length),
-            _ => Err(start.error("a checkpoint's description is longer than any real one")),
+            _ => Err(start.error("the description of a checkpoint is longer than any valid one")),
         }
     };
     let text = |bytes: &[u8]| {

@@ -17,7 +17,7 @@ pub enum Refusal {
     ColumnStore,
     #[error("the file belongs to tiered or disaggregated storage ({0})")]
     Tiered(String),
-    #[error("the file's compressor is not known (block_compressor={0})")]
+    #[error("the compressor of the file is unknown (block_compressor={0})")]
     UnknownCompressor(String),
 }
 

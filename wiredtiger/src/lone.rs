@@ -24,30 +24,31 @@ pub use search::LoneSearch;
 /// Why nothing has been found.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoneError {
-    #[error("the file does not start like a WiredTiger file (magic number, checksum)")]
+    #[error("the file does not begin as a WiredTiger file does (magic number, checksum)")]
     NotWiredTiger,
-    #[error("the file is encrypted, which is not read")]
+    #[error("the file is encrypted, and seekscope cannot read encrypted files")]
     Encrypted,
     #[error(
-        "no checkpoint and no intact tree found; a tree that is a single leaf, as MongoDB up to 4.0 \
-         wrote it, cannot be found without its data directory"
+        "the file has neither a readable checkpoint nor an intact tree; a tree that consists of a \
+         single leaf page, as written by MongoDB up to 4.0, cannot be found without its data \
+         directory"
     )]
     NothingFound,
-    #[error("the newest checkpoint's description: {0}")]
+    #[error("the description of the newest checkpoint is not valid: {0}")]
     Config(#[from] FileConfigError),
-    #[error("blocks that the search asked for have not been supplied")]
+    #[error("blocks that the search requested were not supplied")]
     NotSupplied,
 }
 
 /// How a tree was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoneSource {
-    /// By a checkpoint that describes itself.
+    /// The tree was found by a checkpoint that describes itself.
     Checkpoint {
         config: Box<FileConfig>,
         cookie: CheckpointCookie,
     },
-    /// By an internal page without a parent. The compressor is a guess.
+    /// The tree was found by an internal page without a parent. The compressor is a guess.
     Orphan,
 }
 

@@ -81,7 +81,9 @@ pub(crate) fn for_each_child(
         cells += 2;
     }
     if cells == 0 || cells != block.header.entries {
-        return Err(block.error(reader.error("the page has not as many cells as its header says")));
+        return Err(
+            block.error(reader.error("the page does not have as many cells as its header says"))
+        );
     }
     Ok(())
 }
@@ -95,11 +97,11 @@ fn child(
     let (Cell::Key { prefix: 0, .. } | Cell::OverflowKey { .. }) =
         Cell::read(reader, fast_truncate)?
     else {
-        return Err(start.error("a cell of an internal page is no key"));
+        return Err(start.error("a cell of an internal page is not a key"));
     };
     let start = *reader;
     let Cell::Address { kind, cookie } = Cell::read(reader, fast_truncate)? else {
-        return Err(start.error("a cell of an internal page is no address"));
+        return Err(start.error("a cell of an internal page is not an address"));
     };
     let address = pointed_at(&start, cookie, allocation_bytes)?;
     Ok(Child { address, kind })
@@ -139,7 +141,7 @@ pub(crate) fn rows(
     }
     page.end_row(Some(Item::Bytes(Vec::new())), &reader)?;
     if cells != block.header.entries {
-        return Err(reader.error("the page has not as many cells as its header says"));
+        return Err(reader.error("the page does not have as many cells as its header says"));
     }
     Ok(page.rows)
 }
@@ -158,7 +160,7 @@ pub(crate) fn overflow_bytes(
     Ok(bytes.to_vec())
 }
 
-const OVER_BUDGET: &str = "the table's rows take more memory than is allowed";
+const OVER_BUDGET: &str = "the rows of the table take more memory than allowed";
 
 struct LeafPage<'a, 'b> {
     image: &'a [u8],
@@ -194,7 +196,7 @@ impl<'a> LeafPage<'a, '_> {
         match cell {
             Cell::Key { prefix, suffix } => {
                 if usize::from(prefix) > self.last_key.len() {
-                    return Err(start.error("a key shares more than the previous key has"));
+                    return Err(start.error("a key shares more bytes than the previous key has"));
                 }
                 self.last_key.truncate(usize::from(prefix));
                 self.last_key.extend(suffix);
@@ -226,7 +228,7 @@ impl<'a> LeafPage<'a, '_> {
             Cell::OverflowValue { cookie, .. } => {
                 pointed_at(start, cookie, self.allocation_bytes).map(|it| Some(Item::Overflow(it)))
             }
-            _ => Err(start.error("a cell of a leaf page is neither key nor value")),
+            _ => Err(start.error("a cell of a leaf page is neither a key nor a value")),
         }
     }
 
@@ -235,14 +237,14 @@ impl<'a> LeafPage<'a, '_> {
             .ok()
             .and_then(|back| start.position().checked_sub(back))
             .filter(|&at| at >= HEADER_BYTES && at < start.position())
-            .ok_or(start.error("a value is copied from outside the page"))?;
+            .ok_or(start.error("a value is a copy of something outside the page"))?;
         let mut original = ByteReader::starting_at(self.image, original);
         match Cell::read(&mut original, false)? {
             Cell::Value { bytes, .. } => {
                 self.spend(bytes.len(), start)?;
                 Ok(Item::Bytes(bytes.to_vec()))
             }
-            _ => Err(start.error("a value is copied from what is no value")),
+            _ => Err(start.error("a value is a copy of something that is not a value")),
         }
     }
 

@@ -14,9 +14,9 @@ pub struct BlockAddress {
 /// What the parent says about a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LeafKind {
-    /// May refer to overflow items.
+    /// The leaf may refer to overflow items.
     Plain,
-    /// Known to hold no overflow items.
+    /// The leaf is known to hold no overflow items.
     WithoutOverflow,
     /// Every row is deleted, and kept for readers of an earlier time. Scans of WiredTiger 10 and later
     /// skip the leaf where they may not see the rows any more (`__wt_btcur_skip_page`), earlier ones

@@ -14,9 +14,9 @@ pub const METADATA_FILE: &str = "WiredTiger.wt";
 pub enum TurtleError {
     #[error("the text is not UTF-8 from byte {0} on")]
     NotText(usize),
-    #[error("there is no line \"file:WiredTiger.wt\": this is no WiredTiger data directory")]
+    #[error("there is no line \"file:WiredTiger.wt\", so this is not a WiredTiger data directory")]
     NoMetadata,
-    #[error("file:WiredTiger.wt: {0}")]
+    #[error("the entry file:WiredTiger.wt is not valid: {0}")]
     Metadata(#[from] FileConfigError),
 }
 

@@ -14,20 +14,21 @@ pub enum WorkloadError {
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(
-        "{namespace} holds documents that seekscope did not write; nothing was changed; \
-         name another collection or remove it yourself",
+        "{namespace} holds documents that seekscope did not write; nothing was changed; name \
+         another collection, or remove this one yourself",
         namespace = visible(&namespace.to_string())
     )]
     ForeignData { namespace: Namespace },
     #[error(
-        "{namespace} has an index named {name} already; nothing was changed; choose another name or drop it",
+        "{namespace} already has an index named {name}; nothing was changed; choose another name, \
+         or drop the index",
         namespace = visible(&namespace.to_string()),
         name = visible(name)
     )]
     IndexExists { namespace: Namespace, name: String },
     #[error(
-        "the database {name} holds {} that seekscope did not make ({collections}); \
-         nothing was changed; name another database with --database, or remove them yourself",
+        "the database {name} holds {} that seekscope did not create ({collections}); nothing was \
+         changed; name another database with --database, or remove them yourself",
         match count { 1 => "1 collection".to_string(), count => format!("{count} collections") },
         name = visible(name),
         collections = visible(collections)
@@ -44,13 +45,13 @@ pub enum WorkloadError {
     )]
     Database { name: String, why: String },
     #[error(
-        "{uri} is a shard of a cluster, which would not know of what is written or dropped there; nothing was \
-         changed; name a mongos of the cluster"
+        "{uri} is a shard of a cluster, and the cluster would not notice what is written or \
+         dropped there; nothing was changed; name a mongos of the cluster"
     )]
     Shard { uri: String },
     #[error("{namespace} does not exist or is empty: nothing to index or update", namespace = visible(&namespace.to_string()))]
     NoData { namespace: Namespace },
-    #[error("{given:?} is not a key pattern: {why}; write for example {{\"i\": 1}}")]
+    #[error("{given:?} is not a key pattern: {why}; write, for example, {{\"i\": 1}}")]
     BadKeys { given: String, why: String },
     #[error("all {attempted} writes to {namespace} failed, the first with: {first}", namespace = visible(&namespace.to_string()))]
     AllFailed {
@@ -58,7 +59,7 @@ pub enum WorkloadError {
         attempted: u64,
         first: String,
     },
-    #[error("the server did not do all writes of a batch to {collection}: {why}", collection = visible(collection))]
+    #[error("the server did not apply all writes of a batch to {collection}: {why}", collection = visible(collection))]
     BatchRefused { collection: String, why: String },
     #[error(transparent)]
     LocalServer(#[from] LocalServerError),
@@ -68,7 +69,7 @@ pub enum WorkloadError {
     PageCache(#[from] PageCacheError),
     #[error(transparent)]
     SlowDisk(#[from] SlowDiskError),
-    #[error("{path}: {source}; the data of a private server must be ours to remove")]
+    #[error("{path}: {source}; seekscope must be allowed to remove the data of a private server")]
     Files { path: PathBuf, source: io::Error },
 }
 
@@ -122,7 +123,7 @@ mod tests {
         let error = WorkloadError::IndexExists { namespace, name };
         let text = error.to_string();
         assert!(
-            text.starts_with(r"shop.a\nb has an index named n\u{2028}m"),
+            text.starts_with(r"shop.a\nb already has an index named n\u{2028}m"),
             "{text}"
         );
     }

@@ -9,7 +9,7 @@ use seekscope_server::{Namespace, Server};
 
 use crate::WorkloadError;
 
-/// Most fields of a compound index (server limit).
+/// The most fields of a compound index (server limit).
 const FIELDS_MAX: usize = 32;
 
 /// A key pattern such as `{"i": 1}`; the order of fields matters and is kept.
@@ -25,18 +25,18 @@ impl IndexKeys {
         };
         let value = serde_json::from_str(json).map_err(|error| bad(&error.to_string()))?;
         let serde_json::Value::Object(fields) = value else {
-            return Err(bad("not an object"));
+            return Err(bad("it is not an object"));
         };
         if fields.is_empty() || fields.len() > FIELDS_MAX {
-            return Err(bad("between 1 and 32 fields are possible"));
+            return Err(bad("it must have 1 to 32 fields"));
         }
         let mut keys = Document::new();
         for (name, value) in fields {
             if name.is_empty() || name.contains('\0') {
-                return Err(bad("a field name is empty or holds NUL"));
+                return Err(bad("a field name is empty or contains NUL"));
             }
             let value =
-                direction(&value).ok_or_else(|| bad("a value is neither 1, -1 nor a text"))?;
+                direction(&value).ok_or_else(|| bad("a value is neither 1, -1 nor a string"))?;
             keys.insert(name, value);
         }
         Ok(Self(keys))

@@ -17,7 +17,7 @@ pub trait Documents: Sync {
     /// Returns document `number` as loaded.
     fn document(&self, number: u64) -> RawDocumentBuf;
 
-    /// Is this document `number`, as loaded or after our updates?
+    /// Returns whether this is document `number`, as loaded or after our updates.
     fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool;
 }
 

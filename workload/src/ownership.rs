@@ -29,14 +29,14 @@ pub const OWNER: &str = "seekscope_owner";
 
 /// Databases that belong to the server itself.
 const RESERVED: [&str; 3] = ["admin", "local", "config"];
-/// Is the database with that name the server's own? No benchmark may write there.
+/// Returns whether the database with that name is the server's own. No benchmark may write there.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
 /// Number of foreign collections' names that an error shows.
 const NAMES_SHOWN: usize = 5;
-/// Most entries that are read; no database of ours has more.
+/// The most entries that are read; no database of ours has more.
 const ENTRIES_MAX: i64 = 1_000;
 
 /// The description of a data set: an entry of [`OWNER`].
@@ -47,10 +47,10 @@ pub struct DataSet {
     pub name: String,
     /// The collections that it consists of; no other data set may have them.
     pub collections: Vec<String>,
-    /// Those of them that existed, empty, before the first load: they are emptied and never dropped.
+    /// The collections among them that existed, empty, before the first load: they are emptied and never dropped.
     #[serde(default)]
     pub prepared: Vec<String>,
-    /// Those of them that seekscope creates sharded: they are dropped like any other of its own.
+    /// The collections among them that seekscope creates sharded: they are dropped like any other of its own.
     #[serde(default)]
     pub sharded: Vec<String>,
     /// What determines its documents: the edition of the workload, and every setting that changes them.
@@ -60,7 +60,7 @@ pub struct DataSet {
     pub seed: u64,
     /// Number of the next record that a run inserts; `records` when none has inserted yet.
     pub next_insert: u64,
-    /// Were all records loaded?
+    /// Whether all records were loaded.
     pub loaded: bool,
     /// The version of seekscope that made it.
     pub made_by: String,
@@ -90,7 +90,7 @@ impl DataSet {
         }
     }
 
-    /// Would the same documents be loaded? The state of the data is ignored.
+    /// Returns whether the same documents would be loaded. The state of the data is ignored.
     pub fn is_same_data(&self, other: &Self) -> bool {
         let made_of = |d: &Self| {
             let mut collections = d.collections.clone();
@@ -140,7 +140,7 @@ impl OwnedDatabase {
         };
         Namespace::new(name, OWNER).map_err(|error| refused(&error.to_string()))?;
         if is_reserved(name) {
-            return Err(refused("it is the server's own"));
+            return Err(refused("it is one of the server's own"));
         }
         refuse_shard(server).await?;
         let mut database = Self {
@@ -194,7 +194,7 @@ impl OwnedDatabase {
             Namespace::new(&self.name, collection)
                 .map_err(|error| refused(collection, &error.to_string()))?;
             if collection == OWNER {
-                return Err(refused(collection, "seekscope writes there what it owns"));
+                return Err(refused(collection, "seekscope records there what it owns"));
             }
             if collection.starts_with("system.") {
                 return Err(refused(
@@ -204,13 +204,16 @@ impl OwnedDatabase {
             }
             if existing.contains(collection) && !before.contains(collection) {
                 if self.is_ours(collection) || !self.is_empty(collection).await? {
-                    return Err(refused(collection, "it exists and is not of this data set"));
+                    return Err(refused(
+                        collection,
+                        "it exists and does not belong to this data set",
+                    ));
                 }
                 data_set.prepared.push(collection.clone());
             }
             if self.is_capped(collection).await? {
-                let why = "it is capped, so the server would remove documents while others are loaded (drop it \
-                           if nobody needs it)";
+                let why = "it is capped, so the server would remove documents while others are \
+                           being loaded (drop it if nobody needs it)";
                 return Err(refused(collection, why));
             }
         }
@@ -220,7 +223,7 @@ impl OwnedDatabase {
         {
             return Err(refused(
                 forgotten,
-                "the earlier data set has it too; drop that first",
+                "it also belongs to the earlier data set; drop that one first",
             ));
         }
         self.entries()
@@ -314,7 +317,7 @@ impl OwnedDatabase {
         Ok(())
     }
 
-    /// Has a cluster forget the database once nothing is left in it. A server does so by itself; a cluster keeps the
+    /// Makes a cluster forget the database once nothing is left in it. A server does so by itself; a cluster keeps the
     /// entry, and its primary shard could not be removed.
     async fn drop_entry_of_cluster(&self) -> Result<(), WorkloadError> {
         if self.server.hello().await?.is_router() && self.collection_names().await?.is_empty() {
@@ -344,7 +347,7 @@ impl OwnedDatabase {
         let failed = |error: mongodb::error::Error| match error.kind.as_ref() {
             mongodb::error::ErrorKind::Bson(why) => WorkloadError::Database {
                 name: format!("{}.{OWNER}", self.name),
-                why: format!("it holds what seekscope did not write ({why})"),
+                why: format!("it holds data that seekscope did not write ({why})"),
             },
             _ => self.server.error("find", &error).into(),
         };
@@ -363,7 +366,7 @@ impl OwnedDatabase {
         Ok(names.map_err(|error| self.server.error("listCollections", &error))?)
     }
 
-    /// Is it a collection, not a view, and without any document? The primary answers.
+    /// Returns whether it is a collection, not a view, and without any document. The primary answers.
     async fn is_empty(&self, collection: &str) -> Result<bool, WorkloadError> {
         let listed = self.listed(collection).await?;
         if listed.get_str("type").ok() != Some("collection") {
@@ -391,7 +394,7 @@ impl OwnedDatabase {
         Ok(first_batch(&reply).next().cloned())
     }
 
-    /// Was it there before us, or did somebody else shard it?
+    /// Returns whether it was there before us, or was sharded by somebody else.
     async fn must_stay(&self, data_set: &DataSet, collection: &str) -> Result<bool, WorkloadError> {
         if data_set.prepared.iter().any(|c| c == collection) {
             return Ok(true);
@@ -400,14 +403,14 @@ impl OwnedDatabase {
         Ok(!is_ours && self.is_sharded(collection).await?)
     }
 
-    /// Is it sharded? Only a mongos reports this.
+    /// Returns whether it is sharded. Only a mongos reports this.
     async fn is_sharded(&self, collection: &str) -> Result<bool, WorkloadError> {
         let stats = doc! { "collStats": collection };
         let stats = self.server.command(&self.name, stats).await?;
         Ok(stats.get("sharded").and_then(Bson::as_bool) == Some(true))
     }
 
-    /// Is the collection listed, or did the server create it beside one that is?
+    /// Returns whether the collection is listed, or was created by the server beside one that is.
     fn is_ours(&self, collection: &str) -> bool {
         let listed = |name: &str| {
             let mut all = self.data_sets.iter().flat_map(|d| &d.collections);

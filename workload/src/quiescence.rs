@@ -30,10 +30,11 @@ pub enum NoCheckpoint {
     TooLong(Duration),
     /// None was requested: with several clients, each would disturb the others' measurements.
     #[error(
-        "several clients are at work, and a checkpoint for one would be in what the others measure"
+        "several clients are running, and a checkpoint for one of them would distort what the \
+         others measure"
     )]
     Shared,
-    #[error("Cassandra's protocol has no request for it")]
+    #[error("Cassandra's protocol has no request for one")]
     NotOffered,
 }
 
@@ -41,8 +42,13 @@ impl NoCheckpoint {
     /// Returns what is not known of the work.
     pub fn limitation(&self) -> Limitation {
         Limitation {
-            what: "what the data take, and what the server wrote for them, is not known".into(),
-            why: format!("no checkpoint ended the work, so part of it is not in the files: {self}"),
+            what: "it is not known how much space the data take, nor how much the \
+                   server wrote for them"
+                .into(),
+            why: format!(
+                "no checkpoint was taken after the work, so that part of it is not in the \
+                          files yet: {self}"
+            ),
             remedy: self.remedy().into(),
         }
     }
@@ -50,13 +56,16 @@ impl NoCheckpoint {
     fn remedy(&self) -> &'static str {
         match self {
             Self::Failed(ServerError::NotAuthorised { .. }) => {
-                "let the login run fsync (built-in role hostManager)"
+                "grant the login the right to run fsync (built-in role hostManager)"
             }
-            Self::Failed(ServerError::Unreachable { .. }) => "see why the server does not answer",
+            Self::Failed(ServerError::Unreachable { .. }) => {
+                "find out why the server does not answer"
+            }
             Self::Failed(_) => {
-                "see in the server's log why fsync failed; servers that only resemble MongoDB may not have it"
+                "look in the server's log for the reason why fsync failed; servers that are only \
+                 compatible with MongoDB may not have this command"
             }
-            Self::TooLong(_) => "see what keeps the server's disk busy",
+            Self::TooLong(_) => "find out what keeps the server's disk busy",
             Self::Shared => "run the step with one client",
             Self::NotOffered => "run nodetool flush, then look at the size of its data directory",
         }
@@ -85,9 +94,9 @@ pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Opti
         before = now;
     }
     Some(Limitation {
-        what: "some builds began although the server was not quiet".into(),
-        why: format!("it was still at work {} s after the load", limit.as_secs()),
-        remedy: "see what else uses the server".into(),
+        what: "some index builds began although the server was not idle".into(),
+        why: format!("it was still busy {} s after the load", limit.as_secs()),
+        remedy: "find out what else uses the server".into(),
     })
 }
 
@@ -118,7 +127,7 @@ fn dirty_bytes(status: &Document) -> Option<u64> {
     number(cache.get("tracked dirty bytes in the cache")?)
 }
 
-/// Without data the server counts as quiet: the checks are then a short pause.
+/// Without data, the server counts as quiet: the checks are then a short pause.
 fn is_quiet(before: &Look, now: &Look) -> bool {
     match (before, now) {
         (Look::Process(before), Look::Process(now)) => {

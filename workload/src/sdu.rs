@@ -95,7 +95,7 @@ impl Sdu {
         into_raw(buffer)
     }
 
-    /// Is this document `number` in any revision?
+    /// Returns whether this is document `number` in any revision.
     pub fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
         let ours = self.document(number);
         let same =

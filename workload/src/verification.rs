@@ -17,7 +17,7 @@ use seekscope_stats::SplitMix64;
 
 use crate::WorkloadError;
 
-/// Most keys in one query.
+/// The most keys in one query.
 const KEYS_PER_QUERY: usize = 500;
 
 /// What a collection should hold after a run.

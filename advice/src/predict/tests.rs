@@ -2,7 +2,7 @@ use super::*;
 
 const PAGE_BYTES: f64 = 64_000.0;
 
-/// With pages as full as those of the trial.
+/// A collection whose pages are as full as those of the trial.
 const fn whole(documents: f64) -> Whole {
     Whole {
         documents,
@@ -309,7 +309,7 @@ fn no_query_reads_more_leaves_than_collection_and_index_have() {
     };
     let collection = several.collection_blocks_of_whole();
     assert!(collection < 320.0, "{collection}");
-    // The keys of one value follow one another, and are on the leaves of so many.
+    // The keys of one value follow one another, and are on the leaves of this many.
     let row = Measured {
         more_values: 1.0,
         ..one

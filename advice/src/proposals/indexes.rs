@@ -148,7 +148,7 @@ fn lacking(shape: &QueryShape, indexes: &[Document]) -> String {
     };
     let has_order = serving(indexes).any(|keys| is_served_by(&without_range, keys));
     let behind = match (shape.sort.is_empty(), shape.range.is_empty()) {
-        (true, true) => return "No index has the fields first that are compared.".into(),
+        (true, true) => return "No index begins with the fields that are compared.".into(),
         (false, true) => "the order",
         (false, false) if !has_order => "the order",
         _ => "the range",
@@ -159,10 +159,10 @@ fn lacking(shape: &QueryShape, indexes: &[Document]) -> String {
     let known = serving(indexes).find(|keys| is_served_by(&compared_alone, keys));
     match known {
         Some(known) => format!(
-            "The index {known} has the fields first that are compared, but not {behind} behind them."
+            "The index {known} begins with the fields that are compared, but lacks {behind} after them."
         ),
         None => {
-            format!("No index has the fields first that are compared, and {behind} behind them.")
+            format!("No index begins with the fields that are compared, followed by {behind}.")
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::AdviceError;
 use crate::values::decoded;
 use crate::way::Way;
 
-/// So many documents in a row tell what one more takes, and hardly what a query takes once.
+/// The number of documents in a row: enough to show the cost of one more, with little of a query's fixed cost.
 const IN_A_ROW: i64 = 1_000;
 /// A value that no document has.
 const NOWHERE: &str = "seekscope: no document has this value";
@@ -93,10 +93,10 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Has the server choose an index for a row of queries before they are measured, so that trying several is not. Where
-    /// plans vary, an index serves some of the queries only, and for others it would lose documents: none is then named to
-    /// the server while it chooses, and what it chose is used for those queries alone for which it did. `serving` is the
-    /// name of the index that serves the shape best, where all queries may use it.
+    /// Makes the server choose an index for a row of queries before they are measured, so that trying several is not.
+    /// Where plans vary, an index serves some of the queries only, and for others it would lose documents: none is then
+    /// named to the server while it chooses, and what it chose is used for those queries alone for which it did.
+    /// `serving` is the name of the index that serves the shape best, where all queries may use it.
     pub(super) async fn plan(
         server: &Server,
         collection: &str,

@@ -13,9 +13,9 @@ const LEAF_BYTES: (&str, &str) = ("btree", "maximum leaf page size");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blocks {
     pub collection: u64,
-    /// The size of the collection's as pages, which are no longer compressed.
+    /// The size of the collection's blocks as pages, after decompression.
     pub collection_bytes: u64,
-    /// Of all its indexes.
+    /// Pages read from all its indexes.
     pub indexes: PagesRead,
     /// Bytes of the collection's file that are in use.
     pub file_bytes: u64,

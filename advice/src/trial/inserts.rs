@@ -60,8 +60,8 @@ pub(super) async fn parts(
     Ok([all, timed, cold])
 }
 
-/// Returns how many of so many documents do not hit all leaves of an index, however they are spread; 0 where they would
-/// be too few to tell documents that go to the end of one of many series from those that go anywhere.
+/// Returns how many of this many documents do not hit all leaves of an index, however they are spread; 0 where they
+/// would be too few to tell documents that go to the end of one of many series from those that go anywhere.
 pub(super) fn few_for(leaves: f64, documents: usize) -> usize {
     let few = usize::try_from(whole(leaves * LEAVES_HIT_MAX)).unwrap_or(usize::MAX);
     match few.min(documents) {

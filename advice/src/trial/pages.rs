@@ -107,13 +107,13 @@ pub(super) fn of_large_file(create: &Document, compressed: Option<f64>) -> f64 {
     }
 }
 
-/// Returns the largest size of pages that hold so much on average, bytes. A document that is larger has a page of its own
-/// in any case.
+/// Returns the largest size of pages that hold this much on average, bytes. A document that is larger has a page of its
+/// own in any case.
 pub(super) fn of_mean(create: &Document, page_bytes: f64) -> f64 {
     (page_bytes / FILLED).min(LARGEST * block_bytes(create))
 }
 
-/// Returns whether blocks that are so many times as small as their documents are as small as others.
+/// Returns whether blocks that are this many times as small as their documents are as small as others.
 pub(super) fn are_as_small(compressed: f64, other: f64) -> bool {
     (compressed / other.max(f64::MIN_POSITIVE) - 1.0).abs() <= AS_SMALL
 }

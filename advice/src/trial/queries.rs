@@ -33,7 +33,8 @@ pub(super) struct Query {
     pub(super) limit: Option<i64>,
 }
 
-/// Draws so many queries, each around a random document of the sample; the further values of its lists are those of others.
+/// Draws this many queries, each around a random document of the sample; the further values of its lists are those of
+/// others.
 pub(super) async fn draw(
     server: &Server,
     shape: &QueryShape,
@@ -78,7 +79,7 @@ pub(super) fn different(queries: &[Query]) -> Vec<Query> {
     different
 }
 
-/// Has queries end after so many documents: those of the shape return no more, although more match.
+/// Makes queries end after this many documents: those of the shape return no more, although more match.
 pub(super) fn end_after(queries: &mut [Query], returned: f64) {
     for query in queries {
         query.limit = Some(limit(returned));
@@ -130,8 +131,8 @@ impl Query {
         }
     }
 
-    /// Has it ask for as many values of each list as those of its shape do: the further ones are those of other documents,
-    /// as far as they have different ones.
+    /// Makes it ask for as many values of each list as those of its shape do: the further ones are those of other
+    /// documents, as far as they have different ones.
     fn fill_lists<'a>(
         &mut self,
         shape: &QueryShape,

@@ -58,8 +58,8 @@ pub(super) fn creation(way: &Way, options: &TrialOptions) -> Document {
     }
 }
 
-/// Creates the collection with its indexes and pages of at most so many bytes, and stores the sample. Returns the number of
-/// documents of the sample and the seconds that it took.
+/// Creates the collection with its indexes and pages of at most this many bytes, and stores the sample. Returns the
+/// number of documents of the sample and the seconds that it took.
 pub(super) async fn store(
     server: &Server,
     collection: &str,
@@ -289,7 +289,7 @@ pub(super) async fn size(
     })
 }
 
-/// Has the server read everything and find nothing. Returns the time that it took.
+/// Makes the server read everything and find nothing. Returns the time that it took.
 async fn scan(server: &Server, collection: &str) -> Result<Duration, AdviceError> {
     let begun = Instant::now();
     let scan = doc! { "find": collection, "filter": { "no field of this name": 1 }, "hint": { "$natural": 1 } };

@@ -2,9 +2,9 @@
 //! rate with and without it beside, in interleaved stretches of the same length on one server. A stretch lasts as long
 //! as its process, its conclusions included.
 //!
-//! By measurement: throughput, the 99th percentile of the response time and the server's CPU time per
-//! operation, as ratios with / without and a 95 % bootstrap interval; one that holds 1 means that no
-//! difference was found. By account: the CPU time of that process and of its programs in the kernel.
+//! The measurement: throughput, the 99th percentile of the response time and the server's CPU time per
+//! operation, as ratios with / without and a 95 % bootstrap interval; an interval that contains 1 means that no
+//! difference was found. The account: the CPU time of that process and of its programs in the kernel.
 //! The budget is 1 % of one core and 1 % of the server's CPU time together. Where the measurement's interval
 //! is wider than that, the account decides.
 
@@ -26,13 +26,13 @@ use seekscope_stats::{PairedRatio, SplitMix64, median, paired_ratio};
 use seekscope_workload::ownership::DEFAULT_DATABASE;
 use tokio::task::block_in_place;
 
-/// Between two stretches, and for the load to warm up before the first.
+/// The pause between two stretches, and the time that the load has to warm up before the first.
 const PAUSE: Duration = Duration::from_secs(2);
 /// A stretch without the doctor lasts as long as one with it is allowed to.
 const AFTER: Duration = Duration::from_secs(20);
-/// In which the server shows what it can do.
+/// How long the server is loaded without a limit, to find its capacity.
 const CAPACITY: Duration = Duration::from_secs(10);
-/// Of one core, and of the server's CPU time.
+/// The share of one core, and of the server's CPU time, that the budget allows.
 const BUDGET_SHARE: f64 = 0.01;
 /// What `advise` is asked for: queries that no index serves, so that it has something to advise.
 const TABLE: &str = "usertable";
@@ -69,7 +69,7 @@ struct Arguments {
 /// What is started beside the load.
 enum Beside {
     Doctor,
-    /// With an earlier run, so that it only watches.
+    /// `advise`, given an earlier run so that it only watches.
     Advise {
         earlier: PathBuf,
     },
@@ -134,7 +134,7 @@ struct Pair {
     without: Stretch,
     with: Stretch,
     examined: Examined,
-    /// Of the doctor's process, as the kernel counted it, and of its programs in the kernel, s.
+    /// CPU time of the doctor's process, as counted by the kernel, and of its programs in the kernel, s.
     process_cpu_s: f64,
     programs_cpu_s: f64,
 }

@@ -22,7 +22,7 @@ use seekscope_server::{ProcFs, Server, Workspace};
 use seekscope_stats::{SplitMix64, median};
 use tokio::task::block_in_place;
 
-/// For an exporter to find its servers and their files, which is not measured.
+/// The time that an exporter has to find its servers and their files, which is not measured.
 const START: Duration = Duration::from_secs(12);
 const DATABASES: u64 = 20;
 const CACHE_BYTES: u64 = 512 << 20;

@@ -2,7 +2,7 @@
 //! every acknowledged write must be there once, nothing else of the user's may have changed, and nothing of the
 //! command's may stay after what its message or the documentation says was done.
 //!
-//! For comparison the primary is killed without seekscope too.
+//! For comparison, the primary is also killed while no seekscope runs.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 

@@ -50,7 +50,7 @@ struct Arguments {
 /// What one analysis did.
 #[derive(Debug, Serialize, Deserialize)]
 struct Analysis {
-    /// Without the start of the process.
+    /// The time of the analysis, without the start of the process.
     seconds: f64,
     leaves: u64,
     file_bytes: u64,

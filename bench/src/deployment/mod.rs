@@ -25,7 +25,7 @@ use crate::replica_server::LOG_AT_COMMIT;
 
 /// The name of replica sets that are no part of a cluster.
 const SET: &str = "seekscope";
-/// Of each server. mongod raises it to its minimum.
+/// The cache of each server. mongod raises it to its minimum.
 const CACHE_BYTES: u64 = 256 << 20;
 /// A server on a busy machine takes its time, three of them more so.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -66,9 +66,9 @@ impl MongoPrograms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topology {
     Standalone,
-    /// Whose only user has all rights and a password.
+    /// A server whose only user has all rights and a password.
     StandaloneWithPassword,
-    /// Which takes no connection without TLS. Its certificate is signed by an authority of ours.
+    /// A server that accepts no connection without TLS. Its certificate is signed by an authority of ours.
     StandaloneWithTls,
     ReplicaSet {
         members: usize,
@@ -84,11 +84,11 @@ pub enum Topology {
 pub struct DeploymentOptions {
     /// WiredTiger's cache of each server, bytes; the least that mongod takes (256 MiB) if it is less.
     pub cache_bytes: u64,
-    /// On the command line of every mongod, but not of mongos.
+    /// Arguments for the command line of every mongod, but not of mongos.
     pub mongod_arguments: Vec<OsString>,
     /// Record no diagnostic data (FTDC). The recorder writes every second; real servers have it.
     pub without_diagnostic_data: bool,
-    /// Have each mongod read a configuration file, `mongod-PORT.conf` in the deployment's folder.
+    /// Whether each mongod reads a configuration file, `mongod-PORT.conf` in the deployment's folder.
     pub config_files: bool,
 }
 
@@ -112,7 +112,7 @@ impl Member {
 #[derive(Debug)]
 pub struct Deployment {
     uri: String,
-    /// Those that run, in the order in which they were started: a cluster's mongos comes last.
+    /// The running servers, in the order in which they were started: a cluster's mongos comes last.
     members: Vec<Member>,
     down: Vec<restarts::Down>,
 }

@@ -43,7 +43,7 @@ pub fn examine(seekscope: &Path, uri: &str, watched: Duration, run: &Path) -> Re
     to_its_end(seekscope, &["doctor", uri, "--for", &watched], run)
 }
 
-/// Has `advise` try ways for queries that it is told, with the mongod `trial`; likewise.
+/// Lets `advise` try ways for queries that it is told, with the mongod `trial`; likewise.
 pub fn advise(
     seekscope: &Path,
     uri: &str,
@@ -65,7 +65,7 @@ pub fn advise(
     to_its_end(seekscope, &arguments, run)
 }
 
-/// Has `advise` watch the queries, which is all that it does after an earlier run; likewise.
+/// Lets `advise` watch the queries, which is all that it does after an earlier run; likewise.
 pub fn watch_queries(
     seekscope: &Path,
     uri: &str,

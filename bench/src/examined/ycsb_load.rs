@@ -23,7 +23,7 @@ const BATCH: &str = "100";
 pub struct YcsbTask {
     /// YCSB's workload, 'a' to 'f'.
     pub letter: char,
-    /// That the server has, or will have after [`Self::fill`]; about 1.1 KiB each.
+    /// The rows that the server has, or will have after [`Self::fill`]; about 1.1 KiB each.
     pub rows: u64,
     /// Properties that differ from the workload's.
     pub properties: Vec<(&'static str, &'static str)>,
@@ -39,7 +39,7 @@ pub struct DoneInSecond {
     pub t_ns: u64,
     pub duration_ns: u64,
     pub operations: u64,
-    /// From the scheduled start, or from sending in a closed loop, to the reply, ns.
+    /// Time from the scheduled start (in a closed loop, from sending) to the reply, ns.
     pub response: Histogram<u64>,
 }
 
@@ -52,7 +52,7 @@ pub struct RunningLoad {
 }
 
 impl YcsbTask {
-    /// So many rows, to be filled in.
+    /// Returns a task on this many rows, with defaults for the rest.
     pub fn rows(rows: u64) -> Self {
         Self {
             letter: 'a',

@@ -9,12 +9,12 @@ use seekscope_server::Server;
 
 use super::aged::namespace;
 
-/// On a field of each document: everything is read, nothing found beside.
+/// The index to build, on a field that every document has.
 const INDEX: &str = "i_1";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
-    /// Of the whole collection, looking for what is nowhere: the server reads all, we receive nothing.
+    /// A scan of the whole collection for a value that does not occur: the server reads everything and returns nothing.
     Scan,
     IndexBuild,
 }
@@ -35,7 +35,7 @@ impl Activity {
             .find(|activity| activity.name() == name)
     }
 
-    /// Does it through a server's database [`namespace`]; seconds.
+    /// Runs it through a server's database [`namespace`]; returns how long it took, s.
     pub async fn run(self, database: &Database) -> Result<f64> {
         let namespace = namespace()?;
         let begun = Instant::now();

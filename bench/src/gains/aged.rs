@@ -102,7 +102,7 @@ pub fn walk(data: &Path) -> Result<WalkedFile> {
     )?)
 }
 
-/// Of all steps between leaves in key order, the share that read-ahead bridges.
+/// Returns the share of all steps between leaves in key order that read-ahead bridges.
 pub fn sequential_share(data: &Path) -> Result<f64> {
     let order = scan_order(&walk(data)?.tree.leaves, WINDOW_BYTES);
     Ok(order.context("too few leaves")?.sequential_share)

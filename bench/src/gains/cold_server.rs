@@ -19,7 +19,7 @@ const RESIDENT_MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Conditions {
     pub disk: DiskLimits,
-    /// Of the server and whoever joins it, page cache included, counted from when it has started.
+    /// The memory limit of the server and whoever joins it, page cache included, counted from when it has started.
     pub memory_bytes: Option<u64>,
     /// See [`ReplicaServerOptions::engine`].
     pub engine: &'static str,
@@ -45,7 +45,7 @@ pub struct ColdServer {
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     pub seconds: f64,
-    /// Of the server meanwhile.
+    /// The server's CPU time meanwhile.
     pub cpu_s: f64,
 }
 

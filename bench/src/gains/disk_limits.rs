@@ -58,7 +58,7 @@ impl DiskLimits {
         Self::FEW_BYTES,
     ];
 
-    /// By its read limits.
+    /// Returns the name of the disk, which tells its read limits.
     pub fn name(self) -> &'static str {
         match self {
             Self::HARD_DISK => "150 IOPS",

@@ -35,9 +35,9 @@ pub enum Victim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub kind: ServerKind,
-    /// Of the replica set.
+    /// Members of the replica set.
     pub members: usize,
-    /// Of the cluster; 0 where there is none.
+    /// Shards of the cluster; 0 if there is none.
     pub shards: usize,
 }
 

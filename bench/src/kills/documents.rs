@@ -8,7 +8,7 @@ use seekscope_stats::SplitMix64;
 
 pub const DATABASE: &str = "shop";
 pub const COLLECTION: &str = "orders";
-/// In the year 2100: the TTL index must not remove any.
+/// A time in the year 2100: the TTL index must not remove any document.
 const EXPIRY_MS: i64 = 4_102_444_800_000;
 const TEXT_MAX_BYTES: u64 = 1500;
 const BATCH_DOCUMENTS: i64 = 500;

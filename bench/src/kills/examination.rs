@@ -11,13 +11,14 @@ use super::documents::{COLLECTION, DATABASE, document};
 use super::expected::{Expected, Version};
 
 const EXPIRES: &str = "expireAfterSeconds";
-/// In these servers make collections by themselves, some minutes after their start or at the first transaction.
+/// Databases in which servers create collections of their own, some minutes after their start or at the first
+/// transaction.
 const OF_SERVER: [&str; 2] = ["config", "local"];
 
 /// What must be the same before and after: names of collections, and options and indexes of ours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definitions {
-    /// Of all databases: `database.collection`.
+    /// The collections of all databases, as `database.collection`.
     collections: BTreeSet<String>,
     options: Option<Document>,
     indexes: BTreeMap<String, Document>,
@@ -59,7 +60,7 @@ impl Definitions {
         Ok(found)
     }
 
-    /// Is it another collection of the same name?
+    /// Returns whether it is another collection of the same name.
     pub fn replaced(&self, before: &Self) -> bool {
         self.uuid != before.uuid
     }
@@ -103,13 +104,13 @@ async fn first_batch(server: &Server, database: &str, mut list: Document) -> Res
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Documents {
     pub present: u64,
-    /// Acknowledged and not there.
+    /// Documents that were acknowledged, but are missing.
     pub lost: u64,
-    /// There more than once.
+    /// Documents that are there more than once.
     pub doubled: u64,
-    /// There although deleted, or never written.
+    /// Documents that are there although they were deleted, or never written.
     pub undead: u64,
-    /// There in another version than the last acknowledged one, or with other bytes.
+    /// Documents in another version than the last acknowledged one, or with other bytes.
     pub wrong: u64,
     /// Indexes whose entries are not those of the documents.
     pub broken_indexes: u64,

@@ -28,13 +28,13 @@ impl PauseFiles {
         }
     }
 
-    /// For `--pause-writers`.
+    /// Returns the command for `--pause-writers`.
     pub fn pause_command(&self) -> String {
         let (wanted, confirmed) = (self.wanted.display(), self.confirmed.display());
         format!("touch '{wanted}'; until [ -e '{confirmed}' ]; do sleep 0.01; done")
     }
 
-    /// For `--continue-writers`.
+    /// Returns the command for `--continue-writers`.
     pub fn continue_command(&self) -> String {
         let (wanted, confirmed) = (self.wanted.display(), self.confirmed.display());
         format!("rm -f '{wanted}'; while [ -e '{confirmed}' ]; do sleep 0.01; done")

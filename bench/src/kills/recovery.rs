@@ -42,13 +42,13 @@ pub struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Did the command end by itself, so that it could have removed everything?
+    /// Returns whether the command ended by itself, so that it could have removed everything.
     fn had_its_way(&self) -> bool {
         let was_asked = self.victim == Victim::Seekscope && self.signal != Signal::KILL;
         was_asked || self.ended.is_success()
     }
 
-    /// Does what is documented.
+    /// Carries out the recovery as documented.
     pub async fn carry_out(&mut self, resume: bool) -> Result<()> {
         let server = Server::connect(self.servers.uri()).await?;
         match self.during {
@@ -127,7 +127,7 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// By the command that the session itself, or `clean`, names.
+    /// Restores the settings with the command that the session itself, or `clean`, names.
     async fn restore_settings(&mut self, server: &Server) -> Result<()> {
         let clean = self.seekscope.run(&["clean"], RUN_LIMIT).await?;
         let told = format!("{}\n{}", self.ended.text, clean.text);

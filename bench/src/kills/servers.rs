@@ -84,8 +84,8 @@ impl Servers {
         &self.uri
     }
 
-    /// For those whose acknowledged writes must be there after a kill: mongod takes back what its journal, or
-    /// the majority of the set, does not have.
+    /// Returns the connection string for clients whose acknowledged writes must survive a kill: mongod rolls back
+    /// what its journal, or the majority of the set, does not have.
     pub fn durable_uri(&self) -> String {
         match self.shape.kind {
             ServerKind::SecantusdRs => self.uri.clone(),
@@ -93,12 +93,12 @@ impl Servers {
         }
     }
 
-    /// For `--config-file`.
+    /// Returns the value for `--config-file`.
     pub fn config_files(&self) -> String {
         format!("{}/mongod-{{port}}.conf", self.folder.display())
     }
 
-    /// For `--restart-command`.
+    /// Returns the value for `--restart-command`.
     pub fn restart_command(&self) -> String {
         let asked = format!("{}/restart-{{port}}", self.folder.display());
         format!("touch '{asked}'; while [ -e '{asked}' ]; do sleep 0.05; done")

@@ -43,7 +43,7 @@ pub struct Trial {
     pub code: Option<i32>,
     /// What it said last.
     pub message: String,
-    /// With the recovery.
+    /// How long it took, recovery included, s.
     pub seconds: f64,
 }
 
@@ -74,7 +74,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Of one combination.
+    /// Returns an empty table for one combination.
     pub fn of(during: During, victim: Victim) -> Self {
         Self::new(format!("{} killed during {}", victim.name(), during.name()))
     }
@@ -119,7 +119,7 @@ impl Table {
         )
     }
 
-    /// Did every trial end with everything in its place?
+    /// Returns whether every trial ended with everything in its place.
     pub fn sound(&self) -> bool {
         self.trials().all(Trial::sound)
     }

@@ -14,16 +14,16 @@ use super::world::{Setting, World};
 
 /// Writes between the kill and the recovery: it must cope with them.
 const BEFORE_RECOVERY: Duration = Duration::from_millis(300);
-/// For how long a server that was killed is away, ms.
+/// The shortest and longest time that a killed server stays down, ms.
 const AWAY_MS: (u64, u64) = (1_000, 9_000);
 /// The share of the time of the run that was not killed over which kills are spread: others may be faster. Where one
 /// had ended before its kill, the same share of that is taken for the next.
 const COURSE: f64 = 0.85;
 const HAD_ENDED: &str = "had ended";
-/// One in so many kills of `reorder` waits for the swap, which is over too soon to be hit by chance.
+/// One in this many kills of `reorder` waits for the swap, which is over too soon to be hit by chance.
 const AIMED_AT_SWAP: u64 = 5;
 
-/// Kills `victim` so many times. `told` hears of each trial when it is over.
+/// Kills `victim` this many times. `told` hears of each trial when it is over.
 pub async fn run_trials(
     setting: &Setting,
     (during, victim): (During, Victim),
@@ -97,9 +97,9 @@ fn turn(number: u64) -> usize {
 /// When to kill.
 #[derive(Debug, Clone, Copy)]
 enum Aim {
-    /// So long after the start.
+    /// This long after the start.
     After(Duration),
-    /// So long after the swap was recorded as begun.
+    /// This long after the swap was recorded as begun.
     Swap(Duration),
 }
 

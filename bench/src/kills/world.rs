@@ -55,7 +55,7 @@ pub(super) struct World {
     gate: Gate,
     pauser: JoinHandle<()>,
     records: Vec<Record>,
-    /// Before anything was done.
+    /// The definitions before anything was done.
     original: Definitions,
     settings: Settings,
 }

@@ -18,7 +18,7 @@ use super::pause::Gate;
 
 /// A server that is down is not asked without end.
 const AFTER_FAILURE: Duration = Duration::from_millis(20);
-/// Between two writes of one writer: copying must win the race.
+/// The pause between two writes of one writer: copying must be able to catch up.
 const BETWEEN_WRITES: Duration = Duration::from_millis(2);
 /// A write of which this share of the ids is new appends.
 const APPENDED_PERCENT: u64 = 10;
@@ -27,10 +27,10 @@ const APPENDED_PERCENT: u64 = 10;
 #[derive(Debug, Clone, Default)]
 pub struct Record {
     pub expected: Expected,
-    /// Acknowledged.
+    /// Acknowledged writes.
     pub done: u64,
     pub in_doubt: u64,
-    /// Refused by the server, hence not done.
+    /// Writes that the server refused, so that they were not done.
     pub refused: u64,
     /// What a writer itself saw that cannot be, such as an update that found nothing.
     pub impossible: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Writers {
     tasks: Vec<JoinHandle<Record>>,
 }
 
-/// Of each writer and trial.
+/// The most messages kept for each writer and trial.
 const SAID_MAX: usize = 3;
 
 impl Record {
@@ -55,7 +55,7 @@ impl Record {
         }
     }
 
-    /// For each of `writers` its share of the documents `0..count` in version 0.
+    /// Returns for each of `writers` its share of the documents `0..count`, in version 0.
     pub fn shares(count: i64, writers: i64) -> Vec<Self> {
         let share = |writer| {
             let mut record = Self {

@@ -91,12 +91,12 @@ impl CassandraServer {
         server
     }
 
-    /// For [`seekscope_cassandra::CqlTarget`].
+    /// Returns a URI for [`seekscope_cassandra::CqlTarget`].
     pub(crate) fn uri(&self, keyspace: &str, options: &str) -> String {
         format!("cql://127.0.0.1:{}/{keyspace}?{options}", self.port)
     }
 
-    /// At once, as a crash would, and waits for its end.
+    /// Kills the server at once, as a crash would, and waits for its end.
     pub(crate) fn kill(&mut self) {
         let Some(keeper) = self.keeper.take() else {
             return;

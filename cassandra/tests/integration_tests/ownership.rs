@@ -1,4 +1,4 @@
-//! Whose data is whose.
+//! Tests which data belongs to whom.
 
 use bson::doc;
 use scylla::client::session_builder::SessionBuilder;

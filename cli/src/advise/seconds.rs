@@ -94,7 +94,8 @@ mod tests {
 
     use super::*;
 
-    /// A way whose queries read so many blocks of 1 ms, take so long in the trial and so long of the whole, all in ms.
+    /// A way whose queries read this many blocks of 1 ms, take this long in the trial and this long of the whole, all
+    /// in ms.
     fn way(blocks: f64, warm_ms: u64, work_ms: f64) -> StoringWay {
         StoringWay {
             costs: vec![Some(ShapeCost {

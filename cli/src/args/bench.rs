@@ -14,9 +14,8 @@ use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
 ///
-/// Writes to a database of its own and refuses one that holds anybody else's collections. A run that the client
-/// could not keep up with, or in which operations failed, says so in its first line and in its exit
-/// code.
+/// Writes to a database of its own, and refuses one that holds anybody else's collections. If the client could not
+/// keep up with a run, or operations failed in it, the first line and the exit code say so.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -65,29 +64,29 @@ Examples:
 pub struct YcsbArgs {
     #[command(flatten)]
     pub target: BenchTargetArgs,
-    /// Workloads: letters a to f with commas, or all [default: a, or what -P and -p say]
+    /// Workloads: letters a to f, separated by commas, or all [default: a, or what -P and -p say]
     #[arg(long, short, value_name = "LETTERS", value_delimiter = ',')]
     pub workload: Vec<WorkloadName>,
-    /// A property file of YCSB; later ones win
+    /// A YCSB property file; later files override earlier ones
     #[arg(short = 'P', long = "properties", value_name = "FILE")]
     pub property_files: Vec<PathBuf>,
-    /// A property of YCSB, over those of files
+    /// A YCSB property, which overrides those from files
     #[arg(short = 'p', long = "property", value_name = "NAME=VALUE", value_parser = parse_setting)]
     pub properties: Vec<(String, String)>,
-    /// What is done: load the records, run the operations
+    /// What to do: load the records, run the operations
     #[arg(long, value_name = "PHASES", value_enum, value_delimiter = ',', default_values_t = [YcsbPhase::Load, YcsbPhase::Run])]
     pub phase: Vec<YcsbPhase>,
-    /// Records that are loaded, or that are there [default: recordcount of YCSB's properties, else 100000]
+    /// Number of records to load, or already loaded [default: YCSB's property recordcount, else 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub records: Option<u64>,
-    /// Operations of each run [default: operationcount, else as many as 30 s allow]
+    /// Operations in each run [default: operationcount, else as many as 30 s allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,
-    /// ycsb: bit for bit as YCSB's Java client; corrected: true Zipf distribution, settable
-    /// compressibility, updates that use what was read
+    /// ycsb: bit for bit as YCSB's Java client; corrected: with a true Zipf distribution, configurable
+    /// compressibility, and updates that use what was read
     #[arg(long, value_name = "EDITION", value_enum, default_value_t = EditionName::Ycsb)]
     pub edition: EditionName,
-    /// How record numbers become keys: as YCSB in Java or as go-ycsb does, whose data differ
+    /// How record numbers become keys: as in Java YCSB or as in go-ycsb; their data differ
     #[arg(long, value_name = "HASH", value_enum, default_value_t = KeyHashName::Java)]
     pub keyhash: KeyHashName,
     #[command(flatten)]
@@ -134,7 +133,7 @@ pub enum KeyHashName {
 
 /// sysbench-mongodb: its data and its transaction of 18 commands
 ///
-/// The defaults differ between the years; a result names the era that it followed.
+/// The defaults have changed over the years; a result names the era whose defaults it used.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -143,31 +142,31 @@ Examples:
 pub struct SysbenchArgs {
     #[command(flatten)]
     pub target: BenchTargetArgs,
-    /// Whose defaults: of the papers, of 2021 to 2024, or since September 2024
+    /// Which defaults to use: those of the papers, of 2021 to 2024, or since September 2024
     #[arg(long, value_name = "ERA", value_enum, default_value_t = EraName::Since2024)]
     pub era: EraName,
-    /// Collections [default: the era's]
+    /// Number of collections [default: the era's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub collections: Option<u32>,
-    /// Documents in each of them [default: the era's; 100000 on a local server]
+    /// Documents in each collection [default: the era's; 100000 on a local server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_147_483_647))]
     pub documents: Option<u64>,
-    /// Loading connections [default: the era's]
+    /// Connections for loading [default: the era's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub loaders: Option<u32>,
-    /// Leave out what the original leaves out: the documents of the last, partial batch
+    /// Leave out what the original leaves out: the documents of the last batch, which is not full
     #[arg(long)]
     pub exact_original: bool,
     /// Leave out the steps that write
     #[arg(long)]
     pub read_only: bool,
-    /// Put the 18 commands into a real transaction (replica sets and sharded clusters)
+    /// Put the 18 commands into a real transaction (only replica sets and sharded clusters)
     #[arg(long)]
     pub transaction: bool,
-    /// What is done: load the documents, run the transactions
+    /// What to do: load the documents, run the transactions
     #[arg(long, value_name = "PHASES", value_enum, value_delimiter = ',', default_values_t = [YcsbPhase::Load, YcsbPhase::Run])]
     pub phase: Vec<YcsbPhase>,
-    /// Transactions of the run [default: as many as the time allows]
+    /// Number of transactions to run [default: as many as the time allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub transactions: Option<u64>,
     #[command(flatten)]
@@ -190,17 +189,17 @@ pub enum EraName {
     Since2024,
 }
 
-/// Add the runs of clients that did one job together
+/// Add up the runs of several clients that did one job together
 ///
-/// Histograms, seconds and counts are added exactly. Runs of different settings are refused. No server is asked:
-/// whether all clients' documents are there together is not counted.
+/// Histograms, seconds and counts are added exactly. Runs with different settings are refused. No server is asked:
+/// whether the documents of all clients are there is not checked.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope merge run1 run2 run3 --out all
   seekscope merge clients/* --out all --json")]
 pub struct MergeArgs {
-    /// The run directories, of all clients
+    /// The run directories of all clients
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     pub runs: Vec<PathBuf>,
     /// Folder for the merged run

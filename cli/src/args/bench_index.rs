@@ -11,12 +11,12 @@ use super::bench_common::{BenchTargetArgs, ClientName, KeepArgs};
 use super::bench_shard::ShardArgs;
 use super::bench_values::parse_rate;
 
-/// Build indexes of several kinds on existing data, alone or beside other load
+/// Build indexes of several kinds on existing data, alone or under other load
 ///
-/// Loads documents, waits until the server is quiet, then builds and drops each index in turn. A kind that
-/// the server refuses is shown with its reason. With --shard or --vs, each server with data on this host has its
-/// reads traced while it builds alone (needs root), and the order of its file is read beforehand. To see the reads and
-/// writes of other builds, run `seekscope trace --pid PID` beside it.
+/// Loads documents, waits until the server is quiet, then builds and drops each index in turn. A kind that the
+/// server refuses is shown with the reason. With --shard or --vs, the reads of each server with data on this host are
+/// traced while it builds alone (needs root), and the order of its file is read beforehand. To see the reads and
+/// writes of other builds, run `seekscope trace --pid PID` at the same time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,8 +26,8 @@ Examples:
 pub struct IndexArgs {
     #[command(flatten)]
     pub target: BenchTargetArgs,
-    /// A second server: both get the same documents, and each index is built on both in turn (first, second, second,
-    /// first, …)
+    /// A second server to compare with: both get the same documents, and each index is built on both in turn (first,
+    /// second, second, first, …)
     #[arg(
         long,
         value_name = "URI2",
@@ -35,36 +35,36 @@ pub struct IndexArgs {
         conflicts_with = "foreground"
     )]
     pub vs: Option<String>,
-    /// Documents
+    /// Number of documents
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub docs: u64,
-    /// genny: those of its workload CreateBigIndex, about 300 bytes each; sdu: 3 KiB each
+    /// Which documents: genny: as in its workload CreateBigIndex, about 300 bytes each; sdu: 3 KiB each
     #[arg(long, value_name = "DATA", value_enum, default_value_t = IndexDataName::Genny)]
     pub data: IndexDataName,
-    /// Kinds, with commas: int, string, 2d, 2dsphere-coordinates, 2dsphere-geojson, hashed, text, unique,
-    /// wildcard; of sdu int, date, string, array, hashed [default: all]
+    /// Kinds of indexes, separated by commas: int, string, 2d, 2dsphere-coordinates, 2dsphere-geojson, hashed, text,
+    /// unique, wildcard; for sdu: int, date, string, array, hashed [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = parse_kind)]
     pub kinds: Vec<String>,
-    /// How often each is built [default: 2; 4 with --vs, because fewer can hardly show a difference]
+    /// How often each index is built [default: 2; 4 with --vs, because fewer can hardly show a difference]
     #[arg(long, value_name = "N", default_value_t = 2, default_value_if("vs", ArgPredicate::IsPresent, "4"), hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: u32,
-    /// Memory that the server may sort keys in, MiB (maxIndexBuildMemoryUsageMegabytes); restored at the
-    /// end [default: as it is]
+    /// Memory in which the server may sort keys, MiB (maxIndexBuildMemoryUsageMegabytes); the original value is
+    /// restored at the end [default: unchanged]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
     pub memory_mb: Option<u32>,
-    /// Beside each build: reads, updates, inserts and deletes at this rate, before, during and after
+    /// Also run reads, updates, inserts and deletes at this rate before, during and after each build
     #[arg(long, value_name = "N/s", value_parser = parse_rate)]
     pub foreground: Option<f64>,
-    /// Operations of the other load that can be in flight at once
+    /// Maximum operations of this load in flight
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub in_flight: u32,
-    /// How long the other load runs before and after each build
+    /// How long this load runs before and after each build
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub margin: Duration,
-    /// What the other load is sent with
+    /// Client that sends this load
     #[arg(long, value_name = "CLIENT", value_enum, default_value_t = ClientName::Auto)]
     pub client: ClientName,
-    /// Seed of the documents and of the other load
+    /// Seed for the documents and this load
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use super::bench_shard::ShardArgs;
 use super::bench_values::parse_clients;
 use super::{BenchTargetArgs, OutputArgs};
 
-/// A workload of your own, written as TOML: phases, roles, values, operations
+/// Run a workload of your own, written as TOML: phases, roles, values, operations
 ///
 /// The language is described in docs/workloads.md; `seekscope bench print NAME` shows an example.
 /// Documents that an earlier run of the workload left are dropped first.
@@ -24,23 +24,23 @@ pub struct RunArgs {
     pub workload: String,
     #[command(flatten)]
     pub target: BenchTargetArgs,
-    /// Every collection has so many times the records that the workload says
+    /// Multiply the number of records in each collection by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_scale)]
     pub scale: f64,
-    /// Threads that send, for each role [default: half of the processors]
+    /// Threads that send operations, for each role [default: half of the processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// raw: our own on the wire protocol; driver: MongoDB's official one; auto: raw where the
-    /// connection string asks for nothing that only the driver can do
+    /// raw: seekscope's own client on the wire protocol; driver: MongoDB's official driver; auto: raw unless
+    /// the connection string asks for something that only the driver can do
     #[arg(long, value_name = "CLIENT", value_enum, default_value_t = ClientName::Auto)]
     pub client: ClientName,
-    /// What of the beginning of each role is left out of the figures: auto, none, or a time
+    /// How much of the beginning of each role to leave out of the figures: auto, none, or a time
     #[arg(long, value_name = "WHAT", value_parser = parse_warm_up, default_value = "auto")]
     pub warm_up: WarmUpName,
-    /// End with success although some operations failed
+    /// Exit successfully even if some operations failed
     #[arg(long)]
     pub allow_errors: bool,
-    /// This process is number N of M that do one job together; `seekscope merge` adds their runs
+    /// This process is number N of M that do one job together; `seekscope merge` adds up their runs
     #[arg(long, value_name = "N/M", value_parser = parse_clients)]
     pub clients: Option<(u32, u32)>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub struct RunArgs {
     pub sharding: ShardArgs,
 }
 
-/// Print a workload that comes with seekscope, or their names
+/// Print a workload that comes with seekscope, or list their names
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -62,11 +62,11 @@ pub struct PrintArgs {
     pub output: OutputArgs,
 }
 
-/// Derive a workload from documents that exist, without copying what they say
+/// Derive a workload from existing documents, without copying their content
 ///
-/// Fields, types, lengths, ranges of numbers and dates, and how well texts compress are kept. Values
-/// of texts and of binary data are not, unless --keep-values says so; field names and indexes are. Types that
-/// cannot be generated and options of indexes that are lost are named.
+/// Field names, types, lengths, ranges of numbers and dates, indexes, and how well texts compress are kept. Values
+/// of texts and binary data are not, except with --keep-values. Types that cannot be generated, and index options
+/// that are lost, are listed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -79,16 +79,16 @@ pub struct SampleArgs {
     /// Connection string, for a collection
     #[arg(value_name = "URI")]
     pub uri: Option<String>,
-    /// Documents to look at: the first of a file, random ones of a collection
+    /// How many documents to look at: the first ones of a file, random ones of a collection
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub documents: u64,
-    /// Records that the workload is to load
+    /// Number of records that the workload loads
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub records: u64,
-    /// Copy the values of texts that have few different ones (never those of others)
+    /// Copy the values of text fields with few different values (never those of other fields)
     #[arg(long)]
     pub keep_values: bool,
-    /// Write the workload into a file that does not exist yet [default: stdout]
+    /// Write the workload to this file, which must not exist yet [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

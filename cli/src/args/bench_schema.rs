@@ -15,11 +15,11 @@ pub const BUCKET_SAMPLES: u32 = 100;
 const METRICS: u32 = 10;
 const DAY_MS: u128 = 86_400_000;
 
-/// Ways of storing time series: one document per sample or month, buckets, index orders, pre-allocation
+/// Compare ways of storing time series: a document per sample or month, buckets, index orders, pre-allocation
 ///
-/// Stores the same samples in each way, as live metrics arrive, and shows how fast that goes as the data
-/// grow, how long it takes to read one series for a year with cold caches, and what it takes on disk.
-/// Local servers are started anew for each; of somebody's server the caches stay as they are.
+/// Stores the same samples in each way, in the order in which live metrics arrive, and shows how fast that is as
+/// the data grow, how long reading one series for a year takes with cold caches, and how much disk space it needs.
+/// A local server is started anew for each way; on a server that you name, the caches stay as they are.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,20 +31,20 @@ pub struct SchemaArgs {
     /// small: 1,000 series, daily for a year; medium: 5,000; large: 20,000 for 2 years
     #[arg(long, value_name = "SCALE", value_enum, default_value_t = ScaleName::Small)]
     pub scale: ScaleName,
-    /// Series, each a metric of a client [default: the scale's]
+    /// Number of series, each a metric of a client [default: the scale's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub series: Option<u32>,
     /// Years of samples; a year has 365 days [default: the scale's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     pub years: Option<u32>,
-    /// Days of samples, instead of years
+    /// Days of samples, instead of --years
     #[arg(long, value_name = "N", conflicts_with = "years", value_parser = clap::value_parser!(u32).range(1..=18_250))]
     pub days: Option<u32>,
-    /// Distance of samples: 1d, or a part of a day such as 1h or 1m
+    /// Interval between samples: 1d, or a part of a day such as 1h or 1m
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = per_day)]
     pub interval: PerDay,
-    /// Ways, with commas: sample, month, minute, hour, day, 30days (buckets), a number (buckets of so
-    /// many samples), native; each may be followed by :date-first (index order), :preallocated
+    /// Ways to store, separated by commas: sample, month, minute, hour, day, 30days (buckets), a number (buckets
+    /// of that many samples), native; each may be followed by :date-first (index order) or :preallocated
     /// [default: all that make sense]
     #[arg(long, value_name = "WAYS", value_delimiter = ',')]
     pub shapes: Vec<WayName>,
@@ -60,13 +60,13 @@ pub struct SchemaArgs {
     /// Samples per command
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch: u32,
-    /// Series that are read for a year, each with cold caches
+    /// Number of series that are read for a year, each with cold caches
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub queries: u32,
-    /// Local server: measure on a slower disk too, by throttling its reads
+    /// Local server: also measure on a slower disk, emulated by throttling its reads
     #[arg(long, value_name = "DISK", conflicts_with = "uri")]
     pub disk: Option<EmulatedDisk>,
-    /// Seed of the samples; the same seed gives the same
+    /// Seed for the samples; the same seed gives the same samples
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]

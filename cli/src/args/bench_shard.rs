@@ -7,8 +7,8 @@ use seekscope_workload::sharding::KeyField;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sharding")]
 pub struct ShardArgs {
-    /// Through a mongos: shard the collections that are loaded, by a hash of the key, or by ranges of it with equal
-    /// numbers of documents; they are dropped again like any other of our own
+    /// Through a mongos: shard the loaded collections by a hash of the key, or by ranges of it with equal numbers of
+    /// documents; they are dropped like any other collection of seekscope's
     #[arg(long, value_name = "KIND", value_enum)]
     pub shard: Option<ShardName>,
     /// Field of the shard key; loaded documents must have it
@@ -20,7 +20,7 @@ pub struct ShardArgs {
         alias = "shards-key"
     )]
     pub shard_key: KeyField,
-    /// Chunks of each collection before the load, at least one for each shard [default: two for each
+    /// Chunks of each collection before the load, at least one per shard [default: two per
     /// shard]
     #[arg(long, value_name = "N", requires = "shard", value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub pre_split: Option<u32>,

@@ -13,16 +13,17 @@ const WATCHED_FOR: Duration = Duration::from_secs(60);
 
 /// Find out why a server is slow on disk, and write a report
 ///
-/// TARGET is a connection string as mongosh takes it: watches that server for a while and says what
-/// costs time, how sure that is and what would help. Reads only; says first what it will read, never do,
-/// and cost. If the string means a replica set or a sharded cluster, it examines every member on this host
-/// at once and asks the others; if at most one member of a set is here, that one or else a secondary.
+/// If TARGET is a connection string as mongosh takes it: watches that server for a while and reports what
+/// costs time, how certain that is and what would help. It only reads; first it states what it will read,
+/// what it will never do, and what it will cost. If the string means a replica set or a sharded cluster, it
+/// examines every member on this host at once and asks the others; if at most one member of a set is here, it
+/// examines that one, or else a secondary.
 ///
-/// TARGET is a run, a bundle of `seekscope collect`, or a folder of a server's diagnostic files: says
+/// If TARGET is a run, a bundle of `seekscope collect`, or a folder of a server's diagnostic files: reports
 /// the same from those alone.
 ///
-/// Without TARGET: starts a private local server, loads the same documents twice, updates 10 % of
-/// one copy at random, and shows what that does to an index build. Everything is removed at the end.
+/// Without TARGET: starts a private local server, loads the same documents twice, updates a random 10 % of
+/// one copy, and shows what that does to an index build. Everything is removed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,8 +40,8 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print the least role that a user of the server needs, and the rights on the host, and end. With a
-    /// connection string the role is that server's release's; without one it suits every release
+    /// Print the smallest role that a user of the server needs, and the rights needed on the host, and exit. With a
+    /// connection string, the role fits that server's release; without one, it fits every release
     #[arg(long)]
     pub print_role: bool,
 
@@ -60,11 +61,11 @@ pub struct DoctorArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With TARGET")]
 pub struct JudgeArgs {
-    /// An earlier run on this server: says what changed since, and whether what it predicted came true
+    /// An earlier run on this server: shows what has changed since, and whether its predictions came true
     #[arg(long, value_name = "RUN", requires = "target")]
     pub since: Option<PathBuf>,
-    /// End with exit code 6 if a finding breaches this limit: an id ('disk.saturated', 'disk.*'), 'any',
-    /// 'saves>30s' (per hour), 'confidence>=medium'. May be repeated
+    /// Exit with code 6 if a finding matches: an ID ('disk.saturated', 'disk.*'), 'any', 'saves>30s' (per hour),
+    /// 'confidence>=medium'. May be repeated
     #[arg(long, value_name = "LIMIT", requires = "target")]
     pub fail_on: Vec<String>,
 }
@@ -76,16 +77,16 @@ pub struct DemoArgs {
     /// Documents in each of the two collections; about 3 KiB each
     #[arg(long, value_name = "N", default_value_t = 80_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000), conflicts_with = "target")]
     pub docs: u64,
-    /// Seed of the documents and of the choice which to update; the same seed gives the same data
+    /// Seed for the documents and the choice of those to update; the same seed gives the same data
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "target")]
     pub seed: u64,
-    /// How well the documents' text compresses, 0 (not at all) to 1
+    /// How well the documents' text compresses, from 0 (not at all) to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, conflicts_with = "target")]
     pub compressibility: f64,
-    /// Throttle the server's reads to resemble a slower disk, beside the plain disk [default: hdd where permitted]
+    /// Also measure a slower disk, emulated by throttling the server's reads [default: hdd where permitted]
     #[arg(long, value_name = "DISK", conflicts_with = "target")]
     pub emulate_disk: Option<EmulatedDisk>,
-    /// Index builds per collection and disk; more give an interval, each adds its time
+    /// Index builds per collection and disk; several give an interval for the result, but each takes its time
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "target")]
     pub repeats: u32,
     /// WiredTiger cache of the local server [default: a quarter of a collection, at least 32 MiB]
@@ -94,7 +95,7 @@ pub struct DemoArgs {
     /// Server program to start: mongod or secantusd-rs [default: mongod on PATH, else secantusd-rs]
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub server_binary: Option<PathBuf>,
-    /// Folder below which the private data lies, on the disk to be examined [default: beside the run]
+    /// Folder for the private data, on the disk to be examined [default: beside the run]
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub data_dir: Option<PathBuf>,
     /// Keep the local server's data directory
@@ -106,11 +107,11 @@ pub struct DemoArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With the connection string of a server")]
 pub struct BuildArgs {
-    /// An index that is slow to build, as JSON: '{"customer": 1}'
+    /// The keys of an index that is slow to build, as JSON: '{"customer": 1}'
     #[arg(long, value_name = "KEYS", requires = "collection")]
     pub index: Option<String>,
-    /// Permit building that index on that collection and dropping it again. The server is watched until
-    /// the index is built, instead of --for
+    /// Allow seekscope to build that index on that collection and drop it again. The server is watched until
+    /// the index is built, instead of for --for
     #[arg(long, requires = "index")]
     pub allow_index_build: bool,
 }
@@ -122,23 +123,23 @@ pub struct ExamineArgs {
     /// How long to watch the server at its own work [default: 60s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch, requires = "target")]
     pub duration: Option<Duration>,
-    /// The collection in question; may be repeated. It is looked at whatever its size
+    /// The collection in question; it is examined whatever its size. May be repeated
     #[arg(long, value_name = "DB.COLL", requires = "target")]
     pub collection: Vec<String>,
-    /// The server's data directory as seen from here [default: as the server and its process tell]
+    /// The server's data directory as seen from here [default: as reported by the server and its process]
     #[arg(long, value_name = "DIR", requires = "target")]
     pub dbpath: Option<PathBuf>,
-    /// The server's process id, where it cannot be found by its port (containers)
+    /// The server's process ID, if it cannot be found by its port (containers)
     #[arg(long, value_name = "PID", requires = "target")]
     pub pid: Option<u32>,
-    /// Trace although the server is a primary that others replicate from
+    /// Trace the server even if it is a primary that others replicate from
     #[arg(long, requires = "target")]
     pub trace_primary: bool,
-    /// Ask the examined server only, not the other members of its set
+    /// Ask only the examined server, not the other members of its set
     #[arg(long, requires = "target")]
     pub no_members: bool,
-    /// Measure the disk first, for 10 s and at its full speed, in a file of its own beside the data,
-    /// which is gone afterwards
+    /// Measure the disk first, for 10 s at its full speed, in a separate file beside the data, which is
+    /// removed afterwards
     #[arg(long, requires = "target", conflicts_with = "disk_run")]
     pub probe_disk: bool,
     /// A run of `seekscope disk` on the data's disk [default: the newest below ./seekscope-runs]
@@ -173,6 +174,6 @@ impl ExamineArgs {
 pub enum EmulatedDisk {
     /// 150 read requests/s and 150 MB/s, like one hard disk (needs root and the blkio controller)
     Hdd,
-    /// The plain disk only
+    /// Only the plain disk
     None,
 }

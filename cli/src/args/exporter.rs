@@ -7,13 +7,14 @@ use std::time::Duration;
 use clap::Args;
 use seekscope_run::units::parse_duration;
 
-/// Serve what `top` and `layout` know to Prometheus, always on
+/// Continuously serve what `top` and `layout` show to Prometheus
 ///
-/// Tells which collection or index causes the device's time, whether the cache had it, what checkpoints and the journal
-/// cost, how far the largest files have drifted from disk order, and what `doctor` would find in the counters, in seconds per
-/// hour. Counting is done in the kernel; a scrape is answered from memory and asks the server nothing. There are never
-/// more series than --series: the files waited for longest have their own, all others are summed. It goes on when a
-/// server is restarted or away. docs/monitoring.md shows the dashboards and alerts that belong to it.
+/// Shows which collection or index causes the device's busy time, whether the cache held it, what checkpoints and the
+/// journal cost, how far the largest files have drifted from disk order, and what `doctor` would find in the counters,
+/// in seconds per hour. Counting is done in the kernel; a scrape is answered from memory and asks the server nothing.
+/// There are never more series than --series: the files waited for longest have their own, and all others are summed.
+/// It keeps running while a server is restarted or away. docs/monitoring.md shows the dashboards and alerts that belong
+/// to it.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("servers").args(["uris", "uri_file", "pid"]).required(true).multiple(true))]
 #[command(after_help = "\
@@ -22,44 +23,45 @@ Examples:
   seekscope exporter mongodb://localhost:27017/ --listen 0.0.0.0:9216 --web-config /etc/seekscope/web.yml
   seekscope exporter --uri-file /etc/seekscope/exporter.uris --textfile /var/lib/prometheus/node-exporter")]
 pub struct ExporterArgs {
-    /// Connection strings of servers, replica sets or clusters, whose members on this host are exported
+    /// Connection strings of servers, replica sets or clusters; their members on this host are exported
     #[arg(value_name = "URI")]
     pub uris: Vec<String>,
-    /// Read connection strings from a file, one per line, so that passwords are on no command line
+    /// Read connection strings from a file, one per line, so that no password is on a command line
     #[arg(long, value_name = "FILE")]
     pub uri_file: Option<PathBuf>,
-    /// A server's process id, where there is no login: what the kernel counts is exported
+    /// A server's process ID, if you have no login: only what the kernel counts is exported
     #[arg(long, short, value_name = "PID", conflicts_with_all = ["uris", "uri_file"])]
     pub pid: Option<u32>,
     /// Address and port for scrapes (127.0.0.1:9216 unless --textfile is given)
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Ask scrapers for TLS and passwords: a web.yml as Prometheus' own exporters take, read anew when it changes
+    /// Require TLS and passwords from scrapers: a web.yml as Prometheus' own exporters take, read again when it changes
     #[arg(long, alias = "web.config.file", value_name = "FILE")]
     pub web_config: Option<PathBuf>,
-    /// Write seekscope.prom into this folder of node_exporter's textfile collector after each reading
+    /// Write seekscope.prom into this folder, for node_exporter's textfile collector, after each reading
     #[arg(long, value_name = "DIR")]
     pub textfile: Option<PathBuf>,
     /// How often counters are read
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = period)]
     pub every: Duration,
-    /// The most time series, at least 300: files make room for the 70 or so of each server itself, of which some are left out if
-    /// there are too many servers
+    /// Maximum number of time series, at least 300: each server itself needs about 70, and files get the rest; with too
+    /// many servers, some of the servers' are left out
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(300..=1_000_000))]
     pub series: u32,
-    /// How often the order of the files is read, gently
+    /// How often the order of the files is read, at a gentle pace
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = walk_period)]
     pub layout_every: Duration,
     /// Do not read the order of the files
     #[arg(long, conflicts_with = "layout_every")]
     pub no_layout: bool,
-    /// How long the findings look back, which are those of `doctor` without a trace; ten readings at least
+    /// How far back the findings look (they are those of `doctor` without a trace); at least ten readings
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = findings_period)]
     pub findings_over: Duration,
-    /// A run of `seekscope disk` on the data's disk, from which scans are predicted [default: what it looks most like]
+    /// A run of `seekscope disk` on the data's disk, from which scans are predicted [default: the typical disk that it
+    /// looks most like]
     #[arg(long, value_name = "RUN")]
     pub disk_run: Option<PathBuf>,
-    /// Load no kernel program: nothing is known of single files
+    /// Load no kernel program: nothing is then known about single files
     #[arg(long)]
     pub no_trace: bool,
     /// Print no hints on stderr, only errors

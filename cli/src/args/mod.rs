@@ -62,7 +62,7 @@ pub use tune::{
     TuneSessionArgs, TuneShowArgs, TuneVerb,
 };
 
-/// Why is this document database slow on disk, how sure is that, and what to type about it.
+/// Find out why this document database is slow on disk, how certain that is, and what to type to fix it.
 #[derive(Debug, Parser)]
 #[command(
     name = "seekscope",
@@ -70,7 +70,7 @@ pub use tune::{
     max_term_width = 100,
     after_help = "\
 Exit codes: 0 done, 1 failed, 2 usage, 3 target unreachable or refused, 4 permission missing,
-5 data inconsistent, 6 a threshold of yours was missed, 130 interrupted (the partial run is kept)."
+5 data inconsistent, 6 a threshold you set was missed, 130 interrupted (the partial run is kept)."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -112,9 +112,10 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// Show a finished or interrupted run again, and write its report.html anew
+/// Show a finished or interrupted run again, and rewrite its report.html
 ///
-/// Works from the run directory, or a bundle of `seekscope collect`, alone: no server, no root, also on another host.
+/// Needs only the run directory, or a bundle of `seekscope collect`: no server and no root, and it also works on
+/// another host.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -124,8 +125,8 @@ pub struct ReportArgs {
     /// The run directory, or a bundle
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// Unpack a bundle, or copy the run, into this folder [default of a bundle: seekscope-runs/report-DATE-TIME; a run is
-    /// shown in its own folder]
+    /// Unpack the bundle, or copy the run, into this folder [default: seekscope-runs/report-DATE-TIME for a bundle; a
+    /// run is shown in its own folder]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -134,15 +135,15 @@ pub struct ReportArgs {
 
 /// Remove what killed runs left behind: servers, their data, cgroups
 ///
-/// Touches only what a run of this user recorded as its own and whose process is gone. Says which settings of servers
-/// killed runs left changed, what they were, and how to put them back.
+/// Touches only what a run of this user recorded as its own and whose process is gone. Also lists the server settings
+/// that killed runs left changed, with their original values and how to restore them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope clean
   seekscope clean --yes")]
 pub struct CleanArgs {
-    /// Remove without asking
+    /// Remove everything without asking first
     #[arg(long)]
     pub yes: bool,
 }

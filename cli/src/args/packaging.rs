@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::Shell;
 
-/// Print what a shell needs to complete seekscope's commands and options
+/// Print a shell script that completes seekscope's commands and options
 ///
-/// The Debian package brings it along.
+/// The Debian package includes it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,14 +19,14 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Print the manual page, or write those of all commands
+/// Print the manual page, or write the manual pages of all commands
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope manual | man -l -
   seekscope manual --out /usr/local/share/man/man1 && man seekscope-doctor")]
 pub struct ManualArgs {
-    /// Folder into which to write seekscope.1 and a page for each command; made if need be
+    /// Folder in which to write seekscope.1 and a page for each command; created if missing
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -10,10 +10,10 @@ use super::{ExportArgs, ImportArgs, OutputArgs};
 
 /// Record every file read and write of a server, and show what they mean
 ///
-/// Follows the I/O of the processes named, in the kernel: which file, which offset, how many bytes,
-/// how long, and whether the page cache had them. Nothing is changed in the processes, and the
-/// kernel programs are gone when seekscope is, however it ends. Without --for it goes on until
-/// Ctrl-C or until the processes have ended. Needs CAP_BPF and CAP_PERFMON.
+/// Follows the I/O of the named processes in the kernel: which file, which offset, how many bytes,
+/// how long it took, and whether the page cache held them. Nothing is changed in the processes, and the
+/// kernel programs disappear with seekscope, however it ends. Without --for, it goes on until Ctrl-C
+/// or until the processes have ended. Needs CAP_BPF and CAP_PERFMON.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -38,7 +38,8 @@ pub enum TraceVerb {
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// How long [default: until Ctrl-C, or until the processes have ended; a command that Ctrl-C ends is a partial run]
+    /// How long to record [default: until Ctrl-C, or until the processes have ended; if Ctrl-C ends a --command, the
+    /// run is partial]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
     pub duration: Option<Duration>,
     /// Folder for the run: records and report [default: ./seekscope-runs/trace-DATE-TIME]
@@ -60,20 +61,20 @@ pub struct RecordArgs {
 #[command(next_help_heading = "Whose I/O (name one)")]
 #[group(id = "who", multiple = false)]
 pub struct WhoArgs {
-    /// Process id; repeat it for several, whose later children are then followed, too
+    /// Process ID; may be repeated. With several, the children that they start later are followed too
     #[arg(long, short, value_name = "PID", group = "who")]
     pub pid: Vec<u32>,
-    /// Start this shell command, and follow it and its children. It runs as you run seekscope
+    /// Start this shell command, and follow it and its children. It runs as the user who runs seekscope
     #[arg(long, value_name = "COMMAND", group = "who")]
     pub command: Option<String>,
     /// The processes of a systemd unit, e.g. mongod or mongod.service
     #[arg(long, value_name = "NAME", group = "who")]
     pub unit: Option<String>,
-    /// The processes of a control group: a folder below /sys/fs/cgroup, or its path from there
+    /// The processes of a control group: a folder below /sys/fs/cgroup, or its path relative to that
     #[arg(long, value_name = "PATH", group = "who")]
     pub cgroup: Option<PathBuf>,
-    /// The server behind a connection string, on this host; its files get their collections' names. Of a replica set
-    /// or a cluster (mongos), all members on this host at once: shard0/shop.orders
+    /// The server behind a connection string, on this host; its files are shown with their collections' names. For a
+    /// replica set or a cluster (mongos), all members on this host at once, named as in shard0/shop.orders
     #[arg(long, value_name = "URI", group = "who")]
     pub target: Option<String>,
 }
@@ -82,26 +83,26 @@ pub struct WhoArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which I/O")]
 pub struct WhatArgs {
-    /// Only this file; may be repeated [default: all]
+    /// Record only this file; may be repeated [default: all]
     #[arg(long, value_name = "FILE")]
     pub file: Vec<PathBuf>,
-    /// Only files below this folder; may be repeated [default: all]
+    /// Record only files below this folder; may be repeated [default: all]
     #[arg(long, value_name = "DIR")]
     pub directory: Vec<PathBuf>,
-    /// Only files on the filesystem that holds this path; may be repeated [default: all]
+    /// Record only files on the filesystem that holds this path; may be repeated [default: all]
     #[arg(long, value_name = "PATH")]
     pub device: Vec<PathBuf>,
-    /// Only these operations, separated by commas [default: all]
+    /// Record only these operations, separated by commas [default: all]
     #[arg(long, value_name = "OPS", value_enum, value_delimiter = ',')]
     pub op: Vec<OpName>,
-    /// Record all requests of these disks. Without it, those for files of these processes are recorded,
-    /// whoever sends them off, and all others are only counted
+    /// Record all requests of these disks. Otherwise, requests for files of these processes are recorded,
+    /// whoever submits them, and all others are only counted
     #[arg(long)]
     pub whole_disk: bool,
-    /// Only calls that took at least this long [default: all]
+    /// Record only calls that took at least this long [default: all]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub min_latency: Option<Duration>,
-    /// Keep one region in N of each file, the same ones all along, and all syncs [default: all]
+    /// Record one region in N of each file, the same ones throughout, and all syncs [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub sample: Option<u32>,
     /// Size of a region of --sample, a power of two
@@ -140,17 +141,17 @@ pub enum OpName {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Mode")]
 pub struct ModeArgs {
-    /// Only count, in the kernel: totals and latencies per file, a row every --interval; for weeks
+    /// Only count, in the kernel: totals and latencies per file, one row every --interval; suitable for weeks
     #[arg(long, conflicts_with_all = ["ring", "live"])]
     pub aggregate: bool,
-    /// How often --aggregate writes down its counts
+    /// How often --aggregate writes its counts to disk
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_stretch, requires = "aggregate")]
     pub interval: Duration,
-    /// Flight recorder: hold the last TIME in memory and write it down at SIGUSR1, at a call as slow
+    /// Flight recorder: keep the last TIME in memory, and write it to disk on SIGUSR1, after a call as slow
     /// as --dump-latency, and at the end
     #[arg(long, value_name = "TIME", value_parser = parse_stretch)]
     pub ring: Option<Duration>,
-    /// A call that takes as long makes --ring write down what it holds
+    /// A call that takes this long makes --ring write what it holds to disk
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "ring")]
     pub dump_latency: Option<Duration>,
     /// Memory for --ring; at high rates it holds less than the time asked for
@@ -159,17 +160,17 @@ pub struct ModeArgs {
     /// Show files, rates, patterns and latencies while recording
     #[arg(long)]
     pub live: bool,
-    /// Buffer between kernel and seekscope; 16M bridge a second of 300,000 calls per second
+    /// Size of the buffer between kernel and seekscope; 16M holds one second of 300,000 calls per second
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     pub buffer: u64,
-    /// Way into the kernel
+    /// How the kernel programs are attached
     #[arg(long, value_name = "WAY", value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BackendName {
-    /// The fastest that loads; the reason is printed
+    /// The fastest one that loads; the reason is printed
     Auto,
     /// Typed tracepoints
     TpBtf,

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::OutputArgs;
 
-/// Make a run of a trace that another tool recorded
+/// Turn a trace that another tool recorded into a run
 ///
 /// Reads fio's iolog (versions 2 and 3), blkparse's text, strace's output (best with -f -ttt -T -y)
 /// and comma-separated values as a bpftrace script prints them: with a header that names at least
@@ -34,7 +34,7 @@ pub struct ImportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportFormat {
-    /// Told from the beginning of the trace
+    /// Detected from the beginning of the trace
     Auto,
     Fio,
     Blkparse,
@@ -62,7 +62,7 @@ pub struct ExportArgs {
     /// Format to write
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub to: ExportFormat,
-    /// Only events on this file: its path, the last part of it, or its number in the run; may be
+    /// Write only events on this file: its path, the last part of that, or its number in the run; may be
     /// repeated [default: all]
     #[arg(long = "file", value_name = "PATH|ID")]
     pub files: Vec<String>,
@@ -85,7 +85,7 @@ impl ExportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// fio's iolog, version 2: order without times; every fio reads it
+    /// fio's iolog, version 2: order without times; every version of fio reads it
     Fio,
     /// fio's iolog, version 3: with times in milliseconds; fio 3.31 and later
     Fio3,
@@ -93,6 +93,6 @@ pub enum ExportFormat {
     Csv,
     /// Trace-event JSON for Perfetto and chrome://tracing
     Chrome,
-    /// One Parquet file with the names of files and threads in it
+    /// One Parquet file that includes the names of files and threads
     Parquet,
 }

@@ -149,7 +149,7 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
     })
 }
 
-/// Is a fixed number of operations too small for its rate to be judged?
+/// Returns whether a fixed number of operations is too small for its rate to be judged.
 fn is_too_little(transactions: u64, due_s: f64, elapsed_s: f64) -> bool {
     let is_brief = due_s < JUDGED_S_MIN && elapsed_s - due_s < JUDGED_S_MIN;
     transactions < JUDGED_OPERATIONS_MIN || is_brief

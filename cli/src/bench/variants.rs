@@ -54,7 +54,7 @@ pub async fn open(
     Ok(targets)
 }
 
-/// Says before anything runs that there are too few pairs to show a difference in any of so many figures.
+/// Says before anything runs that there are too few pairs to show a difference in any of this many figures.
 pub fn say_if_too_few(stage: &Stage, versus: &VersusArgs, figures: usize) {
     let needed = pairs_needed(figures);
     if versus.are_several() && u64::from(versus.pairs) < needed {
@@ -132,7 +132,7 @@ async fn is_same_asked_otherwise(first: &Target, second: &Target) -> Result<bool
     .into())
 }
 
-/// Has all be asked by the driver if one of them can only be: two clients' costs are no difference of servers.
+/// Makes the driver ask all of them if one can only be asked by it: two clients' costs are no difference of servers.
 fn with_like_clients(mut targets: Vec<Target>) -> Vec<Target> {
     let needs_driver = targets.iter().find_map(|target| {
         let choice = choose(&target.uri, None, "admin", Wanted::Auto).ok()?;

@@ -334,8 +334,8 @@ impl Records<'_> {
         Ok(())
     }
 
-    /// Writes so many events, the first in the order in which they were recorded; returns when the last of them began,
-    /// ns.
+    /// Writes this many events, the first in the order in which they were recorded; returns when the last of them
+    /// began, ns.
     fn write_events(&self, to: &RunDirectory, kept: u64) -> Result<u64> {
         let from = &self.part.directory;
         let mut writer = to.io_writer()?;

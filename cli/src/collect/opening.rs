@@ -28,7 +28,7 @@ const FILES: [&str; 6] = [
     "server.parquet",
     "layout.parquet",
 ];
-/// Most runs of members in the bundle of a deployment.
+/// The most runs of members in the bundle of a deployment.
 const MEMBERS_MAX: usize = 256;
 /// A bundle that unpacks to more than this is not one of ours.
 const TOTAL_BYTES_MAX: u64 = 16 << 30;
@@ -231,7 +231,7 @@ fn place_of(path: &Path) -> Option<(&str, &'static str)> {
 }
 
 fn no_bundle(why: &str) -> anyhow::Error {
-    Usage(format!("{why}: it is no bundle of `seekscope collect`")).into()
+    Usage(format!("{why}: it is not a bundle of `seekscope collect`")).into()
 }
 
 fn write_out(entry: &mut impl Read, to: &Path, stop: &AtomicBool) -> Result<()> {

@@ -23,7 +23,7 @@ pub fn salt(file: Option<&Path>) -> Result<Salt> {
     match File::open(path) {
         Ok(file) => read(file).with_context(at)?.ok_or_else(|| {
             let why =
-                format!("has not the {BYTES} bytes of a salt; name a new file or one made so");
+                format!("does not hold the {BYTES} bytes of a salt; name a new file or one that seekscope made");
             Usage(format!("{} {why}", at())).into()
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -17,7 +17,7 @@ pub fn check(document: &RunDocument) -> Result<(), Usage> {
         Some(RunKind::Doctor | RunKind::Layout | RunKind::Trace) => Ok(()),
         _ => Err(Usage(format!(
             "the run holds records of `seekscope {}`, whose names --hash-names cannot replace: \
-             collect a run of `seekscope doctor`, or leave --hash-names away and look through the run's \
+             collect a run of `seekscope doctor`, or leave out --hash-names and look through the run's \
              run.json first",
             document.command
         ))),

@@ -164,7 +164,7 @@ fn check_thresholds(args: &JobArgs, measurement: Option<&DiskMeasurement>) -> Re
     }
     match (args.max_p99, slowest(outcome)) {
         (Some(most), None) => Err(ThresholdMissed(format!(
-            "nothing completed, so --max-p99 {most:?} was not kept"
+            "nothing completed, so --max-p99 {most:?} was not met"
         ))
         .into()),
         (Some(most), Some(p99)) if p99 > most => Err(ThresholdMissed(format!(

@@ -117,7 +117,7 @@ impl DiskTarget {
         };
         if self.beside_database && IoPressure::read(root).is_none() {
             session.limit(Limitation {
-                what: "whether the host suffered was not watched, only the rate was limited".into(),
+                what: "whether the host suffered was not watched; only the rate was limited".into(),
                 why: "the kernel offers no pressure stall information (/proc/pressure/io)".into(),
                 remedy: "boot with psi=1".into(),
             });

@@ -267,7 +267,8 @@ pub fn open_member(directory: &RunDirectory, run: &MemberRun) -> Result<Session>
     Ok(Session::reopen(directory, document))
 }
 
-/// Was the run watched to its end? Something is counted in any that was, if not by the server, of its process or host.
+/// Returns whether the run was watched to its end. Something is counted in any that was, if not by the server, of its
+/// process or host.
 fn was_watched(document: &RunDocument) -> bool {
     let examination = document.examination.as_ref();
     examination.is_some_and(|examination| examination.cost.is_some())

@@ -24,7 +24,7 @@ impl Earlier {
         let (directory, mut document) = RunDirectory::open(run)?;
         if document.examination.is_none() {
             let why = format!(
-                "{} is no run of `seekscope doctor` on a server",
+                "{} is not a run of `seekscope doctor` on a server",
                 run.display()
             );
             return Err(Usage(why).into());
@@ -85,7 +85,7 @@ impl Judgement {
         self.since.as_ref()
     }
 
-    /// Was any limit set?
+    /// Returns whether any limit was set.
     pub fn has_limits(&self) -> bool {
         !self.limits.is_empty()
     }

@@ -115,7 +115,7 @@ impl Files<'_> {
     }
 }
 
-/// Most requests, over the predicted ones, of reads that can be such a scan: more are reads of single pages.
+/// The most requests, over the predicted ones, of reads that can be such a scan: more are reads of single pages.
 const MORE_MAX: f64 = 1.25;
 
 /// Corrects the prediction for a file of this many leaves by the scans of it that were observed. `engine_s` is

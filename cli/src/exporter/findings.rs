@@ -44,7 +44,7 @@ pub struct Findings {
     pid: Option<u32>,
     data: Option<PathBuf>,
     host: HostFacts,
-    /// As measured earlier, or typical.
+    /// What the disk can do, as measured earlier, or that of a typical disk.
     disk: Option<DiskAbility>,
     /// The same as bounded by the limits on the server, and as seen at work.
     seen_disk: Option<DiskAbility>,
@@ -119,7 +119,7 @@ impl Findings {
         }
     }
 
-    /// Adds a reading of counters, of which only so many are kept.
+    /// Adds a reading of counters, of which only this many are kept.
     pub fn read(&mut self, samples: &[CounterSample]) {
         let Some(now_ns) = samples.iter().map(|sample| sample.t_ns).max() else {
             return;

@@ -30,10 +30,10 @@ const CONNECTIONS_MAX: usize = 64;
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// A connection serves this long, and then may finish its last answer for so long.
+/// A connection serves this long, and then may finish its last answer for this long.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(300);
 const LAST_ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Before the next connection is accepted after one could not be.
+/// The pause after a connection could not be accepted.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -107,14 +107,14 @@ async fn answer(
             let mut refused = response(
                 StatusCode::UNAUTHORIZED,
                 TEXT,
-                "name and password, please\n",
+                "a name and a password are required\n",
             );
             let wanted = HeaderValue::from_static("Basic realm=\"seekscope exporter\"");
             refused.headers_mut().insert(WWW_AUTHENTICATE, wanted);
             refused
         }
         Login::Busy => {
-            let why = "too many logins at once\n";
+            let why = "too many simultaneous logins\n";
             response(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
         }
     };
@@ -124,7 +124,11 @@ async fn answer(
 
 fn page(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes>> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
-        let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+        let mut refused = response(
+            StatusCode::METHOD_NOT_ALLOWED,
+            TEXT,
+            "only GET and HEAD are supported\n",
+        );
         refused
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -142,7 +146,11 @@ fn page(request: &Request<Incoming>, exported: &Exported) -> Response<Full<Bytes
             response(StatusCode::SERVICE_UNAVAILABLE, TEXT, why)
         }
         "/" => response(StatusCode::OK, HTML, start_page(exported)),
-        _ => response(StatusCode::NOT_FOUND, TEXT, "see /metrics\n"),
+        _ => response(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            "there is no such page; see /metrics\n",
+        ),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::args::ExporterArgs;
 use crate::exit::message_of;
 use crate::layout::{Recorder, ScanDisk, ScanDisks, gentle, named_file};
 
-/// What took the place of a file that is gone is walked so long after, when it is in a checkpoint.
+/// What took the place of a file that is gone is walked this long after, when it is in a checkpoint.
 const AFTER_LOSS: Duration = Duration::from_secs(120);
 
 /// When and how files are walked; the same for all servers.

@@ -40,7 +40,8 @@ pub fn read_web_config(args: &ExporterArgs) -> Result<Option<Rereading>> {
         return Ok(None);
     };
     if address(args).is_none() {
-        let why = "--web-config is for those who scrape, whom --textfile alone does not serve: add --listen";
+        let why = "--web-config protects the metrics page, which --textfile alone does \
+                   not serve: add --listen";
         return Err(Usage(why.into()).into());
     }
     Rereading::begin(path).map(Some)
@@ -136,7 +137,9 @@ async fn listen(
         return Ok(None);
     };
     let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}; if the port is in use, name another with --listen")
+        format!(
+            "cannot listen on {address}; if the port is in use, choose another one with --listen"
+        )
     })?;
     // The port may have been left to the system.
     let address = listener.local_addr().unwrap_or(address);

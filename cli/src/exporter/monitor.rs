@@ -24,8 +24,8 @@ use crate::subjects::{Subject, Subjects};
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How often members are looked for that were not there before.
 const LOOK_FOR_NEW: Duration = Duration::from_secs(300);
-/// A server of which so many searches one after another heard nothing does not belong to its target any more. One is not
-/// enough: a member that has just been started does not know its set yet.
+/// A server of which this many searches one after another heard nothing does not belong to its target any more. One is
+/// not enough: a member that has just been started does not know its set yet.
 const UNHEARD_MAX: u32 = 3;
 /// How long a search may take.
 const SEARCH_LIMIT: Duration = Duration::from_secs(60);
@@ -68,9 +68,9 @@ struct Sought {
 #[derive(Default)]
 struct Found {
     names: BTreeSet<String>,
-    /// Those that belong to it and do not answer.
+    /// Servers that belong to it and do not answer.
     away: BTreeSet<String>,
-    /// Those that were not watched yet.
+    /// Servers that were not watched yet.
     new: Vec<WatchedServer>,
 }
 
@@ -157,7 +157,10 @@ impl Monitor {
                 };
                 // The number of a process that has ended is nobody's.
                 if !targets.iter().any(of_process) {
-                    progress.complain(format!("{} is away, looking for it again", server.name));
+                    progress.complain(format!(
+                        "{} does not answer or has ended; looking for it again",
+                        server.name
+                    ));
                 }
             }
             !is_lost
@@ -256,7 +259,7 @@ impl Monitor {
         }
         self.watched.retain(|server| server.name != name);
         self.exported.registry().forget(name);
-        let farewell = format!("{name} is not among the servers that were named any more");
+        let farewell = format!("{name} no longer belongs to the servers that were named");
         self.progress.say(farewell);
     }
 
@@ -272,8 +275,9 @@ impl Monitor {
             return Err(match target.servers.is_empty() {
                 true => error,
                 false => Elsewhere(format!(
-                    "process {pid} has ended, and the server that follows it has another number: start the exporter \
-                     again with that, or with a connection string, by which it finds the server by itself"
+                    "process {pid} has ended, and a server that is started in its place has \
+                     another process ID: restart the exporter with that ID, or with a connection \
+                     string, with which it finds the server by itself"
                 ))
                 .into(),
             });

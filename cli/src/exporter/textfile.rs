@@ -35,7 +35,10 @@ impl Textfile {
     pub fn create(folder: &Path) -> Result<Self> {
         let shown = folder.display();
         if !folder.is_dir() {
-            return Err(Usage(format!("--textfile {shown}: name an existing folder")).into());
+            return Err(Usage(format!(
+                "--textfile {shown} is not a folder; name an existing one"
+            ))
+            .into());
         }
         let lock = folder.join(LOCK_NAME);
         let cannot = || format!("cannot write {}", lock.display());
@@ -44,7 +47,7 @@ impl Textfile {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let why = format!(
-                    "another exporter writes to {shown}: name another folder with --textfile"
+                    "another exporter writes to {shown}; choose another folder with --textfile"
                 );
                 return Err(Elsewhere(why).into());
             }

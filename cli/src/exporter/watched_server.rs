@@ -33,7 +33,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 const READINGS_MIN: u32 = 10;
 
 const NO_FILES: &str = "calls on files are not counted";
-const NO_LAYOUT: &str = "how the files lie on the disk is not known";
+const NO_LAYOUT: &str = "the layout of the files on disk is not known";
 
 /// What is exported of each server.
 #[derive(Clone)]
@@ -145,7 +145,7 @@ impl WatchedServer {
             begun.attach();
         } else {
             let why = match plan.trace {
-                true => "the server's process is not seen from here",
+                true => "the server's process is not visible from here",
                 false => "--no-trace",
             };
             begun.limit(NO_FILES, why.into(), String::new());

@@ -12,7 +12,7 @@ use seekscope_wiredtiger::{Extent, Leaf};
 use super::scan_disk::ScanDisks;
 use super::since::Since;
 
-/// With a smaller share of broken pairs, positions on the device make no difference.
+/// The share of broken pairs below which positions on the device make no difference.
 const BROKEN_PAIRS_MIN: f64 = 0.02;
 
 /// What figures are made with.

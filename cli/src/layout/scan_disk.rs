@@ -88,8 +88,8 @@ fn servers_of(directory: &Path) -> Vec<u32> {
     ProcFs::host().holders(&directory.join(OPEN_WHILE_RUNNING))
 }
 
-/// Does the server that has this data directory open read it past the page cache (`direct_io=[data]`)? False where that
-/// may not be seen.
+/// Returns whether the server that has this data directory open reads it past the page cache (`direct_io=[data]`).
+/// False where that may not be seen.
 fn is_read_directly(directory: &Path) -> bool {
     servers_of(directory)
         .into_iter()
@@ -98,9 +98,9 @@ fn is_read_directly(directory: &Path) -> bool {
 
 /// The disks that scans of the files of one run are predicted for: that of the server, or each member's own.
 pub struct ScanDisks {
-    /// That of the server, or of the first member.
+    /// The disk of the server, or of the first member.
     first: ScanDisk,
-    /// Those of all members, by label.
+    /// The disks of all members, by label.
     of_members: Vec<(String, ScanDisk)>,
 }
 

@@ -27,7 +27,7 @@ impl Since {
     pub fn load(run: &Path) -> Result<Self> {
         let (directory, document) = RunDirectory::open(run)?;
         if document.layout.is_none() {
-            let why = format!("{} is no run of `seekscope layout`", run.display());
+            let why = format!("{} is not a run of `seekscope layout`", run.display());
             return Err(Usage(why).into());
         }
         Ok(Self {

@@ -23,13 +23,13 @@ pub struct LayoutSummary<'a> {
     disk_measured: bool,
     /// What was named within the directory, e.g. shop.orders; if empty, all of it was examined.
     named: &'a [String],
-    /// Of a replica set or a sharded cluster the members whose data was read, `path` is then its connection string;
-    /// absent otherwise.
+    /// The members of a replica set or sharded cluster whose data was read; `path` is then its connection string.
+    /// Absent otherwise.
     #[serde(skip_serializing_if = "<[LayoutMember]>::is_empty")]
     members: &'a [LayoutMember],
     /// Sorted by the time that order would save a scan, largest first.
     files: Vec<FileSummary<'a>>,
-    /// With `--watch`: one entry per file and checkpoint.
+    /// The history that `--watch` recorded: one entry per file and checkpoint.
     history: &'a [LayoutMoment],
 }
 
@@ -122,10 +122,10 @@ pub struct PredictedScanS {
     /// Upper end of that range.
     #[schemars(range(min = 0))]
     pub now_high: f64,
-    /// With the same leaves rewritten in key order, without holes.
+    /// The time if the same leaves were rewritten in key order, without holes.
     #[schemars(range(min = 0))]
     pub ordered: f64,
-    /// After `compact`, which removes holes but hardly changes the order.
+    /// The time after `compact`, which removes holes but hardly changes the order.
     #[schemars(range(min = 0))]
     pub after_compact: f64,
 }

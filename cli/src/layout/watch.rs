@@ -117,7 +117,7 @@ pub fn follow(
     let started = Instant::now();
     let t_ns = monotonic_ns();
     if !is_live(session) {
-        let text = "No server seems to have this open; waiting for its checkpoints all the same.";
+        let text = "No server seems to have this open; waiting for its checkpoints anyway.";
         measurement.progress.say(text);
     }
     let mut watched = HashMap::new();

@@ -40,9 +40,9 @@ pub fn open(runs: &[PathBuf]) -> Result<Vec<Client>> {
             .bench
             .clone()
             .filter(|bench| !bench.steps.is_empty())
-            .ok_or_else(|| refused("is no run of `seekscope bench`, or measured nothing"))?;
+            .ok_or_else(|| refused("is not a run of `seekscope bench`, or it measured nothing"))?;
         let (number, count) = bench.client_number.ok_or_else(|| {
-            refused("was not one of several clients of a job (bench … --clients N/M)")
+            refused("is not the run of one of several clients of a job (bench … --clients N/M)")
         })?;
         clients.push(Client {
             directory,
@@ -71,11 +71,11 @@ fn refuse_twice(runs: &[PathBuf]) -> Result<()> {
 /// Refuses runs that are not parts of one job; the reason names the first difference.
 pub fn check_same_job(clients: &[Client]) -> Result<()> {
     let Some((first, others)) = clients.split_first() else {
-        return Err(Usage("no runs to merge".into()).into());
+        return Err(Usage("there are no runs to merge".into()).into());
     };
     for (before, client) in clients.iter().zip(others) {
         if before.number == client.number {
-            let why = format!("two runs are both those of client {}", client.number);
+            let why = format!("two of the runs are of client {}", client.number);
             return Err(Usage(why).into());
         }
     }
@@ -176,12 +176,12 @@ fn steps(a: &Client, b: &Client) -> Option<String> {
     let (a, b) = different.next()?;
     if a.name == b.name && a.in_flight != b.in_flight {
         return Some(format!(
-            "\"{}\" had {} operations in flight at most in one and {} in the other",
+            "\"{}\" had at most {} operations in flight in one and {} in the other",
             a.name, a.in_flight, b.in_flight
         ));
     }
     Some(format!(
-        "one did {} where the other did {}, or sent it by another schedule",
+        "one ran {} where the other ran {}, or they sent its operations on different schedules",
         a.name, b.name
     ))
 }

@@ -41,7 +41,8 @@ pub fn apart(clients: &[Client]) -> Option<String> {
     };
     let index = (0..steps.len()).find(|&index| is_apart(index).unwrap_or(false))?;
     Some(format!(
-        "the clients did \"{}\" one after the other, so its figures are of no load that there was",
+        "the clients ran \"{}\" one after the other, so that its figures describe a load that \
+         never existed",
         steps[index].name
     ))
 }
@@ -63,11 +64,11 @@ fn late_starts(clients: &[Client]) -> Option<Limitation> {
         .max_by_key(|(_, ns)| *ns)?;
     (apart_ns > APART_NS_MAX).then(|| Limitation {
         what: format!(
-            "the clients did not do \"{}\" at the same time: they began {:.1} s apart",
+            "the clients did not run \"{}\" at the same time: they began {:.1} s apart",
             steps[index].name,
             apart_ns as f64 / 1e9
         ),
-        why: "by their own clocks".into(),
+        why: "this is according to their own clocks".into(),
         remedy: "start all of them with the same --start-at, far enough ahead".into(),
     })
 }
@@ -108,7 +109,9 @@ fn clocks_apart(clients: &[Client]) -> Result<Option<Limitation>> {
             most.0,
             apart_ms / 1e3
         ),
-        why: "the server's uptime, by each client's clock, says so".into(),
-        remedy: "synchronise the clients' clocks (NTP); totals are right, seconds are not".into(),
+        why: "this follows from the server's uptime and each client's clock".into(),
+        remedy: "synchronise the clients' clocks (NTP); the totals are correct, but the figures \
+                 for single seconds are not"
+            .into(),
     }))
 }

@@ -50,7 +50,7 @@ fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Sessi
         .iter()
         .min_by_key(|c| c.document.started.realtime_ns)
     else {
-        return Err(Usage("no runs to merge".into()).into());
+        return Err(Usage("there are no runs to merge".into()).into());
     };
     let mut document = RunDocument::begin("merge", arguments);
     document.started = first.document.started;
@@ -71,7 +71,7 @@ fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Sessi
                 [one] => format!("the run of client {one} is missing"),
                 several => format!("the runs of clients {} are missing", several.join(", ")),
             },
-            why: "they were not named".into(),
+            why: "it was not named".into(),
             remedy: "name the runs of all clients".into(),
         };
         crate::session::limit(&mut document, limitation);
@@ -107,10 +107,12 @@ fn uncounted(measurement: &BenchMeasurement) -> Option<Limitation> {
     let first = steps.find(|step| !is_counted(step))?;
     Some(Limitation {
         what: format!(
-            "after \"{}\" the documents of all clients together were not counted",
+            "after \"{}\", the documents of all clients together were not counted",
             first.name
         ),
-        why: "each client knows only what it wrote itself, and merge works on records, without a server".into(),
+        why: "each client knows only what it wrote itself, and merge works on the recorded runs, \
+              without a server"
+            .into(),
         remedy: format!(
             "count the documents in the database {} yourself, and compare them with what was loaded and inserted",
             measurement.database
@@ -138,7 +140,7 @@ fn worst(clients: &[Client]) -> Result<()> {
         Some(Outcome::Failed) => Err(anyhow::anyhow!(why)),
         Some(Outcome::Partial) => Err(BrokenOff(why).into()),
         _ if !clients::missing_numbers(clients).is_empty() => {
-            Err(BrokenOff("runs of some clients are missing".into()).into())
+            Err(BrokenOff("the runs of some clients are missing".into()).into())
         }
         _ => Ok(()),
     }

@@ -34,8 +34,8 @@ struct Look {
     /// The server from which it copies, where that is another.
     elsewhere: Option<String>,
     copies: Vec<CopyCursor>,
-    /// Those of all looks, in the order in which they were first seen: a copy may begin and end while another collection
-    /// is being looked at.
+    /// The copies seen in all looks so far, in the order in which they were first seen: a copy may begin and end while
+    /// another collection is being looked at.
     seen: Vec<CopyCursor>,
 }
 
@@ -178,7 +178,7 @@ impl Work {
                 break;
             }
             if let Some(why) = self.lost(&look) {
-                return Err(Elsewhere(format!("no more of the sync of {member}: {why}")).into());
+                return Err(Elsewhere(format!("no longer following {member}: {why}")).into());
             }
             if let Some(source) = look.copies_elsewhere() {
                 self.session.limit(Limitation {

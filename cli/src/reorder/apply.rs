@@ -54,7 +54,7 @@ impl Reorder {
             return Ok(());
         }
         Err(Elsewhere(format!(
-            "{} is left as it is: {} Use --force to do it all the same.",
+            "{} is left as it is: {} Use --force to do it anyway.",
             visible(&namespace.to_string()),
             sentences::verdict(plan)
         )))
@@ -226,7 +226,7 @@ fn checkpoints_lacking(done: &Reordered) -> Vec<Limitation> {
                 format_count(asked)
             ),
             why: why.clone(),
-            remedy: "see in the server's log what fsync failed of".into(),
+            remedy: "see the server's log for why fsync failed".into(),
         });
     }
     lacking

@@ -117,7 +117,7 @@ impl CollectionFiles {
         };
         let (walked, _) = interruption.cancelling(walk).await;
         interruption.check()?;
-        match walked.context("the walk over the files broke off")? {
+        match walked.context("the walk over the files ended unexpectedly")? {
             Ok(layout) => {
                 let file = layout.layout.files.first();
                 if let Some((file, why)) = file.and_then(|f| Some((f, f.not_measured.clone()?))) {

@@ -128,7 +128,7 @@ impl Reorder {
         };
         let why = match hello.state {
             MemberState::Arbiter => "is an arbiter, which has no data",
-            _ if self.args.apply && !hello.is_writable => "is no primary and takes no writes",
+            _ if self.args.apply && !hello.is_writable => "is not a primary and accepts no writes",
             _ => return Ok(()),
         };
         Err(Elsewhere(format!(

@@ -100,10 +100,10 @@ impl Told for ProgressLines {
 fn begun_anew_text(dropped_documents: Option<u64>) -> String {
     match dropped_documents {
         Some(documents) => format!(
-            "The copy is begun anew: the earlier one, of {} documents, was dropped.",
+            "The copy is started again: the earlier one, of {} documents, was dropped.",
             format_count(documents)
         ),
-        None => "The copy is begun anew: the earlier one was dropped.".into(),
+        None => "The copy is started again: the earlier one was dropped.".into(),
     }
 }
 
@@ -112,7 +112,7 @@ fn round_text(round: &CaughtUp) -> String {
     let left = match round.remaining_s() {
         _ if round.is_last() => String::new(),
         Some(seconds) => format!(", about {} more", format_s(seconds)),
-        None => ", which does not end while others write as fast".into(),
+        None => ", which does not end while others write this fast".into(),
     };
     format!(
         "round {}, {} changes in {}, {} came meanwhile{left}",
@@ -143,7 +143,7 @@ mod tests {
             text(0, 1, 0.3)
         );
         assert!(text(9_000, 3_000, 3.0).ends_with("more"));
-        assert!(text(9_000, 9_900, 3.0).ends_with("as fast"));
+        assert!(text(9_000, 9_900, 3.0).ends_with("this fast"));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Reorder {
         let record = measurement(&mut session.document);
         record
             .recovered
-            .push(format!("{} was carried on to its end.", name_of(namespace)));
+            .push(format!("{} was completed.", name_of(namespace)));
         Ok(())
     }
 
@@ -116,9 +116,9 @@ fn what_was_found(pending: &Pending, go_on_named: bool) -> Vec<String> {
     )];
     if pending.writers_paused {
         found.push(match go_on_named {
-            true => "Its writers had been paused; the command of --continue-writers lets them go on.".into(),
+            true => "Its writers had been paused; the command of --continue-writers lets them continue.".into(),
             false => "Its writers had been paused by the command of --pause-writers, and stay so: nothing \
-                      here lets them go on, since no --continue-writers is named. Let them go on yourself."
+                      here lets them continue, since no --continue-writers is named. Let them continue yourself."
                 .into(),
         });
     }
@@ -130,7 +130,7 @@ fn what_resume_does(pending: &Pending, max_rate: Option<u64>) -> Vec<String> {
     let mut said = Vec::new();
     let copies = pending.phase == Phase::Copying;
     if copies {
-        said.push("A copy that was not finished is begun anew.".to_string());
+        said.push("An unfinished copy is started again.".to_string());
     }
     let rate = |bytes: u64| format!("{:.1} MB/s", bytes as f64 / 1e6);
     let limit = match (max_rate, pending.max_rate_bytes_per_s) {
@@ -169,8 +169,8 @@ pub fn what_was_undone(
     args: &WritersArgs,
 ) -> Vec<String> {
     let writers = match (writers_let_go, &args.continue_writers) {
-        (true, Some(_)) => Some("Its writers were let go on by the command of --continue-writers."),
-        (true, None) => Some("The server takes writes again."),
+        (true, Some(_)) => Some("The command of --continue-writers let its writers continue."),
+        (true, None) => Some("The server accepts writes again."),
         // Whoever promised that nobody writes knows what they stopped.
         (false, _) if args.quiesced => None,
         (false, _) => Some("Its writers had not been stopped by then."),
@@ -215,7 +215,7 @@ mod tests {
         let said = |pending: &Pending, now| what_resume_does(pending, now).join(" ");
         let unlimited = said(&pending, None);
         assert!(
-            unlimited.contains("begun anew") && unlimited.contains("No limit holds"),
+            unlimited.contains("started again") && unlimited.contains("No limit holds"),
             "{unlimited}"
         );
         pending.max_rate_bytes_per_s = Some(8_000_000);
@@ -247,9 +247,9 @@ mod tests {
             "shop.orders is as it was; the copy is removed."
         );
         args.quiesced = false;
-        assert!(said(true, &args).contains("takes writes again"));
+        assert!(said(true, &args).contains("accepts writes again"));
         args.continue_writers = Some("./go.sh".into());
-        assert!(said(true, &args).contains("let go on by the command"));
+        assert!(said(true, &args).contains("let its writers continue"));
         assert!(said(false, &args).contains("had not been stopped"));
         let command = what_undoes(&namespace, "mongodb://h/?replicaSet=r");
         assert!(
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(what_was_found(&pending, false).len(), 1);
         pending.writers_paused = true;
         let unnamed = what_was_found(&pending, false).join(" ");
-        assert!(unnamed.contains("Let them go on yourself"), "{unnamed}");
+        assert!(unnamed.contains("Let them continue yourself"), "{unnamed}");
         let named = what_was_found(&pending, true).join(" ");
-        assert!(named.contains("lets them go on"), "{named}");
+        assert!(named.contains("lets them continue"), "{named}");
     }
 }

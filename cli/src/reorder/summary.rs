@@ -39,7 +39,7 @@ pub struct ReorderSummary<'a> {
 /// What would be done, what it takes and what it gains.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PlanSummary<'a> {
-    /// With any verdict except worthwhile, `--apply` needs `--force`.
+    /// Whether rewriting is worthwhile; with any other verdict, `--apply` needs `--force`.
     verdict: ReorderVerdict,
     /// Number of documents, by the server's statistics.
     documents: u64,

@@ -57,14 +57,15 @@ pub fn page(
     let curves = latency_curves(
         "chart-latency",
         "Latency by percentile",
-        "Each step to the right looks at a share of the operations ten times smaller and slower.",
+        "Each step to the right covers a share of the operations that is ten \
+         times smaller and slower.",
         &named,
     );
     let mut compared: Vec<Block> = curves.into_iter().collect();
     compared.push(Block::Table(operations(summary)));
     compared.push(Block::Table(totals(summary)));
     Page {
-        subject: "a recorded pattern, played again",
+        subject: "a recorded access pattern, replayed",
         outcome: OutcomeLine::of(document),
         headline: headline(summary),
         next: None,
@@ -74,7 +75,7 @@ pub fn page(
             Block::Section(Section::new("compared", "Recorded and replayed", compared)),
             Block::Section(Section::new(
                 "played",
-                "What was played, and on what",
+                "What was replayed, and on what",
                 vec![Block::List(played(summary)), Block::List(notes(summary))],
             )),
         ],
@@ -88,7 +89,8 @@ pub fn page(
                 ),
                 (
                     "latency.hlog",
-                    "the latencies of both sides, in HdrHistogram's log format".into(),
+                    "the latencies of the recording and of the replay, in HdrHistogram's log format"
+                        .into(),
                 ),
             ],
             sql: SQL,
@@ -117,7 +119,8 @@ fn headline(summary: &ReplaySummary) -> String {
     );
     match summary.held_to_per_s {
         Some(per_s) => format!(
-            "{took} It was held to {} requests per second beside a database, so the time says little of the disk.",
+            "{took} It was limited to {} requests per second to protect a database on the same \
+             disk, so the time says little about the disk.",
             format_rate(per_s)
         ),
         None => took,
@@ -135,9 +138,9 @@ fn key_figures(summary: &ReplaySummary) -> Vec<(&'static str, String)> {
     ];
     let reads = &outcome.reads;
     if let (Some(replayed), Some(recorded)) = (&reads.replayed.latency, &reads.recorded.latency) {
-        figures.push(("99 % of the reads within", format_ns(replayed.p99_ns)));
+        figures.push(("99th percentile of reads", format_ns(replayed.p99_ns)));
         figures.push((
-            "99 % of the reads within, when recorded",
+            "99th percentile of reads when recorded",
             format_ns(recorded.p99_ns),
         ));
     }
@@ -156,10 +159,10 @@ fn played(summary: &ReplaySummary) -> Vec<String> {
             )
         }
         TargetKind::Copy => format!("a copy of {} in {}", target.path, target.directory),
-        TargetKind::Created => format!("a file made in {}", target.directory),
+        TargetKind::Created => format!("a file created in {}", target.directory),
     };
     let speed = match summary.speed {
-        None => "as fast as it goes".into(),
+        None => "as fast as possible".into(),
         Some(1.0) => "as recorded".into(),
         Some(factor) => format!("at {factor} times the recorded speed"),
     };
@@ -168,7 +171,7 @@ fn played(summary: &ReplaySummary) -> Vec<String> {
         EndKind::Complete => "",
         EndKind::TimeLimit => ", stopped by the time limit",
         EndKind::Interrupted => ", interrupted",
-        EndKind::HeldBack => ", ended early for the sake of others",
+        EndKind::HeldBack => ", ended early to protect other users of the disk",
         EndKind::Failed => ", ended by an error",
     };
     vec![
@@ -177,7 +180,7 @@ fn played(summary: &ReplaySummary) -> Vec<String> {
             summary.recording,
             files_in_words(&summary.files)
         ),
-        format!("Played on {on} ({}).", format_bytes(target.bytes)),
+        format!("Replayed on {on} ({}).", format_bytes(target.bytes)),
         format!(
             "{} of {} by {} (recorded: {}), {} loop, {speed}{ended}.",
             format_count(summary.outcome.played()),
@@ -200,9 +203,12 @@ fn notes(summary: &ReplaySummary) -> Vec<String> {
     let distortions = distortions.filter(|found| DISTORTING.contains(&found.id.as_str()));
     lines.extend(distortions.map(|distortion| format!("Note: {}", distortion.what)));
     let direct = summary.target.direct.as_ref().filter(|direct| !direct.real);
-    lines.extend(
-        direct.map(|direct| format!("Note: direct I/O is not direct here: {}", direct.evidence)),
-    );
+    lines.extend(direct.map(|direct| {
+        format!(
+            "Note: direct I/O does not bypass the cache here: {}",
+            direct.evidence
+        )
+    }));
     lines.extend(summary.notes.iter().map(|note| format!("Note: {note}")));
     lines
 }
@@ -314,7 +320,7 @@ fn page_cache(summary: &ReplaySummary) -> Vec<String> {
         let all = [
             (hits, "found in the page cache"),
             (misses, "missed"),
-            (waited, "waited for others"),
+            (waited, "waited for other reads"),
             (direct, "direct"),
             (unknown, "unknown"),
         ];
@@ -330,11 +336,14 @@ fn page_cache(summary: &ReplaySummary) -> Vec<String> {
     }
     let target = &summary.target;
     let state = match (target.warm, target.resident_bytes) {
-        (_, None) => "what it held at the start is unknown".into(),
-        (true, Some(bytes)) => format!("left as it was, {} held at the start", format_bytes(bytes)),
+        (_, None) => "its content at the start is unknown".into(),
+        (true, Some(bytes)) => format!(
+            "left as it was, with {} cached at the start",
+            format_bytes(bytes)
+        ),
         (false, Some(0)) => "empty at the start".into(),
         (false, Some(bytes)) => format!(
-            "{} would not be evicted before the start",
+            "{} could not be evicted before the start",
             format_bytes(bytes)
         ),
     };
@@ -374,28 +383,32 @@ fn left_out(summary: &ReplaySummary) -> Vec<String> {
         (
             adjusted.wrapped,
             "operation",
-            " beyond the target's end wrapped around",
+            " beyond the end of the target, wrapped around",
         ),
         (
             adjusted.shortened,
             "operation",
-            " longer than the target cut",
+            " longer than the target, shortened",
         ),
         (
             adjusted.unaligned,
             "direct operation",
-            ", not aligned, through the page cache",
+            ", not aligned, done through the page cache",
         ),
         (adjusted.faults, "page fault", ", each as a read"),
-        (summary.plan.folded, "thread", " shared with others"),
+        (
+            summary.plan.folded,
+            "thread",
+            " that shared a thread with others",
+        ),
     ];
     let lines = |what: &str, counts: &[(u64, &str, &str)]| -> Vec<String> {
         let some = counts.iter().filter(|(count, ..)| *count > 0);
         some.map(|(count, of, how)| format!("{what}: {}{how}.", counted(*count, of)))
             .collect()
     };
-    let mut all = lines("Not played", &skips);
-    all.extend(lines("Played otherwise", &changes));
+    let mut all = lines("Not replayed", &skips);
+    all.extend(lines("Replayed differently", &changes));
     all
 }
 
@@ -415,7 +428,7 @@ fn predicted(summary: &ReplaySummary, prediction: &Predicted) -> Vec<String> {
             ratio(replayed_ns as f64 / predicted_ns as f64)
         ));
     } else {
-        lines.push("Not compared: only a part was played.".into());
+        lines.push("Not compared: only a part was replayed.".into());
     }
     lines.extend(
         prediction

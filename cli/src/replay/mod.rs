@@ -34,7 +34,7 @@ pub async fn run(args: &ReplayArgs, arguments: Vec<String>) -> Result<()> {
     let predictor = args.model.as_deref().map(Predictor::load).transpose()?;
     if args.pacing == LoopName::Open && args.speed == Speed::Max {
         return Err(
-            Usage("--loop open needs times to start at, and --speed max has none".into()).into(),
+            Usage("--loop open requires start times, and --speed max has none".into()).into(),
         );
     }
     let selection = Selection::read(args)?;
@@ -70,7 +70,7 @@ pub async fn run(args: &ReplayArgs, arguments: Vec<String>) -> Result<()> {
         Err(panic) => {
             let (directory, document) = RunDirectory::open(&run)?;
             let error = anyhow::anyhow!(
-                "the replaying thread ended unexpectedly ({panic}); please report this"
+                "the replay thread ended unexpectedly ({panic}); please report this"
             );
             (Session::reopen(directory, document), Err(error))
         }

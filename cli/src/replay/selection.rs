@@ -48,13 +48,15 @@ impl Selection {
         let mut notes = Vec::new();
         if phase.is_none() && document.phases.len() > 1 {
             notes.push(format!(
-                "the run has {} phases, and all are played with the time between them; --phase plays one",
+                "the run has {} phases, and all of them are replayed with the time between them; \
+                 --phase replays one of them",
                 document.phases.len()
             ));
         }
         if let Some(filters) = document.calls_left_out() {
             notes.push(format!(
-                "recorded were {filters}: these calls alone are played, and the disk has more rest than it had"
+                "the recording holds {filters}: just these calls are replayed, so that the disk is \
+                 less busy than it was"
             ));
         }
         let mut recording = Recording::default();
@@ -81,7 +83,7 @@ impl Selection {
         let regions = Regions::lay_out(sizes);
         if regions.files() < files.len() {
             notes.push(format!(
-                "of {} files only the {} most read are played",
+                "of {} files, only the {} that were read most are replayed",
                 files.len(),
                 regions.files()
             ));
@@ -110,10 +112,10 @@ impl Selection {
             let why = if writes {
                 ""
             } else {
-                "; writes are not played on an existing file"
+                "; writes are not replayed on an existing file"
             };
             return Err(Usage(format!(
-                "{} holds nothing to play of {}{why}",
+                "{} holds nothing that can be replayed of {}{why}",
                 self.about,
                 self.files_in_words()
             ))
@@ -180,7 +182,8 @@ fn chosen(
     let by_read_bytes = recording.by_read_bytes();
     let Some(most_read) = by_read_bytes.first() else {
         return Err(Usage(format!(
-            "{} holds no reads or writes of files at known offsets; a trace with --aggregate only counts them",
+            "{} holds no reads or writes of files at known offsets; a trace with \
+             --aggregate only counts calls",
             run.display()
         ))
         .into());
@@ -231,7 +234,11 @@ fn find_file(name: &str, ids: &[u32], records: &[FileRecord]) -> Result<Vec<u32>
     }
     if found.iter().any(|record| record.path != found[0].path) {
         let paths: Vec<&str> = found.iter().map(|record| record.path.as_str()).collect();
-        return Err(Usage(format!("--of {name} may be {}", paths.join(" or "))).into());
+        return Err(Usage(format!(
+            "--of {name} is ambiguous: it may be {}",
+            paths.join(" or ")
+        ))
+        .into());
     }
     Ok(found.iter().map(|record| record.file_id).collect())
 }
@@ -251,7 +258,7 @@ fn not_found(name: &str, ids: &[u32], records: &[FileRecord]) -> anyhow::Error {
         })
         .collect();
     Usage(format!(
-        "--of {name}: no reads or writes of such a file were recorded; most were of {}",
+        "--of {name}: no reads or writes of such a file were recorded; most were of these: {}",
         visible(&known.join(", "))
     ))
     .into()

@@ -55,7 +55,7 @@ impl ReplaySummary {
     pub fn of(document: &RunDocument) -> Result<Self> {
         if document.summary.is_null() {
             let why = document.outcome_reason.as_deref().unwrap_or_default();
-            return Err(Usage(format!("the run played nothing: {why}")).into());
+            return Err(Usage(format!("the run replayed nothing: {why}")).into());
         }
         serde_json::from_value(document.summary.clone())
             .context("the run's summary is not that of a replay")

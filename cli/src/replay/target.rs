@@ -98,7 +98,7 @@ impl Target {
         };
         if kind == TargetKind::Created {
             if bytes == 0 {
-                let why = "a file of no bytes cannot be played on; name a larger --size";
+                let why = "a file of 0 bytes cannot be used; choose a larger --size";
                 return Err(DiskError::InvalidJob(why.into()).into());
             }
             safety::check_space(&directory, bytes)?;
@@ -109,7 +109,7 @@ impl Target {
             &directory
         };
         let device = DeviceFacts::of_path(Path::new("/"), lies_at)
-            .with_context(|| format!("cannot look at {}", lies_at.display()))?;
+            .with_context(|| format!("cannot examine {}", lies_at.display()))?;
         Ok(Self {
             kind,
             path,
@@ -149,16 +149,18 @@ impl Target {
         let size = format_bytes(self.bytes);
         match self.kind {
             TargetKind::File => format!(
-                "Plays reads on {} ({size}); nothing is written to it.",
+                "Replaying reads on {} ({size}); nothing is written to it.",
                 self.path.display()
             ),
             TargetKind::Copy => format!(
-                "Copies {} ({size}) to a file without a name in {} and plays on that; it is gone afterwards, however this ends.",
+                "Copying {} ({size}) to an unnamed file in {} and replaying on that file; it is \
+                 removed afterwards in any case.",
                 self.path.display(),
                 self.directory.display()
             ),
             TargetKind::Created => format!(
-                "Writes {size} into a file without a name in {} and plays on that; it is gone afterwards, however this ends.",
+                "Writing {size} to an unnamed file in {} and replaying on that file; it is removed \
+                 afterwards in any case.",
                 self.directory.display()
             ),
         }

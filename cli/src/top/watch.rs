@@ -112,11 +112,11 @@ impl Watched {
     fn end(&self) -> Option<Limitation> {
         let is_member = self.subject.label.is_some();
         let remedy = match is_member {
-            true => "It is looked for again",
+            true => "seekscope is looking for it again",
             false => "",
         };
         let limitation = Limitation {
-            what: "nothing is shown of it any more".into(),
+            what: "it is no longer shown".into(),
             why: "its process has ended".into(),
             remedy: remedy.into(),
         };
@@ -241,7 +241,7 @@ impl Watch {
         if self.processes() == 0 {
             let remedy = "Run seekscope on the server's host, or name the process with --pid";
             return Err((
-                "the server's process is not seen from here".into(),
+                "the server's process is not visible from here".into(),
                 remedy.into(),
             ));
         }
@@ -302,9 +302,8 @@ impl Watch {
             if !args.trace_primary && watched.subject.must_be_spared().await {
                 let limitation = Limitation {
                     what: NO_FILES.into(),
-                    why: "it is the primary of a replica set, or does not say that it is none"
-                        .into(),
-                    remedy: "Watch a secondary, or permit it with --trace-primary".into(),
+                    why: "it is the primary of a replica set, or its role is not known".into(),
+                    remedy: "Watch a secondary, or allow tracing with --trace-primary".into(),
                 };
                 self.limitations
                     .push(watched.subject.limitation(limitation));
@@ -413,9 +412,9 @@ impl Watch {
         };
         if let Err(error) = trace.recording.stop() {
             self.limitations.push(Limitation {
-                what: "files are not shown any more".into(),
+                what: "files are no longer shown".into(),
                 why: error.to_string(),
-                remedy: "Start it again".into(),
+                remedy: "Start seekscope again".into(),
             });
         }
     }

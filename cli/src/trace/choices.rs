@@ -12,21 +12,21 @@ use crate::exit::Usage;
 /// Checks what clap cannot.
 pub fn check(args: &RecordArgs) -> Result<()> {
     if args.mode.live && !std::io::stderr().is_terminal() {
-        let why = "--live draws on the terminal, and stderr is none";
+        let why = "--live draws on the terminal, and stderr is not a terminal";
         return Err(Usage(why.into()).into());
     }
     let only_counts = [OpName::Read, OpName::Write, OpName::Sync];
     if args.mode.aggregate && args.what.op.iter().any(|op| !only_counts.contains(op)) {
-        let why = "--aggregate counts system calls: --op read, write and sync";
+        let why = "--aggregate counts only system calls: use --op read, write or sync";
         return Err(Usage(why.into()).into());
     }
     let requests = args.what.op.is_empty() && !args.mode.aggregate;
     if args.what.whole_disk && !requests && !args.what.op.contains(&OpName::Block) {
-        let why = "--whole-disk is about the requests of disks: add `block` to --op";
+        let why = "--whole-disk selects disk requests: add `block` to --op";
         return Err(Usage(why.into()).into());
     }
     if args.mode.aggregate && args.mode.interval.is_zero() {
-        return Err(Usage("--interval must be longer than nothing".into()).into());
+        return Err(Usage("--interval must be above 0".into()).into());
     }
     Ok(())
 }

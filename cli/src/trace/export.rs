@@ -85,7 +85,8 @@ pub fn run(args: &ExportArgs, stop: &AtomicBool) -> Result<()> {
     if counts.left_out > 0 {
         let count = format_count(counts.left_out);
         Progress::new(args.output.quiet).say(format!(
-            "{count} events were left out, which fio cannot replay: failed calls, unknown offsets, faults, requests of disks"
+            "{count} events that fio cannot replay were left out: failed calls, unknown offsets, \
+             page faults, disk requests"
         ));
     }
     Ok(())
@@ -96,21 +97,25 @@ fn check_destination(args: &ExportArgs) -> Result<()> {
     let refuse = |text: String| Err(Usage(text).into());
     if args.to_stdout() {
         if args.to == ExportFormat::Parquet {
-            return refuse("a Parquet file cannot go to stdout: name an --output FILE".into());
+            return refuse(
+                "a Parquet file cannot be written to stdout: name a file with --output FILE".into(),
+            );
         }
         if args.output.json {
             return refuse(
-                "--json and the events cannot both go to stdout: name an --output FILE".into(),
+                "--json and the events cannot both be written to stdout: name a \
+                 file with --output FILE"
+                    .into(),
             );
         }
         return Ok(());
     }
     let name = args.destination.display();
     match args.destination.symlink_metadata() {
-        Ok(metadata) if !metadata.is_file() => {
-            refuse(format!("{name} is no file that could be replaced"))
-        }
-        Ok(_) if !args.force => refuse(format!("{name} exists; --force replaces it")),
+        Ok(metadata) if !metadata.is_file() => refuse(format!(
+            "{name} is not a regular file, so it cannot be replaced"
+        )),
+        Ok(_) if !args.force => refuse(format!("{name} exists; use --force to replace it")),
         _ => Ok(()),
     }
 }
@@ -205,7 +210,7 @@ fn write_text(
 struct Counts {
     /// Events on the wanted files.
     events: u64,
-    /// Those of them that the format cannot represent.
+    /// Events among them that the format cannot represent.
     left_out: u64,
 }
 

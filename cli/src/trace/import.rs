@@ -74,7 +74,8 @@ fn format_of(args: &ImportArgs, beginning: &[u8]) -> Result<Format> {
         ImportFormat::Bpftrace => Ok(Format::Csv),
         ImportFormat::Auto => detect(beginning).ok_or_else(|| {
             Usage(format!(
-                "{} is no trace in a format known here (fio's iolog, blkparse's text, strace's output, CSV with a header); name it with --format if it is",
+                "{} is not a trace in a known format (fio's iolog, blkparse's text, strace's \
+                 output, CSV with a header); if it is, name the format with --format",
                 args.file.display()
             ))
             .into()
@@ -90,7 +91,7 @@ fn phase_of(args: &ImportArgs, format: Format) -> Phase {
         namespace: None,
         disk: Disk::Plain,
         cache: CacheState::AsFound {
-            why: format!("the trace of {tool} does not say"),
+            why: format!("the trace of {tool} does not record it"),
         },
         started_ns: 0,
         ended_ns: 0,
@@ -234,7 +235,7 @@ fn show(
     )];
     for (why, skipped) in &summary.skipped {
         lines.push(format!(
-            "  {} lines made no event (first: {}): {why}",
+            "  {} lines gave no event (the first is line {}): {why}",
             format_count(skipped.lines),
             skipped.first_line
         ));

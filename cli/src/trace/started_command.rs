@@ -58,14 +58,14 @@ impl StartedCommand {
             }
             std::thread::sleep(POLL);
         }
-        bail!("the command to be traced did not get ready within {STOP_LIMIT:?}")
+        bail!("the command to be traced was not ready within {STOP_LIMIT:?}")
     }
 
     fn handle(&self) -> Result<Pid> {
         i32::try_from(self.child.id())
             .ok()
             .and_then(Pid::from_raw)
-            .context("the command has no process id")
+            .context("the command has no process ID")
     }
 
     pub fn pid(&self) -> u32 {

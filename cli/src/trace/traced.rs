@@ -67,8 +67,11 @@ impl NamedProcess {
     fn limitation(&self, asked: Option<Duration>) -> Option<Limitation> {
         let BrokenOff(end) = BrokenOff::ended_early(&self.name, self.ended_after?, asked);
         Some(Limitation {
-            what: format!("{end}, and nothing of what was started in its place is in the trace"),
-            why: "a trace follows the processes that it began with, and what is started again is another one"
+            what: format!(
+                "{end}, and the trace does not include anything that was started in its place"
+            ),
+            why: "a trace follows the processes that it began with, and a restarted process \
+                  is a new one"
                 .into(),
             remedy: "trace again, without ending or restarting any of them".into(),
         })
@@ -119,7 +122,8 @@ impl Traced {
         }
         match args.pid.as_slice() {
             [] => Err(Usage(
-                "whose I/O? Name a process (-p PID), a --command, a --unit, a --cgroup, or a --target"
+                "nothing to trace is named; name a process (-p PID), a --command, a --unit, a \
+                 --cgroup, or a --target"
                     .into(),
             )
             .into()),
@@ -182,7 +186,7 @@ impl Traced {
         }
     }
 
-    /// Notes which of the processes have ended by now, so long `after` the beginning.
+    /// Notes which of the processes have ended by now, this long `after` the beginning.
     pub fn note_ends(&mut self, after: Duration) {
         let running = self.processes.iter_mut();
         for process in running.filter(|process| process.ended_after.is_none()) {
@@ -274,7 +278,8 @@ async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
         let shown = redact_uri(uri);
         if whys.iter().any(|why| why.contains("permission denied")) {
             return Err(NotPermitted(format!(
-                "the process behind {shown} was not found among those whose files may be read: run as root"
+                "the process behind {shown} was not found among the processes whose open files \
+                 this user may read: run seekscope as root"
             ))
             .into());
         }
@@ -376,8 +381,8 @@ fn group_folder(path: &Path) -> Result<PathBuf> {
         .find(|folder| is_group(folder))
         .with_context(|| {
             format!(
-                "{} is no control group: neither it nor a folder of this name below {} has a \
-                 cgroup.procs",
+                "{} is not a control group: neither it nor a folder of this name below \
+                 {} has a cgroup.procs",
                 path.display(),
                 CGROUP_ROOTS[0]
             )
@@ -401,8 +406,9 @@ fn unit_folder(unit: &str) -> Result<PathBuf> {
         .find_map(|root| find_group(Path::new(root), &name, UNIT_DEPTH_MAX))
         .ok_or_else(|| {
             Usage(format!(
-                "there is no control group of the unit {name}. Is it running? systemctl status {name}; \
-                 where units have no groups, name the process with -p PID"
+                "there is no control group of the unit {name}. Check whether it is running with \
+                 systemctl status {name}; if units have no control groups here, name the process \
+                 with -p PID"
             ))
             .into()
         })
@@ -463,8 +469,8 @@ mod tests {
         let who = format!("process {}", pids[0]);
         for part in [
             who.as_str(),
-            "ended after 6.72 s of the 16.0 s asked",
-            "nothing of what was started in its place",
+            "ended after 6.72 s of the 16.0 s requested",
+            "anything that was started in its place",
         ] {
             assert!(what.contains(part), "{part} is missing from {what}");
         }

@@ -149,9 +149,9 @@ impl Definition {
         Ok(self)
     }
 
-    /// As [`Self::with_secrets`], but for restoring settings, which runs no load. The connection string may be
-    /// another: one straight to the member of a set that was restarted. Whose originals they are, those know. So may
-    /// the command that restarts the server: that of the session may be what keeps it from coming back.
+    /// Does the same as [`Self::with_secrets`] for restoring settings, which runs no load. The connection string may
+    /// be another one, which leads straight to the restarted member of a set: the originals say which server they
+    /// belong to. The restart command may differ too: the session's may be what keeps the server from coming back.
     pub fn for_restore(mut self, uri: Option<&str>, restart: Option<&str>) -> Result<Self> {
         self.secret.retain(|name| name == URI || name == RESTART);
         if let (Some(kept), Some(uri)) = (&mut self.target, uri)

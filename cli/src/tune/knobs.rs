@@ -43,7 +43,7 @@ pub struct Choice {
     pub is_named: bool,
     /// See [`Discovered::configured`].
     pub configured: BTreeMap<String, String>,
-    /// For the tuned knobs: what they risk, what bounds them, and which no run can judge.
+    /// Cautions about the tuned knobs: what they risk, what bounds them, and which of them no run can judge.
     pub cautions: Vec<(String, String)>,
 }
 

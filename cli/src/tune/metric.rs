@@ -46,7 +46,7 @@ const OF_OPERATION: &str = "throughput:";
 /// What is measured in each run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// As typed.
+    /// The name as typed.
     pub name: String,
     /// Key in [`Figures`].
     pub figure: String,
@@ -145,7 +145,7 @@ fn figure_of(text: &str) -> Result<(String, &'static str, Option<Goal>)> {
 /// A figure that must not be above or below a limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constraint {
-    /// As typed.
+    /// The constraint as typed.
     pub text: String,
     pub figure: String,
     at_most: bool,

@@ -396,7 +396,7 @@ fn two_clients_add_up() {
     assert_lost_and_apart_are_refused(&bench);
 }
 
-/// Of two clients' runs, the second changed afterwards.
+/// Compares two clients' runs, of which the second was changed afterwards.
 fn assert_lost_and_apart_are_refused(bench: &Bench) {
     let changed = |name: &str, change: &dyn Fn(&Path)| {
         let copy = bench.path(name);

@@ -83,7 +83,7 @@ fn a_server_that_dies_is_a_failure_with_what_was_measured() {
     assert!(!step["failures"].as_array().unwrap().is_empty(), "{step}");
 }
 
-/// Waits until so many seconds of the step are recorded.
+/// Waits until this many seconds of the step are recorded.
 fn await_seconds(bench: &Bench, out: &str, step: &str, count: usize) {
     let end = std::time::Instant::now() + Duration::from_secs(90);
     let wanted = format!("\"step\":\"{step}\"");

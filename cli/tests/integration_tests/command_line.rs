@@ -54,7 +54,7 @@ fn usage_errors_end_with_2() {
     }
 }
 
-/// With `--json` the error is a document as well, of one line.
+/// With `--json`, the error is a document too, on one line.
 #[test]
 fn a_failed_command_prints_its_error_as_json() {
     let bench = Bench::new();
@@ -188,5 +188,9 @@ fn exit_codes_say_what_a_failure_means() {
     assert_fails(&unreachable.unwrap(), 3, &["127.0.0.1:1"]);
     let schema = ["bench", "schema", "--server-binary", "./mongod"];
     let broken = bench.seekscope(&schema).output().unwrap();
-    assert_fails(&broken, 3, &["ended at start", "no such storage engine"]);
+    assert_fails(
+        &broken,
+        3,
+        &["ended during its start", "no such storage engine"],
+    );
 }

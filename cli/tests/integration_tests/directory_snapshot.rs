@@ -51,7 +51,7 @@ impl Snapshot {
     }
 }
 
-/// Of a file or block device, as a reader sees it.
+/// Returns a hash of the content of a file or block device, as a reader sees it.
 pub fn content_hash(path: &Path) -> u64 {
     let mut file = File::open(path).unwrap();
     let mut hasher = DefaultHasher::new();

@@ -43,7 +43,7 @@ fn has_a_second(run: &Path) -> bool {
     spool.metadata().is_ok_and(|spool| spool.len() > 0)
 }
 
-/// For so long after `since`.
+/// Returns whether `ms` have passed since `since`.
 fn passed(since: Instant, ms: u64) -> bool {
     since.elapsed() >= Duration::from_millis(ms)
 }

@@ -25,7 +25,7 @@ fn memory_is_measured_and_called_memory() {
     let shown = bench.seekscope(&["report", "run"]).output().unwrap();
     let text = String::from_utf8(shown.stdout).unwrap();
     assert!(
-        text.contains("Not direct") && text.contains("memory, not the"),
+        text.contains("The reads were not direct") && text.contains("memory, not the"),
         "{text}"
     );
 }
@@ -46,7 +46,7 @@ fn a_filesystem_that_tells_no_size_is_not_filled() {
                 .unwrap()
         };
         let output = unchanged_by(&ramfs.point, run);
-        assert_fails(&output, 2, &["does not tell its size"]);
+        assert_fails(&output, 2, &["does not report its size"]);
     }
 }
 

@@ -90,7 +90,7 @@ fn names_are_hashed_everywhere_and_conclusions_stay() {
     refused(&bench);
 }
 
-/// With the same salt the same names have the same hashes; without one they have others each time.
+/// With the same salt, the same names have the same hashes; without one, they have new ones each time.
 fn comparable(bench: &Bench) {
     let collected = |name: &str, more: &[&str]| {
         let args = ["collect", "run", "--hash-names", "--out", name];
@@ -194,7 +194,7 @@ fn refused(bench: &Bench) {
             .seekscope(&["doctor", name, "--out", &out])
             .output()
             .unwrap();
-        assert_fails(&output, 2, &["no bundle"]);
+        assert_fails(&output, 2, &["not a bundle"]);
         assert!(!Path::new(&bench.path(&out)).exists(), "nothing is left");
     }
     assert!(!Path::new(&bench.path("run.json")).exists());

@@ -277,7 +277,7 @@ fn a_server_that_ends_meanwhile_is_said_to_have_ended() {
     );
 }
 
-/// As a user without any privilege, who cannot enter the data directory either.
+/// Runs as a user without any privilege, who cannot enter the data directory either.
 #[test]
 fn each_missing_right_turns_off_one_section() {
     let _machine = shared_machine();

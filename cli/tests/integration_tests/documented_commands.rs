@@ -1,7 +1,7 @@
 //! Every command that README.md and the pages in `docs/` show, typed as it stands there, with the
 //! server, folders, runs and lengths of time of this test in place of the reader's.
 //!
-//! That each can be parsed is tested beside the definition of the arguments.
+//! A test beside the definition of the arguments checks that each can be parsed.
 
 use std::path::Path;
 use std::process::Command;
@@ -136,7 +136,7 @@ const THRESHOLD_MISSED: i32 = 6;
 struct Substitutes(Vec<(&'static str, String)>);
 
 impl Substitutes {
-    /// For a command that is typed in `place`.
+    /// Returns the substitutes for a command that is typed in `place`.
     fn new(bench: &Bench, busy: Option<&Busy>, place: &Path) -> Self {
         let path = |name: &str| bench.path(name).display().to_string();
         let run = |name: &str| place.join(name).display().to_string();

@@ -181,7 +181,7 @@ fn recorded_reads_are_those_that_strace_counts() {
     );
 }
 
-/// Without permission nothing is built, and names that are markup stay names.
+/// Nothing is built without permission, and names that look like markup stay names.
 #[test]
 fn it_observes_without_writing_and_shows_hostile_names_as_text() {
     let _machine = shared_machine();

@@ -206,7 +206,7 @@ fn a_change_holds_without_a_restart_unless_it_is_wrong() {
         (String::new(), "no longer has tls_server_config"),
     ] {
         fs::write(bench.path("web.yml"), wrong).unwrap();
-        let said = exporter.until_said("still holds");
+        let said = exporter.until_said("still applies");
         assert!(said.contains(part), "{said}");
         assert!(said.contains("web.yml"), "{said}");
         assert!(!said.contains("geheim"), "{said}");

@@ -18,7 +18,7 @@ pub struct Exporter {
 /// The answer to a request.
 pub struct Answer {
     pub status: u16,
-    /// In lower case.
+    /// The header lines, in lower case.
     pub head: String,
     pub body: String,
 }

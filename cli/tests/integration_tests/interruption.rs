@@ -10,7 +10,7 @@ use crate::support::{
 
 /// Moments in ms after signals are caught: spread over start-up, loading and restarts.
 const MOMENTS_MS: [u64; 6] = [0, 400, 1_300, 2_900, 5_500, 9_000];
-/// Into the traced builds, in ms after tracing begins.
+/// How long after tracing begins the traced builds are interrupted, ms.
 const IN_BUILDS_MS: u64 = 4_000;
 
 /// Waits until a run of the demonstration has begun to trace, and for some seconds more.

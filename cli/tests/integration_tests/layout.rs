@@ -194,7 +194,7 @@ fn details_are_shown_again_by_report() {
         "RUNS OF",
         "--updates-per-hour 1000",
         "was assumed, not measured",
-        "no server has it open",
+        "no server has this directory open",
     ] {
         assert!(
             shown.to_uppercase().contains(&expected.to_uppercase()),
@@ -239,7 +239,7 @@ fn what_is_no_data_directory_is_refused_in_words() {
     assert_fails(
         &refused(&empty, &[]),
         2,
-        &["no WiredTiger data directory", "empty"],
+        &["not a WiredTiger data directory", "empty"],
     );
     assert_fails(
         &refused(&bench.path("nowhere"), &[]),

@@ -15,7 +15,7 @@ fn quoted(text: &str) -> BTreeSet<String> {
 
 /// A row of the table.
 struct Room {
-    /// From the top.
+    /// The row, counted from the top.
     row: usize,
     /// `None`: all.
     knows: Option<BTreeSet<String>>,

@@ -19,7 +19,7 @@ const RULES: &str = "deploy/prometheus/rules.yml";
 const RULES_TEST: &str = "deploy/prometheus/rules_test.yml";
 const UNIT: &str = "packaging/seekscope-exporter.service";
 
-/// From the root, since Prometheus looks for rules from the folder of its own file.
+/// Returns the absolute path, since Prometheus looks for rules relative to its own file's folder.
 fn repository(path: &str) -> PathBuf {
     fs::canonicalize(Path::new("..").join(path)).unwrap()
 }
@@ -255,7 +255,7 @@ fn each_alert_is_explained_and_tested_both_ways() {
 struct Metric {
     name: String,
     is_histogram: bool,
-    /// With the values that the page names, where there is a fixed number of them.
+    /// The labels, with the values that the page names if there is a fixed number of them.
     labels: BTreeMap<String, Vec<String>>,
 }
 
@@ -347,7 +347,7 @@ fn texts_named<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
     found.into_iter().filter_map(Value::as_str).collect()
 }
 
-/// Of a dashboard, the queries of panels.
+/// Returns the queries of a dashboard's panels.
 fn queries(dashboard: &Value) -> Vec<&str> {
     texts_named(&dashboard["panels"], "expr")
 }

@@ -4,7 +4,7 @@ use crate::support::{
     Bench, as_nobody, install, run_document, server_binary, shared_machine, stderr,
 };
 
-/// As a user without any privilege: no tracing, no throttle, but a run that says so.
+/// Runs as a user without any privilege: no tracing and no throttle, but a run that says so.
 #[test]
 fn without_root_it_measures_what_it_can_and_says_the_rest() {
     let _machine = shared_machine();

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 const DOCUMENTS: u64 = 24_000;
-/// Of some 42 MB of leaves; the files are longer, and read-ahead reads their holes, too.
+/// The most bytes read of some 42 MB of leaves; the files are longer, and read-ahead reads their holes, too.
 const MOST_BYTES: u64 = 34 << 20;
 const NAMESPACE: &str = "shop.orders";
 
@@ -175,7 +175,7 @@ fn the_server_finds_its_pages_in_memory() {
     assert_eq!(shown["summary"], document["summary"]);
 }
 
-/// With memory for a part of the file, and a slow disk that both share.
+/// There is memory for a part of the file only, and both share a slow disk.
 #[test]
 fn a_scan_is_followed_in_a_small_window() {
     let aged = Aged::prepared();

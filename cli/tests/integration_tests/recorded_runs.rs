@@ -13,7 +13,7 @@ use crate::support::{Bench, assert_fails, stderr};
 /// Columns of the page's text.
 const PAGE_COLUMNS: usize = 200;
 
-/// Those of the folder, and the schema of their JSON.
+/// The runs in the folder, and the schema of their JSON.
 const RUNS: [(&str, &str); 17] = [
     ("advise", "advise"),
     ("bench", "bench"),
@@ -59,7 +59,7 @@ fn shown(bench: &Bench, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Without the style, the data and the scripts.
+/// Returns the page's text without the style, the data and the scripts.
 fn text_of_page(page: &str) -> String {
     let body = page.split_once("<body>").unwrap().1;
     let body = body.split_once("<script").map_or(body, |(body, _)| body);

@@ -295,10 +295,10 @@ fn a_kill_between_pause_and_swap_leaves_word_of_the_paused_writers() {
         let killed = reorder(&[&["--apply", "--force", "--watch", "0s"], &kill[..]].concat());
         assert!(!killed.status.success() && !went_on.exists());
         let (more, words): (&[&str], _) = match let_go_on {
-            false => (&["--rollback"], "Let them go on yourself"),
+            false => (&["--rollback"], "Let them continue yourself"),
             true => (
                 &["--rollback", "--continue-writers", &go_on],
-                "lets them go on",
+                "lets them continue",
             ),
         };
         let output = reorder(more);

@@ -212,11 +212,11 @@ fn what_is_left_out_or_played_otherwise_is_counted() {
     let text = bench.seekscope(&["report", "run"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(
-        text.contains("Not played: 1 write: the target is only read"),
+        text.contains("Not replayed: 1 write: the target is only read"),
         "{text}"
     );
     assert!(
-        text.contains("Played otherwise: 1 operation beyond the target's end"),
+        text.contains("Replayed differently: 1 operation beyond the end of the target"),
         "{text}"
     );
 }

@@ -87,7 +87,7 @@ fn what_cannot_begin_is_refused() {
         (
             &["writes", "--file", "target/data"],
             2,
-            "writes are not played",
+            "writes are not replayed",
         ),
         (&["nothing", "--create", "target"], 2, "no reads or writes"),
     ];

@@ -76,7 +76,7 @@ pub fn python_interpreter() -> PathBuf {
 /// A folder on a real disk, with the state that seekscope keeps for its user in it.
 pub struct Bench {
     folder: tempfile::TempDir,
-    /// Those of other runs, which may have been killed before they could remove them.
+    /// The control groups of other runs, which may have been killed before they could remove them.
     groups_before: Vec<String>,
 }
 
@@ -350,17 +350,17 @@ impl ForeignServer {
         Self::start_with(folder, cache, "", &[])
     }
 
-    /// With WiredTiger's checkpoints as often as asked for; the server's own come once a minute.
+    /// Starts a server with a checkpoint every `every_s`; the default is one a minute.
     pub fn start_with_checkpoints(folder: &Path, cache: &str, every_s: u32) -> Self {
         Self::start_with(folder, cache, &format!(",checkpoint=(wait={every_s})"), &[])
     }
 
-    /// With more on its command line.
+    /// Starts a server with more on its command line.
     pub fn start_with_arguments(folder: &Path, cache: &str, more: &[&str]) -> Self {
         Self::start_with(folder, cache, "", more)
     }
 
-    /// With more in WiredTiger's configuration and on its command line.
+    /// Starts a server with more in WiredTiger's configuration and on its command line.
     pub fn start_with(folder: &Path, cache: &str, wiredtiger: &str, more: &[&str]) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let mut child = Command::new(server_binary())

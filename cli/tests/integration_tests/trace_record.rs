@@ -114,7 +114,7 @@ fn the_terminal_says_what_is_done_and_what_was_found() {
         .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let said = stderr(&output);
-    assert!(said.contains("way into the kernel: tp_btf"), "{said}");
+    assert!(said.contains("tracing mechanism: tp_btf"), "{said}");
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(
         shown.contains("data.bin") && shown.contains("sequential"),
@@ -446,7 +446,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         let output = bench.seekscope(arguments).output().unwrap();
         assert_fails(&output, code, words);
     };
-    fails(&["trace"], 2, &["whose I/O", "-p PID"]);
+    fails(&["trace"], 2, &["nothing to trace", "-p PID"]);
     fails(&["trace", "-p", "4194304"], 2, &["no process 4194304"]);
     fails(&["trace", "-p", own, "--live"], 2, &["--live", "terminal"]);
     fails(
@@ -482,7 +482,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     fails(
         &["trace", "--cgroup", "/no/such/group"],
         2,
-        &["no control group"],
+        &["not a control group"],
     );
     fails(
         &["trace", "--unit", "no-such-unit"],

@@ -39,9 +39,8 @@ fn event(number: u64, file_id: u32, op: IoOp, offset: Option<u64>) -> IoEvent {
     }
 }
 
-/// A file read in order, a quarter of it from the disk, and one with a name that gives orders to
-/// terminals, written and synced. `killed`: the run has no end.
-/// So many events were lost.
+/// Makes a run of a file read in order, a quarter of it from the disk, and of a file written and synced whose
+/// name contains terminal control sequences. `killed`: the run has no end; `lost`: the number of lost events.
 fn make_run(folder: &Path, killed: bool, lost: u64) {
     let mut document = RunDocument::begin("trace", vec!["trace".into(), "-p".into(), "77".into()]);
     let events = READS + 200;
@@ -293,13 +292,13 @@ fn a_killed_trace_is_shown_and_says_so() {
     );
 }
 
-/// Without them it looked like a complete run in which nothing was called.
+/// Without its calls, it used to look like a complete run in which nothing was called.
 #[test]
 fn a_run_whose_calls_are_gone_is_refused() {
     let bench = Bench::new();
     for (gone, words) in [
-        ("io.parquet", "io.parquet, which holds them, is missing"),
-        ("files.parquet", "files.parquet, which tells what the calls"),
+        ("io.parquet", "io.parquet is missing, in which"),
+        ("files.parquet", "files.parquet is missing, without which"),
     ] {
         let folder = bench.path(gone);
         make_run(&folder, false, 0);

@@ -11,7 +11,7 @@ use seekscope_run::tune::{TrialPurpose, TrialStatus};
 use crate::support::{Bench, assert_fails, json, send, server_binary, stderr, stdout, wait};
 use crate::tune::{count, trials, wait_for_trials};
 
-/// With a comment and an order of its own, which stay.
+/// A configuration with a comment and an order of its own, which stay.
 const CONFIG: &str = "# by hand\nnet:\n  port: 1   # elsewhere\nstorage:\n  cacheMegabytes: 32\n";
 const KNOB: &str = r#"
 [[knob]]
@@ -25,7 +25,7 @@ change = "S"
 set = { option = "storage.cacheMegabytes" }
 "#;
 
-/// Below those that the kernel hands out, so that nobody takes it while the server is away.
+/// Returns a port below those that the kernel hands out, so that nobody takes it while the server is away.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let first = std::process::id() * 16;

@@ -29,7 +29,7 @@ impl Draws {
         self.0
     }
 
-    /// Compresses away nothing.
+    /// Returns bytes that do not compress.
     fn bytes(&mut self) -> Bson {
         let bytes = (0..DOCUMENT_BYTES / 8).flat_map(|_| self.next().to_le_bytes());
         Bson::Binary(Binary {
@@ -118,7 +118,7 @@ pub fn cold_scan(server: &Running, collection: &str) -> f64 {
     scan(server, collection)
 }
 
-/// Has the server read from a disk that is limited so.
+/// Makes the server read from a disk with these limits.
 pub fn limited(server: &Running, spec: &SlowDiskSpec) -> SlowDisk {
     let device = DeviceFacts::of_path(Path::new("/"), server.data_directory()).unwrap();
     let tree = CgroupTree::discover(Path::new("/proc"));

@@ -63,7 +63,7 @@ fn a_member_of_a_cluster() {
     examined_at(&running.member("shard-0").uri());
 }
 
-/// On a set the index is built on the primary, which is traced, and nothing of it stays.
+/// On a replica set, the index is built on the primary, which is traced, and nothing of it remains.
 #[test]
 fn permitted_index_builds() {
     let _machine = shared_machine();
@@ -141,7 +141,7 @@ fn a_collection_that_is_not_there_is_refused() {
     assert!(!bench.path("seekscope-runs").exists());
 }
 
-/// With one member of a set on this host, those that are down were named among what was not measured alone.
+/// With one member of a set on this host, members that are down used to be named only under what was not measured.
 #[test]
 fn a_member_that_is_down_is_told_first() {
     let _machine = shared_machine();

@@ -14,7 +14,7 @@ use crate::running::{Running, beforehand, own, shared};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, shared_machine, stderr};
 
-/// Twice the smallest file that is read ahead, and more.
+/// The number of documents: they fill more than twice the smallest file that is read ahead.
 const DOCUMENTS: u64 = 12_000;
 
 /// Adds a member that neither votes nor can become primary.

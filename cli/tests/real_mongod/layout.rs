@@ -43,7 +43,7 @@ fn of<'a>(document: &'a Value, namespace: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// On a server of its own: what other tests drop meanwhile would be reported missing.
+/// Needs a server of its own: what other tests drop meanwhile would be reported missing.
 #[test]
 fn the_catalogue_names_every_file_and_nothing_is_reported_missing() {
     let _machine = shared_machine();
@@ -197,7 +197,7 @@ fn a_watch_ends_with_its_server() {
     assert_fails(
         &output,
         1,
-        &["the server ended after 1", "of the 60.0 s asked"],
+        &["the server ended after 1", "of the 60.0 s requested"],
     );
     assert_eq!(run_document(&bench.path("run"))["outcome"], "partial");
 }
@@ -250,7 +250,7 @@ fn a_scan_in_order_is_never_predicted_to_be_slower() {
     }
 }
 
-/// Of files that compress well, decompression and the steps of the cursor were taken for those of half as much.
+/// For files that compress well, decompression and cursor steps used to be estimated for half as much data.
 #[test]
 fn a_scans_time_is_that_of_its_documents() {
     let _machine = shared_machine();

@@ -82,7 +82,7 @@ fn a_scan_finds_its_pages_in_memory_and_none_is_read_that_it_does_not_need() {
     assert!(read < 1.25 * number(&summary, "leaf_bytes"), "{summary}");
 }
 
-/// Reads so many documents and no more, as a scan that is cancelled.
+/// Reads this many documents and no more, as a scan that is cancelled.
 fn scan_first(server: &Running, documents: u64) {
     let first = i64::try_from(documents).unwrap();
     let pipeline = vec![

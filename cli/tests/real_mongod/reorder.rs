@@ -242,8 +242,8 @@ fn started(command: &mut Command) -> (Child, Arc<Mutex<String>>) {
     (child, said)
 }
 
-/// Without the wait an older document would come into the copy after the newer one was checked, and nothing
-/// would notice: the counts are the same.
+/// Without the wait, an older document would enter the copy after the newer one was checked, and nothing would
+/// notice: the counts are the same.
 #[test]
 fn a_killed_clients_last_update_ends_before_it_is_carried_on() {
     let _machine = shared_machine();
@@ -353,7 +353,7 @@ fn an_election_in_the_index_build_loses_nothing_of_the_copy() {
     let said = said.lock().unwrap();
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(
-        said.contains("primary no more") && said.contains("--resume"),
+        said.contains("no longer the set's primary") && said.contains("--resume"),
         "{said}"
     );
     assert!(collections(&server).contains("seekscope_reorder.built"));
@@ -514,7 +514,7 @@ fn a_plan_says_at_which_member_the_copy_is_made() {
     let mut apply = bench.seekscope(&["reorder", &direct, "reorder.members", "--apply"]);
     apply.args(["--force", "--quiesced", "--watch", "0s"]);
     let words = [
-        "is no primary and takes no writes",
+        "is not a primary and accepts no writes",
         "leave directConnection=true out",
     ];
     assert_fails(&apply.output().unwrap(), 3, &words);

@@ -151,12 +151,12 @@ impl Running {
         members.map(|member| member.name.as_str()).collect()
     }
 
-    /// Of the only process, or the first.
+    /// Returns the PID of the only process, or of the first.
     pub fn pid(&self) -> u32 {
         self.deployment.members()[0].process.pid()
     }
 
-    /// Of the only process, or the first.
+    /// Returns the data directory of the only process, or of the first.
     pub fn data_directory(&self) -> &Path {
         self.deployment.members()[0].process.data_directory()
     }
@@ -212,7 +212,7 @@ impl Running {
         }
     }
 
-    /// As the server says it, such as "4.4.6-8".
+    /// Returns the version as the server gives it, such as "4.4.6-8".
     pub fn version(&self) -> String {
         let info = self.command("admin", doc! { "buildInfo": 1 });
         info.get_str("version").unwrap().to_owned()

@@ -10,7 +10,7 @@ use crate::support::{Bench, json, shared_machine, until};
 
 const UNEVEN: &str = "spread.uneven";
 const EVEN: &str = "spread.even";
-/// Of about 3 KiB.
+/// The number of documents, about 3 KiB each.
 const DOCUMENTS: u64 = 4_000;
 
 /// A cluster that keeps chunks small and where they are, with such collections.
@@ -258,7 +258,7 @@ fn fail_to_move(cluster: &Running, namespace: &str) -> usize {
     ATTEMPTS
 }
 
-/// Documents whose field `at` grows, so many at a time.
+/// Documents whose field `at` grows, this many at a time.
 fn insert_events(cluster: &Running, ats: std::ops::Range<i32>, at_once: usize) {
     let ats: Vec<i32> = ats.collect();
     let inserts = ats.chunks(at_once).map(|batch| {

@@ -145,7 +145,7 @@ fn documents_and_work_are_spread_over_the_shards() {
     assert_nothing_left(&cluster, database);
 }
 
-/// By the shards' own counters, which the cluster itself hardly touches.
+/// Checks the shards' own counters, which the cluster itself hardly touches.
 fn the_shards_did_the_work(cluster: &Running, document: &Value) {
     let few = 50;
     for step in array(&document["summary"], "steps") {

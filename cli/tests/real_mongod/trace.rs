@@ -50,7 +50,7 @@ fn a_server_that_ends_before_the_time_ends_the_trace_early() {
         assert_fails(
             &output,
             1,
-            &["the server ended after", "of the 60.0 s asked"],
+            &["the server ended after", "of the 60.0 s requested"],
         );
         let run = run_document(&bench.path(out));
         assert_eq!(run["outcome"], "partial", "{run:#}");

@@ -25,7 +25,7 @@ fn engine_text(server: &Running) -> String {
     reply.get_str(RUNTIME).unwrap().to_owned()
 }
 
-/// MiB.
+/// Returns the size of the server's cache, MiB.
 fn cache_mib(server: &Running) -> i64 {
     let status = server.command("admin", doc! { "serverStatus": 1 });
     let cache = status.get_document("wiredTiger").unwrap();
@@ -221,7 +221,7 @@ fn what_a_killed_index_benchmark_had_set_is_put_back() {
     let measured = json(&mut bench.seekscope(&measure));
     let what = measured["limitations"][0]["what"].as_str().unwrap();
     assert!(
-        what.contains("not set as its owner set it") && what.contains(&original),
+        what.contains("does not have the settings of its owner") && what.contains(&original),
         "{what}"
     );
     let restore = ["tune", "--restore", "run"];

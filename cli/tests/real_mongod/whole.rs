@@ -143,7 +143,7 @@ fn of_a_set_secondaries_are_traced_and_its_primary_only_when_permitted() {
     }
 }
 
-/// With caches that can be made smaller.
+/// Returns a replica set of three members whose caches can be made smaller.
 fn set_of_three() -> Running {
     let options = DeploymentOptions {
         cache_bytes: 512 << 20,
@@ -184,7 +184,7 @@ fn a_member_with_a_smaller_cache_is_named_and_no_other() {
     );
 }
 
-/// As on three hosts: each member is examined by a process that knows nothing of the others.
+/// Examines each member, as on three hosts, by a process that knows nothing of the others.
 #[test]
 fn runs_of_several_hosts_are_joined_to_one_of_the_deployment() {
     let _machine = shared_machine();

@@ -197,7 +197,8 @@ pub(super) fn documents(mut bytes: &[u8]) -> Result<Vec<RawDocumentBuf>, Failure
         let length = length.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         let document = bytes.get(..length).map(<[u8]>::to_vec);
         let document = document.and_then(|bytes| RawDocumentBuf::from_bytes(bytes).ok());
-        documents.push(document.ok_or_else(|| unsupported("a statement is no BSON document"))?);
+        documents
+            .push(document.ok_or_else(|| unsupported("a statement is not a valid BSON document"))?);
         bytes = &bytes[length..];
     }
     Ok(documents)

@@ -119,7 +119,11 @@ impl Failures {
             ErrorKind::DnsResolve { .. } | ErrorKind::InvalidTlsConfig { .. } => self.of(error, 0),
             ErrorKind::Io(e) => self.of_io(e),
             _ => {
-                let text = format!("connection string {}: {}", self.shown_uri, plain(error));
+                let text = format!(
+                    "the connection string {} cannot be used: {}",
+                    self.shown_uri,
+                    plain(error)
+                );
                 Failure::of(FailureKind::Unsupported, "BadUri", self.clean(&text))
             }
         }
@@ -147,7 +151,7 @@ impl Failures {
             None => Failure::of(
                 FailureKind::Malformed,
                 "InvalidResponse",
-                "an insert failed without saying why",
+                "an insert failed, and the server gave no reason",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Checks whether this process may open the files that so many connections need.
+//! Checks whether this process may open the files that this many connections need.
 
 use std::fs;
 

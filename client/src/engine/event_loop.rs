@@ -41,9 +41,9 @@ pub(super) struct Slot {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// To be asked for its next step.
+    /// The user is to be asked for its next step.
     Idle,
-    /// To be asked at this time.
+    /// The user is to be asked at this time.
     Held(u64),
     /// Connecting; the attempt has failed at this time.
     Opening(u64),
@@ -91,8 +91,8 @@ impl<'a> EventLoop<'a> {
             }
         };
         let epoll =
-            epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("watching sockets"))?;
-        let timer = Timer::new().map_err(system("setting a timer"))?;
+            epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("cannot watch sockets"))?;
+        let timer = Timer::new().map_err(system("cannot set a timer"))?;
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(
             &epoll,
@@ -100,7 +100,7 @@ impl<'a> EventLoop<'a> {
             epoll::EventData::new_u64(TIMER_EVENT),
             flags,
         )
-        .map_err(system("watching a timer"))?;
+        .map_err(system("cannot watch a timer"))?;
         Ok(Self {
             desk: Desk { shared, recorder },
             left: slots.len(),
@@ -210,7 +210,7 @@ impl<'a> EventLoop<'a> {
             | epoll::EventFlags::ET;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, socket, data, flags).map_err(|errno| {
-            let text = format!("watching a socket: {errno}");
+            let text = format!("cannot watch a socket: {errno}");
             Failure::of(FailureKind::Client, "CannotWatch", text)
         })
     }
@@ -298,7 +298,7 @@ impl<'a> EventLoop<'a> {
                 State::Held(_) if is_over => self.step(index),
                 State::Opening(until_ns) | State::Asking(until_ns) if now_ns >= until_ns => {
                     slot.connection.close();
-                    self.failed(index, &timed_out("no answer in time"));
+                    self.failed(index, &timed_out("the server did not answer in time"));
                 }
                 _ => (),
             }

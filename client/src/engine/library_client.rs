@@ -66,7 +66,11 @@ fn work_on(
         .map_err(|failure| descriptors::start_error(job, failure))?;
     if clients.len() != users.len() {
         return Err(ClientError::Job {
-            text: format!("{} clients for {} users", clients.len(), users.len()),
+            text: format!(
+                "the client library opened {} clients for {} users",
+                clients.len(),
+                users.len()
+            ),
         });
     }
     let collector = Collector::new(job, &shared, &recorders, each)?;
@@ -166,7 +170,7 @@ impl Task {
             biased;
             sent = tokio::time::timeout(limit, self.client.send(&self.user.request, reply)) => {
                 Some(sent.unwrap_or_else(|_| {
-                    let text = "no answer in time";
+                    let text = "the server did not answer in time";
                     Err(Failure::of(FailureKind::Timeout, "Timeout", text))
                 }))
             }
@@ -226,7 +230,7 @@ struct AsyncTimer(AsyncFd<Timer>);
 impl AsyncTimer {
     fn new() -> Result<Self, ClientError> {
         let system = |source| ClientError::System {
-            what: "setting a timer",
+            what: "cannot set a timer",
             source,
         };
         let timer = Timer::new().map_err(|errno| system(errno.into()))?;

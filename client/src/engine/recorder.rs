@@ -65,7 +65,7 @@ pub(super) struct Recorder {
 /// What has ended since the last hand-over.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// By operation; `None` for those of which none ended.
+    /// What ended, by operation; `None` for an operation of which none ended.
     pub(super) operations: Vec<Option<OperationSecond>>,
     /// Transactions that succeeded, including those that are not counted separately.
     pub(super) transactions: u64,

@@ -235,20 +235,20 @@ impl VirtualUser {
             let failure = Failure::of(
                 FailureKind::Connection,
                 "Abandoned",
-                "given up without an answer when the work was stopped",
+                "abandoned when the work was stopped, before the server had answered",
             );
             self.outcome(desk, Err(&failure), now_ns);
         }
         if let Some(open) = &mut self.open {
             open.failed.get_or_insert_with(|| {
-                let message = "given up in the middle when the work was stopped";
+                let message = "abandoned halfway when the work was stopped";
                 ("Abandoned".into(), None, message.into())
             });
             self.finish(desk);
         }
     }
 
-    /// Has the actor write the transaction's next request; returns false if there is none.
+    /// Lets the actor write the transaction's next request; returns false if there is none.
     fn prepare(open: &mut Open, actor: &mut dyn Actor, request: &mut Request) -> bool {
         if open.aborted {
             return false;

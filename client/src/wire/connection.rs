@@ -290,7 +290,7 @@ impl Connection {
             .ok()
             .and_then(|namespace| namespace.split_once('.'))
             .map(|(_, collection)| collection)
-            .ok_or_else(|| reply::malformed("its cursor is of no collection"))?;
+            .ok_or_else(|| reply::malformed("its cursor names no collection"))?;
         self.request_id = self.request_id.wrapping_add(1);
         message::write_get_more(
             &mut self.out,
@@ -321,7 +321,7 @@ impl Connection {
                 Ok(bytes) => self.sent += bytes,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => (),
-                Err(errno) => return Err(socket::failure_of(errno, "sending")),
+                Err(errno) => return Err(socket::failure_of(errno, "cannot send the request")),
             }
         }
         Ok(())
@@ -340,7 +340,7 @@ impl Connection {
             match length {
                 Some(length) if self.input.len() == length => return Ok(true),
                 Some(length) if self.input.len() > length => {
-                    return Err(reply::malformed("more follows than was asked for"));
+                    return Err(reply::malformed("more data follows than was requested"));
                 }
                 // The buffer grows with the data, not with the promised length.
                 Some(length) => {
@@ -355,7 +355,7 @@ impl Connection {
                 Ok((_, 0)) => return Err(socket::closed()),
                 Ok(_) | Err(Errno::INTR) => (),
                 Err(Errno::AGAIN) => return Ok(false),
-                Err(errno) => return Err(socket::failure_of(errno, "reading the reply")),
+                Err(errno) => return Err(socket::failure_of(errno, "cannot read the reply")),
             }
         }
     }

@@ -39,7 +39,7 @@ impl Endpoint {
             self.target.read_preference.as_ref(),
         )
         .map_err(|error| {
-            let text = format!("a concern cannot be written: {error}");
+            let text = format!("a read or write concern cannot be encoded: {error}");
             Failure::of(FailureKind::Unsupported, "CannotBeSent", text)
         })
     }
@@ -71,10 +71,9 @@ impl Endpoint {
                     Ok(endpoint) if endpoint.greeting.is_mongos && target.hosts.len() > 1 => {
                         return Err(ClientError::Refused {
                             host: host.to_string(),
-                            text:
-                                "several mongos need the official driver: use `--client driver`, \
-                                   or name only one"
-                                    .into(),
+                            text: "only the official driver can use several mongos: use `--client \
+                                   driver`, or name only one mongos"
+                                .into(),
                         });
                     }
                     Ok(endpoint) => return Ok(Arc::new(endpoint)),
@@ -84,7 +83,7 @@ impl Endpoint {
             }
         }
         Err(ClientError::Unreachable {
-            text: format!("no server to send to: {}", refusals.join("; ")),
+            text: format!("no server can take the requests: {}", refusals.join("; ")),
         })
     }
 
@@ -114,13 +113,13 @@ fn addresses(host: &ServerAddress) -> Result<Vec<Address>, Failure> {
                 .to_socket_addrs()
                 .map(|found| found.map(Address::Inet).collect())
                 .map_err(|error| {
-                    let text = format!("the name is not known: {error}");
+                    let text = format!("its name cannot be resolved: {error}");
                     Failure::of(FailureKind::Connection, "UnknownHost", text)
                 })
         }
         ServerAddress::Unix { path } => Ok(vec![Address::unix(path)?]),
         other => {
-            let text = format!("{other} is no address that can be connected to");
+            let text = format!("{other} is not an address that seekscope can connect to");
             Err(Failure::of(
                 FailureKind::Unsupported,
                 "UnknownAddress",

@@ -48,7 +48,7 @@ pub(crate) fn read(bytes: &[u8], request_id: i32) -> Result<Greeting, Failure> {
     let document = bytes
         .get(HEADER_BYTES + REPLY_HEAD_BYTES..)
         .and_then(|document| RawDocument::from_bytes(document).ok())
-        .ok_or_else(|| malformed("the greeting's answer is no document"))?;
+        .ok_or_else(|| malformed("the answer to the greeting is not a BSON document"))?;
     let number = |name: &str| {
         Elements::of(document.as_bytes())
             .into_iter()
@@ -59,9 +59,9 @@ pub(crate) fn read(bytes: &[u8], request_id: i32) -> Result<Greeting, Failure> {
     };
     let flag = |name: &str| document.get_bool(name).unwrap_or(false);
     if number("ok") != Some(1) {
-        let message = document.get_str("errmsg").unwrap_or("no reason given");
+        let message = document.get_str("errmsg").unwrap_or("it gave no reason");
         let text = format!(
-            "the server refuses the greeting: {}",
+            "the server refused the greeting: {}",
             message.escape_debug()
         );
         return Err(Failure::of(FailureKind::Server, "GreetingRefused", text));
@@ -69,8 +69,8 @@ pub(crate) fn read(bytes: &[u8], request_id: i32) -> Result<Greeting, Failure> {
     let version = number("maxWireVersion").unwrap_or(0);
     if version < i64::from(WIRE_VERSION_MIN) {
         let text = format!(
-            "the server speaks wire version {version}, but {WIRE_VERSION_MIN} (MongoDB 3.6) is the \
-             oldest that can be measured"
+            "the server speaks wire version {version}, and seekscope needs at least \
+             {WIRE_VERSION_MIN} (MongoDB 3.6)"
         );
         return Err(Failure::of(FailureKind::Unsupported, "ServerTooOld", text));
     }

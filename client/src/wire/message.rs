@@ -41,7 +41,7 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
     database: Vec<u8>,
-    /// For commands that end transactions.
+    /// The tail of commands that end transactions.
     admin: Vec<u8>,
     session: Vec<u8>,
     read_concern: Vec<u8>,
@@ -135,26 +135,28 @@ pub(crate) fn write_request(
         .split_last()
         .filter(|(_, rest)| rest.len() >= 4)
     else {
-        return Err(unsupported("the request's body is no document".into()));
+        return Err(unsupported(
+            "the body of the request is not a BSON document".into(),
+        ));
     };
     let statements = request.sequence();
     if !statements.is_empty()
         && matches!(request.verb, Verb::Find | Verb::Aggregate | Verb::Command)
     {
         return Err(unsupported(
-            "statements with a command that takes none".into(),
+            "the request carries statements, and its command takes none".into(),
         ));
     }
     if body.len() >= limits.document_bytes {
         return Err(unsupported(format!(
-            "a command of {} bytes, of which the server takes {}",
+            "the command has {} bytes, and the server accepts at most {}",
             body.len(),
             limits.document_bytes
         )));
     }
     if request.statement_count > limits.statements {
         return Err(unsupported(format!(
-            "{} statements in one request, of which the server takes {}",
+            "the request has {} statements, and the server accepts at most {}",
             request.statement_count, limits.statements
         )));
     }
@@ -182,7 +184,7 @@ pub(crate) fn write_request(
     let message_bytes = out.len() + statements.len();
     if message_bytes > limits.message_bytes {
         return Err(unsupported(format!(
-            "a request of {message_bytes} bytes, of which the server takes {}",
+            "the request has {message_bytes} bytes, and the server accepts at most {}",
             limits.message_bytes
         )));
     }

@@ -51,7 +51,7 @@ pub(crate) fn read(bytes: &[u8], request_id: i32) -> Result<Answer, Failure> {
     let mut fields = Fields::default();
     fields
         .read(bytes, &body)
-        .map_err(|NotBson| malformed("its document is no BSON"))?;
+        .map_err(|NotBson| malformed("its document is not valid BSON"))?;
     fields.judge(body)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn message_length(bytes: &[u8], bytes_max: usize) -> Result<Option<us
     };
     match usize::try_from(i32::from_le_bytes(*prefix)) {
         Ok(length) if length > HEADER_BYTES && length <= bytes_max => Ok(Some(length)),
-        _ => Err(malformed("its length is absurd")),
+        _ => Err(malformed("its length is impossible")),
     }
 }
 
@@ -83,15 +83,15 @@ pub(crate) fn header_number(bytes: &[u8], place: usize) -> Option<i32> {
 /// Checks the framing and returns the place of the only document.
 fn body_of(bytes: &[u8], request_id: i32) -> Result<Range<usize>, Failure> {
     if header_number(bytes, 3) != Some(OP_MSG) {
-        return Err(malformed("it is no OP_MSG"));
+        return Err(malformed("it is not an OP_MSG"));
     }
     if header_number(bytes, 2) != Some(request_id) {
-        return Err(malformed("it answers another request"));
+        return Err(malformed("it answers a different request"));
     }
     let flags = header_number(bytes, 4).map_or(0, i32::cast_unsigned);
     if flags & MORE_TO_COME != 0 {
         return Err(malformed(
-            "it announces more replies, which nobody asked for",
+            "it announces more replies, which were not requested",
         ));
     }
     if flags & REQUIRED_FLAGS & !CHECKSUM_PRESENT != 0 {
@@ -106,7 +106,7 @@ fn body_of(bytes: &[u8], request_id: i32) -> Result<Range<usize>, Failure> {
     let section = bytes.get(start..).unwrap_or_default();
     match (bytes.get(start - 1), document_length(section)) {
         (Some(0), Ok(length)) if length + checksum == section.len() => Ok(start..start + length),
-        (Some(0), _) => Err(malformed("its document does not fill it")),
+        (Some(0), _) => Err(malformed("its document does not fill the message")),
         _ => Err(malformed("it does not begin with a body")),
     }
 }

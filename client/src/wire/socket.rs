@@ -30,7 +30,7 @@ impl Address {
     pub(crate) fn unix(path: &Path) -> Result<Self, Failure> {
         SocketAddrUnix::new(path)
             .map(Self::Unix)
-            .map_err(|errno| failure_of(errno, "the socket's path"))
+            .map_err(|errno| failure_of(errno, "the path of the socket cannot be used"))
     }
 
     /// Opens a socket that is connecting, or already connected.
@@ -40,7 +40,7 @@ impl Address {
             Self::Inet(SocketAddr::V6(_)) => AddressFamily::INET6,
             Self::Unix(_) => AddressFamily::UNIX,
         };
-        let failed = |errno| failure_of(errno, "connecting");
+        let failed = |errno| failure_of(errno, "cannot connect");
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(failed)?;
         let connected = match self {
@@ -60,7 +60,7 @@ impl Address {
 /// Returns whether the socket has connected by now. If so, reading from it may wait from now on, but only for
 /// [`LOOK_UP`]; a caller that does not want to wait says so with each call.
 pub(crate) fn finish_connect(socket: &OwnedFd) -> Result<bool, Failure> {
-    let failed = |errno| failure_of(errno, "connecting");
+    let failed = |errno| failure_of(errno, "cannot connect");
     sockopt::socket_error(socket)
         .and_then(|error| error)
         .map_err(failed)?;
@@ -97,6 +97,6 @@ pub(crate) fn closed() -> Failure {
     Failure::of(
         FailureKind::Connection,
         "ConnectionClosed",
-        "the server closed the connection before its answer was whole",
+        "the server closed the connection before its answer was complete",
     )
 }

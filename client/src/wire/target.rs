@@ -46,7 +46,7 @@ const SWITCHES: [(&str, &str); 5] = [
     ("retryreads", "retryable reads"),
 ];
 const DRIVERS: [(&str, &str); 4] = [
-    ("replicaset", "a replica set by its name"),
+    ("replicaset", "a named replica set"),
     ("compressors", "compression"),
     ("authmechanism", "authentication"),
     ("authsource", "authentication"),
@@ -84,13 +84,13 @@ impl RawTarget {
             .as_ref()
             .is_some_and(|concern| concern.w == Some(Acknowledgment::Nodes(0)));
         if no_answers {
-            return Err("asks for writes without an answer (w=0)".into());
+            return Err("asks for unacknowledged writes (w=0)".into());
         }
         let mut app_name = parsed.app_name.unwrap_or_else(|| APP_NAME.into());
         while app_name.len() > APP_NAME_BYTES_MAX {
             app_name.pop();
         }
-        let write = |error| format!("has a concern that cannot be sent: {error}");
+        let write = |error| format!("has a read or write concern that cannot be sent: {error}");
         Ok(Self {
             database: database.into(),
             hosts,
@@ -120,8 +120,8 @@ impl RawTarget {
 }
 
 impl RawTarget {
-    /// Has the primary tried before the hosts of the connection string, which need not name it. One that asks for other
-    /// members by a read preference keeps its order.
+    /// Makes the client try the primary before the hosts of the connection string, which need not name it. One that
+    /// asks for other members by a read preference keeps its order.
     pub fn try_first(&mut self, primary: &str) {
         if let Ok(address) = ServerAddress::parse(primary)
             && self.read_preference.is_none()
@@ -154,7 +154,7 @@ fn check_options(uri: &str) -> Result<(), String> {
         } else if let Some(what) = find(&DRIVERS) {
             return Err(format!("asks for {what}"));
         } else if !FOLLOWED.contains(&name.as_str()) && !IDLE.contains(&name.as_str()) {
-            return Err("has options that only the driver knows".into());
+            return Err("has options that only the official driver supports".into());
         }
     }
     Ok(())
@@ -209,8 +209,8 @@ mod tests {
         assert!(why("mongodb://h/?loadBalanced=true").contains("balancer"));
         assert!(why("mongodb://h/?retryWrites=true").contains("retryable writes"));
         assert!(why("mongodb://h/?compressors=zstd").contains("compression"));
-        assert!(why("mongodb://h/?readPreferenceTags=a:b").contains("only the driver"));
-        assert!(why("mongodb://h/?w=0").contains("without an answer"));
+        assert!(why("mongodb://h/?readPreferenceTags=a:b").contains("only the official driver"));
+        assert!(why("mongodb://h/?w=0").contains("unacknowledged"));
         assert!(why("mongodb+srv://cluster.example.org/").contains("DNS"));
         assert!(why("nonsense").contains("not valid"));
     }

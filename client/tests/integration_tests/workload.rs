@@ -12,7 +12,7 @@ use seekscope_client::{
     Retries, ScheduleKind, Second, Verdict, Workload, run,
 };
 
-/// Writes the request `step` of transaction `number`, if it has so many.
+/// Writes the request `step` of transaction `number`, if it has this many.
 type Write = fn(&mut Request, step: u32, number: u64) -> Option<OperationId>;
 type Judge = fn(&Reply<'_>) -> Verdict;
 

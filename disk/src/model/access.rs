@@ -40,7 +40,7 @@ pub struct TraceAccesses {
     pub unknown_offset: u64,
     /// Events left out because they failed or moved no bytes.
     pub empty: u64,
-    /// Events left out because no call can have moved so many bytes: the trace is damaged.
+    /// Events left out because no call can have moved this many bytes: the trace is damaged.
     pub impossible: u64,
 }
 

@@ -48,7 +48,7 @@ impl Sum {
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     sums: [Sum; 4],
-    /// By stream and file: the end of the current run, and its sum so far.
+    /// The end of the current run and its sum so far, by stream and file.
     runs: HashMap<(u32, u32), (u64, Sum)>,
 }
 

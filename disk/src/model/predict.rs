@@ -98,7 +98,7 @@ pub fn predict(model: &DeviceModel, accesses: &[Access], options: &PredictOption
 struct Progress {
     issued_ns: u64,
     pages: Range<u64>,
-    /// Those of its pages that it had to fetch itself.
+    /// The number of its pages that it had to fetch itself.
     missed_pages: u64,
 }
 

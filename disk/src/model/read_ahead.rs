@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// With the kernel's default of 128 KiB, 8 pages double once (8 = 32 / 4) to 16.
+    /// Under the kernel's default of 128 KiB, 8 pages double once (8 = 32 / 4) to 16.
     #[test]
     fn default_limit() {
         let mut ra = ReadAhead::default();

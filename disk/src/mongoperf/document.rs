@@ -7,7 +7,7 @@
 pub(crate) enum Value {
     /// A number without fraction or exponent that fits into 32 bits.
     Int(i32),
-    /// … into 64 bits.
+    /// A number without fraction or exponent that fits into 64 bits only.
     Long(i64),
     Double(f64),
     Text(Vec<u8>),

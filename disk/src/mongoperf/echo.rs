@@ -4,9 +4,9 @@
 
 use super::document::{Document, Value};
 
-/// Texts of at least this many bytes are cut …
+/// Texts of at least this many bytes are cut.
 const LONG_TEXT_BYTES: usize = 160;
-/// … to this many.
+/// The number of bytes that long texts are cut to.
 const CUT_TEXT_BYTES: usize = 150;
 /// Values nested deeper are shown as three dots, without their name.
 const DEPTH_MAX: usize = 100;

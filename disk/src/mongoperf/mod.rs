@@ -10,7 +10,7 @@
 //! parsed options:
 //! { nThreads: 32, fileSizeMB: 1000, r: true }
 //! creating test file size:1000MB ...
-//! 1GB...                              when more than so many GiB have been written
+//! 1GB...                              when more than this many GiB have been written
 //! testing...
 //! options:{ nThreads: 32, fileSizeMB: 1000, r: true }
 //! wthr 32

@@ -8,7 +8,7 @@
 //! | `r`, `w` | false | reads, writes; at least one must be true |
 //! | `mmf` | false | through a shared mapping instead of direct I/O |
 //! | `sleepMicros` | 0 | pause after each round of operations, µs |
-//! | `syncDelay` | 0 | with `mmf`: flush the mapping so many seconds after the last flush ended |
+//! | `syncDelay` | 0 | with `mmf`: flush the mapping this many seconds after the last flush ended |
 //!
 //! The old program accepted several values that made it misbehave (negative numbers, records larger
 //! than the file, thousands of threads); here they are refused before anything is created.
@@ -40,7 +40,7 @@ const KNOWN_FIELDS: [&str; 8] = [
 pub(crate) struct Options {
     /// 0 is refused by the caller, after printing the old program's complaint.
     pub(crate) threads: u32,
-    /// At least one page.
+    /// Size of the file, bytes: at least one page.
     pub(crate) file_bytes: u64,
     /// Bytes of each operation, as requested; at most `file_bytes`.
     pub(crate) record_bytes: u64,
@@ -137,7 +137,7 @@ impl Fields<'_> {
             let name = String::from_utf8_lossy(name);
             if !KNOWN_FIELDS.contains(&&*name) {
                 (self.notice)(&format!(
-                    "field {} is not known and ignored",
+                    "field {} is unknown and is ignored",
                     name.escape_debug()
                 ));
             }
@@ -187,7 +187,7 @@ impl Fields<'_> {
         let value = given
             .map_or(Some(0), Value::whole_number)
             .unwrap_or_else(|| {
-                (self.notice)(&format!("{field} is not a number: {default} is taken"));
+                (self.notice)(&format!("{field} is not a number: {default} is used"));
                 0
             });
         match u64::try_from(value) {

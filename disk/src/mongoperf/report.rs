@@ -80,7 +80,7 @@ pub struct Report {
     /// Whether reads, and writes, were requested.
     pub reads: bool,
     pub writes: bool,
-    /// With mmf, pages and not records are touched, and no bytes per second are stated.
+    /// Whether mmf is set: pages and not records are then touched, and no bytes per second are stated.
     pub mapped: bool,
     /// Seed that reproduces the same offsets and data (`fixed_seed`).
     pub seed: u64,

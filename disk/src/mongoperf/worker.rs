@@ -41,9 +41,9 @@ pub(crate) struct Load {
     pub(crate) writes: bool,
     /// Bytes of one operation.
     pub(crate) operation_bytes: usize,
-    /// Offsets are multiples of this …
+    /// Offsets are multiples of this, bytes.
     pub(crate) offset_step_bytes: u64,
-    /// … from 0 to one less than this.
+    /// The multiples are from 0 to one less than this.
     pub(crate) offset_steps: u64,
     pub(crate) sleep: Duration,
     pub(crate) sleep_shared: bool,

@@ -42,8 +42,8 @@ pub enum Caching {
 /// When a thread starts its next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loop {
-    /// After its last one has completed and the recorded time between the two has passed.
+    /// Once its last one has completed and the recorded time between the two has passed.
     Closed,
-    /// At the recorded time, whether or not the disk keeps up; a thread that is late starts at once.
+    /// The recorded time, whether or not the disk keeps up; a thread that is late starts at once.
     Open,
 }

@@ -17,8 +17,8 @@ pub(super) struct Pace {
     /// When the thread's last operation ended: in the recording, and here.
     recorded_free_ns: u64,
     free_ns: u64,
-    /// By how much operations began late because the thread woke late. It is subtracted from the
-    /// next waits, so that such delays do not add up. At most [`OVERSLEPT_NS_MAX`].
+    /// How late operations began because the thread woke late, ns. It is subtracted from the next waits, so that
+    /// such delays do not add up. At most [`OVERSLEPT_NS_MAX`].
     overslept_ns: u64,
 }
 

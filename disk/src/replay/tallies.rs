@@ -38,7 +38,7 @@ pub(super) struct Figures {
     pub(super) bytes: u64,
     pub(super) recorded: Histogram<u64>,
     pub(super) service: Histogram<u64>,
-    /// For open loops.
+    /// Response times, for open loops only.
     pub(super) response: Option<Histogram<u64>>,
 }
 

@@ -64,13 +64,13 @@ pub enum Question {
     Cached,
     /// The effect of a read-ahead window of this size.
     ReadAhead { window: u64, random: bool },
-    /// How long a journal commit takes …
+    /// How long a journal commit takes.
     Journal {
         block: u64,
         writers: u32,
         fresh: bool,
     },
-    /// … while a checkpoint is written.
+    /// How long a journal commit takes while a checkpoint is written.
     Checkpoint,
     /// 70 % reads, 30 % writes.
     Mixed,

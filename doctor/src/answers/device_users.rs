@@ -1,7 +1,7 @@
 //! Lists who uses the device: file → collection or index → kind of thread, and in what pattern.
 //!
-//! From the trace. Without one, collections are listed by the bytes they moved between file and cache, and
-//! the time that application threads waited for pages is divided in proportion.
+//! The source is the trace. Without one, collections are listed by the bytes they moved between file and cache,
+//! and the time that application threads waited for pages is divided in proportion.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Evidence;
 use crate::evidence::ability;
 
-/// Most users that are listed.
+/// The most users that are listed.
 const USERS_MAX: usize = 50;
 
 /// The use of one file by one kind of thread in one direction.

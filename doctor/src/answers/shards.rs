@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::testing::Recording;
 
-    /// Two shards whose primaries read for so many µs per second.
+    /// Two shards whose primaries read for this many µs per second.
     fn answers(us_per_s: [f64; 2]) -> Vec<ShardAnswer> {
         let mut recording = Recording::new();
         let examined = recording.examined().clone();

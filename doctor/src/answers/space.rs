@@ -16,7 +16,7 @@ use crate::wording::{duration, percent};
 
 /// Files up to this size are skipped by `compact`, and this much must be free for it to begin.
 const COMPACT_BYTES_MIN: u64 = 1 << 20;
-/// With a smaller free share nothing need be done: new documents go into the holes.
+/// The free share below which nothing need be done: new documents go into the holes.
 const FREE_SHARE_MIN: f64 = 0.1;
 
 /// The space in one file.
@@ -94,7 +94,7 @@ fn of_walked(file: &LayoutFile) -> SpaceAnswer {
     answer
 }
 
-/// Would `compact` begin? `None` where unknown.
+/// Returns whether `compact` would begin. `None` where unknown.
 fn compacts(file: &LayoutFile) -> Option<bool> {
     let tenth = file.file_bytes / 10;
     if file.file_bytes <= COMPACT_BYTES_MIN || file.free_bytes < tenth {

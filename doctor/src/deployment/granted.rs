@@ -9,7 +9,7 @@ use seekscope_run::{Finding, Surroundings};
 use super::ExaminedMember;
 use crate::answers::{MemberDifference, limit_in_words};
 
-/// The others have at least so many times as much.
+/// The others have at least this many times as much.
 const RATIO_MIN: f64 = 1.5;
 
 /// What one member is granted less of.
@@ -149,7 +149,7 @@ fn in_words(cpus: f64) -> String {
 }
 
 impl Less {
-    /// Does what was found to set a member apart follow from this, or is there nothing else?
+    /// Returns whether what was found to set a member apart follows from this, or there is nothing else.
     pub(super) fn explains(&self, found: Option<&MemberDifference>) -> bool {
         found.is_none_or(|found| found.member == self.difference.member)
     }

@@ -22,7 +22,7 @@ pub(crate) type Named = HashMap<String, Series>;
 /// All of a run's counters.
 #[derive(Debug, Clone, Default)]
 pub struct Counters {
-    /// By source.
+    /// The series, by source.
     series: HashMap<String, Named>,
 }
 

@@ -4,7 +4,7 @@
 use super::waiting::ReadWaiting;
 use super::{Evidence, cpu};
 
-/// Calls are held back if they wait this many times as long as the disk takes, and at least so long, ns.
+/// Calls are held back if they wait this many times as long as the disk takes, and at least this long, ns.
 pub(crate) const HELD_BACK: f64 = 8.0;
 const HELD_BACK_MIN_NS: f64 = 5e6;
 /// Fewest reads, and requests in a minute, from which anything is concluded.
@@ -48,7 +48,7 @@ impl HeldBack {
         (held && long && !few && found.is_cpu_free(evidence)).then_some(found)
     }
 
-    /// Is the CPU free, as far as is known? If not known, returns false.
+    /// Returns whether the CPU is free, as far as is known. If not known, returns false.
     fn is_cpu_free(&self, evidence: &Evidence<'_>) -> bool {
         match self.cpu_pressure {
             Some(share) => share <= CPU_PRESSURE_MAX,

@@ -140,12 +140,12 @@ impl<'a> Evidence<'a> {
         longest.filter(|s| *s > 0.0).or_else(|| self.observed_s())
     }
 
-    /// Was anything seen of what the server does: its counters, or its calls?
+    /// Returns whether anything was seen of what the server does: its counters, or its calls.
     pub fn sees_server(&self) -> bool {
         self.trace.is_some() || self.counters.beginning(COUNTERS, "").next().is_some()
     }
 
-    /// Was tracing ended early, while the counters were still sampled?
+    /// Returns whether tracing was ended early, while the counters were still sampled.
     pub(crate) fn counters_outlast_trace(&self) -> bool {
         let ends = self.counters.beginning(COUNTERS, "");
         let ends = ends.filter_map(|(_, series)| series.points.last());
@@ -170,7 +170,7 @@ impl<'a> Evidence<'a> {
         Some(format!("seekscope reorder {uri} {namespace}"))
     }
 
-    /// Is the examined server a shard of a cluster?
+    /// Returns whether the examined server is a shard of a cluster.
     fn is_of_shard(&self) -> bool {
         self.members().first().is_some_and(|own| {
             let mut roles = own.options.iter().filter(|o| o.name == CLUSTER_ROLE);

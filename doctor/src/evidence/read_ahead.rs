@@ -2,10 +2,10 @@
 
 use seekscope_pattern::FileTrace;
 
-/// For single documents: the production notes' 8 to 32 sectors of 512 bytes.
+/// Read-ahead for single documents: the production notes' 8 to 32 sectors of 512 bytes.
 pub(crate) const RANDOM_KIB: u64 = 16;
-/// For streams: enough that a request's fixed time is small beside its transfer time on all but the fastest
-/// disks.
+/// Read-ahead for streams: enough that a request's fixed time is small beside its transfer time on all but the
+/// fastest disks.
 pub(crate) const STREAM_KIB: u64 = 1024;
 
 /// Returns the bytes of a file that the server had the disk read and did not request: at most what its misses

@@ -79,7 +79,7 @@ pub fn limit_by_control_groups(
     }
 }
 
-/// Does the server read its collections and indexes past the page cache (`direct_io=[data]`)?
+/// Returns whether the server reads its collections and indexes past the page cache (`direct_io=[data]`).
 fn reads_directly(evidence: &Evidence<'_>) -> bool {
     let files = evidence.trace.map_or(&[][..], |trace| &trace.files).iter();
     let data =

@@ -212,7 +212,7 @@ fn a_disk_moves_as_much_as_it_did_while_it_was_busy() {
     );
 }
 
-/// From inside a container the host's limits are not visible.
+/// Inside a container, the host's limits are not visible.
 #[test]
 fn a_limit_that_nobody_names() {
     let mut recording = Recording::new();

@@ -6,7 +6,7 @@ use seekscope_run::{Finding, MemberRecord};
 
 use super::Examined;
 
-/// Was it done? `Unknown` where no record of the runs tells.
+/// Whether it was done. `Unknown` where no record of the runs tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Acted {
     Done,
@@ -94,7 +94,8 @@ fn have_other_limits(earlier: Examined<'_>, now: Examined<'_>) -> Option<bool> {
     Some(known != limits(now)?)
 }
 
-/// Does the server have more memory beside its cache: by the limit of its control group, the host's, or a smaller cache?
+/// Returns whether the server has more memory beside its cache: by its control group's limit, the host's, or a smaller
+/// cache.
 fn has_more_memory(earlier: Examined<'_>, now: Examined<'_>) -> Option<bool> {
     let memory = |run: Examined<'_>| {
         let host = run.document.examination.as_ref()?.host.as_ref()?;

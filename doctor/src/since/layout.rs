@@ -126,8 +126,8 @@ impl<'a> Disk<'a> {
     }
 }
 
-/// Were scans predicted for the same disk? Where a run does not record the disk, what it calls it decides; where one of
-/// them predicted none, nothing is against it.
+/// Returns whether scans were predicted for the same disk. Where a run does not record the disk, what it calls it
+/// decides; where one of them predicted none, nothing is against it.
 fn is_same_disk(earlier: Examined<'_>, now: Examined<'_>) -> bool {
     let (then, now_for) = (&earlier.document.layout, &now.document.layout);
     let (Some(then), Some(now_for)) = (then, now_for) else {

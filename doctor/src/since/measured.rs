@@ -31,7 +31,7 @@ pub(super) enum Quantity {
 /// The values of both runs, and the reason if there is none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Measured {
-    /// In the unit of the prediction.
+    /// The earlier value, in the unit of the prediction.
     pub(super) before: Option<f64>,
     pub(super) after: Option<f64>,
     pub(super) work: Option<WorkCompared>,
@@ -68,12 +68,12 @@ impl Quantity {
         }
     }
 
-    /// Is it measured in s per hour?
+    /// Returns whether it is measured in s per hour.
     pub(super) fn is_per_hour(self) -> bool {
         matches!(self, Self::Waiting | Self::Operations)
     }
 
-    /// Does it depend on how much the server is asked to do?
+    /// Returns whether it depends on how much the server is asked to do.
     fn is_of_load(self) -> bool {
         self.is_per_hour() || self == Self::Checkpoint
     }
@@ -183,7 +183,8 @@ fn scans(
     }
 }
 
-/// Is the waiting that both explain, as far as it is measured, the same, and not that for the file of one of them?
+/// Returns whether the waiting that both explain, as far as it is measured, is the same, and not that for the file of
+/// one of them.
 pub(super) fn explain_the_same(a: &Finding, b: &Finding, earlier: Examined<'_>) -> bool {
     let is_of_a_kind = |finding: &Finding| {
         let waiting = Quantity::Waiting;

@@ -78,7 +78,7 @@ impl Measured {
     }
 }
 
-/// Are two figures further apart than noise?
+/// Returns whether two figures are further apart than noise.
 pub(super) fn differ(a: f64, b: f64) -> bool {
     (a - b).abs() > SAME_WITHIN * a.max(b)
 }

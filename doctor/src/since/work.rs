@@ -177,7 +177,7 @@ impl Load {
         }
     }
 
-    /// Can a change in this direction be recognised?
+    /// Returns whether a change in this direction can be recognised.
     pub(super) fn tells(self, became_worse: bool) -> bool {
         match self {
             Self::Lighter => became_worse,

@@ -15,7 +15,7 @@ use crate::fio::{HEADER_2, HEADER_3};
 pub enum FioVersion {
     /// Order only; every version of fio reads it.
     V2,
-    /// With times in milliseconds; fio 3.31 and later.
+    /// Order and times in milliseconds; fio 3.31 and later.
     V3,
 }
 

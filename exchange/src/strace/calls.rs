@@ -36,7 +36,7 @@ pub(super) fn take<S: RecordSink>(
         follow(processes, tid, call, returned)?;
     }
     import.skip(if matters(call.name) {
-        "an open, close, seek or copy of a descriptor"
+        "a call that opens, closes, copies or seeks in a descriptor"
     } else {
         "a call that does not touch files"
     });

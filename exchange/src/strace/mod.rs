@@ -26,7 +26,7 @@ const UNFINISHED_MAX: usize = 1 << 16;
 pub(crate) struct Reader {
     clock: Clock,
     processes: Processes,
-    /// By thread: start and text of a call whose end has not been seen yet.
+    /// Start and text of the call whose end has not been seen yet, by thread.
     unfinished: HashMap<u32, (u64, String)>,
     latency_seen: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) fn is_line(text: &str) -> bool {
 impl LineReader for Reader {
     fn line<S: RecordSink>(&mut self, import: &mut Import<'_, S>, text: &str) -> LineResult<()> {
         let Some(line) = prefix::split(text) else {
-            import.skip("not a line of strace's");
+            import.skip("it is not a line written by strace");
             return Ok(());
         };
         let t_ns = self.clock.start_ns(line.time);
@@ -64,7 +64,7 @@ impl LineReader for Reader {
             return Ok(());
         }
         if rest.ends_with("<detached ...>") {
-            import.skip("a call without its end");
+            import.skip("a call that does not end");
             return Ok(());
         }
         if let Some(beginning) = rest.strip_suffix("<unfinished ...>") {
@@ -74,15 +74,15 @@ impl LineReader for Reader {
             self.processes.may_fork(tid, beginning);
             let text = beginning.trim_end().to_string();
             self.unfinished.insert(tid, (t_ns, text));
-            import.skip("the first half of a call of two lines");
+            import.skip("the first half of a call that spans two lines");
             return Ok(());
         }
         if let Some(resumed) = rest.strip_prefix("<... ") {
             let Some((_, end)) = resumed.split_once(" resumed>") else {
-                return Err(malformed("a resumed call that does not say so"));
+                return Err(malformed("a resumed call that is not marked as one"));
             };
             let Some((start_ns, beginning)) = self.unfinished.remove(&tid) else {
-                import.skip("the end of a call whose beginning was not seen");
+                import.skip("the end of a call whose beginning is not in the trace");
                 return Ok(());
             };
             return self.call(import, tid, start_ns, &(beginning + end));
@@ -92,7 +92,7 @@ impl LineReader for Reader {
 
     fn end<S: RecordSink>(&mut self, import: &mut Import<'_, S>) {
         for _ in self.unfinished.drain() {
-            import.skip("a call without its end");
+            import.skip("a call that does not end");
         }
     }
 }
@@ -112,7 +112,7 @@ impl Reader {
                 calls::take(import, &mut self.processes, tid, t_ns, &call)
             }
             Ok(None) => {
-                import.skip("not a line of strace's");
+                import.skip("it is not a line written by strace");
                 Ok(())
             }
             Err(reason) if calls::matters(syntax::name_of(text)) => Err(malformed(reason)),

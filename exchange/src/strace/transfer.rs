@@ -102,15 +102,16 @@ impl<'a> Transfer<'a> {
     ) -> LineResult<()> {
         let call = self.call;
         let Some(returned) = &call.result else {
-            import.skip("a call that did not return, or is made again");
+            import.skip("a call that did not return, or was restarted");
             return Ok(());
         };
         let descriptor = call
             .descriptor(0)
-            .ok_or_else(|| malformed("the first argument is no descriptor"))?;
+            .ok_or_else(|| malformed("the first argument is not a descriptor"))?;
         let Some(slot) = slot_of(processes, tid, &descriptor)? else {
-            import
-                .skip("a call on a socket, pipe, device, or a descriptor whose file is not known");
+            import.skip(
+                "a call on a socket, pipe or device, or on a descriptor whose file is not known",
+            );
             return Ok(());
         };
         let mut file = slot.file.borrow_mut();

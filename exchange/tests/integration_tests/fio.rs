@@ -20,7 +20,7 @@ fn exported(events: &[IoEvent], version: FioVersion, path: &Path) -> (String, u6
     (String::from_utf8(text).unwrap(), left_out)
 }
 
-/// In order of completion, the first of them started last.
+/// Returns events in order of completion, of which the first started last.
 fn events() -> Vec<IoEvent> {
     let ms = 1_000_000;
     let mut events: Vec<IoEvent> = (0..200u64)

@@ -58,7 +58,7 @@ fn requests_of_blkparse_are_paired() {
             .any(|t| t.name == "my server" && t.tid == 812)
     );
     let count = |why| summary.skipped[why].lines;
-    assert_eq!(count("a completion whose issue was not seen"), 1);
+    assert_eq!(count("a completion whose issue is not in the trace"), 1);
     assert_eq!(count("an issue without its completion"), 1);
     assert_eq!(summary.span_ns, Some((8289, 240_000)));
 }

@@ -128,7 +128,7 @@ fn shown<'a>(files: &Files, collections: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// As on a server after a load: each checkpoint writes a little for the server itself.
+/// Reproduces a server after a load: each checkpoint writes a little for the server itself.
 #[test]
 fn what_was_waited_for_keeps_its_place_while_the_server_is_idle() {
     let mut files = Files::default();

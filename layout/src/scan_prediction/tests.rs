@@ -160,8 +160,8 @@ fn pieces_on_the_device_are_seeks() {
     assert!(scan.now_s > 10.0 * scan.ordered_s, "{scan:?}");
 }
 
-/// As measured on a virtual machine that gives free memory back to its host: 2 ns for each byte of
-/// a stream, on a disk that streams 900 MB/s. Whether the next scan pays for it nobody knows.
+/// Measured on a virtual machine that gives free memory back to its host: 2 ns for each byte of a stream, on a
+/// disk that streams 900 MB/s. Nobody knows whether the next scan pays for it.
 #[test]
 fn memory_that_nobody_used_is_in_the_range_alone() {
     let used = typical_disks::nvme().model;

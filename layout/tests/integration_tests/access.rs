@@ -450,7 +450,7 @@ fn a_request_to_stop_is_heard_while_reading_slowly() {
     ));
 }
 
-/// Without their directory the files lead to the same trees; single leaves of old releases cannot be
+/// Without their directory, the files lead to the same trees; single leaves of old releases cannot be
 /// found.
 #[test]
 fn lone_files_are_read_like_those_of_a_directory() {
@@ -490,7 +490,7 @@ fn lone_files_are_read_like_those_of_a_directory() {
     assert!(guessed > 0);
 }
 
-/// On the disk that the project is built on, which is no tmpfs.
+/// Uses the disk that the project is built on, which is no tmpfs.
 #[test]
 fn a_file_on_disk_has_places_on_its_device_and_a_hole_none() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

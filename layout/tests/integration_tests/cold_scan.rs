@@ -56,8 +56,8 @@ fn of_kind(walked: &WalkedFile, kind: LeafKind) -> usize {
     leaves.filter(|leaf| leaf.kind == kind).count()
 }
 
-/// Of the reads, those of leaves are the predicted ones, once more where the engine preloads them;
-/// returns how many there are.
+/// Checks that the reads of leaves are the predicted ones, repeated where the engine preloads them; returns how
+/// many there are.
 pub fn assert_predicted(
     name: &str,
     walked: &WalkedFile,
@@ -105,8 +105,8 @@ fn traced_reads(command: Command, file: &Path) -> Vec<Read> {
     reads_in(&std::fs::read_to_string(trace).unwrap(), file)
 }
 
-/// Of strace's lines: `12 pread64(5</data/a.wt>, ""..., 4096, 8192) = 4096`, or in two halves where
-/// threads interleave.
+/// Returns the reads of `file` in strace's lines, such as `12 pread64(5</data/a.wt>, ""..., 4096, 8192) = 4096`,
+/// or two halves of one where threads interleave.
 pub fn reads_in(trace: &str, file: &Path) -> Vec<Read> {
     let file = format!("<{}>", file.canonicalize().unwrap().display());
     let mut unfinished: HashMap<&str, bool> = HashMap::new();

@@ -77,7 +77,7 @@ fn damage_is_told_by_file_and_reason() {
 #[derive(Debug, Default)]
 struct Counts {
     damages: u64,
-    /// Of these, those that were noticed, and those with a right checksum.
+    /// How many of these were noticed, and how many have a correct checksum.
     refused: u64,
     under_checksums: u64,
 }

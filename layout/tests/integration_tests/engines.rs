@@ -13,9 +13,9 @@ use crate::verify_output::{Verified, parse};
 pub enum Engine {
     /// Debian's, of the line of MongoDB 4.2, through C.
     V3_2,
-    /// Of the line of MongoDB 7.0, the one in the local server, through Python.
+    /// The line of MongoDB 7.0, the one in the local server, through Python.
     V11_2,
-    /// Of the line of MongoDB 8.0, through Python.
+    /// The line of MongoDB 8.0, through Python.
     V11_3,
 }
 
@@ -96,7 +96,7 @@ impl Engine {
         self != Self::V3_2 && tree.depth == 2
     }
 
-    /// Does a scan pass a leaf of this kind without reading it, where no row of it can be seen any more?
+    /// Returns whether a scan passes a leaf of this kind without reading it, where no row of it can be seen any more.
     pub fn skips(self, kind: LeafKind) -> bool {
         self != Self::V3_2 && kind == LeafKind::Emptied
     }
@@ -147,7 +147,7 @@ pub fn copy_of(directory: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// On a real disk: /tmp may be memory, cargo's folder for test files lies where the build does.
+/// Makes a folder on a real disk: /tmp may be memory, but cargo's folder for test files lies where the build does.
 pub fn folder() -> tempfile::TempDir {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(parent).unwrap();

@@ -16,7 +16,7 @@ use crate::cold_scan::{assert_predicted, reads_in};
 use crate::engines::{Engine, folder, from_environment, maker, python, run};
 use crate::walking::{open, walk};
 
-/// Of about 2.8 KB.
+/// The number of documents, about 2.8 KB each.
 const DOCUMENTS: u64 = 16_000;
 /// A fifth of the documents.
 const CACHE: &str = "10M";

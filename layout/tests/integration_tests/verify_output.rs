@@ -13,7 +13,7 @@ pub struct Block {
 /// One file, as its own engine sees it.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// In key order, those marked as deleted included.
+    /// The leaves in key order, those marked as deleted included.
     pub leaves: Vec<Block>,
     /// The root included.
     pub internal: BTreeSet<Block>,
@@ -21,7 +21,7 @@ pub struct Verified {
     pub free: Option<(u64, u64)>,
 }
 
-/// By the file's name.
+/// Parses the output of `verify`; returns the results by file name.
 pub fn parse(text: &str) -> BTreeMap<String, Verified> {
     let mut files: BTreeMap<String, Verified> = BTreeMap::new();
     let mut current = Verified::default();

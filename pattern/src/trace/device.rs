@@ -7,7 +7,7 @@ use super::result::{DirectionTrace, QueueDepth, SyncCalls};
 /// One disk, device layer only. Offsets are byte offsets on the disk (sector × 512).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskTrace {
-    /// As in /proc/diskstats.
+    /// The device's numbers as in /proc/diskstats.
     pub major: u32,
     pub minor: u32,
     pub reads: DirectionTrace,

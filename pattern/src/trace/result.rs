@@ -112,7 +112,7 @@ pub struct PatternShape {
 pub struct Evidence {
     /// Accesses that continue where one of the recent streams stopped, forwards.
     pub forward_stream_share: f64,
-    /// … backwards: they end where one of the recent streams began.
+    /// Accesses that continue one of the recent streams backwards: they end where it began.
     pub backward_stream_share: f64,
     /// Accesses that start at the commonest distance from one of the last few.
     pub stride_share: f64,

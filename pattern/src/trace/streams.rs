@@ -11,7 +11,7 @@ const STREAMS_MAX: usize = 64;
 /// one of many single places.
 const ESTABLISHED_ACCESSES: u32 = 3;
 
-/// Gaps after the heads of all streams cover at most one byte in so many of what was touched. In a small file, random
+/// Gaps after the heads of all streams cover at most one byte in this many of what was touched. In a small file, random
 /// accesses land close to one of many heads just as easily, and would pass for scans that take turns.
 const COVERED_ONE_IN: u64 = 8;
 

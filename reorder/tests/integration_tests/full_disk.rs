@@ -9,10 +9,10 @@ use seekscope_reorder::{By, ReorderError, Step, Writers, apply, pending};
 
 use crate::support::{Act, Bed, namespace, never};
 
-/// Of 3 KB: more than a batch.
+/// The number of documents of 3 KB: more than a batch.
 const DOCUMENTS: i32 = 8000;
 
-/// In memory; gone on drop, with what is in it.
+/// A filesystem in memory, which disappears on drop with what is in it.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {

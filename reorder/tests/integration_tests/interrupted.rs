@@ -380,7 +380,7 @@ async fn an_index_added_meanwhile_is_not_lost() {
     assert_eq!(bed.definition("c").await.1, definition.1);
 }
 
-/// As the single updates of a batch do that goes on when its client was killed.
+/// The late writes are like the single updates of a batch that goes on after its client was killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_late_writes_make_anew_is_dropped_again() {
     let bed = Bed::replica_set().await;

@@ -34,7 +34,7 @@ impl Bed {
         Self::start_below(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments).await
     }
 
-    /// With its data in a folder of this one.
+    /// Starts a server with its data in a folder below `parent`.
     pub(crate) async fn start_below(parent: &Path, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir_in(parent).unwrap();
         let config = folder.path().join("server.toml");

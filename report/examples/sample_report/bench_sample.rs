@@ -57,7 +57,7 @@ pub(crate) struct Wanted {
     pub(crate) kind: &'static str,
     pub(crate) repetition: u32,
     pub(crate) operations: Vec<String>,
-    /// Of each operation.
+    /// The rate of each operation.
     pub(crate) per_s: f64,
     pub(crate) p50_us: f64,
     pub(crate) seconds: u64,
@@ -282,7 +282,7 @@ impl Maker {
         }
     }
 
-    /// So many latencies around a median, all of which waited for up to `waited_ns` before.
+    /// Returns `count` latencies around a median, each of which had waited for up to `waited_ns` before.
     fn latencies(&mut self, count: u64, p50_ns: f64, waited_ns: f64) -> Histogram<u64> {
         let mut histogram = latency_histogram();
         let drawn = DRAWN.min(count);

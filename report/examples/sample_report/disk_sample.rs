@@ -20,7 +20,7 @@ use crate::hostile::HOSTILE_NAMES;
 
 const START_NS: u64 = 7_000_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Most latencies drawn for a step, each standing for several operations: more would take time.
+/// The most latencies drawn for a step, each standing for several operations: more would take time.
 const DRAWN_MAX: u64 = 4_000;
 
 /// What the report of a disk run is made from.

@@ -26,7 +26,7 @@ use std::error::Error;
 
 use seekscope_report::{disk, tune};
 
-/// Of the text.
+/// The width of the text, characters.
 const WIDTH: u16 = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -135,7 +135,7 @@ fn random_read(t_ns: u64, rng: &mut SplitMix64, events: &mut Vec<IoEvent>) {
     events.push(read);
 }
 
-/// In order, four blocks to a request that is sent ahead.
+/// Adds a read of a scan in order, with four blocks to a request that is sent ahead.
 fn scan(t_ns: u64, block: u64, events: &mut Vec<IoEvent>) {
     let mut read = call(t_ns, SCANNER, SCANNED, IoOp::Pread, block * BLOCK_BYTES);
     read.latency_ns = 6_000;

@@ -96,7 +96,7 @@ pub(crate) fn session(searched: usize, hostile: bool) -> RunDocument {
     document
 }
 
-/// The same, stopped after so many runs.
+/// The same, stopped after this many runs.
 pub(crate) fn interrupted(runs: usize) -> RunDocument {
     let mut document = session(12, false);
     document.outcome = Outcome::Partial;

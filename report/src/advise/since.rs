@@ -7,7 +7,7 @@ use crate::numbers::{format_mean_ns, format_number, format_rate, format_share};
 use crate::page::Block;
 use crate::table::{Cell, Table};
 
-/// A reduction is as predicted if it is at least so much of the predicted one.
+/// A reduction is as predicted if it is at least this much of the predicted one.
 const AS_PREDICTED: f64 = 0.75;
 /// A smaller one is none.
 const SAVED_MIN: f64 = 0.05;

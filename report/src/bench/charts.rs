@@ -8,7 +8,7 @@ use super::{BenchReportInput, tracks};
 use crate::html::charts::{Line, LineChart, Scale};
 use crate::html::percentiles;
 
-/// Most lines in a chart: the number of colours on the page.
+/// The most lines in a chart: the number of colours on the page.
 const LINES_MAX: usize = 8;
 /// Number of operations whose latencies over time are drawn, the most frequent first.
 const OPERATIONS_MAX: usize = 4;

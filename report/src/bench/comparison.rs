@@ -105,14 +105,14 @@ pub struct BenchComparison {
 }
 
 impl Measure {
-    /// Is it a property of the data rather than of the work on them?
+    /// Returns whether it is a property of the data rather than of the work on them.
     pub fn is_size(self) -> bool {
         matches!(self, Self::DiskBytes | Self::DiskBytesPerDocument)
     }
 }
 
 impl BenchComparison {
-    /// Is there a side of which only the seconds of one run are known?
+    /// Returns whether there is a side of which only the seconds of one run are known.
     pub fn has_lone_runs(&self) -> bool {
         let all = self
             .compared
@@ -130,7 +130,7 @@ impl BenchComparison {
             .count()
     }
 
-    /// Does it contain sizes, about which nothing is claimed?
+    /// Returns whether it contains sizes, about which nothing is claimed.
     pub(super) fn has_sizes(&self) -> bool {
         self.compared.iter().any(|c| c.measure.is_size())
     }

@@ -6,7 +6,7 @@ use seekscope_stats::Estimate;
 pub(super) const COARSE: f64 = 1.0;
 /// The figures of one workload that two servers are compared by, about.
 pub const FIGURES_OF_A_WORKLOAD: usize = 12;
-/// By how much the ratios of single pairs vary on a quiet host: the standard deviation of their logarithms.
+/// How much the ratios of single pairs vary on a quiet host: the standard deviation of their logarithms.
 const SPREAD: f64 = 0.1;
 /// Probability of a difference that is not there, in all figures together.
 const ALPHA: f64 = 0.05;

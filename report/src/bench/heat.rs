@@ -9,7 +9,7 @@ use super::records::{Clock, LatencySecond, class_ns};
 use crate::html::charts::HeatMap;
 use crate::html::points::Blobs;
 
-/// Most cells of the time axis; in a longer step each cell has several seconds.
+/// The most cells of the time axis; in a longer step each cell has several seconds.
 const COLUMNS_MAX: usize = 600;
 /// Cells for each factor of ten of latency.
 const ROWS_PER_DECADE: usize = 20;

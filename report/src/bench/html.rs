@@ -16,9 +16,9 @@ use crate::page::{
 };
 use crate::table::Table;
 
-/// Most steps with figures; the tables contain the others.
+/// The most steps with figures; the tables contain the others.
 const STEPS_DRAWN: usize = 24;
-/// Most steps for which all figures are open at once.
+/// The most steps for which all figures are open at once.
 const STEPS_OPEN: usize = 3;
 
 const SQL: &str = "SELECT step, operation, (t_ns - min(t_ns) OVER ()) / 1e9 AS second, \

@@ -66,7 +66,7 @@ pub(super) fn quantile_estimate(
 /// Seconds prepared so that quantiles of any draw can be read without adding up all their classes.
 struct Cumulative {
     lowest: u16,
-    /// For each second, cumulative counts of latencies by class.
+    /// Cumulative counts of latencies by class, for each second.
     up_to: Vec<Vec<u64>>,
 }
 

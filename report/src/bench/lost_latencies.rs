@@ -17,7 +17,7 @@ pub struct LostLatencies {
     operation: String,
     /// Latencies that the figures were made from.
     known: u64,
-    /// Those of them that the log holds.
+    /// Latencies among them that the log holds.
     found: u64,
 }
 

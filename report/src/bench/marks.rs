@@ -6,7 +6,7 @@ use seekscope_run::{BenchStep, CounterSample};
 use super::BenchReportInput;
 use crate::html::charts::Mark;
 
-/// Most marks; more would hide the lines that they are drawn over.
+/// The most marks; more would hide the lines that they are drawn over.
 const MARKS_MAX: usize = 60;
 
 /// The time that a step's figures show, as seconds since the run began.

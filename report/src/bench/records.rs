@@ -16,9 +16,9 @@ const START_PRECISION_NS: u64 = 1_000_000;
 /// Distinguishes an operation's two latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Clock {
-    /// From send to reply.
+    /// The time from send to reply.
     Service,
-    /// From the scheduled start to the reply.
+    /// The time from the scheduled start to the reply.
     Response,
 }
 
@@ -76,7 +76,7 @@ impl LatencySecond {
         }
     }
 
-    /// Is it counted if the warm-up ended at that time?
+    /// Returns whether it is counted if the warm-up ended at that time.
     pub(crate) fn counts_from(&self, warm_up_ended_ns: u64) -> bool {
         self.t_ns.saturating_add(START_PRECISION_NS) >= warm_up_ended_ns
     }

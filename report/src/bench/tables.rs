@@ -42,7 +42,7 @@ fn margin(operation: &OperationResult) -> Option<String> {
     sentences::margin(operation.per_s, operation.per_s_interval)
 }
 
-/// Is the interval of any rate known?
+/// Returns whether the interval of any rate is known.
 pub(super) fn has_margins(steps: &[BenchStep]) -> bool {
     let mut all = steps.iter().flat_map(|step| &step.operations);
     all.any(|operation| margin(operation).is_some())

@@ -6,7 +6,7 @@ use super::variants::Variants;
 use super::{BenchReportInput, index_builds, labs, sentences, shard_others, shards, tables};
 use crate::page::{Block, terminal};
 
-/// Most steps for which each is described.
+/// The most steps for which each is described.
 const STEPS_TOLD: usize = 6;
 
 /// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.

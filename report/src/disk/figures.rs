@@ -53,15 +53,15 @@ pub(super) fn lines(input: &DiskReportInput<'_>) -> Vec<Figure> {
         latency_by_depth(&ramps).map(|chart| Figure {
             section: "ramp",
             heading: "Latency by depth",
-            reading: "Solid: half of the reads take less. Dashed: 99 % do.",
+            reading: "Solid: half of the reads take less. Dashed: 99 % of the reads take less.",
             sentence: "cache_miss",
             chart,
         }),
         percentiles::curves(input).map(|chart| Figure {
             section: "percentiles",
             heading: "Latency by percentile",
-            reading: "Each step to the right looks at a share of the operations ten times smaller \
-                      and slower.",
+            reading: "Each step to the right covers a share of the operations that is ten times \
+                      smaller and slower.",
             sentence: "percentiles",
             chart,
         }),

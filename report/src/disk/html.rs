@@ -108,8 +108,8 @@ fn section(material: Material, figures: &mut Vec<Figure>, orders: &mut Option<Ba
 fn steps(input: &DiskReportInput<'_>) -> Option<Block> {
     let steps = tables::all_steps(input)?;
     let section = Section::new("steps", "All steps", vec![Block::Table(steps)]).with_lead(
-        "In the order in which they ran, each with the job that the numbers are of first. I/O pressure is the \
-         share of the time in which some task on the host waited.",
+        "In the order in which they ran; the job that each figure belongs to comes first. I/O \
+         pressure is the share of the time in which at least one task on the host waited for I/O.",
     );
     Some(Block::Section(section))
 }

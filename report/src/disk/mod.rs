@@ -67,7 +67,7 @@ pub struct SecondPoint {
     pub operation: String,
     /// Start, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
-    /// As measured: an interval is not always exactly a second long.
+    /// Measured length, ns: an interval is not always exactly a second long.
     pub duration_ns: u64,
     pub count: u64,
     pub p50_ns: u64,

@@ -21,7 +21,7 @@ const QUANTILES: [(f64, &str); 6] = [
     (0.9999, "99.99 %"),
     (0.99999, "99.999 %"),
 ];
-/// Most curves: the number of colours on the page.
+/// The most curves: the number of colours on the page.
 const CURVES_MAX: usize = 8;
 
 /// A distribution and its name.
@@ -129,8 +129,8 @@ pub(super) fn sentence(input: &DiskReportInput<'_>) -> Option<String> {
         .filter_map(|d| Some((d, rare(d)?)))
         .max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
     Some(format!(
-        "The longest tail is that of {}: {} at the median, {} once in a thousand, {} times as long; \
-         a request that waits for a thousand of them meets it.",
+        "The longest tail is that of {}: {} at the median and, once in a thousand, {}, which is {} times \
+         as long; a request that waits for a thousand of them is likely to meet it.",
         d.label,
         format_ns(p50),
         format_ns(p999),

@@ -27,7 +27,7 @@ pub(super) fn first_line(document: &RunDocument) -> String {
     sentences.join(" ")
 }
 
-/// Did the run end well, without reservations, so that the line can be omitted where space is limited?
+/// Returns whether the run ended well, without reservations, so that the line can be omitted where space is limited.
 pub(super) fn is_clean(document: &RunDocument) -> bool {
     document.outcome == Outcome::Ok
         && !wording::has_reservations(document)
@@ -58,7 +58,8 @@ fn reservations(document: &RunDocument) -> Vec<String> {
 fn not_direct(measurement: &DiskMeasurement) -> Option<String> {
     let claimed = |m: &DiskMeasurement| m.steps.iter().flat_map(|s| &s.jobs).any(|j| j.job.direct);
     (!measurement.direct.real && claimed(measurement)).then(|| {
-        "Not direct: reads may have been served by the page cache, so they are not the disk's."
+        "The reads were not direct: the page cache may have served some of them, so the figures \
+         are not those of the disk alone."
             .into()
     })
 }
@@ -67,8 +68,8 @@ fn not_fetched(measurement: &DiskMeasurement) -> Option<String> {
     let share = fetched_share(measurement).filter(|&share| share < NEARLY_ALL)?;
     measurement.direct.real.then(|| {
         format!(
-            "Only {} of the bytes read directly were fetched from the device: the rates are not the \
-             disk's alone.",
+            "Only {} of the bytes read directly were fetched from the device: the rates are not \
+             those of the disk alone.",
             format_share(share)
         )
     })
@@ -78,8 +79,8 @@ fn small_file(measurement: &DiskMeasurement, host: &HostFacts) -> Option<String>
     let (file, memory) = (measurement.file_bytes, host.memory_bytes);
     (file > 0 && file < memory).then(|| {
         format!(
-            "The file ({}) is smaller than memory ({}): a cache below this system, of a hypervisor \
-             or the device, may have served reads.",
+            "The file ({}) is smaller than memory ({}): a cache of the hypervisor or of the device \
+             may have served reads.",
             format_bytes(file),
             format_bytes(memory)
         )
@@ -89,7 +90,8 @@ fn small_file(measurement: &DiskMeasurement, host: &HostFacts) -> Option<String>
 fn held(measurement: &DiskMeasurement) -> Option<String> {
     let per_s = held_to_per_s(measurement)?;
     Some(format!(
-        "Held to {} operations per second, so these are not the disk's limits.",
+        "The rate was limited to {} operations per second, so the figures do not show the \
+         limits of the disk.",
         format_rate(per_s)
     ))
 }
@@ -101,7 +103,7 @@ fn limits(measurement: &DiskMeasurement) -> Option<String> {
         .collect();
     (!texts.is_empty()).then(|| {
         format!(
-            "A cgroup limits {}: the numbers are of that limit as much as of the disk.",
+            "A cgroup limits {}: the figures reflect that limit as much as the disk.",
             texts.join(", ")
         )
     })
@@ -110,7 +112,7 @@ fn limits(measurement: &DiskMeasurement) -> Option<String> {
 fn cpu_quota(measurement: &DiskMeasurement) -> Option<String> {
     let cpus = measurement.surroundings.cpu_quota?;
     Some(format!(
-        "A cgroup allows {} CPUs, which may hold back the generator.",
+        "A cgroup allows {} CPUs, which may limit the load generator.",
         format_number(cpus)
     ))
 }
@@ -118,7 +120,8 @@ fn cpu_quota(measurement: &DiskMeasurement) -> Option<String> {
 fn busy(host: &HostFacts) -> Option<String> {
     (host.cpus > 0 && host.load_1m > f64::from(host.cpus)).then(|| {
         format!(
-            "The host was busy when the run began (load {} on {} CPUs): other work shared it.",
+            "The host was busy when the run began (load {} on {} CPUs): other work may have \
+             affected the figures.",
             format_number(host.load_1m),
             host.cpus
         )
@@ -132,8 +135,8 @@ fn stalls(measurement: &DiskMeasurement) -> Option<String> {
     let stalls: Vec<u64> = stalls.collect();
     let longest_ns = stalls.iter().max()?;
     Some(format!(
-        "In {} a single operation took longer than all others together, {} at most: something held it up, so that \
-         rate and mean there are not the disk's alone.",
+        "In {}, a single operation took longer than all others together, up to {}: something \
+         delayed it, so that the rate and the mean there are not those of the disk alone.",
         counted(stalls.len() as u64, "step"),
         format_ns(*longest_ns)
     ))
@@ -241,7 +244,7 @@ mod tests {
         };
         let text = with(|m| m.steps = held_ramp(StepGroup::Ramp));
         assert!(
-            text.contains("Held to 50.0 operations per second, so these are not the disk's limits"),
+            text.contains("limited to 50.0 operations per second, so the figures do not show the limits of the disk"),
             "{text}"
         );
         let mut job = document();
@@ -258,7 +261,7 @@ mod tests {
         let text = with(|m| m.steps.clone_from(&steps));
         assert!(
             text.contains(
-                "In 1 step a single operation took longer than all others together, 113 ms"
+                "In 1 step, a single operation took longer than all others together, up to 113 ms"
             ),
             "{text}"
         );

@@ -33,7 +33,7 @@ impl Series<'_> {
     }
 }
 
-/// Is it a long step that the run was about?
+/// Returns whether it is a long step that the run was about.
 fn is_long(step: &DiskStep) -> bool {
     matches!(step.group, StepGroup::Job | StepGroup::Sustained)
 }
@@ -207,7 +207,7 @@ pub(super) fn sentence(input: &DiskReportInput<'_>) -> Option<String> {
         .filter_map(|series| Some((series, lowest_share(series)?)))
         .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
     Some(format!(
-        "The least even step was {} ({}s): between {} and {} per second.",
+        "The step with the least even rate was {} ({}s): between {} and {} per second.",
         series.step.name,
         series.operation,
         format_rate(low),
@@ -244,13 +244,14 @@ fn drift(series: &Series<'_>) -> Option<String> {
     };
     Some(if change < 0.0 {
         format!(
-            "The rate fell{by} after {after_s:.0} s, from {from} to {to} {what}s per second: \
-             so look spent burst credits, a full write cache, or heat; plan with the lower rate."
+            "The rate fell{by} after {after_s:.0} s, from {from} to {to} {what}s per second: this \
+             is typical of exhausted burst credits, a full write cache, or thermal throttling; \
+             plan with the lower rate."
         )
     } else {
         format!(
-            "The rate rose{by} after {after_s:.0} s, from {from} to {to} {what}s per second: \
-             so look caches that fill, or a volume that is being restored."
+            "The rate rose{by} after {after_s:.0} s, from {from} to {to} {what}s per second: this \
+             is typical of caches that are filling, or of a volume that is being restored."
         )
     })
 }

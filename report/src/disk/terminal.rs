@@ -49,13 +49,13 @@ fn facts(input: &DiskReportInput<'_>) -> Vec<(&'static str, Option<Vec<Fact>>)> 
     ]
 }
 
-/// Is it a run of a single job? Those are requested by people who know the host, many times in a row.
+/// Returns whether it is a run of a single job. Those are requested by people who know the host, many times in a row.
 fn is_job(input: &DiskReportInput<'_>) -> bool {
     input.measurement().is_some_and(|m| m.profile == "job")
 }
 
-/// Is the section for the page only? The seconds of short steps would fill screens; those of a long one are
-/// its purpose.
+/// Returns whether the section is for the page only. The seconds of short steps would fill screens; those of a long one
+/// are its purpose.
 fn is_page_only(input: &DiskReportInput<'_>, section: &Material) -> bool {
     let many_steps = || input.measurement().is_some_and(|m| m.steps.len() > 2);
     PAGE_ONLY.contains(&section.id)

@@ -15,7 +15,7 @@ use crate::layout::{self, LayoutReportInput};
 use crate::page::{Block, Section};
 use crate::trace::{self, TraceReportInput};
 
-/// With counts of 600 by 300 cells for each figure the page stays below 3 MB.
+/// With 600 by 300 cells of counts for each figure, the page stays below 3 MB.
 const CALLS: FigureLimits = FigureLimits {
     files: 6,
     disks: 2,

@@ -17,7 +17,7 @@ use crate::page::{Block, Content, Places, PlacesKind, Section};
 use crate::table::{Cell, Table};
 use crate::trace::figures::{PAGE_BYTES, byte_range, file_figures, latency_ranges};
 
-/// Most pictures side by side.
+/// The most pictures side by side.
 const PICTURES_MAX: usize = 4;
 
 /// Builds within the trace, while events are being counted.
@@ -32,8 +32,8 @@ struct Picture<'a> {
     phase: &'a Phase,
     file: &'a FileRecord,
     collector: Collector,
-    /// For the words below the picture: the trace's own file record includes everything that others read of
-    /// it.
+    /// What the words below the picture come from: the trace's own record of the file also includes what others
+    /// read of it.
     analyser: TraceAnalyser,
 }
 

@@ -62,7 +62,7 @@ impl<'a> DoctorReportInput<'a> {
         self.document.examination.as_ref()
     }
 
-    /// Was anything seen of what the server does, or any member of the deployment?
+    /// Returns whether anything was seen of what the server does, or any member of the deployment.
     fn sees_server(&self) -> bool {
         let of_deployment = self.document.is_of_deployment();
         let sources = self.counters.sources();

@@ -10,11 +10,11 @@ use super::{DoctorReportInput, verdict};
 use crate::page::{Block, terminal};
 use crate::wording;
 
-/// Most limitations shown; the page has all with their remedies.
+/// The most limitations shown; the page has all with their remedies.
 const LIMITATIONS: usize = 6;
 /// Reasons for that.
 const REASONS: usize = 3;
-/// Most findings of an earlier run that are shown; the page has all.
+/// The most findings of an earlier run that are shown; the page has all.
 const CHANGES: usize = 8;
 
 /// Renders the screen, `width` characters wide; commands stay on one line each, so that they can be copied.

@@ -195,7 +195,7 @@ pub(crate) struct BarChart {
     pub(crate) groups: Vec<String>,
     /// Series with one bar in each group.
     pub(crate) series: Vec<Line>,
-    /// Of what the groups are sizes, in rising order; `None` if they are names.
+    /// The quantity that the groups are sizes of, in rising order; `None` if they are names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) x_name: Option<String>,
     /// What the bars count or measure, where their scale does not tell.

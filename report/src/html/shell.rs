@@ -30,7 +30,7 @@ pub(crate) struct PageData {
 }
 
 impl PageData {
-    /// Is there anything to draw?
+    /// Returns whether there is anything to draw.
     pub(crate) fn has_figures(&self) -> bool {
         !(self.phases.is_empty()
             && self.lines.is_empty()

@@ -9,7 +9,7 @@ use crate::escape::shortened;
 use crate::html::charts::{BarChart, Line, LineChart, Scale};
 use crate::numbers::format_block;
 
-/// Most files whose bars or lines can be distinguished.
+/// The most files whose bars or lines can be distinguished.
 const FILES_MAX: usize = 5;
 const NAME_CHARS: usize = 60;
 

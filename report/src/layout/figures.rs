@@ -66,12 +66,12 @@ fn shown<'a>(input: &LayoutReportInput<'a>, files_max: usize) -> Vec<&'a LayoutF
 fn caption(file: &LayoutFile, is_for_typical_disk: bool, stride: usize) -> String {
     let mut text = sentences::file_headline(file, is_for_typical_disk).unwrap_or_default();
     text.push_str(
-        " A rising line is a file in order, noise a shuffled one, several lines are ranges that were \
-         loaded side by side.",
+        " A rising line is a file in order, noise is a shuffled file, and several lines are ranges \
+         that were loaded side by side.",
     );
     if stride > 1 {
         let count = format_count(stride as u64);
-        text.push_str(&format!(" Zoomed in, one leaf in {count} is shown."));
+        text.push_str(&format!(" When zoomed in, one leaf in {count} is shown."));
     }
     text
 }

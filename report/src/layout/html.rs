@@ -15,7 +15,7 @@ use crate::page::{
     disk_and_server,
 };
 
-/// Most rows; a server with ten thousand collections would make the page useless.
+/// The most rows; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 500;
 const DETAILS_MAX: usize = 20;
 
@@ -52,7 +52,7 @@ pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     blocks.extend(sections.into_iter().filter_map(Section::or_nothing));
     let headline = measurement.and_then(sentences::headline);
     let page = Page {
-        subject: "how the data lies",
+        subject: "how the data lies on disk",
         outcome: OutcomeLine::of(document),
         headline: headline.unwrap_or_else(|| "No data was found".into()),
         next: None,
@@ -90,7 +90,7 @@ fn key_figures(files: &[LayoutFile]) -> Vec<(&'static str, String)> {
         ("leaf pages", format_count(sum(|f| f.leaf_pages))),
         ("free for reuse", format_bytes(sum(|f| f.free_bytes))),
         (
-            "of the bytes were read to find this out",
+            "of the bytes were read for this examination",
             format_share(read as f64 / bytes.max(1) as f64),
         ),
     ]
@@ -102,21 +102,24 @@ fn files(input: &LayoutReportInput<'_>) -> Section {
         tables::without_figures(input, ROWS_MAX),
     ]);
     Section::new("files", "Collections and indexes", blocks).with_lead(
-        "What order would save a scan most comes first. Score: the share of avoidable seeks that are avoided, \
-         1 in order, 0 random. Per seek: how much a scan reads between two seeks. Free: what the file can \
-         reuse. Then the predicted cold scan by one reader.",
+        "Files for which order would save a scan most come first. Score: the share of the \
+         avoidable seeks that are avoided (1: in order, 0: random). Per seek: how much a scan \
+         reads between two seeks. Free: the space that the file can reuse. The last columns show \
+         the predicted duration of a cold scan by one reader.",
     )
 }
 
 fn plot(places: PhaseFigures) -> Section {
     let section = |block| Section::new("figures", "Where the leaves lie", vec![block]);
     if places.files.is_empty() {
-        return section(Block::Note("No figure: no file has leaves.".into()));
+        return section(Block::Note(
+            "There is no figure because no file has leaf pages.".into(),
+        ));
     }
     section(leaves(places)).with_lead(
-        "A scan goes from left to right. Drag over the figure to zoom in, double click to return; arrow keys \
-         move a zoomed figure. Where marks are too many to tell apart, shading shows how many there are \
-         (logarithmic).",
+        "A scan goes from left to right. Drag over the figure to zoom in, double-click to return; \
+         the arrow keys move a zoomed figure. Where there are too many marks to tell apart, the \
+         shading shows their number (logarithmic).",
     )
 }
 
@@ -134,19 +137,19 @@ pub(crate) fn leaves(figures: PhaseFigures) -> Block {
 }
 
 fn history(input: &LayoutReportInput<'_>) -> Section {
-    const READING: &str = "Share of the steps from leaf to leaf that go on where the last one ended, at each \
-        checkpoint.";
+    const READING: &str = "Share of the steps from leaf to leaf that continue where the last one \
+        ended, at each checkpoint.";
     let chart = charts::history(input);
     let drawn = chart.map(|chart| Figure::new("Sequential share", READING).lines(chart));
     let blocks = drawn.map(|chart| Block::Beside(vec![chart]));
-    Section::new("history", "How the order went on", Block::some([blocks]))
+    Section::new("history", "How the order changed", Block::some([blocks]))
 }
 
 fn distributions(input: &LayoutReportInput<'_>) -> Section {
-    const RUNS: &str = "A run is a stretch of leaves without any gap. Each bar counts those of its length and up to the \
-        double of it.";
-    const GAPS: &str = "From the end of a leaf to the beginning of the next in key order, in both directions. Each bar \
-        counts the steps over its distance and up to the double of it.";
+    const RUNS: &str = "A run is a sequence of leaves without gaps. Each bar counts the runs from \
+        its length up to twice that length.";
+    const GAPS: &str = "From the end of a leaf to the beginning of the next one in key order, in \
+        both directions. Each bar counts the steps from its distance up to twice that distance.";
     let drawn = |chart: Option<BarChart>, heading: &str, reading: &str| {
         chart.map(|chart| Figure::new(heading, reading).bars(chart))
     };

@@ -12,7 +12,7 @@ use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
 const SINGLE_LEAF: &str = "1 leaf";
-/// Most characters of names in the overview, as a table that many collections share has all their names.
+/// The most characters of names in the overview, as a table that many collections share has all their names.
 const NAME_CHARS: usize = 60;
 
 /// Returns the files that have figures, the largest saving by order first; at most `rows` of them.
@@ -107,7 +107,7 @@ pub(super) fn file_facts(file: &LayoutFile) -> Vec<Fact> {
     ];
     if file.deleted_leaf_pages > 0 {
         let text = format!(
-            "{} that a truncation deleted; scans skip them",
+            "{} that a truncation deleted, and which scans skip",
             format_count(file.deleted_leaf_pages)
         );
         facts.push(("Deleted leaves", Some(text)));
@@ -116,7 +116,7 @@ pub(super) fn file_facts(file: &LayoutFile) -> Vec<Fact> {
     facts.extend(file.order.as_ref().into_iter().flat_map(order_facts));
     facts.extend(extent_fact(file));
     facts.push((
-        "Read to find this out",
+        "Read for this examination",
         Some(format!(
             "{} in {} reads ({} of the file){}",
             format_bytes(file.bytes_read),
@@ -124,7 +124,7 @@ pub(super) fn file_facts(file: &LayoutFile) -> Vec<Fact> {
             format_share(file.bytes_read as f64 / file.file_bytes.max(1) as f64),
             match file.restarts {
                 0 => String::new(),
-                n => format!(", begun again {n} times as the server moved on"),
+                n => format!(", restarted {n} times because the server continued to write"),
             }
         )),
     ));
@@ -159,7 +159,10 @@ fn space_facts(file: &LayoutFile) -> Vec<Fact> {
         }),
     )];
     for (name, bytes) in [
-        ("Large keys and values outside leaves", file.overflow_bytes),
+        (
+            "Large keys and values outside the leaves",
+            file.overflow_bytes,
+        ),
         ("Held by other checkpoints", file.pinned_bytes),
     ] {
         facts.extend(bytes.and_then(sized).map(|text| (name, Some(text))));
@@ -176,7 +179,7 @@ fn document_facts(file: &LayoutFile, documents: u64) -> String {
     let count = format_count(documents);
     if documents < file.leaf_pages {
         // Each leaf has one at least.
-        return format!("{count} as of now, too few for the leaves as of the checkpoint");
+        return format!("{count} as of now, which are too few for the leaves as of the checkpoint");
     }
     match file.document_bytes.unwrap_or(0) / documents.max(1) {
         0 => count,
@@ -192,7 +195,7 @@ fn order_facts(order: &ScanOrder) -> Vec<Fact> {
             format!("{:.3} (1: in order, 0: random)", order.score),
         ),
         fact(
-            "Steps that go on",
+            "Sequential steps",
             format!(
                 "{} without a gap, {} within {}",
                 format_share(order.contiguous_share),

@@ -10,9 +10,9 @@ use crate::page::{self, Block};
 use crate::terminal::visible;
 use crate::wording;
 
-/// Most files in the overview; the page has more.
+/// The most files in the overview; the page has more.
 const ROWS: usize = 40;
-/// Most files with details; the page has more.
+/// The most files with details; the page has more.
 const DETAILS: usize = 6;
 
 /// How to draw.

@@ -24,7 +24,7 @@ pub(super) fn picture(shown: &LiveSnapshot, area: Rect, glyphs: Glyphs) -> Parag
     let rows = usize::from(area.height).saturating_sub(FRAME_LINES);
     let columns = usize::from(area.width).saturating_sub(LABEL + 1);
     let (Some(file), Some((_, map))) = (shown.shown_file(), &shown.map) else {
-        return Paragraph::new("No file was read or written yet.");
+        return Paragraph::new("No file has been read or written yet.");
     };
     let picture = map.picture(shown.slice, columns, rows);
     let name = shortened(&visible(&file.name()), NAME_CHARS);
@@ -32,7 +32,7 @@ pub(super) fn picture(shown: &LiveSnapshot, area: Rect, glyphs: Glyphs) -> Parag
         "{name}: offset over time, darker is more calls"
     ))];
     if picture.cells.is_empty() {
-        lines.push(Line::raw("Nothing with a known offset of late."));
+        lines.push(Line::raw("Nothing with a known offset recently."));
         return Paragraph::new(lines);
     }
     let most = picture.cells.iter().flatten().copied().max().unwrap_or(0);

@@ -24,7 +24,7 @@ pub struct LiveSnapshot {
 /// One disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskLine {
-    /// Name as `major:minor`.
+    /// Its name as in the report, where that is known, else `major:minor`.
     pub(super) name: String,
     pub(super) rates: Rates,
 }

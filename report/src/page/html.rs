@@ -18,7 +18,7 @@ use crate::html::shell::{PageData, shell};
 use crate::html::table::{folded, table};
 use crate::html::tracks::tracks;
 
-/// Most rows of a table that is not folded.
+/// The most rows of a table that is not folded.
 const ROWS_OPEN_MAX: usize = 40;
 
 /// Renders the report of a run that has no points to zoom into.
@@ -40,7 +40,8 @@ pub(crate) fn report_with(document: &RunDocument, page: Page, blobs: &Blobs) -> 
         header { (header) }
         main {
             @if data.has_figures() {
-                noscript { p.note { "The figures need scripts; all numbers stand in the tables." } }
+                noscript { p.note { "The figures need JavaScript; all numbers \
+                                     are in the tables." } }
             }
             (blocks)
             (limitations(document))
@@ -78,7 +79,7 @@ fn whereabouts(data: &Data) -> (Markup, &'static str) {
             code { (file) }
             @if !holds.is_empty() { " (" (holds) ")" }
         }
-        " in the run directory, which holds this report too. In DuckDB:"
+        " in the run directory, which also holds this report. In DuckDB:"
     };
     (sentence, data.sql)
 }
@@ -288,7 +289,7 @@ mod tests {
             assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
             assert_eq!(page.matches(&format!("\"id\":\"{id}\"")).count(), 1, "{id}");
         }
-        assert_eq!(page.matches("The figures need scripts").count(), 1);
+        assert_eq!(page.matches("The figures need JavaScript").count(), 1);
     }
 
     #[test]
@@ -300,7 +301,7 @@ mod tests {
         let page = page(vec![Block::Table(table)]);
         assert!(page.contains("<summary>All of it (rows: 41)</summary>"));
         assert!(!page.contains("<i>") && !page.contains("<b>") && !page.contains('\u{202e}'));
-        assert!(!page.contains("The figures need scripts"));
+        assert!(!page.contains("The figures need JavaScript"));
     }
 
     #[test]

@@ -12,9 +12,9 @@ pub(super) const WORKING_SET: &str = "chart-working-set";
 pub(super) const GROWTH: &str = "chart-growth";
 pub(super) const CACHE: &str = "chart-cache";
 
-/// Most files whose lines can be distinguished.
+/// The most files whose lines can be distinguished.
 const FILES_MAX: usize = 5;
-/// Most slices that are drawn: a damaged analysis must not fill the memory.
+/// The most slices that are drawn: a damaged analysis must not fill the memory.
 const SLICES_MAX: u64 = 10_000;
 
 /// Returns the charts that have something to draw.

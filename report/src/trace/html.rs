@@ -17,7 +17,7 @@ use crate::page::{
     Block, Content, Data, Figure, OutcomeLine, Page, Places, PlacesKind, Section, disk_and_server,
 };
 
-/// Most rows of files and threads; a server with ten thousand collections would make the page useless.
+/// The most rows of files and threads; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 100;
 
 /// Renders the report, with one pass over the events.
@@ -59,7 +59,10 @@ pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
                 ("threads.parquet", String::new()),
                 (
                     "io.parquet",
-                    format!("{} events, one a row", format_count(input.analysis.events)),
+                    format!(
+                        "{} events, one per row",
+                        format_count(input.analysis.events)
+                    ),
                 ),
             ],
             sql: CALLS_SQL,
@@ -99,7 +102,7 @@ fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
     ];
     if reads.calls > 0 {
         figures.push(("median read", format_ns(reads.latency_ns.p50)));
-        figures.push(("99 % of the reads within", format_ns(reads.latency_ns.p99)));
+        figures.push(("99th percentile of reads", format_ns(reads.latency_ns.p99)));
     }
     if let Some(share) = hit_share(&analysis.cache) {
         figures.push(("of the reads from the page cache", format_share(share)));
@@ -112,7 +115,7 @@ fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
 fn standing_out_section(input: &TraceReportInput<'_>) -> Block {
     let sentences = standing_out::sentences(input, &LeftOut::of(input.document));
     let block = match sentences.is_empty() {
-        true => Block::Note("Nothing: there were hardly any calls.".into()),
+        true => Block::Note("Nothing stands out because there were hardly any calls.".into()),
         false => Block::List(sentences),
     };
     Block::Section(Section::new("standing-out", "What stands out", vec![block]))
@@ -126,18 +129,19 @@ pub(crate) fn places(files: PhaseFigures, disks: PhaseFigures) -> Block {
         figure_heading,
         kind: PlacesKind::SinceTrace,
         figures,
-        without: "No figure: no such event is in the trace; see what was traced, below.",
+        without: "There is no figure because the trace contains no such event; see below \
+                  for what was traced.",
     };
     let both = vec![
         places(
             "File",
-            "What processes asked of files",
+            "Calls of processes on files",
             "File offset over time",
             files,
         ),
         places(
             "Disk",
-            "What the disk was asked for",
+            "Requests to the disk",
             "Place on the disk over time",
             disks,
         ),
@@ -145,12 +149,12 @@ pub(crate) fn places(files: PhaseFigures, disks: PhaseFigures) -> Block {
     let blocks = vec![Content::Places(both).into()];
     let section = Section {
         short: "Files",
-        ..Section::new("figures", "What was asked for, and when", blocks)
+        ..Section::new("figures", "Calls and requests over time", blocks)
     };
     let section = section.with_lead(
-        "Each mark is a call, or a request of a disk. Drag over a figure to zoom in, double click to return; \
-         arrow keys move a zoomed figure. Where marks are too many to tell apart, shading shows how many there \
-         are (logarithmic).",
+        "Each mark is a call, or a request to a disk. Drag over a figure to zoom in, double-click \
+         to return; the arrow keys move a zoomed figure. Where there are too many marks to tell \
+         apart, the shading shows their number (logarithmic).",
     );
     Block::Section(section)
 }
@@ -161,7 +165,8 @@ const FIGURES: [(&str, &str, &str, &str); 5] = [
         "latency",
         latencies::ID,
         "Latency by percentile",
-        "Each step to the right on the axis looks at a share of the calls ten times smaller and slower.",
+        "Each step to the right on the axis covers a share of the calls that is ten \
+         times smaller and slower.",
     ),
     (
         "files",
@@ -173,19 +178,20 @@ const FIGURES: [(&str, &str, &str, &str); 5] = [
         "cache",
         charts::WORKING_SET,
         "Working set",
-        "Different bytes read in each slice of time, whole pages, within about 7 %.",
+        "Distinct bytes read in each slice of time, in whole pages, accurate to about 7 %.",
     ),
     (
         "cache",
         charts::GROWTH,
         "Growth of the working set",
-        "Different bytes read since the trace began: a line that goes level has come round.",
+        "Distinct bytes read since the trace began: once the line is level, the same \
+         data is read again.",
     ),
     (
         "cache",
         charts::CACHE,
         "Page reads that a cache would miss",
-        "By its size, all files together. First reads of a page are missed by any cache.",
+        "By cache size, all files together. The first read of a page misses in any cache.",
     ),
 ];
 

@@ -12,9 +12,9 @@ pub(super) const ID: &str = "chart-latency";
 const LABELS: [&str; 7] = [
     "reads from the page cache",
     "reads from the disk",
-    "reads that waited for others",
+    "reads that waited for other reads",
     "direct reads",
-    "reads that cannot tell",
+    "reads of unknown origin",
     "writes",
     "syncs",
 ];

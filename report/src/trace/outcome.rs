@@ -20,8 +20,8 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
     match input.trace() {
         None => sentences.push("The trace has no trailer.".into()),
         Some(trace) if trace.truncated => sentences.push(format!(
-            "The trace was cut off before its trailer was written: {} found in it; how many \
-             were seen and lost is not known.",
+            "The trace was cut off before its trailer was written: it holds {}; how many were seen \
+             and lost is not known.",
             counted(trace.written, "event")
         )),
         Some(trace) => {
@@ -33,11 +33,11 @@ pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
                 format_count(trace.lost)
             ));
             if trace.seen == 0 {
-                sentences.push("What was traced made no call on a file in that time.".into());
+                sentences.push("The traced processes made no call on a file in that time.".into());
             }
             if trace.overwritten > 0 {
                 sentences.push(format!(
-                    "{} older ones gave way to newer ones, as asked.",
+                    "{} older ones were replaced by newer ones, as requested.",
                     format_count(trace.overwritten)
                 ));
             }

@@ -11,44 +11,47 @@ pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section
         (
             "files",
             "Files",
-            "Most bytes read first. Sequential is the share of steps that go on where the last \
-             access ended, or at most 128 KiB further. In cache is the share of reads that the \
-             page cache had.",
+            "Files with the most bytes read come first. Sequential is the share of steps that \
+             continue where the last access ended, or at most 128 KiB further. In cache is the \
+             share of reads that were served from the page cache.",
             vec![tables::reads(input, rows), tables::writes(input, rows)],
         ),
         (
             "latency",
             "How long calls took",
-            "A read is from the page cache when its thread neither had a disk read for it nor waited.",
+            "A read is from the page cache if its thread neither caused a disk read \
+             nor waited for one.",
             vec![tables::latencies(input, rows)],
         ),
         (
             "order",
-            "In which order",
-            "A run is a stretch of accesses without a gap. Streams are scans that take turns. The \
-             last two columns are the median latency of accesses after a seek, and of those that go on.",
+            "Order of accesses",
+            "A run is a sequence of accesses without a gap. Streams are interleaved scans. The \
+             last two columns are the median latency of accesses after a seek, and of sequential \
+             accesses.",
             vec![tables::shapes(input, rows)],
         ),
         (
             "cache",
-            "What a cache would do",
-            "A cache that keeps the pages used last misses a page when more other bytes were read \
-             since its last use than the cache holds, and when it is read for the first time.",
+            "Effect of a cache",
+            "A cache that keeps the most recently used pages misses a page if more other bytes \
+             were read since its last use than the cache holds, and if it is read for the first \
+             time.",
             vec![tables::cache_sizes(input)],
         ),
         (
             "threads",
-            "Who asked",
-            "Time is the sum over calls; threads side by side count each. A question mark: told by \
-             behaviour, not by the thread's name.",
+            "Threads",
+            "Time is the sum over all calls, so concurrent threads each count. A question mark \
+             means that the role was inferred from the thread's behaviour, not from its name.",
             vec![tables::roles(input), tables::threads(input, rows)],
         ),
         (
             "disk",
-            "What the disk was asked for",
+            "Requests to the disk",
             "Calls and requests are different things and are never added up: a call may need no \
-             request, and one request may serve many calls. Requests for other files than those traced \
-             are counted and not recorded, unless the whole disk was asked for.",
+             request, and one request may serve many calls. Requests for files other than those \
+             traced are counted but not recorded, unless the whole disk was traced.",
             vec![
                 tables::counted_requests(input),
                 tables::disks(input),

@@ -33,7 +33,8 @@ pub(super) fn sentences(input: &TraceReportInput<'_>, left_out: &LeftOut) -> Vec
     let mut sentences = Vec::new();
     if let LeftOut::Calls(filters) = left_out {
         sentences.push(format!(
-            "Recorded were {filters}: counts, times, quantiles and the order of calls are of these alone."
+            "The recording holds {filters}: counts, times, quantiles and the order of calls refer \
+             to these alone."
         ));
     } else {
         let orders = large.iter();
@@ -92,8 +93,12 @@ pub(super) fn headline(input: &TraceReportInput<'_>, left_out: &LeftOut) -> Opti
     }
     let file = large_files(input.analysis).next()?;
     let pattern = file.reads.pattern.as_ref()?;
-    let from_disk = hit_share(&file.cache)
-        .map(|hits| format!(", {} of them past the page cache", format_share(1.0 - hits)));
+    let from_disk = hit_share(&file.cache).map(|hits| {
+        format!(
+            ", {} of them not from the page cache",
+            format_share(1.0 - hits)
+        )
+    });
     let name = FileNames::of(input.analysis).short_name(&file.file);
     let reads = match pattern.kind {
         PatternKind::Few => return None,
@@ -125,15 +130,16 @@ fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
     Some(match pattern.kind {
         PatternKind::Few => return None,
         PatternKind::Random => format!("are random: {seeks} of the steps are seeks"),
-        PatternKind::Mixed => format!("mix order and jumps: {seeks} of the steps are seeks"),
+        PatternKind::Mixed => format!("are partly in order: {seeks} of the steps are seeks"),
         PatternKind::Sequential if streams > 1 => {
             format!(
-                "are {} scans that take turns, each in order",
+                "are {} interleaved scans, each of which is in order",
                 format_count(streams)
             )
         }
         PatternKind::Sequential => format!(
-            "are in order: {} of the steps go on where the last one ended, or within {} after it",
+            "are in order: {} of the steps continue where the last one ended, or \
+             within {} after it",
             format_share(pattern.sequential_share),
             format_bytes(SEQUENTIAL_WINDOW_BYTES)
         ),
@@ -142,10 +148,10 @@ fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
             format_bytes(pattern.stride_bytes.map_or(0, i64::unsigned_abs))
         ),
         PatternKind::Backward => {
-            "run from the end towards the start, where read-ahead does not help".to_string()
+            "run from the end towards the beginning, which read-ahead does not help".to_string()
         }
         PatternKind::ReRead => format!(
-            "come back to the same places: {} different bytes in {} reads",
+            "return to the same places: {} distinct bytes in {} reads",
             format_bytes(pattern.distinct_bytes),
             format_count(file.reads.transfers.calls)
         ),
@@ -166,7 +172,9 @@ fn from_disk(file: &FileTrace, all_reads: bool) -> Option<String> {
     let mut disk = "it";
     if file.cache.waited_for_others > 0 {
         let waited = share(file.cache.waited_for_others);
-        text.push_str(&format!(", {waited} waited for bytes already on their way"));
+        text.push_str(&format!(
+            ", {waited} waited for data that was already being read"
+        ));
         disk = "the disk";
     }
     let bytes = file.device.reads.bytes;
@@ -195,7 +203,7 @@ fn price_of_seeks(shape: &PatternShape) -> Option<String> {
     let (seek, on) = (&shape.seek_latency_ns, &shape.sequential_latency_ns);
     (seek.count >= CALLS_MIN && on.count >= CALLS_MIN && seek.p50 > on.p50).then(|| {
         format!(
-            "a read after a seek took {} at the median, one that goes on {}",
+            "a read after a seek took {} at the median, a sequential one {}",
             format_ns(seek.p50),
             format_ns(on.p50)
         )
@@ -208,7 +216,7 @@ fn read_again(file: &FileTrace, names: &FileNames) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{} of the bytes read from {} had been read before in this trace; {} are different bytes.",
+        "{} of the bytes read from {} had been read before in this trace; {} are distinct bytes.",
         format_share(pattern.reread_share),
         names.short_name(&file.file),
         format_bytes(pattern.distinct_bytes)
@@ -220,8 +228,8 @@ fn waste(file: &FileTrace, names: &FileNames) -> Option<String> {
     let share = device.never_asked_bytes as f64 / device.reads.bytes.max(1) as f64;
     (share >= WASTE_MIN).then(|| {
         format!(
-            "Of {} that the disk read for {}, {} were never asked for: read-ahead, or more of a \
-             block than was needed.",
+            "Of {} that the disk read for {}, {} were never requested: they are read-ahead, or \
+             more of a block than was needed.",
             format_bytes(device.reads.bytes),
             names.short_name(&file.file),
             format_bytes(device.never_asked_bytes)
@@ -237,8 +245,8 @@ fn waiting(analysis: &TraceAnalysis) -> Option<String> {
     let role = analysis.roles.iter().max_by_key(time)?;
     (role.reads.calls + role.writes.calls >= CALLS_MIN).then(|| {
         format!(
-            "Most of the time on files is that of {} threads ({}): {} in reads, {} in writes, {} \
-             in syncs.",
+            "Most of the time spent on files is that of {} threads ({}): {} in reads, {} in \
+             writes, {} in syncs.",
             role.role.name(),
             format_count(role.threads),
             format_ns(time_in(&role.reads)),
@@ -302,7 +310,7 @@ mod tests {
         };
         let told = all_sentences(&scanned(&files, true), restarted);
         assert!(told.contains("1.0 % waited for the disk."), "{told}");
-        assert!(!told.contains("never asked for"), "{told}");
+        assert!(!told.contains("never requested"), "{told}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::standing_out::LeftOut;
 use super::{TraceReportInput, outcome, standing_out};
 use crate::page::{Block, terminal};
 
-/// Most files and threads shown; the page has the others.
+/// The most files and threads shown; the page has the others.
 const ROWS: usize = 12;
 /// Sections shown only on the page, which has more room.
 const PAGE_ONLY: [&str; 3] = ["latency", "order", "cache"];

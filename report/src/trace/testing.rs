@@ -10,7 +10,7 @@ use super::TraceReportInput;
 
 const PAGE_BYTES: u32 = 4096;
 const READS: u32 = 100;
-/// The disk reads so many pages: the first as asked for, the others ahead, and the last 20 for nobody.
+/// The disk reads this many pages: the first as asked for, the others ahead, and the last 20 for nobody.
 const PAGES_OF_DISK: u32 = 120;
 
 pub(super) fn file(file_id: u32, path: &str) -> FileRecord {

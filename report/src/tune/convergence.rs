@@ -15,7 +15,7 @@ use crate::layout::sentences::hours_text;
 use crate::numbers::format_rate;
 use crate::page::{Block, Figure};
 
-/// Most runs that are drawn, from the first.
+/// The most runs that are drawn, from the first.
 const DRAWN_MAX: usize = 2000;
 const PRESETS_DRAWN: usize = 6;
 /// Ratio of figures above which the axis is logarithmic.

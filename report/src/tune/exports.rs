@@ -98,8 +98,8 @@ fn marked(line: &str, comment: &str, knobs: &[&TunedKnob]) -> Vec<String> {
     }
 }
 
-/// Does the line mention the knob, by its name or by the last part of its name on its route? A parameter may
-/// have another name in the configuration file.
+/// Returns whether the line mentions the knob, by its name or by the last part of its name on its route. A parameter
+/// may have another name in the configuration file.
 fn speaks_of(line: &str, knob: &TunedKnob) -> bool {
     let route = ROUTES.iter().find_map(|route| knob.how.strip_prefix(route));
     let option = route

@@ -8,9 +8,9 @@ use crate::escape::{shortened, visible};
 use crate::html::charts::{Line, LineChart, Scale};
 use crate::page::{Block, Figure};
 
-/// Most values of the knob along the axis; the table has the others.
+/// The most values of the knob along the axis; the table has the others.
 const VALUES_DRAWN: usize = 24;
-/// Most lines that can be distinguished.
+/// The most lines that can be distinguished.
 const LINES_MAX: usize = 6;
 const NAME_CHARS: usize = 12;
 

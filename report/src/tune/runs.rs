@@ -11,7 +11,7 @@ use crate::layout::sentences::hours_text;
 use crate::numbers::{format_rate, format_share};
 use crate::table::{Cell, Table};
 
-/// Most trials in a page; `trials.parquet` has the others.
+/// The most trials in a page; `trials.parquet` has the others.
 pub(super) const TRIALS_SHOWN: usize = 1000;
 
 /// Returns why runs failed or missed a constraint, the most frequent reason first.

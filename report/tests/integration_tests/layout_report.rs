@@ -52,7 +52,7 @@ fn the_overview_fits_a_hundred_columns_and_says_what_matters_first() {
     ];
     assert!(headline < table && table < rows[0] && rows[0] < rows[1]);
     position("no data yet");
-    position("a server has it open");
+    position("a server has this directory open");
     position("seekscope layout /data/db shop.orders");
     position("typical hard disk (120 IOPS, 150 MB/s), which was assumed, not measured");
     assert!(
@@ -68,7 +68,7 @@ fn details_can_be_read_without_colour_and_without_unicode() {
     assert!(widest(&text) <= 100, "{}\n{text}", widest(&text));
     for part in [
         "│░░▒░░░▒░│",
-        "half of the order that is left is gone in 1.20 h",
+        "half of the remaining order will be lost in 1.20 h",
         "32.0 KiB and more",
     ] {
         assert!(
@@ -89,7 +89,7 @@ fn the_page_has_figures_and_numbers() {
     let page = page(&layout(5_000, true, false));
     for part in [
         "Place in the file by key order",
-        "How the order went on",
+        "How the order changed",
         "Runs by length",
         "shop.items/customer_1",
         "data-marks=\"leaves\"",

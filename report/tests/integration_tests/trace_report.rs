@@ -51,7 +51,7 @@ fn loss_and_truncation_come_first() {
     let facts = sample.document.phases[0].trace.as_mut().unwrap();
     (facts.lost, facts.seen, facts.overwritten) = (0, facts.written + 5, 5);
     let complete = page(&sample);
-    assert!(first_line(&complete).contains("0 lost. 5 older ones gave way"));
+    assert!(first_line(&complete).contains("0 lost. 5 older ones were replaced"));
     let facts = sample.document.phases[0].trace.as_mut().unwrap();
     facts.truncated = true;
     sample.document.outcome = Outcome::Partial;
@@ -110,7 +110,7 @@ fn a_trace_of_nothing_is_still_a_report() {
     let mut sample = trace(0, false);
     sample.document.phases.clear();
     let page = page(&sample);
-    assert!(page.contains("Nothing: there were hardly any calls."));
+    assert!(page.contains("Nothing stands out because there were hardly any calls."));
     assert!(first_line(&page).contains("no trailer"));
 }
 

@@ -34,7 +34,8 @@ impl RunDirectory {
             let missing = others.into_iter().find(|name| !is_there(name));
             return missing.map_or(Ok(()), |name| {
                 Err(damaged(format!(
-                    "{name}, which tells what the calls in {IO} were for, is missing"
+                    "{name} is missing, without which it is unknown what the calls \
+                     in {IO} belong to"
                 )))
             });
         }
@@ -45,7 +46,7 @@ impl RunDirectory {
         let written: u64 = traces.map(|trace| trace.written).sum();
         match written > 0 && !is_there(&super::totals_records::TOTALS) {
             true => Err(damaged(format!(
-                "{written} calls were recorded, and {IO}, which holds them, is missing"
+                "{IO} is missing, in which {written} calls were recorded"
             ))),
             false => Ok(()),
         }

@@ -133,7 +133,7 @@ impl<T: DataType> ColumnBatches<T> {
                 .read_records(rows.len(), Some(&mut self.levels), None, &mut self.values)?;
         if records != rows.len() {
             return Err(ParquetError::General(format!(
-                "column `{}` ends before the others",
+                "column `{}` has fewer rows than the others",
                 self.name
             )));
         }
@@ -160,7 +160,7 @@ pub(super) fn for_each_group(
     for i in 0..reader.num_row_groups() {
         let group = reader.get_row_group(i)?;
         let rows = usize::try_from(group.metadata().num_rows())
-            .map_err(|_| ParquetError::General("a row group with a negative row count".into()))?;
+            .map_err(|_| ParquetError::General("a row group has a negative row count".into()))?;
         each(&Columns { group, rows })?;
     }
     Ok(())

@@ -41,8 +41,8 @@ fn loop_device(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "loop-device",
         format!("the filesystem lies in a file, behind {layers}"),
-        "Reads go through two filesystems and may be served from the cache of the outer one even \
-         when direct; the loop device has a queue and read-ahead of its own.",
+        "Reads pass through two filesystems, and even direct reads may be served from the cache of \
+         the outer one; the loop device has its own queue and read-ahead.",
         "Measure on the disk that holds the file, or attach the file with `losetup --direct-io=on`.",
     ))
 }
@@ -52,8 +52,8 @@ fn encryption(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "encryption",
         format!("the disk is encrypted by the kernel: {layers}"),
-        "Every block costs CPU time and, by default, a hand-over to a kernel thread, which shows \
-         most at low depth on fast disks.",
+        "Every block costs CPU time and, by default, a hand-over to a kernel thread, which matters \
+         most at low queue depth on fast disks.",
         "On flash disks try `cryptsetup refresh --perf-no_read_workqueue \
          --perf-no_write_workqueue NAME` and measure again.",
     ))
@@ -63,10 +63,12 @@ fn raid(facts: &Facts<'_>) -> Option<Distortion> {
     let layers = facts.layers(|kind| kind.starts_with("raid"))?;
     Some(Distortion::new(
         "raid",
-        format!("the disk is a RAID of the kernel: {layers}"),
-        "Reads spread over the members, so more depth helps for longer; small writes to levels 4, \
-         5 and 6 cost reads of data and parity; a rebuild or check slows everything.",
-        "See in /proc/mdstat that none is under way; levels 1 and 10 suit databases best.",
+        format!("the disk is a software RAID: {layers}"),
+        "Reads are spread over the members, so that throughput rises up to a larger queue depth; \
+         small writes to levels 4, 5 and 6 require reads of data and parity; a rebuild or check \
+         slows everything down.",
+        "Check in /proc/mdstat that no rebuild or check is in progress; levels 1 and 10 suit \
+         databases best.",
     ))
 }
 
@@ -82,9 +84,10 @@ fn read_ahead(facts: &Facts<'_>) -> Option<Distortion> {
              `blockdev --setra` 8 to 32, which is 4 to 16 KiB, for WiredTiger)",
             facts.disk()
         ),
-        "It helps buffered scans in disk order, most where requests are limited, for it makes them \
-         large. It hurts where reads jump: a page fault on a mapped file reads up to that much, \
-         and a short run of blocks reads on beyond its end, which takes disk time and cache.",
+        "It helps buffered scans in disk order, most of all where the number of requests is \
+         limited, because it makes requests larger. It hurts random reads: a page fault on a \
+         mapped file reads up to that much, and a short run of blocks is read on beyond its end, \
+         which costs disk time and cache.",
         &format!(
             "Measure scans and random reads at several values before choosing: \
              echo 32 > /sys/block/{}/queue/read_ahead_kb",
@@ -103,8 +106,8 @@ fn scheduler(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "scheduler",
         format!("the I/O scheduler of {} is {scheduler}", facts.disk()),
-        "It shares the disk fairly between processes and idles to do so, which costs throughput \
-         and CPU time that a database would rather have.",
+        "It lets the disk idle in order to share it fairly between processes, and so costs \
+         throughput and CPU time that a database could use.",
         &format!(
             "echo {better} > /sys/block/{}/queue/scheduler",
             facts.disk()
@@ -117,9 +120,10 @@ fn write_cache(facts: &Facts<'_>) -> Option<Distortion> {
         Distortion::new(
             "write-cache",
             format!("{} has a write-back cache", facts.disk()),
-            "What a sync costs, and whether it keeps its promise, depends on how the disk or the \
-             hypervisor treats flush requests.",
-            "If syncs take well under a millisecond, see that the disk has power-loss protection.",
+            "What a sync costs, and whether it makes data durable, depends on how the disk or the \
+             hypervisor handles flush requests.",
+            "If syncs take well under a millisecond, make sure that the \
+             disk has power-loss protection.",
         )
     })
 }
@@ -128,10 +132,14 @@ fn rotational_claim(facts: &Facts<'_>) -> Option<Distortion> {
     (facts.is_virtual() && facts.device.rotational == Some(true)).then(|| {
         Distortion::new(
             "rotational-claim",
-            format!("{} is virtual and says it is rotating", facts.disk()),
-            "The flag is whatever the hypervisor says; programs that go by it, and the kernel's own \
-             defaults, may treat a flash disk as a slow one.",
-            "Go by measured cost: random reads that take well under a millisecond do not rotate.",
+            format!(
+                "{} is a virtual disk that reports itself as rotational",
+                facts.disk()
+            ),
+            "The hypervisor sets this flag; the kernel's defaults, and programs that rely on it, \
+             may treat a flash disk as a hard disk.",
+            "Trust the measured service time: a disk whose random reads take well under a \
+             millisecond is not rotational.",
         )
     })
 }

@@ -46,8 +46,8 @@ fn memory(facts: &Facts<'_>) -> Option<Distortion> {
         Distortion::new(
             "tmpfs",
             format!("{} is on {}", facts.device.path, facts.device.filesystem),
-            "This is memory, not a disk: no figure says anything about one, direct I/O is accepted \
-             and cached all the same, and the data is gone after a restart.",
+            "This is memory, not a disk: none of the figures describes a disk, direct I/O is \
+             accepted but cached all the same, and the data is lost on a restart.",
             "Name a folder on the disk that the database uses.",
         )
     })
@@ -61,8 +61,8 @@ fn overlay(facts: &Facts<'_>) -> Option<Distortion> {
                 "{} is on {}, the writable layer of a container",
                 facts.device.path, facts.device.filesystem
             ),
-            "The first write to a file of the image copies the whole file, the layer has a \
-             read-ahead setting of its own, and the data goes with the container.",
+            "The first write to a file of the image copies the whole file, the layer has its own \
+             read-ahead setting, and the data is removed together with the container.",
             "Put the data on a volume (docker run -v VOLUME:/data/db …) and measure there.",
         )
     })
@@ -76,11 +76,11 @@ fn network(facts: &Facts<'_>) -> Option<Distortion> {
                 "{} is on {}, served by another host or process",
                 facts.device.path, facts.device.filesystem
             ),
-            "Every miss and every sync waits for the server; its cache can make reads look faster \
-             than its disk; whether a sync reaches a disk, and direct I/O bypasses all caches, is \
-             up to the server.",
-            "Use a local or block-level disk for a database; if it has to be this one, measure \
-             with data larger than the server's memory.",
+            "Every cache miss and every sync waits for that server; its cache can make reads look \
+             faster than its disk; whether a sync reaches a disk, and whether direct I/O bypasses \
+             all caches, depends on the server.",
+            "Use a local disk or a network block device for a database; if it has to be this \
+             filesystem, measure with data larger than the memory of the server.",
         )
     })
 }
@@ -91,12 +91,12 @@ fn copy_on_write(facts: &Facts<'_>) -> Option<Distortion> {
     (facts.is_one_of(&["btrfs", "zfs", "bcachefs"]) && !btrfs_in_place).then(|| {
         let remedy = match facts.device.filesystem.as_str() {
             "btrfs" => {
-                "Make the data folder anew and set `chattr +C` on it while it is empty \
-                        (this gives up checksums and compression), or use XFS."
+                "Create the data folder anew and set `chattr +C` on it while it is empty (which \
+                        disables checksums and compression), or use XFS."
             }
             "zfs" => {
-                "Set recordsize to the database's block size (16K to 32K) and \
-                      primarycache=metadata if the database has a cache of its own; or use XFS."
+                "Set recordsize to the block size of the database (16K to 32K), and \
+                      primarycache=metadata if the database has its own cache; or use XFS."
             }
             _ => "Use XFS for a database.",
         };
@@ -106,9 +106,9 @@ fn copy_on_write(facts: &Facts<'_>) -> Option<Distortion> {
                 "{} writes every changed block to a new place",
                 facts.device.filesystem
             ),
-            "Files that a database overwrites in small pieces get scattered, so that ordered scans \
-             become random reads as the data ages; writes smaller than a record cost a read; \
-             direct I/O may go through a cache.",
+            "Files that a database overwrites in small pieces become fragmented, so that ordered \
+             scans turn into random reads as the data ages; writes smaller than a record require a \
+             read; direct I/O may go through a cache.",
             remedy,
         )
     })
@@ -119,8 +119,9 @@ fn not_xfs(facts: &Facts<'_>) -> Option<Distortion> {
         Distortion::new(
             "ext4-for-mongodb",
             format!("{} is on {}", facts.device.path, facts.device.filesystem),
-            "MongoDB recommends XFS for WiredTiger because of performance problems met on ext4.",
-            "Measure checkpoints on both before moving a database; use XFS for a new one.",
+            "MongoDB recommends XFS for WiredTiger because of performance problems seen on ext4.",
+            "Measure checkpoints on both filesystems before you move a database; use XFS \
+             for a new one.",
         )
     })
 }
@@ -131,8 +132,8 @@ fn no_barriers(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "barriers-off",
         format!("{} is mounted with {found}", facts.device.path),
-        "A sync returns before the disk's own cache is written: syncs look fast, and a power cut \
-         can lose or damage committed data unless that cache has a battery.",
+        "A sync returns before the disk's own cache is written: syncs look fast, and a power \
+         failure can lose or damage committed data unless that cache is battery-backed.",
         "Mount without the option (the default is safe).",
     ))
 }
@@ -145,7 +146,7 @@ fn synchronous(facts: &Facts<'_>) -> Option<Distortion> {
         "synchronous-mount",
         format!("{} is mounted with {found}", facts.device.path),
         "Writes that a database would sync together wait for the disk one by one.",
-        "Mount without the option; databases sync what has to be safe themselves.",
+        "Mount without the option; databases sync by themselves whatever has to be durable.",
     ))
 }
 
@@ -156,9 +157,9 @@ fn online_discard(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "online-discard",
         format!("{} is mounted with {found}", facts.device.path),
-        "Removing or shrinking files sends trim requests at once; on many disks these hold up \
-         reads and writes, e.g. when the journal or a collection is removed.",
-        "Mount without it and run fstrim weekly (systemctl enable --now fstrim.timer).",
+        "Removing or shrinking a file sends trim requests immediately; on many disks these delay \
+         reads and writes, for example when a journal file or a collection is removed.",
+        "Mount without the option, and run fstrim weekly (systemctl enable --now fstrim.timer).",
     ))
 }
 
@@ -171,7 +172,7 @@ fn access_times(facts: &Facts<'_>) -> Option<Distortion> {
         Distortion::new(
             "access-times",
             format!("{} is mounted with strictatime", facts.device.path),
-            "Every read of a file also writes its time of access.",
+            "Every read of a file also updates its access time.",
             "Remount with noatime.",
         )
     })
@@ -188,8 +189,8 @@ fn nearly_full(facts: &Facts<'_>) -> Option<Distortion> {
                 format_bytes(size),
                 free as f64 / size as f64 * 100.0
             ),
-            "New blocks land in scattered gaps, flash disks slow down for want of erased blocks, \
-             and an index build or compaction may run out of space.",
+            "New blocks end up in scattered gaps, flash disks slow down when they run out of \
+             erased blocks, and an index build or compaction may run out of space.",
             "Free or add space before measuring.",
         )
     })

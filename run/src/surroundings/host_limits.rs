@@ -6,7 +6,7 @@ use crate::units::format_bytes;
 
 pub(super) const DETECTORS: &[Detector] = &[io_limit, few_cpus, memory_limit, huge_pages];
 
-/// With fewer CPUs, the generator and the server take them from one another.
+/// The fewest CPUs with which the load generator and the server do not take them from one another.
 const CPUS_ENOUGH: f64 = 2.0;
 
 fn io_limit(facts: &Facts<'_>) -> Option<Distortion> {
@@ -15,10 +15,10 @@ fn io_limit(facts: &Facts<'_>) -> Option<Distortion> {
         Distortion::new(
             "cgroup-io-limit",
             format!("control groups limit the disk: {}", limits.join("; ")),
-            "These numbers, and not the disk, will be measured once they are reached; requests \
+            "Once these limits are reached, the measurement shows them and not the disk; requests \
              beyond them wait in the kernel, so that latency rises with every queued request.",
-            "Lift the limit, or measure outside of the group, to see the disk itself; keep it to \
-             see what the database will get.",
+            "Lift the limits, or measure outside the control group, to see the disk itself; keep \
+             them to see what the database will get.",
         )
     })
 }
@@ -42,8 +42,8 @@ fn few_cpus(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "cpu-quota",
         format!("control groups allow {cpus:.2} CPUs"),
-        "A process that has used up its share sleeps until the next period, mostly 100 ms: \
-         latencies show pauses, and rates a ceiling, that are not the disk's.",
+        "A process that has used up its share sleeps until the next period, usually of 100 ms, \
+         begins: latencies show pauses, and rates show a ceiling, that the disk does not cause.",
         "Raise the quota to at least two CPUs for the measurement.",
     ))
 }
@@ -53,8 +53,8 @@ fn memory_limit(facts: &Facts<'_>) -> Option<Distortion> {
     Some(Distortion::new(
         "memory-limit",
         format!("control groups allow {} of memory", format_bytes(bytes)),
-        "The page cache counts towards it: less of the data stays cached than the host's memory \
-         suggests, and buffered reads slow down when the limit is near.",
+        "The page cache counts towards this limit: less data stays cached than the host's memory \
+         suggests, and buffered reads slow down close to the limit.",
         "Set the database's cache with this limit in mind, not the host's memory.",
     ))
 }
@@ -64,8 +64,8 @@ fn huge_pages(facts: &Facts<'_>) -> Option<Distortion> {
         Distortion::new(
             "transparent-huge-pages",
             "transparent huge pages are always on".into(),
-            "MongoDB before 8.0 and other databases with scattered accesses to memory lose time \
-             and memory to it; MongoDB 8.0 and later want it on.",
+            "Versions of MongoDB before 8.0, and other databases that access memory at random, \
+             lose time and memory to them; MongoDB 8.0 and later should run with them enabled.",
             "For MongoDB before 8.0: echo never > /sys/kernel/mm/transparent_hugepage/enabled",
         )
     })

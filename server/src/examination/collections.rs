@@ -152,7 +152,7 @@ impl Collections {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    let what = "what moved between file and cache, of some collections";
+                    let what = "how much data of some collections moved between file and cache";
                     asker.note(what, &error, rights::remedy("collStats"));
                     if error.is_late() {
                         return false;
@@ -235,7 +235,11 @@ async fn add_indexes(
         }
         Err(error) => {
             let remedy = rights::remedy("indexStats");
-            asker.note("the keys and uses of indexes", &error, remedy);
+            asker.note(
+                "the keys of indexes, and how often they are used",
+                &error,
+                remedy,
+            );
             !error.is_late()
         }
     }

@@ -33,7 +33,7 @@ impl Fellow {
 /// The contents of `replSetGetStatus`, by member name.
 #[derive(Debug, Default, PartialEq)]
 pub struct SetStatus {
-    /// That of the member that was asked; `None` if it did not tell.
+    /// The state of the member that was asked; `None` if it did not report one.
     pub(super) own_state: Option<MemberState>,
     states: HashMap<String, MemberState>,
     lags_s: HashMap<String, f64>,
@@ -140,9 +140,9 @@ pub(super) fn shard_names(members: &[Fellow]) -> Vec<String> {
 
 fn too_many(left_out: usize) -> Limitation {
     Limitation {
-        what: format!("{left_out} members of shards are left out"),
-        why: format!("there are very many: at most {MEMBERS_MAX} are looked for"),
-        remedy: "name a member of a shard to look at that one".into(),
+        what: format!("{left_out} members of shards were left out"),
+        why: format!("the cluster has very many members, and at most {MEMBERS_MAX} are examined"),
+        remedy: "to examine one of the others, name it".into(),
     }
 }
 

@@ -31,10 +31,10 @@ const NS_PER_MS: u64 = 1_000_000;
 /// The reason why the history could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagnosticFilesError {
-    #[error("{path}: {source}; run as root or as the server's user")]
+    #[error("cannot read {path}: {source}; run seekscope as root or as the server's user")]
     Io { path: PathBuf, source: io::Error },
     #[error(
-        "{path} holds no diagnostic files; the server writes some while its parameter \
+        "{path} holds no diagnostic files; the server writes them only while its parameter \
          diagnosticDataCollectionEnabled is true"
     )]
     NoFiles { path: PathBuf },
@@ -157,7 +157,7 @@ fn open(path: &Path) -> io::Result<File> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "not a regular file",
+            "it is not a regular file",
         ));
     }
     Ok(file)

@@ -107,8 +107,8 @@ fn of_command(command: &Document) -> Option<FilterSeen> {
     }
 }
 
-/// Is a limit so small that an index spares most of the reading? A document that is found by an index is read on its
-/// own, so a long answer takes as long with one as without, and longer.
+/// Returns whether a limit is so small that an index spares most of the reading. A document that is found by an index
+/// is read on its own, so a long answer takes as long with one as without, and longer.
 fn is_short(limit: &Bson) -> bool {
     number(limit).is_some_and(|limit| limit <= SHORT_MAX)
 }

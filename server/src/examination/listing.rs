@@ -11,13 +11,13 @@ use crate::replies::number;
 
 const DATABASES_MAX: usize = 500;
 pub(super) const COLLECTIONS_LISTED_MAX: usize = 200_000;
-/// With this few databases all collections are read, in any order.
+/// With at most this many databases, all collections are read, in any order.
 const FEW_DATABASES: usize = 3;
 /// Databases that the server keeps for itself. The oplog is examined separately.
 pub(crate) const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 pub(super) const BUCKETS: &str = "system.buckets.";
 
-/// Whose collections are listed.
+/// Which collections are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Collections of users, without those that the server keeps for itself.
@@ -29,7 +29,7 @@ pub(super) enum Scope {
 /// Returns all collections that have files of their own. With `by_size`, those of the largest database come
 /// first if there are more than a few databases; the server's own come last.
 pub(super) async fn list(asker: &mut Asker, scope: Scope, by_size: bool) -> Vec<Namespace> {
-    let what = "which collections there are";
+    let what = "which collections exist";
     let names = doc! { "listDatabases": 1, "nameOnly": true };
     let reply = asker.ask_or_note("admin", names, what).await;
     let mut found = databases(&reply, scope);

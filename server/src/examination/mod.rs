@@ -73,7 +73,7 @@ pub enum OthersAsked {
     Nobody,
     /// Every member of its set, or of the shards behind a router.
     All,
-    /// Those with these names: `host:port`.
+    /// The servers with these names: `host:port`.
     Only(Vec<String>),
 }
 

@@ -56,7 +56,7 @@ pub const RIGHTS: &[Right] = &[
     right(
         Resource::Cluster,
         "replSetGetStatus",
-        "members, their lag, the progress of an initial sync",
+        "members, their replication lag, the progress of an initial sync",
     ),
     right(Resource::Cluster, "listShards", "shards, behind a mongos"),
     right(
@@ -67,7 +67,7 @@ pub const RIGHTS: &[Right] = &[
     right(
         Resource::Cluster,
         "listDatabases",
-        "collections: which there are",
+        "collections: which exist",
     ),
     right(
         Resource::Cluster,
@@ -92,12 +92,12 @@ pub const RIGHTS: &[Right] = &[
     right(
         Resource::Cluster,
         "getLog",
-        "start-up warnings, operations that the log calls slow",
+        "start-up warnings, operations that the log reports as slow",
     ),
     right(
         Resource::AnyCollection,
         "listCollections",
-        "collections: which there are",
+        "collections: which exist",
     ),
     right(
         Resource::AnyCollection,
@@ -112,7 +112,7 @@ pub const RIGHTS: &[Right] = &[
     right(
         Resource::AnyCollection,
         "listIndexes",
-        "indexes: their keys, where their use is not told; names of files",
+        "indexes: their keys, where their use is not reported; names of files",
     ),
     Right {
         since: Some("5.0"),
@@ -151,7 +151,7 @@ pub const RIGHTS: &[Right] = &[
         ..right(
             Resource::StoredFunctions,
             "listCollections",
-            "names of all files at once ($listCatalog wants it)",
+            "names of all files at once ($listCatalog requires it)",
         )
     },
     Right {
@@ -159,7 +159,7 @@ pub const RIGHTS: &[Right] = &[
         ..right(
             Resource::StoredFunctions,
             "listIndexes",
-            "names of all files at once ($listCatalog wants it)",
+            "names of all files at once ($listCatalog requires it)",
         )
     },
     right(Resource::Oplog, "collStats", "the oplog's size"),
@@ -243,7 +243,7 @@ fn of_command(command: &str) -> Option<&'static Right> {
 pub(super) fn remedy(command: &str) -> String {
     match of_command(command) {
         Some(right) => remedy_on(right.resource, right.action),
-        None => "see that the server answers in time, and try again".into(),
+        None => "make sure that the server answers in time, and try again".into(),
     }
 }
 
@@ -256,7 +256,7 @@ pub(super) fn remedy_on(resource: Resource, action: &str) -> String {
 }
 
 /// What to do where a server asks for a login, and none was given.
-pub(super) const LOG_IN: &str = "put user and password into the connection string";
+pub(super) const LOG_IN: &str = "put a user and a password into the connection string";
 
 /// Returns which right to grant for a command that the server does not let the user run, or nobody without a login.
 pub(crate) fn grant(command: &str, has_user: bool) -> String {
@@ -333,8 +333,8 @@ fn privilege(resource: Resource, indent: &str) -> String {
 /// included; if the version is not known, the text finds it out itself.
 pub fn role_script(version: Option<&str>) -> String {
     let mut text = String::from(
-        "// The least role that seekscope doctor can use in full. Whatever is left out turns off the part\n\
-         // that is named beside it, and nothing else. Run it in mongosh as a user administrator.\n\
+        "// The smallest role with which seekscope doctor can do all of its work. Leaving a privilege out turns\n\
+         // off the part that is named beside it, and nothing else. Run this in mongosh as a user administrator.\n\
          db.getSiblingDB(\"admin\").createRole({\n  role: \"seekscope\",\n  privileges: [\n",
     );
     let is_known = |resource: &Resource| match (since(*resource), version) {
@@ -361,9 +361,9 @@ pub fn role_script(version: Option<&str>) -> String {
     text.push_str(
         "// db.getSiblingDB(\"admin\").createUser({ user: \"seekscope\", pwd: passwordPrompt(), \
          roles: [\"seekscope\"] });\n\
-         // A shard does not know the users of a mongos: of a sharded cluster, run all this on a mongos and on the\n\
-         // primary of each shard.\n\n\
-         // What Linux must allow on the server's host, beside the login; root has it all.\n",
+         // The users of a mongos do not exist on its shards: for a sharded cluster, run all of this on a mongos\n\
+         // and on the primary of each shard.\n\n\
+         // What Linux must allow on the server's host in addition to the login; root has all of it.\n",
     );
     for capability in CAPABILITIES {
         let _ = writeln!(text, "//   {:<20} {}", capability.name, capability.section);

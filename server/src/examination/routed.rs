@@ -104,8 +104,9 @@ impl RoutedShard {
         };
         let limitation = Limitation {
             what: format!("the counters of the shard {} are not known", shard.name),
-            why: why.unwrap_or_else(|| "none of its members says that it takes writes".into()),
-            remedy: "use a login that its members know, from where they can be reached".into(),
+            why: why.unwrap_or_else(|| "none of its members reports that it accepts writes".into()),
+            remedy: "use a login that exists on its members, from a host that can reach them"
+                .into(),
         };
         (shard, Some(limitation))
     }
@@ -119,7 +120,10 @@ impl fmt::Display for RoutedShard {
 
 /// Returns a member whose counters can be read, or why they cannot.
 async fn primary(member: &FoundMember) -> Result<ShardPrimary, String> {
-    let server = member.server.clone().ok_or("its name is no address")?;
+    let server = member
+        .server
+        .clone()
+        .ok_or("its name is not a valid address")?;
     let mut asker = Asker::new(&server, None, TIME);
     let status = asker.ask("admin", server_status::command()).await;
     status.map_err(|why| why.to_string())?;

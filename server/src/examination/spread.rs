@@ -15,7 +15,7 @@ use crate::server::{Server, ServerError};
 const COLLECTIONS_MAX: usize = 20;
 /// The most zones of a collection that are named.
 const ZONES_MAX: usize = 20;
-const MOVES: &str = "how many chunks were moved between shards meanwhile";
+const MOVES: &str = "how many chunks were moved between shards in the meantime";
 const SENT: &str = "to how many shards the router sends operations";
 
 /// What an answer needs the right to.
@@ -46,7 +46,7 @@ impl Spread {
         let on = cluster::balancer_on(&server);
         let balancer_on = note(asker, on, "whether the balancer is on", Needs::Config).await;
         let window = cluster::balancer_window(&server);
-        let window = note(asker, window, "when the balancer may work", Needs::Config).await;
+        let window = note(asker, window, "when the balancer may run", Needs::Config).await;
         let moves_before = moves(asker, &server).await;
         let set = cluster::chunk_bytes_set(&server);
         let chunk_bytes = note(asker, set, "the size of chunks", Needs::Config).await;
@@ -88,7 +88,7 @@ impl Spread {
         let server = asker.server.clone();
         let on_disk = cluster::disk_bytes_by_shard(&server);
         let needs = Needs::Command("listDatabases");
-        let on_disk = note(asker, on_disk, "what shards keep", needs).await;
+        let on_disk = note(asker, on_disk, "how much data each shard holds", needs).await;
         let draining = cluster::draining(&server);
         let what = "whether a shard is being removed";
         let draining = note(asker, draining, what, Needs::Config).await;
@@ -260,10 +260,11 @@ fn chunks_of(collections: &[Chunked], shard: &str) -> u64 {
 fn left_out(sharded: usize) -> Limitation {
     Limitation {
         what: format!(
-            "of {sharded} sharded collections {COLLECTIONS_MAX} were looked at, those whose chunks are spread least evenly"
+            "of {sharded} sharded collections, only the {COLLECTIONS_MAX} whose chunks are spread \
+             least evenly were examined"
         ),
-        why: "every shard has to answer for each of them".into(),
-        remedy: "db.COLLECTION.getShardDistribution() in mongosh tells of the others".into(),
+        why: "every shard has to answer a command for each collection".into(),
+        remedy: "for the others, run db.COLLECTION.getShardDistribution() in mongosh".into(),
     }
 }
 

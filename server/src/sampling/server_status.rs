@@ -17,7 +17,7 @@ use crate::server::{Server, ServerError, milliseconds};
 pub(super) const SOURCE: &str = "serverStatus";
 /// How long a sample waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// After this the question is dropped, and a later sample asks again.
+/// After this time the question is dropped, and a later sample asks again.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Bounds what a hostile reply can make us keep.
 const ROWS_MAX: usize = 600;
@@ -41,7 +41,7 @@ const UNWANTED: [&str; 11] = [
 /// Selects numbers of a section.
 enum Names {
     All,
-    /// Those whose names begin with one of these.
+    /// Numbers whose names begin with one of these.
     Beginning(&'static [&'static str]),
 }
 

@@ -174,7 +174,7 @@ async fn without_a_login_sections_are_missing_and_not_the_run() {
         let why = format!("nobody may run {command} without a login");
         let refused = done.limitations.iter().filter(|l| l.why == why);
         let remedies: Vec<&str> = refused.map(|l| l.remedy.as_str()).collect();
-        let log_in = "put user and password into the connection string";
+        let log_in = "put a user and a password into the connection string";
         assert_eq!(remedies, [log_in], "{why}");
     }
 }

@@ -66,7 +66,10 @@ async fn a_failed_start_shows_the_log() {
 
     options.binary.path = "/bin/true".into();
     let error = LocalServer::start(&options).await.unwrap_err();
-    assert!(error.to_string().contains("ended at start"), "{error}");
+    assert!(
+        error.to_string().contains("ended during its start"),
+        "{error}"
+    );
 
     options.binary.path = "/nonexistent".into();
     let error = LocalServer::start(&options).await.unwrap_err();

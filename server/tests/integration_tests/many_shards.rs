@@ -48,7 +48,7 @@ fn batch(name: &str, entries: Vec<Document>, cursor: i64) -> Document {
     doc! { "cursor": { name: entries, "id": cursor, "ns": "shop.orders" }, "ok": 1.0 }
 }
 
-/// Those of each shard.
+/// Returns the statistics of each shard.
 fn statistics() -> Vec<Document> {
     let of_shard = |shard: i32| {
         let stats = doc! { "count": 10, "size": 1_000, "storageSize": 4_096 };
@@ -75,7 +75,7 @@ async fn members_that_are_too_many_are_counted() {
     assert_eq!(found.members.len(), 200);
     let missing = found.missing.iter();
     let told: Vec<&str> = missing.map(|missing| missing.what.as_str()).collect();
-    assert_eq!(told, ["100 members of shards are left out"]);
+    assert_eq!(told, ["100 members of shards were left out"]);
     let router = Server::connect(&uri).await.unwrap();
     let refused = refuse_router(&router).await.unwrap_err().to_string();
     assert!(refused.ends_with(" and 288 more"), "{refused}");

@@ -41,7 +41,7 @@ use crate::script;
 /// The means of setting knobs.
 #[derive(Debug, Clone)]
 pub struct Means {
-    /// Of a replica set this is one member, through a connection that leads to no other.
+    /// The server; for a replica set, one member, through a connection that leads to no other.
     pub server: Option<Server>,
     pub host: Option<HostFiles>,
     pub restart: Option<Restart>,
@@ -296,8 +296,9 @@ impl Applier {
         }
     }
 
-    /// Was the knob ever changed, or is it about to be? A knob whose value the server rejected is unchanged, and so are
-    /// all keys of the engine before its text was recorded, which comes before the first of them is set.
+    /// Returns whether the knob was ever changed, or is about to be. A knob whose value the server rejected is
+    /// unchanged, and so are all keys of the engine before its text was recorded, which comes before the first of them
+    /// is set.
     fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
         let touched = self.originals.touched.contains(&target.name);
         let refused = self.originals.refused.contains(&target.name);

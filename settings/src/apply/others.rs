@@ -256,8 +256,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Has somebody else edited the configuration file since it was written? Where their edits cannot be told from what
-    /// was set, they have.
+    /// Returns whether somebody else has edited the configuration file since it was written. Where their edits cannot
+    /// be told from what was set, they have.
     pub(super) fn is_file_edited(&self) -> bool {
         !matches!(self.edits_of_others(), Ok(None))
     }

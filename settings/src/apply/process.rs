@@ -45,7 +45,7 @@ impl ServerProcess {
         }
     }
 
-    /// Is the other one known to be another process?
+    /// Returns whether the other one is known to be another process.
     fn is_other_than(&self, other: &Self) -> bool {
         if self.id.is_some() || other.id.is_some() {
             return self.id != other.id;

@@ -65,7 +65,7 @@ impl Process {
         }
     }
 
-    /// Is it a later process? If the server reports neither, it is assumed to be.
+    /// Returns whether it is a later process. If the server reports neither, it is assumed to be.
     fn is_later_than(&self, before: &Self) -> bool {
         if let (Some(now), Some(then)) = (self.pid, before.pid)
             && now != then
@@ -108,8 +108,8 @@ impl Applier {
         Ok(self.due_config(&self.wanted(values)?)?.is_some())
     }
 
-    /// Does the configuration file hold something of ours, or is it to? If not, it is not for us to write, whatever
-    /// others have made of it.
+    /// Returns whether the configuration file holds something of ours, or is to. If not, it is not for us to write,
+    /// whatever others have made of it.
     fn has_settings_in_file(&self, wanted: &[(Target, KnobValue)]) -> bool {
         let mut touched = self.touched().into_iter();
         !settings(wanted).is_empty() || touched.any(|(target, _)| target.is_option())

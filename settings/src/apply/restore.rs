@@ -27,13 +27,13 @@ pub struct Restored {
 /// A server that does not answer, so that nobody knows what is set in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Silent {
-    /// Without secrets.
+    /// The connection string, without secrets.
     pub server: String,
     pub why: String,
 }
 
 impl Restored {
-    /// Is everything as it was, and was it read back where that is possible?
+    /// Returns whether everything is as it was, and was read back where that is possible.
     pub fn is_complete(&self) -> bool {
         self.knobs.iter().all(|(_, result)| result.is_ok())
     }

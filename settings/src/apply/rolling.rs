@@ -15,9 +15,9 @@ use super::{Applied, Applier, ApplyError, Restored, Waiting};
 const PAUSE: Duration = Duration::from_millis(200);
 /// Time limit for the others to be up before a member is restarted, and for an election.
 const SET_LIMIT: Duration = Duration::from_secs(300);
-/// For so long a primary that has stepped down does not stand for election, s: longer than its restart.
+/// How long a primary that has stepped down does not stand for election, s: longer than its restart.
 const STEPPED_DOWN_S: i32 = 120;
-/// For so long it waits for a secondary to have all its writes before it gives up, s.
+/// How long it waits for a secondary to have all its writes before it gives up, s.
 const CATCH_UP_S: i32 = 30;
 
 /// Sets configurations on the servers of one session.
@@ -285,7 +285,7 @@ fn turn(state: Option<MemberState>) -> u8 {
     }
 }
 
-/// Has a primary hand over to another member; it refuses while none has all its writes.
+/// Makes a primary hand over to another member; it refuses while none has all its writes.
 async fn step_down(server: &Server) -> Result<(), String> {
     let command =
         doc! { "replSetStepDown": STEPPED_DOWN_S, "secondaryCatchUpPeriodSecs": CATCH_UP_S };

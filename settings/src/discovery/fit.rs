@@ -61,7 +61,7 @@ pub(super) fn set_default(knob: &mut Knob, value: KnobValue) -> Result<(), Strin
     ))
 }
 
-/// Does the knob accept its default, whatever it depends on?
+/// Returns whether the knob accepts its default, whatever it depends on.
 fn admitted(knob: &Knob) -> bool {
     let alone = Knob {
         when: None,

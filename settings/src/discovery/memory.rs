@@ -9,7 +9,7 @@ use seekscope_tune::space::Risk;
 use super::fit::cap;
 use crate::knob_file::{KnobEntry, Route};
 
-/// Least memory left beside the cache, MiB: an idle server does not show what connections, sorts, index
+/// The least memory left beside the cache, MiB: an idle server does not show what connections, sorts, index
 /// builds and the allocator will take.
 const BESIDE_CACHE_MIB_MIN: u64 = 256;
 
@@ -97,7 +97,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Is it the size of WiredTiger's cache, in MiB?
+/// Returns whether it is the size of WiredTiger's cache, in MiB.
 fn is_cache_in_mib(entry: &KnobEntry) -> bool {
     match &entry.set {
         Route::Engine { key, suffix } => key == "cache_size" && suffix == "MB",

@@ -22,7 +22,7 @@ impl Discovered {
                     false => "",
                 };
                 let said = format!(
-                    "it is not raised above {max}{why_that}: the server may use {cpus} processors"
+                    "it is not raised above {max}{why_that}: the server is limited to {cpus} processors"
                 );
                 self.cpu_bounds.insert(entry.knob.name.clone(), said);
                 // A preset asks for many threads, not for an exact number.

@@ -16,7 +16,7 @@ pub struct Runs<'a> {
 
 impl Discovered {
     /// Converts what knobs need of a run to seconds, and finds those whose need is not met. The range of a
-    /// knob that acts once in so many seconds ends where it would act in no run, except for its current
+    /// knob that acts once in this many seconds ends where it would act in no run, except for its current
     /// value.
     pub(super) fn judge_runs(
         &mut self,
@@ -85,7 +85,7 @@ fn because(of: &str, times: f64) -> String {
     }
 }
 
-/// Returns why runs cannot judge a knob that needs more than so many seconds; `None` if they can.
+/// Returns why runs cannot judge a knob that needs more than this many seconds; `None` if they can.
 fn too_short(runs: &Runs<'_>, needed_s: Option<f64>, because: &str) -> Option<String> {
     let remedy = runs.remedy;
     let Some(needed_s) = needed_s else {

@@ -59,7 +59,7 @@ pub struct KnobEntry {
     pub at_most_cpus: bool,
     /// Why it is not tuned on a member of a replica set; empty if it is.
     pub not_in_sets: String,
-    /// Without being requested, it is searched only if runs are at least this long.
+    /// The shortest runs for which the knob is searched without being requested.
     pub run_min: Option<RunMin>,
 }
 
@@ -165,7 +165,7 @@ impl KnobEntry {
         }
     }
 
-    /// Is it drawn on a logarithmic axis?
+    /// Returns whether it is drawn on a logarithmic axis.
     pub fn is_logarithmic(&self) -> bool {
         use seekscope_tune::space::{Range, Scale};
         matches!(

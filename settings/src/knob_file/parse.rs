@@ -171,8 +171,8 @@ pub(super) fn parse(text: &str) -> Result<KnobFile, KnobFileError> {
     Ok(result)
 }
 
-/// Do two knobs collide? Alternatives must be for different versions, or set differently (e.g. if a parameter
-/// was renamed).
+/// Returns whether two knobs collide. Alternatives must be for different versions, or set differently (e.g. if a
+/// parameter was renamed).
 fn collides(a: &KnobEntry, b: &KnobEntry) -> bool {
     a.knob.name == b.knob.name && a.versions == b.versions && a.set == b.set
 }

@@ -131,7 +131,7 @@ fn edit_originals(folder: &Path, edit: impl FnOnce(&mut serde_json::Value)) {
     fs::write(&recorded, json.to_string()).unwrap();
 }
 
-/// Between two trials, and after a process that was killed while it restarted the server.
+/// Others edit it between two trials, and after a process was killed while it restarted the server.
 #[tokio::test]
 async fn what_others_edit_during_a_session_stays_in_the_file() {
     let (root, conf, folder) = files(CONF);

@@ -528,7 +528,7 @@ fn tickets_begin_where_a_server_takes_them() {
     }
 }
 
-/// What is tuned unasked, and what is left out, with runs of so many seconds.
+/// What is tuned unasked, and what is left out, with runs of this many seconds.
 fn unasked(length_s: Option<u64>) -> (Discovered, Vec<String>, Vec<(String, String)>) {
     let file = Catalogue::of(ServerProgram::Mongod).unwrap();
     let runs = Runs {
@@ -625,7 +625,7 @@ fn threads_are_no_more_than_processors() {
     );
     let (words, said) = range(64, Some(6));
     assert_eq!(words, "1 to 6, logarithmic");
-    assert!(said.contains("may use 6 processors"), "{said}");
+    assert!(said.contains("is limited to 6 processors"), "{said}");
     // What is set now stays possible.
     let (words, said) = range(2, Some(6));
     assert_eq!(words, "1 to 4, logarithmic");

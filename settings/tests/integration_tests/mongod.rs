@@ -24,7 +24,7 @@ struct State {
     deaf: Vec<String>,
     /// Whether the user may set nothing.
     forbids: bool,
-    /// As 4.4 and later: the engine's configuration reads as it was last set.
+    /// Whether the engine's configuration reads as it was last set, as in 4.4 and later.
     keeps_engine_text: bool,
     /// How often it was started anew, each time as another process.
     restarts: i32,

@@ -217,7 +217,7 @@ fn requests_for_files_of_others_share_a_record_until_one_is_opened() {
             .record(first)
             .unwrap()
             .path
-            .ends_with("for files of others")
+            .ends_with("for files of other processes")
     );
     assert_ne!(
         table.resolve_request(disk, disk).file_id,
@@ -241,6 +241,6 @@ fn requests_for_files_of_others_share_a_record_until_one_is_opened() {
             .record(first)
             .unwrap()
             .path
-            .ends_with("for files of others")
+            .ends_with("for files of other processes")
     );
 }

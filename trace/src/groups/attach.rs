@@ -77,7 +77,7 @@ fn attach_to_major_faults(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Lin
     }
     match failure {
         Some(error) if links.is_empty() => {
-            Err(libbpf_rs::Error::from(error)).context("the event of major faults")
+            Err(libbpf_rs::Error::from(error)).context("the software event for major faults")
         }
         _ => Ok(links),
     }

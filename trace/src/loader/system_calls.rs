@@ -6,7 +6,7 @@ use seekscope_run::{IoKind, IoOp};
 /// A system call that is followed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SystemCall {
-    /// By this architecture.
+    /// The number on this architecture.
     pub(crate) number: libc::c_long,
     /// The part of its tracepoints' names behind `sys_enter_` and `sys_exit_`.
     name: &'static str,

@@ -22,7 +22,7 @@ fn our_programs() -> HashSet<u32> {
         .collect()
 }
 
-/// Those of `programs` that the kernel still has.
+/// Returns those of `programs` that the kernel still has.
 fn alive(programs: &HashSet<u32>) -> Vec<u32> {
     ProgInfoIter::default()
         .map(|info| info.id)

@@ -61,7 +61,7 @@ fn trace_once(
     (facts, sink.take(), said)
 }
 
-/// As the jobs say it.
+/// Returns the line that a job prints for such an event.
 fn line(event: &IoEvent) -> String {
     let offset = event.offset.map_or(-1, |o| i64::try_from(o).unwrap());
     format!(

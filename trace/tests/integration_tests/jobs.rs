@@ -155,7 +155,7 @@ fn attach(folder: &Path, backend: BackendChoice) {
     }
 }
 
-/// From now on this system call fails with EPERM in this thread and those it starts.
+/// Makes this system call fail with EPERM from now on, in this thread and those it starts.
 fn forbid(system_call: libc::c_long) {
     let number = u32::try_from(system_call).unwrap();
     let instruction = |code: u32, jump_if_not, k| libc::sock_filter {

@@ -63,7 +63,7 @@ fn without_type_information_the_message_says_what_the_kernel_lacks() {
     );
 }
 
-/// As in a container whose profile forbids bpf(2), whatever its capabilities.
+/// Reproduces a container whose profile forbids bpf(2), whatever its capabilities.
 #[test]
 fn a_seccomp_filter_is_suspected_where_the_capabilities_are_there() {
     let _turn = alone();
@@ -118,7 +118,7 @@ fn an_ordinary_user_with_the_capabilities_named_may_trace_another_users_process(
     assert_eq!(as_nobody(GRANTED), "attached\n");
     let said = as_nobody("+bpf,+perfmon,+dac_read_search");
     assert!(
-        said.starts_with("true cannot look at the open files of process"),
+        said.starts_with("true cannot read the list of open files of process"),
         "{said}"
     );
 }

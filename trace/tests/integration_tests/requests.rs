@@ -140,8 +140,8 @@ impl Drop for AllStatistics {
     }
 }
 
-/// Beside a traced process that idles, all the programs do is for others: the estimate from a
-/// sixteenth of the time must come near the kernel's own count, and is no cost of events.
+/// While the traced process idles, everything the programs do is for others: the estimate from a sixteenth of
+/// the time must come near the kernel's own count, and is no cost of events.
 #[test]
 fn the_cost_beside_an_idle_process_is_what_the_kernel_counts() {
     let _turn = alone();

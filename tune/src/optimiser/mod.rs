@@ -45,7 +45,7 @@ pub struct Strategy {
     pub retest_every: usize,
     /// Smallest surprise (a logarithm of a ratio) that justifies a repetition.
     pub retest_gain: f64,
-    /// Most runs of a configuration during the search.
+    /// The most runs of a configuration during the search.
     pub retest_runs: usize,
 }
 

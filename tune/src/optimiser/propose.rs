@@ -41,8 +41,8 @@ pub struct Proposal {
 const ATTEMPTS: usize = 20;
 /// Number of points around which to search closely.
 const TOP: usize = 5;
-/// Of some hundred runs, several are too good by a standard deviation of the noise: that is no surprise.
-/// Repeating those cost two points of regret.
+/// The gain over the best result, in standard deviations of the noise, from which a run is repeated. Of some hundred
+/// runs, several are one deviation too good; repeating those cost two points of regret.
 const SURPRISE: f64 = 1.5;
 /// Parts into which a numeric knob's range is divided for screening.
 const PARTS: usize = 3;

@@ -23,7 +23,7 @@ impl Setting {
         self.runs.len()
     }
 
-    /// Has it never failed? A setting that failed once is not to be recommended.
+    /// Returns whether it has never failed. A setting that failed once is not to be recommended.
     pub(crate) fn succeeds(&self) -> bool {
         self.failures == 0 && !self.runs.is_empty()
     }

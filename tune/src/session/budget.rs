@@ -63,7 +63,7 @@ impl Outline {
         Some(stopped)
     }
 
-    /// Returns the same after `elapsed`, with so many runs due besides one of the search.
+    /// Returns the same after `elapsed`, with this many runs due besides one of the search.
     fn too_small(
         &self,
         budget: Duration,

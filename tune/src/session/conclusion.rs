@@ -8,7 +8,7 @@ use super::search::Shortlist;
 use super::{Session, Stream};
 use crate::optimiser::Goal;
 
-/// Most knobs for which slices are drawn.
+/// The most knobs for which slices are drawn.
 const SLICES_MAX: usize = 6;
 /// Share that the minimal change may lose against the best.
 const LOSS_MAX: f64 = 0.01;

@@ -44,6 +44,7 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     pub(super) fn new(goal: Goal, arms: &'a [Arm], blocks: usize, trials: &'a [TuneTrial]) -> Self {
         let mut runs = vec![vec![None; arms.len()]; blocks];
+        // Runs without a block are of a duel that was begun anew.
         for trial in trials.iter().filter(|t| t.purpose == TrialPurpose::Duel) {
             let arm =
                 (arms.iter()).position(|arm| arm.name == trial.arm && arm.values.0 == trial.values);

@@ -33,11 +33,11 @@ pub struct Plan {
     pub presets: Vec<Preset>,
     /// Settings that take part in the final duel whatever the search says; also tried in the search.
     pub also: Vec<Preset>,
-    /// Most runs of the search, without sentinels.
+    /// The most runs of the search, without sentinels.
     pub trials: usize,
     /// Pairs of runs of the baseline before the search; two suffice for a short budget.
     pub baseline_pairs: usize,
-    /// Most blocks of the duel: one of [`LOOKS`].
+    /// The most blocks of the duel: one of [`LOOKS`].
     pub duel_pairs: usize,
     /// Time limit; the search ends early enough for a duel of six blocks.
     pub budget: Option<Duration>,

@@ -18,7 +18,7 @@ pub enum Next {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub purpose: TrialPurpose,
-    /// As in [`TuneTrial::arm`] and [`TuneTrial::origin`].
+    /// The same as [`TuneTrial::arm`] and [`TuneTrial::origin`].
     pub arm: String,
     pub origin: String,
     /// Block of the duel, from 1.

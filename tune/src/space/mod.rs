@@ -27,7 +27,7 @@ pub use knob::{ChangeCost, Condition, Knob, Limit, Range, Risk, Scale};
 pub struct Space {
     knobs: Vec<Knob>,
     limits: Vec<Limit>,
-    /// For each knob, by index: the knob whose share it is, and the knob that its condition depends on.
+    /// The knob whose share each knob is, and the knob that its condition depends on, by index.
     parents: Vec<(Option<usize>, Option<usize>)>,
     defaults: Vec<f64>,
 }

@@ -143,7 +143,7 @@ impl LoneScan {
     }
 }
 
-/// Does a file of this allocation unit begin like this? `start` is its first unit.
+/// Returns whether a file of this allocation unit begins like this. `start` is its first unit.
 #[must_use]
 pub fn begins_like_a_file(start: &[u8]) -> bool {
     allocation_bytes(start).is_some_and(|unit| unit as usize == start.len())

@@ -20,7 +20,7 @@ const MAX_TREES: usize = 8;
 /// Limit for the links of all internal pages together; some 100 MB of memory and more than a file
 /// of 512 GiB has.
 const MAX_LINKS: usize = 1 << 20;
-/// In order of likelihood.
+/// The compressors to try, in order of likelihood.
 const COMPRESSORS: [Compressor; 4] = [
     Compressor::Snappy,
     Compressor::Zstd,

@@ -39,7 +39,7 @@ pub(crate) struct Directory<'a> {
 /// A file's tree and lists.
 pub(crate) struct Walked {
     pub(crate) config: FileConfig,
-    /// Without it there is no tree.
+    /// The checkpoint's cookie; without one, there is no tree.
     pub(crate) cookie: Option<CheckpointCookie>,
     pub(crate) tree: Tree,
     pub(crate) avail: ExtentList,

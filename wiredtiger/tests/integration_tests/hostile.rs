@@ -248,7 +248,12 @@ fn headers_that_claim_gigabytes() {
     }
     let root = blocks.put(synthetic::block(INTERNAL, 1, 2, 1 << 20, &[0; 100]));
     let found = fault(walk(&blocks, root, Visit::InternalPages));
-    assert!(found.to_string().contains("no compressor"), "{found}");
+    assert!(
+        found
+            .to_string()
+            .contains("not configured with a compressor"),
+        "{found}"
+    );
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Most numbers that can be in flight at once.
+/// The most numbers that can be in flight at once.
 const RING: usize = 1 << 20;
-/// Most failed numbers that are stored; with more the counter stops advancing.
+/// The most failed numbers that are stored; with more the counter stops advancing.
 const FAILED_MAX: usize = 1 << 20;
 
 /// Ordinals from 0. Shared by all virtual users; only failures wait for a lock.
@@ -94,7 +94,7 @@ impl AcknowledgedCounter {
         }
     }
 
-    /// Was this ordinal passed to [`Self::fail`]?
+    /// Returns whether this ordinal was passed to [`Self::fail`].
     #[inline]
     pub fn has_failed(&self, ordinal: u64) -> bool {
         self.failed_count.load(Ordering::Acquire) > 0

@@ -14,7 +14,7 @@ use crate::sdu::fill_random;
 const CHUNK_BYTES: usize = 256;
 /// Cost of a match in LZ4: token, offset, the longer lengths.
 const MATCH_BYTES: f64 = 4.0;
-/// Most digits of a tag.
+/// The most digits of a tag.
 const DIGITS_MAX: usize = 8;
 const FIRST_SYMBOL: u8 = b'0';
 

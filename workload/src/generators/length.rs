@@ -77,7 +77,7 @@ pub struct LengthHistogram {
     as_ycsb: bool,
 }
 
-/// Most buckets of a histogram, so that a hostile file cannot exhaust memory.
+/// The most buckets of a histogram, so that a hostile file cannot exhaust memory.
 const BUCKETS_MAX: usize = 1 << 20;
 
 impl LengthHistogram {
@@ -91,23 +91,23 @@ impl LengthHistogram {
             .filter(|(name, _)| *name == "BlockSize")
             .and_then(|(_, width)| width.trim().parse().ok())
             .filter(|width| (1..=1 << 24).contains(width))
-            .ok_or(error(1, "no block size between 1 and 16777216"))?;
+            .ok_or(error(1, "there is no block size between 1 and 16777216"))?;
         let (mut below, mut total) = (Vec::new(), 0_u64);
         for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
             let (bucket, count) = line
                 .split_once('\t')
-                .ok_or(error(index + 1, "no tab in it"))?;
+                .ok_or(error(index + 1, "it has no tab"))?;
             if bucket.trim().parse() != Ok(below.len()) {
                 return Err(error(index + 1, "buckets must be counted from 0"));
             }
             let count: u32 = count
                 .trim()
                 .parse()
-                .map_err(|_| error(index + 1, "the count is no number of 32 bits"))?;
+                .map_err(|_| error(index + 1, "the count is not a 32-bit number"))?;
             total += u64::from(count);
             below.push(total);
             if below.len() > BUCKETS_MAX {
-                return Err(error(index + 1, "more than 1048576 buckets"));
+                return Err(error(index + 1, "there are more than 1048576 buckets"));
             }
         }
         if total == 0 {

@@ -215,7 +215,7 @@ impl IndexLab {
 
 fn size_unknown(error: ServerError) -> Limitation {
     Limitation {
-        what: "what the indexes take is not known".into(),
+        what: "the size of the indexes is not known".into(),
         ..NoCheckpoint::from(error).limitation()
     }
 }

@@ -6,8 +6,8 @@ use seekscope_server::{Server, number};
 /// The server's statements about an index that was just built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Verified {
-    /// Does a count by the index, or if that is not possible the server's own validation, agree with the
-    /// number of documents? `None`: the server does neither.
+    /// Whether a count by the index, or if that is not possible the server's own validation, agrees with the number of
+    /// documents. `None`: the server does neither.
     pub(super) whole: Option<bool>,
     /// Number of keys in the index, which can exceed that of documents.
     pub(super) keys: Option<u64>,

@@ -66,7 +66,7 @@ struct State {
     retries: Option<u32>,
     /// State of the random numbers at the start of this transaction: another try draws the same.
     began: SplitMix64,
-    /// Has a multi-document transaction been started on the server?
+    /// Whether a multi-document transaction has been started on the server.
     is_open: bool,
 }
 

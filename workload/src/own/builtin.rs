@@ -13,7 +13,7 @@ macro_rules! builtins {
     };
 }
 
-/// In the order in which they are listed.
+/// The built-in workloads, in the order in which they are listed.
 pub const BUILTINS: &[Builtin] = builtins![
     "ycsb-a",
     "ycsb-b",

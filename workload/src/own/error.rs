@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {}{message}", at(.path))]
 pub struct OwnError {
-    /// As given by the caller: a path, or the name of a built-in workload.
+    /// The file as given by the caller: a path, or the name of a built-in workload.
     pub file: String,
     /// Line, from 1.
     pub line: usize,

@@ -78,7 +78,7 @@ impl LabServer {
         Ok(())
     }
 
-    /// Can caches be emptied?
+    /// Returns whether caches can be emptied.
     pub fn is_private(&self) -> bool {
         matches!(self, Self::Private(_))
     }

@@ -18,7 +18,7 @@ pub struct Batch {
     count: u32,
 }
 
-/// Is a sample inserted as a document of its own, rather than a change to one?
+/// Returns whether a sample is inserted as a document of its own, rather than as a change to one.
 pub fn inserts(variant: &Variant) -> bool {
     !variant.preallocated && matches!(variant.shape, Shape::Sample | Shape::Native)
 }

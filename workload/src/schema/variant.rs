@@ -2,9 +2,9 @@
 
 use super::samples::{DAY_MS, Samples};
 
-/// Most fields or array elements in one document; with more, every change rewrites too much.
+/// The most fields or array elements in one document; with more, every change rewrites too much.
 const VALUES_PER_DOCUMENT_MAX: u64 = 2_000;
-/// Most dates that fit one `$in`.
+/// The most dates that fit one `$in`.
 const DATES_MAX: u64 = 100_000;
 
 /// The contents of one document.

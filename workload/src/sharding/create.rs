@@ -84,8 +84,11 @@ async fn administer(server: &Server, command: Document) -> Result<Document, Serv
     answer.unwrap_or_else(|_| {
         Err(ServerError::Unreachable {
             uri: server.shown_uri(),
-            why: format!("no answer within {} s", COMMAND_LIMIT.as_secs()),
-            remedy: "see whether all of its shards answer",
+            why: format!(
+                "the server did not answer within {} s",
+                COMMAND_LIMIT.as_secs()
+            ),
+            remedy: "check that all of its shards answer",
         })
     })
 }
@@ -159,8 +162,8 @@ impl Spread<'_> {
                 "the chunks of {} are not spread evenly: between {least} and {most} on each shard",
                 self.namespace
             ),
-            why: "others moved chunks meanwhile".into(),
-            remedy: "load again; sh.stopBalancer() keeps the balancer from moving chunks".into(),
+            why: "chunks were being moved in the meantime".into(),
+            remedy: "load again; sh.stopBalancer() prevents the balancer from moving chunks".into(),
         })
     }
 }

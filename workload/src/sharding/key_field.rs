@@ -14,7 +14,7 @@ pub struct KeyField(String);
 
 /// Why a text is no field's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the name of a field is expected, such as _id, customer or address.city")]
+#[error("it must be the name of a field, such as _id, customer or address.city")]
 pub struct KeyFieldError;
 
 impl KeyField {

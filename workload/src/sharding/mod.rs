@@ -16,7 +16,7 @@ pub use create::create;
 pub use key_field::{KeyField, KeyFieldError};
 pub use split_points::{SplitError, split_points};
 
-/// Most documents that are made to find split points, and to see whether they have the key at all.
+/// The most documents that are made to find split points, and to see whether they have the key at all.
 const SAMPLES_MAX: u64 = 10_000;
 const SAMPLES_OF_HASHED: u64 = 100;
 /// Chunks per shard of a ranged collection unless told otherwise: as many as mongod makes of a hashed one.
@@ -57,9 +57,11 @@ pub struct ShardPlan {
 pub enum PlanError {
     #[error("no document of {collection} has the field {field}")]
     NoSuchField { collection: String, field: String },
-    #[error("documents of {collection} have an array in {field}, which no shard key may be")]
+    #[error(
+        "documents of {collection} have an array in {field}, which a shard key must not contain"
+    )]
     Array { collection: String, field: String },
-    #[error("{chunks} chunks are too few for {shards} shards: each needs one")]
+    #[error("{chunks} chunks are too few for {shards} shards: each shard needs at least one")]
     FewerChunksThanShards { chunks: u32, shards: usize },
     #[error("{collection} cannot be split by {field}: {why}")]
     Split {
@@ -75,7 +77,7 @@ impl ShardWish {
         pattern(self.kind, &self.key)
     }
 
-    /// Plans a collection on so many shards, from a sample of the documents that will be loaded.
+    /// Plans a collection on this many shards, from a sample of the documents that will be loaded.
     ///
     /// # Errors
     /// Fails if the documents do not have the field, or its values cannot be split.

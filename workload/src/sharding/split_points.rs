@@ -8,11 +8,14 @@ use seekscope_server::float;
 /// Why there are no such values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
-    #[error("its values are not known before they are written, so only a hash spreads them")]
+    #[error(
+        "its values are not known before they are written, so that only a hashed \
+             shard key spreads them"
+    )]
     NoValues,
-    #[error("its values are of several types, or of one whose order is not known here")]
+    #[error("its values have several types, or a type whose order seekscope does not know")]
     NoOrder,
-    #[error("its different values make {ranges} ranges, too few for {shards} shards")]
+    #[error("its distinct values make {ranges} ranges, which are too few for {shards} shards")]
     TooFewValues { ranges: usize, shards: usize },
 }
 

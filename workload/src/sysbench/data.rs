@@ -29,7 +29,7 @@ pub fn fill(text: &mut [u8], random: &mut JavaRandom) {
     }
 }
 
-/// Does this text consist of such groups of digits?
+/// Returns whether this text consists of such groups of digits.
 pub fn is_filled(text: &str, chars: usize) -> bool {
     let fits = |(at, byte): (usize, u8)| {
         if at % (GROUP + 1) == GROUP {

@@ -11,7 +11,7 @@ use super::SysbenchSettings;
 use super::data::{C_CHARS, PAD_CHARS, collection_name, is_filled};
 use crate::verification::ExpectedData;
 
-/// Most documents whose existence is doubtful; with more none is sampled.
+/// The most documents whose existence is doubtful; with more none is sampled.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
 /// What a run deleted and inserted.

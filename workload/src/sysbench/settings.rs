@@ -63,9 +63,9 @@ impl Era {
 pub enum Ids {
     /// Uniform, like the original.
     Uniform,
-    /// As in the SQL sysbench: the lowest ids are the hottest; its default exponent is 0.8.
+    /// The same as in the SQL sysbench: the lowest ids are the hottest; its default exponent is 0.8.
     Zipfian { theta: f64 },
-    /// As in the SQL sysbench: `h` of the ids get 1 - `h` of the draws; its default is 0.2.
+    /// The same as in the SQL sysbench: `h` of the ids get 1 - `h` of the draws; its default is 0.2.
     Pareto { h: f64 },
 }
 
@@ -165,7 +165,7 @@ impl SysbenchSettings {
             ),
             (
                 !(1..=100_000).contains(&self.batch),
-                "documents of one insert must be 1 to 100000",
+                "an insert must have 1 to 100000 documents",
             ),
             (
                 !(1..=100_000_000).contains(&self.range),
@@ -173,15 +173,17 @@ impl SysbenchSettings {
             ),
             (
                 !skew_is_good,
-                "zipfian ids need an exponent of 0 or more, pareto ids a share between 0 and 1",
+                "zipfian IDs need an exponent of at least 0, and pareto IDs need a share \
+                 between 0 and 1",
             ),
             (
                 self.exact_original && self.documents < self.batch,
-                "the original loads whole batches only, and there are fewer documents than one",
+                "the original loads only whole batches, and there are fewer documents \
+                 than one batch has",
             ),
             (
                 super::steps::steps_of(&self.steps).is_empty(),
-                "all steps are left out",
+                "all steps are excluded",
             ),
         ];
         match wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {

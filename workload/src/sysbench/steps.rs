@@ -4,7 +4,7 @@ use seekscope_client::{BsonWriter, Request, request::Verb};
 
 use super::settings::StepCounts;
 
-/// In the order of a transaction.
+/// The steps, in the order of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     PointSelect,

@@ -12,7 +12,7 @@ use crate::generators::{
     floor_u64,
 };
 
-/// Most repetitions of draws that fall on rows whose insert failed; then a loaded row is used.
+/// The most repetitions of draws that fall on rows whose insert failed; then a loaded row is used.
 const REDRAWS_MAX: u32 = 1_000;
 
 /// The rows that exist while a run inserts more; shared by all virtual users.
@@ -88,7 +88,7 @@ impl Population {
         self.first_insert + self.inserts.done_below() - 1
     }
 
-    /// Did the insert of the row at a position fail?
+    /// Returns whether the insert of the row at a position failed.
     #[inline]
     fn is_missing(&self, place: u64) -> bool {
         let ordinal = place.checked_sub(self.initial());

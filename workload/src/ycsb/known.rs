@@ -29,7 +29,10 @@ pub fn without_effect(properties: &Properties) -> Vec<(String, &'static str)> {
     let told = |(name, _): (&str, &str)| match treatment(name) {
         Treatment::Supported => None,
         Treatment::Unsupported(why) => Some((name.to_owned(), why)),
-        Treatment::Unknown => Some((name.to_owned(), "neither YCSB nor seekscope knows it")),
+        Treatment::Unknown => Some((
+            name.to_owned(),
+            "neither YCSB nor seekscope has this property",
+        )),
     };
     properties.iter().filter_map(told).collect()
 }
@@ -103,25 +106,28 @@ const UNSUPPORTED: [(&str, &str); 22] = [
     ("timeseries.granularity", IN_EVERY_RUN),
     ("exporter", "use --ycsb-output or --json"),
     ("exportfile", "use --ycsb-output or --json"),
-    ("spin.sleep", "seekscope never spins"),
-    ("measurement.trackjvm", "there is no Java machine"),
+    ("spin.sleep", "seekscope never busy-waits"),
+    (
+        "measurement.trackjvm",
+        "seekscope does not run on a Java virtual machine",
+    ),
     (
         "reportlatencyforeacherror",
-        "errors are counted by name always",
+        "errors are always counted by name",
     ),
-    ("latencytrackederrors", "errors are counted by name always"),
+    ("latencytrackederrors", "errors are always counted by name"),
     (
         "db",
-        "seekscope talks to MongoDB, or to Cassandra by its own option",
+        "seekscope connects to MongoDB, or to Cassandra with an option of its own",
     ),
-    ("dotransactions", "load and run are phases of their own"),
+    ("dotransactions", "load and run are separate phases"),
     (
         "mongodb.batchsize",
-        "YCSB ignores it too; the name is batchsize",
+        "YCSB ignores it as well; the property is called batchsize",
     ),
     (
         "mongodb.writeConcern",
-        "put w=, journal= into the connection string",
+        "put w= and journal= into the connection string",
     ),
     (
         "mongodb.readPreference",
@@ -129,11 +135,11 @@ const UNSUPPORTED: [(&str, &str); 22] = [
     ),
     (
         "mongodb.maxconnections",
-        "every operation in flight has a connection",
+        "every operation in flight has its own connection",
     ),
     (
         "mongodb.threadsAllowedToBlockForConnectionMultiplier",
-        "every operation in flight has a connection",
+        "every operation in flight has its own connection",
     ),
     ("mongodb.database", "name the database on the command line"),
 ];

@@ -11,7 +11,7 @@ use seekscope_client::{
 
 use super::{Rows, YcsbSettings};
 
-/// Most bytes of documents in one batch: a message is limited to 48 MB.
+/// The most bytes of documents in one batch: a message is limited to 48 MB.
 const BATCH_BYTES_MAX: usize = 32 << 20;
 
 /// Inserts the rows `insert_start..insert_start + load_count`.
@@ -40,7 +40,7 @@ pub struct Acknowledged {
     start: u64,
     /// The first row that nobody claimed.
     end: u64,
-    /// Those before it that were refused, or whose answer never came; in order.
+    /// Rows before it that were refused, or whose answer never came; in order.
     failed: Vec<Range<u64>>,
 }
 
@@ -56,7 +56,7 @@ impl Acknowledged {
         self.end - self.start
     }
 
-    /// Was this row acknowledged?
+    /// Returns whether this row was acknowledged.
     pub fn has(&self, row: u64) -> bool {
         let after = self.failed.partition_point(|rows| rows.end <= row);
         let is_failed = self

@@ -69,7 +69,7 @@ fn logical_lines(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
 
 const BLANKS: [char; 3] = [' ', '\t', '\x0C'];
 
-/// Does it end in an odd number of backslashes?
+/// Returns whether it ends in an odd number of backslashes.
 fn is_continued(line: &str) -> bool {
     let backslashes = line.bytes().rev().take_while(|&byte| byte == b'\\').count();
     backslashes % 2 == 1

@@ -11,7 +11,7 @@ use crate::generators::{
     ByteOrder, Hotspot, LengthDistribution, length::LengthHistogram, zipfian_gray::YCSB_THETA,
 };
 
-/// Most fields of a row, and most bytes of its values: MongoDB's documents are limited to 16 MiB.
+/// The most fields of a row, and most bytes of its values: MongoDB's documents are limited to 16 MiB.
 const FIELDS_MAX: u64 = 10_000;
 const ROW_BYTES_MAX: usize = 16 << 20;
 /// YCSB counts in 32 bits.
@@ -75,7 +75,7 @@ impl Reader<'_> {
             .filter(|number| range.contains(number))
             .ok_or_else(|| {
                 let (least, most) = (range.start(), range.end());
-                YcsbError::value(name, text, format!("want {what} from {least} to {most}"))
+                YcsbError::value(name, text, format!("must be {what} from {least} to {most}"))
             })
     }
 
@@ -87,7 +87,7 @@ impl Reader<'_> {
         match text.trim().to_ascii_lowercase().as_str() {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err(YcsbError::value(name, text, "want true or false")),
+            _ => Err(YcsbError::value(name, text, "must be true or false")),
         }
     }
 
@@ -101,7 +101,7 @@ impl Reader<'_> {
         let found = choices.iter().find(|(choice, _)| *choice == text.trim());
         found.map(|&(_, value)| value).ok_or_else(|| {
             let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-            YcsbError::value(name, text, format!("want one of {}", names.join(", ")))
+            YcsbError::value(name, text, format!("must be one of {}", names.join(", ")))
         })
     }
 
@@ -111,7 +111,7 @@ impl Reader<'_> {
         let records = match self.whole_within("recordcount", 0, 0, most)? {
             0 if ycsb => YCSB_COUNT_MAX,
             0 => {
-                let why = "name how many rows there are, or will be after the load";
+                let why = "give the number of rows that there are, or will be after the load";
                 return Err(YcsbError::value("recordcount", 0, why));
             }
             records => records,
@@ -120,7 +120,8 @@ impl Reader<'_> {
         let insert_count = self.whole_within("insertcount", records - insert_start, 0, most)?;
         if insert_count == 0 || insert_start + insert_count > records {
             let why = format!(
-                "the slice from {insert_start} must not be empty or end beyond recordcount={records}"
+                "the range from {insert_start} must not be empty, and must not end beyond \
+                 recordcount={records}"
             );
             return Err(YcsbError::value("insertcount", insert_count, why));
         }
@@ -144,7 +145,7 @@ impl Reader<'_> {
     pub(super) fn table(&self) -> Result<String, YcsbError> {
         let table = self.text("table", "usertable");
         if !collection_name::can_be_written(table) {
-            let why = "this is no name of a collection that can be written to";
+            let why = "it is not the name of a collection that can be written to";
             return Err(YcsbError::value("table", table, why));
         }
         Ok(table.to_owned())
@@ -157,14 +158,15 @@ impl Reader<'_> {
         let count = self.whole_within("fieldcount", 10, 1, FIELDS_MAX)?;
         let prefix = self.text("fieldnameprefix", "field");
         if prefix.contains(['\0', '.', '$']) || prefix.len() > 200 {
-            let why = "no dots, dollars or NUL, and at most 200 bytes";
+            let why = "must have at most 200 bytes, and no dot, dollar sign or NUL";
             return Err(YcsbError::value("fieldnameprefix", prefix, why));
         }
         let row_bytes = usize::try_from(count)
             .ok()
             .and_then(|n| n.checked_mul(lengths.bounds().1));
         if row_bytes.is_none_or(|bytes| bytes > ROW_BYTES_MAX) {
-            let why = "rows would be larger than the 16 MiB of a document; lower it or fieldlength";
+            let why = "rows would be larger than a document may be (16 MiB); \
+                       lower this or fieldlength";
             return Err(YcsbError::value("fieldcount", count, why));
         }
         Ok((0..count).map(|n| format!("{prefix}{n}")).collect())
@@ -192,12 +194,12 @@ impl Reader<'_> {
                 LengthDistribution::Histogram(LengthHistogram::parse(text, ycsb)?)
             }
             other => {
-                let why = "want one of constant, uniform, zipfian, histogram";
+                let why = "must be one of constant, uniform, zipfian, histogram";
                 return Err(YcsbError::value(name, other, why));
             }
         };
         if check_reads && ycsb {
-            let why = "dataintegrity=true needs values of constant length";
+            let why = "dataintegrity=true requires values of constant length";
             return Err(YcsbError::value(name, self.text(name, ""), why));
         }
         Ok(lengths)
@@ -235,7 +237,7 @@ impl Reader<'_> {
             share("readmodifywriteproportion", 0.0)?,
         ];
         if shares.iter().sum::<f64>() <= 0.0 {
-            let why = "one of the proportions must be above 0";
+            let why = "at least one of the proportions must be above 0";
             return Err(YcsbError::value("readproportion", shares[0], why));
         }
         Ok(shares)
@@ -246,7 +248,7 @@ impl Reader<'_> {
         let theta = self.number("zipfianconstant", YCSB_THETA, 0.0, 100.0)?;
         let ycsb = self.edition == Edition::Ycsb;
         if ycsb && theta != YCSB_THETA {
-            let why = "YCSB's is 0.99 always; use the corrected edition for another";
+            let why = "YCSB always uses 0.99; use the corrected edition for another value";
             return Err(YcsbError::value("zipfianconstant", theta, why));
         }
         Ok(match self.text(name, "uniform") {
@@ -265,7 +267,8 @@ impl Reader<'_> {
                 fraction: self.number("exponential.frac", 0.857_142_857_1, 1e-9, 1.0)?,
             },
             other => {
-                let why = "want one of uniform, zipfian, zipfian-ycsb, latest, hotspot, sequential, exponential";
+                let why = "must be one of uniform, zipfian, zipfian-ycsb, latest, hotspot, \
+                           sequential, exponential";
                 return Err(YcsbError::value(name, other, why));
             }
         })
@@ -300,7 +303,7 @@ impl Reader<'_> {
             YcsbError::value(
                 name,
                 text,
-                "want numbers from 0 to 100, separated by commas",
+                "must be a list of numbers from 0 to 100, separated by commas",
             )
         })
     }

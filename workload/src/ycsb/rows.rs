@@ -196,7 +196,7 @@ impl Rows {
         Some(self.revision(revision.wrapping_add(1)))
     }
 
-    /// Is this the complete row of a record, in any revision?
+    /// Returns whether this is the complete row of a record, in any revision.
     pub fn is_row(&self, record: u64, document: &RawDocument, room: &mut CheckBuffers) -> bool {
         self.is_part_of_row(record, document, room) == Some(self.field_names.len())
     }

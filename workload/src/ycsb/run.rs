@@ -71,7 +71,7 @@ impl YcsbRun {
         let weights: [(Kind, f64); 5] =
             std::array::from_fn(|at| (KINDS[at], settings.proportions[at]));
         let choice = Weighted::new(&weights).ok_or_else(|| {
-            let why = "one of the proportions must be above 0";
+            let why = "at least one of the proportions must be above 0";
             YcsbError::value("readproportion", settings.proportions[0], why)
         })?;
         let drawn: Vec<Kind> = choice.choices().collect();
@@ -128,7 +128,7 @@ impl YcsbRun {
         is_there.then(|| population.inserted(ordinal))
     }
 
-    /// Is this the only client?
+    /// Returns whether this is the only client.
     pub fn is_alone(&self) -> bool {
         self.0.slice.count == 1
     }

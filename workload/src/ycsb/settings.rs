@@ -6,7 +6,7 @@ use super::reading::Reader;
 use super::{Edition, Properties, YcsbError};
 use crate::generators::{ByteOrder, Hotspot, LengthDistribution};
 
-/// Most rows of one insert: MongoDB's limit for one command.
+/// The most rows of one insert: MongoDB's limit for one command.
 const BATCH_MAX: u64 = 100_000;
 
 /// How rows are chosen.
@@ -90,7 +90,7 @@ pub struct YcsbSettings {
     /// Keys are hashes of record numbers.
     pub hashed: bool,
     pub key_hash: ByteOrder,
-    /// Least number of digits in a key.
+    /// The least number of digits in a key.
     pub zero_padding: usize,
     /// Retries of inserts of the load.
     pub insert_retries: u32,

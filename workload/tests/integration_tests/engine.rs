@@ -24,7 +24,7 @@ pub(crate) struct Done {
     pub(crate) documents: BTreeMap<String, u64>,
 }
 
-/// Runs a workload to its end, or for so many transactions.
+/// Runs a workload to its end, or for this many transactions.
 pub(crate) async fn run<W>(fixture: &Fixture, workload: &W, transactions: Option<u64>) -> Done
 where
     W: Workload + Clone + 'static,

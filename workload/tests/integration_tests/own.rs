@@ -429,10 +429,13 @@ fn what_a_workload_has_not_of_a_sample_is_said_in_it() {
     };
     let text = workload_text(&sample, &shape);
     assert!(
-        text.contains("one kind, as 75 of the 100 seen were"),
+        text.contains("one kind, which is that of 75 of the 100 values"),
         "{text}"
     );
-    assert!(text.contains("became finite ones: 100 values"), "{text}");
+    assert!(
+        text.contains("replaced by finite numbers: 100 values"),
+        "{text}"
+    );
 }
 
 /// Batches are of documents of mean size, and all in one may be of the largest.

@@ -14,7 +14,7 @@ use seekscope_workload::schema::{
 
 use crate::support::{Fixture, server_binary};
 
-/// With holes and late arrivals, over more than a year.
+/// Returns samples with holes and late arrivals, over more than a year.
 fn samples(per_day: u32) -> Samples {
     Samples::new(SampleOptions {
         metrics: 2,

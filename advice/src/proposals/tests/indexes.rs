@@ -322,17 +322,17 @@ fn the_reason_names_what_lacks_and_nothing_else() {
     let sorted = r#"{"filter": {"device": "?"}, "sort": {"ts": 1}}"#;
     let ranged = r#"{"device": "?", "ts": {"$gte": "?"}}"#;
     for (query, indexes, expected) in [
-        (sorted, &by_device[..], "but not the order behind them."),
-        (ranged, &by_device, "but not the range behind them."),
+        (sorted, &by_device[..], "but lacks the order after them."),
+        (ranged, &by_device, "but lacks the range after them."),
         (
             ranged,
             &[],
-            "No index has the fields first that are compared, and the range behind them.",
+            "No index begins with the fields that are compared, followed by the range.",
         ),
         (
             r#"{"device": "?"}"#,
             &[],
-            "No index has the fields first that are compared.",
+            "No index begins with the fields that are compared.",
         ),
         (
             r#"{"ts": {"$gte": "?"}}"#,

@@ -51,9 +51,9 @@ pub(crate) enum Work {
     /// Something with the aged collection, again and again.
     Repeated {
         activity: Activity,
-        /// From an empty page cache each time.
+        /// Whether each repetition starts with an empty page cache.
         cold: bool,
-        /// From one start to the next; one after the other where that is shorter than the work.
+        /// The time from one start to the next; if the work takes longer, the next one starts without a pause.
         every: Duration,
     },
     Ycsb {
@@ -67,7 +67,7 @@ pub(crate) enum Work {
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// For people.
+    /// A description for people.
     pub(crate) what: &'static str,
     /// Ids of the true cause, one of which the first finding must have.
     pub(crate) cause: &'static [&'static str],
@@ -75,13 +75,13 @@ pub(crate) struct Case {
     pub(crate) also_true: &'static [&'static str],
     pub(crate) data: Data,
     pub(crate) work: Work,
-    /// WiredTiger's.
+    /// Size of WiredTiger's cache.
     pub(crate) cache_bytes: u64,
     /// Seconds from one checkpoint to the next; `None`: as the server comes.
     pub(crate) checkpoint_every_s: Option<u32>,
     /// Read all rows before the work begins, so that the page cache has no room left.
     pub(crate) fills_memory: bool,
-    /// From the start of the work to that of the examination.
+    /// The time from the start of the work to the start of the examination.
     pub(crate) warm_up: Duration,
     /// Take its files out of the page cache again and again, as other programs' reading would.
     pub(crate) without_page_cache: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Is a finding with this id true here?
+    /// Returns whether a finding with this ID is true here.
     pub(crate) fn is_true(&self, id: &str) -> bool {
         self.cause.contains(&id) || self.also_true.contains(&id) || ANYWHERE.contains(&id)
     }

@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 /// Less than the shortest checkpoint that is worth a finding, so that none is missed.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(500);
 
-/// Of the time from [`Listening::begin`] to [`Listening::end`].
+/// What the server itself reported between [`Listening::begin`] and [`Listening::end`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnWords {
     /// Time that operations took, all together, per second.
     pub(crate) operations_s_per_s: f64,
-    /// Of the checkpoints that ended meanwhile.
+    /// The durations of the checkpoints that ended meanwhile, s.
     pub(crate) checkpoints_s: Vec<f64>,
 }
 

@@ -17,7 +17,7 @@ use crate::cases::{Case, Work};
 
 /// YCSB's collection.
 const ROWS: &str = "usertable";
-/// In which few pages are read a second time.
+/// The time between two evictions: short enough that few pages are read twice in it.
 const BETWEEN_EVICTIONS: Duration = Duration::from_millis(250);
 
 /// Work that goes on until [`Self::stop`].
@@ -61,7 +61,7 @@ pub(crate) fn begin(case: &Case, cold: &ColdServer, data: &Path) -> Result<Worki
     })
 }
 
-/// Has the server look at every row of YCSB's.
+/// Makes the server look at every row of YCSB's.
 pub(crate) async fn read_all_rows(cold: &ColdServer) -> Result<()> {
     let count = doc! { "count": ROWS, "query": { "absent": true } };
     cold.server.command(DEFAULT_DATABASE, count).await?;
@@ -109,7 +109,7 @@ impl Drop for WithoutPageCache {
     }
 }
 
-/// Is it what the collection's scan time can be compared with?
+/// Returns whether it is what the collection's scan time can be compared with.
 pub(crate) fn is_cold_scan(work: &Work) -> bool {
     matches!(
         work,

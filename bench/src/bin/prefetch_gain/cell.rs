@@ -1,4 +1,4 @@
-//! One cell of the table: an activity on a disk, with so much memory.
+//! One cell of the table: an activity on a disk, with this much memory.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use seekscope_stats::{SplitMix64, median};
 
 use crate::trial::{Bed, Trial};
 
-/// For a trial that finds out what the processes need.
+/// The memory limit of a trial that finds out how much the processes need: none in effect.
 const NO_LIMIT_BYTES: u64 = 1 << 40;
-/// What the limit may be missed by.
+/// A margin that is added to the memory limit.
 const MARGIN_BYTES: u64 = 4 << 20;
 /// How much slower a scan may be with prefetch.
 const SLOWER_MAX: f64 = 1.05;
 /// How far what a run says of its gain may be from what was measured.
 const STATED_OFF_MAX: f64 = 0.25;
-/// From here on there is time for a pause, so that something should be said.
+/// A trial that takes at least this long, s, has time for a pause, so the run should say something.
 const LONG_S: f64 = 6.0;
 
-/// Page cache for so much of the leaves.
+/// Page cache for this much of the leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
     All,
@@ -182,7 +182,7 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Limits without and with prefetch that leave so much page cache.
+/// Limits without and with prefetch that leave this much page cache.
 async fn needs(
     bed: &mut Bed,
     conditions: Conditions,

@@ -16,7 +16,7 @@ use seekscope_workload::{LoadOptions, Sdu, SduOptions, load};
 use crate::trial::Bed;
 
 const DOCUMENTS: u64 = 20_000;
-/// Between the end of a read and the next.
+/// The pause between the end of one read and the start of the next.
 const PAUSE: Duration = Duration::from_millis(3);
 /// How many times as long the slowest hundredth of them may take with prefetch.
 const SLOWER_MAX: f64 = 1.2;
@@ -84,7 +84,7 @@ pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<u32> {
     Ok(missed)
 }
 
-/// Of all reads during a scan, ms, sorted.
+/// Returns the latencies of all reads during a scan, ms, sorted.
 async fn latencies(
     bed: &mut Bed,
     conditions: Conditions,

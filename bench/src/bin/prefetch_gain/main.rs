@@ -6,8 +6,8 @@
 //! what a run said of its gain is further than a quarter from what was measured or a long one said nothing, or
 //! where the slowest hundredth of the point reads took more than 1.2 times as long as beside the scan alone.
 //!
-//! For a part of the leaves, the memory that the processes themselves take is found out by a trial without a
-//! limit, and granted on top.
+//! Where only a part of the leaves fits, a trial without a limit finds out how much memory the processes
+//! themselves take; this is granted on top.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 
@@ -27,7 +27,7 @@ use seekscope_server::{Server, Workspace};
 use cell::{Cell, Memory};
 use trial::Bed;
 
-/// As small as it may be: what is read must come from the disk or the page cache.
+/// The smallest cache that the server accepts, so that reads must come from the disk or the page cache.
 const CACHE_BYTES: u64 = 32 << 20;
 const AGED_SHARE: f64 = 0.1;
 /// Updates of all documents, so that hardly a leaf stays beside its neighbour.
@@ -131,12 +131,12 @@ async fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(missed > 0)))
 }
 
-/// Without a choice, all are.
+/// Returns whether `name` was chosen; if nothing was, everything is wanted.
 fn is_wanted(chosen: &[String], name: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|one| one == name)
 }
 
-/// Of one order of the leaves.
+/// Measures the gains for one order of the leaves.
 async fn gains(bed: &mut Bed, arguments: &Arguments, pattern: &str) -> Result<Vec<Cell>> {
     let walked = aged::walk(&bed.data)?;
     let leaf_bytes = walked.tree.leaves.iter().map(|leaf| u64::from(leaf.length));

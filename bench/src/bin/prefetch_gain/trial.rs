@@ -18,13 +18,13 @@ const WATCH: Duration = Duration::from_millis(10);
 /// What was measured.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Trial {
-    /// Of the activity itself.
+    /// The time of the activity itself.
     pub(crate) seconds: f64,
-    /// From the start of the process around it to its end.
+    /// The time from the start of the process around it to its end, s.
     pub(crate) whole_s: f64,
-    /// Of the server, over the whole.
+    /// The server's CPU time over the whole.
     pub(crate) cpu_s: f64,
-    /// At most, where memory is limited.
+    /// The most memory charged to the processes, where memory is limited.
     pub(crate) charged: Charged,
     /// How many times as fast seekscope said that the scan was.
     pub(crate) stated: Option<f64>,
@@ -55,7 +55,7 @@ impl Bed {
         Ok(trial)
     }
 
-    /// On a server that runs.
+    /// Runs the trial on a running server.
     pub(crate) async fn run(
         &self,
         cold: &ColdServer,

@@ -15,7 +15,7 @@ use seekscope_bench::gains::{Activity, Conditions, DiskLimits, Hosts, Pairs, age
 use seekscope_server::Workspace;
 use seekscope_stats::SplitMix64;
 
-/// Of the documents, so that neither reading nor writing fits into the server's cache.
+/// The documents' size divided by that of the cache: large enough that neither reading nor writing fits into it.
 const CACHE_SHARE: u64 = 4;
 const CACHE_MIN_BYTES: u64 = 32 << 20;
 const DOCUMENT_BYTES: u64 = 3072;

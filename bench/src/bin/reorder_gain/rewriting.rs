@@ -51,7 +51,7 @@ impl fmt::Display for Rewriting {
     }
 }
 
-/// On a server of its own.
+/// Rewrites the collection on a server of its own.
 pub(crate) async fn rewrite(options: &ReplicaServerOptions, seekscope: &Path) -> Result<Rewriting> {
     let mut local = ReplicaServer::start(options.clone()).await?;
     let rewriting = rewrite_on(&local, seekscope).await?;

@@ -26,7 +26,7 @@ impl Disk {
         }
     }
 
-    /// For `seekscope disk --emulate-disk`.
+    /// Returns the value for `seekscope disk --emulate-disk`.
     pub(crate) fn emulated(self) -> &'static str {
         match self {
             Self::AsItIs => "none",

@@ -84,7 +84,7 @@ struct Row {
     lost: u64,
 }
 
-/// Of one variant against the untraced runs.
+/// The cost of one variant, compared with the untraced runs.
 struct Cost {
     added_ns: f64,
     added_quartiles_ns: (f64, f64),

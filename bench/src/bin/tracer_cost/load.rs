@@ -36,7 +36,7 @@ pub(crate) fn start(file: &Path, calls: u64) -> Result<Role> {
     Role::start(&["load".into(), file.display().to_string(), calls.to_string()])
 }
 
-/// Lets it read.
+/// Makes the process read once; returns what that took.
 pub(crate) fn sample(load: &mut Role) -> Result<Sample> {
     let said = load.go()?;
     let (cpu_ns, wall_ns) = said.split_once(' ').context("no figures")?;
@@ -46,7 +46,7 @@ pub(crate) fn sample(load: &mut Role) -> Result<Sample> {
     })
 }
 
-/// Its other side.
+/// Runs in that process: reads whenever it is told to.
 pub(crate) fn serve(file: &Path, calls: u64) -> Result<()> {
     let mut reader = Reader::open(file, 1)?;
     reader.warm_up()?;

@@ -63,7 +63,7 @@ pub(crate) fn finish(mut tracer: Role) -> Result<Outcome> {
     Ok(serde_json::from_str(&tracer.go()?)?)
 }
 
-/// The other side.
+/// Runs in the tracing process.
 pub(crate) fn serve(pid: u32, backend: Backend, folder: &Path) -> Result<()> {
     if backend == Backend::Totals {
         return serve_totals(pid);

@@ -14,7 +14,7 @@ const EXPERT_GAIN_MIN: f64 = 1.5;
 /// The search must have found it by then.
 const TRIALS_MAX: usize = 25;
 const MINUTES_MAX: f64 = 60.0;
-/// Of all intervals together, each of which has its part of it.
+/// The error probability of all intervals together, divided equally among them.
 const ALPHA: f64 = 0.05;
 const COMPARISONS: f64 = 3.0;
 
@@ -22,14 +22,14 @@ const COMPARISONS: f64 = 3.0;
 pub(crate) struct Found {
     /// Every knob's value.
     pub(crate) values: KnobValues,
-    /// As `--also` takes it: what differs from the server's own.
+    /// The settings that differ from the server's own, in the form that `--also` takes.
     pub(crate) changes: String,
     trials: usize,
     minutes: f64,
 }
 
 impl Found {
-    /// Of a session's run: what it recommends, or the best of its search where it proved no gain.
+    /// Reads a session's run: what it recommends, or the best of its search if it proved no gain.
     pub(crate) fn read(run: &Path) -> Result<Self> {
         let (record, trials) = session(run)?;
         let values = match record.recommended.is_empty() {
@@ -79,7 +79,7 @@ pub(crate) struct Duel {
 }
 
 impl Duel {
-    /// Of the run of a session in which all three fought.
+    /// Reads the run of a session in which all three met.
     pub(crate) fn read(run: &Path, expert: &str, found: &Found) -> Result<Self> {
         let (record, trials) = session(run)?;
         let named = trials.iter().find(|trial| trial.arm == expert);

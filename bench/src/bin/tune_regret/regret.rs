@@ -1,4 +1,4 @@
-//! Regret of the recommendation after so many measurements, beside that of other tuners.
+//! Regret of the recommendation after this many measurements, beside that of other tuners.
 #![expect(clippy::print_stdout, reason = "the benchmark's result")]
 
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use seekscope_tune::optimiser::{Goal, History, Optimiser, Outcome, Trial};
 use seekscope_tune::space::{Configuration, Space, Value};
 use seekscope_tune::synthetic::Surface;
 
-/// After how many measurements.
+/// The numbers of measurements after which the regret is taken.
 const AT: [usize; 2] = [40, 100];
 
 /// Median regret in percent on the three responses.
@@ -82,7 +82,7 @@ pub(crate) fn print(seeds: u64) -> Result<()> {
     Ok(())
 }
 
-/// Regret after so many measurements each.
+/// Regret after this many measurements each.
 fn session(surface: Surface, seed: u64) -> Result<[f64; AT.len()]> {
     let space = surface.space()?;
     let mut optimiser = Optimiser::new(space.clone(), &[], Goal::Maximise, seed)?;

@@ -54,7 +54,7 @@ impl Drop for Awake {
     }
 }
 
-/// Of the calling thread.
+/// Gives the calling thread idle priority; returns whether that succeeded.
 fn at_idle_priority() -> bool {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: the pointer is to a local of the type that the call reads; 0 is the calling thread.

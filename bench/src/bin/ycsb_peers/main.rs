@@ -74,7 +74,7 @@ struct Arguments {
     data_dir: PathBuf,
 }
 
-/// In flight while loading.
+/// Operations in flight while loading.
 const LOADERS: u32 = 8;
 
 #[tokio::main]

@@ -8,9 +8,9 @@ use crate::tool::{Said, Tool, Work};
 /// Client CPU time of an operation, us; memory, bytes.
 const CPU_US_MAX: f64 = 20.0;
 const RSS_MAX: f64 = 20e6;
-/// Of each peer's CPU time.
+/// The largest allowed share of each peer's CPU time.
 const CPU_SHARE_MAX: f64 = 0.25;
-/// Of the better peer, from so many in flight on.
+/// The smallest allowed throughput as a multiple of the better peer's, from this many operations in flight on.
 const THROUGHPUT_MIN: f64 = 1.5;
 const THROUGHPUT_FROM: u32 = 8;
 const LOAD_MIN: f64 = 2.0;
@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     per_s: f64,
     /// Per operation, start and end of the process included.
     cpu_us: f64,
-    /// Without them, where that can be told.
+    /// The same without start and end, where that can be told.
     working_cpu_us: Option<f64>,
     p99_ms: f64,
     rss_bytes: f64,

@@ -81,7 +81,7 @@ impl Work {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Said {
     pub(crate) per_s: f64,
-    /// Of its reads; of inserts while loading.
+    /// The 99th percentile of its reads; of its inserts while loading.
     pub(crate) p99_ms: f64,
     /// Operations that did not end well.
     pub(crate) failed: u64,

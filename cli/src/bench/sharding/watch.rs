@@ -19,7 +19,7 @@ use crate::bench::target::Target;
 #[derive(Debug)]
 pub struct ShardWatch {
     server: Server,
-    /// As `database.collection`.
+    /// The collections, as `database.collection`.
     collections: Vec<String>,
     /// Each shard's name, and the address of its primary if that answers.
     shards: Vec<(String, Option<String>)>,

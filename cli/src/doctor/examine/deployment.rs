@@ -39,7 +39,7 @@ pub struct Whole {
     local: LocalMembers,
     /// Names of those that are only asked; empty if no others are to be asked.
     asked: Vec<String>,
-    /// Those of them that are known to have nothing to tell, with why.
+    /// Those among them that are known to have nothing to tell, and why.
     silent: Vec<(String, String)>,
     /// How many members there are.
     members: usize,

@@ -40,9 +40,9 @@ const CLIENT_AUTH: [(&str, ClientAuth); 5] = [
 /// Why a file is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
-    #[error("it is not one YAML document, or has a name twice{}", place(*at))]
+    #[error("it is not a single YAML document, or it contains a name twice{}", place(*at))]
     NotYaml { at: Option<(usize, usize)> },
-    #[error("{within} has no field {name}; known are {}", known.join(", "))]
+    #[error("{within} must not have a field {name}; the known fields are {}", known.join(", "))]
     Unknown {
         within: &'static str,
         name: String,
@@ -86,7 +86,7 @@ pub struct TlsForm {
 /// Where something in PEM stands.
 pub enum Pem {
     File(PathBuf),
-    /// In the field of this name.
+    /// The text itself, in the field of this name.
     Inline(&'static str, String),
 }
 
@@ -117,7 +117,7 @@ impl Form {
         let mut root = Section::of("the file", root)?;
         root.refuse(
             "rate_limit",
-            "is not supported: connections and logins are limited in any case",
+            "is not supported: the numbers of connections and logins are always limited",
         )?;
         let form = Self {
             tls: match root.section(TLS)? {
@@ -139,25 +139,28 @@ fn tls(mut section: Section, folder: &Path) -> Result<TlsForm, FormError> {
     for (name, why) in [
         (
             "cipher_suites",
-            "cannot be chosen: all that are spoken are sound",
+            "cannot be chosen: all supported ones are secure",
         ),
         (
             "curve_preferences",
-            "cannot be chosen: all that are spoken are sound",
+            "cannot be chosen: all supported ones are secure",
         ),
         (
             "prefer_server_cipher_suites",
-            "cannot be chosen: all suites that are spoken are sound",
+            "cannot be chosen: all supported cipher suites are secure",
         ),
         (
             "client_allowed_sans",
-            "is not supported: sign the clients' certificates with an authority of their own, in client_ca_file",
+            "is not supported: sign the clients' certificates with a separate authority, and name \
+             it in client_ca_file",
         ),
     ] {
         section.refuse(name, why)?;
     }
     let lacking = |name: &str| {
-        let why = format!("lacks {name} or {name}_file: name one, or remove the whole section");
+        let why = format!(
+            "has neither {name} nor {name}_file: add one of them, or remove the whole section"
+        );
         wrong(TLS, why)
     };
     let cert = section.pem("cert", "cert_file", folder)?;
@@ -176,17 +179,18 @@ fn tls(mut section: Section, folder: &Path) -> Result<TlsForm, FormError> {
         max_version: max_version.unwrap_or(TlsVersion::Tls13),
     };
     if form.min_version > form.max_version {
-        let why = "is above max_version: no version is left";
+        let why = "is above max_version, so that no version is left";
         return Err(wrong(format!("{TLS}.min_version"), why));
     }
     match (client_auth, &form.client_ca) {
         (ClientAuth::VerifiedIfGiven | ClientAuth::Verified, None) => Err(wrong(
             format!("{TLS}.client_auth_type"),
-            "wants the authority that signs the clients' certificates: name client_ca_file",
+            "requires the authority that signs the clients' certificates: name it in \
+             client_ca_file",
         )),
         (ClientAuth::NotAsked, Some(_)) => Err(wrong(
             format!("{TLS}.client_ca_file"),
-            "is not looked at without client_auth_type: RequireAndVerifyClientCert",
+            "has no effect without client_auth_type: RequireAndVerifyClientCert",
         )),
         _ => Ok(form),
     }
@@ -200,15 +204,15 @@ fn client_auth(section: &mut Section) -> Result<ClientAuth, FormError> {
     let named = CLIENT_AUTH.iter().find(|(name, _)| *name == word);
     named.map(|(_, auth)| *auth).ok_or_else(|| {
         let words = CLIENT_AUTH.map(|(name, _)| name).join(", ");
-        section.wrong(FIELD, format!("is none of {words}"))
+        section.wrong(FIELD, format!("is not one of {words}"))
     })
 }
 
 fn http(mut section: Section) -> Result<HeaderMap, FormError> {
     const HTTP2: &str = "http2";
     if section.flag(HTTP2)? == Some(true) {
-        let why =
-            "cannot be true: HTTP/1.1 is spoken, as any Prometheus does; remove it, or say false";
+        let why = "cannot be true: the exporter supports only HTTP/1.1, as does every Prometheus; remove \
+             it, or set it to false";
         return Err(section.wrong(HTTP2, why));
     }
     let mut headers = HeaderMap::new();
@@ -219,12 +223,12 @@ fn http(mut section: Section) -> Result<HeaderMap, FormError> {
                 continue;
             };
             if !values.is_empty() && !values.contains(&value.as_str()) {
-                return Err(wanted.wrong(name, format!("may be: {}", values.join(", "))));
+                return Err(wanted.wrong(name, format!("must be one of: {}", values.join(", "))));
             }
             let value = HeaderValue::from_str(&value)
-                .map_err(|_| wanted.wrong(name, "is no value of a header"))?;
+                .map_err(|_| wanted.wrong(name, "is not a valid header value"))?;
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| wanted.wrong(name, "is no name of a header"))?;
+                .map_err(|_| wanted.wrong(name, "is not a valid header name"))?;
             headers.insert(name, value);
         }
         wanted.end()?;
@@ -240,10 +244,16 @@ fn users(section: Option<Section>) -> Result<BTreeMap<String, String>, FormError
     for (n, (name, hash)) in fields.into_iter().enumerate() {
         let entry = format!("{USERS}, entry {},", n + 1);
         let Value::String(name) = name else {
-            return Err(wrong(entry, "has no name: put it in quotes"));
+            return Err(wrong(
+                entry,
+                "has a name that is not a string: put it in quotes",
+            ));
         };
         if name.contains(':') {
-            return Err(wrong(entry, "has a colon in its name, which logins cannot"));
+            return Err(wrong(
+                entry,
+                "has a colon in its name, which is not possible in a login",
+            ));
         }
         let Value::String(hash) = hash else {
             return Err(wrong(entry, NO_HASH));
@@ -251,7 +261,8 @@ fn users(section: Option<Section>) -> Result<BTreeMap<String, String>, FormError
         let parts: HashParts = hash.parse().map_err(|_| wrong(&entry, NO_HASH))?;
         if !(COST_MIN..=COST_MAX).contains(&parts.get_cost()) {
             let why = format!(
-                "has a hash of a cost outside {COST_MIN} to {COST_MAX}: make one of cost 10"
+                "has a hash with a cost outside {COST_MIN} to {COST_MAX}: create one with \
+                 a cost of 10"
             );
             return Err(wrong(entry, why));
         }
@@ -304,7 +315,7 @@ impl Section {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
-            Some(_) => Err(self.wrong(name, "is no text: put it in quotes")),
+            Some(_) => Err(self.wrong(name, "is not a string: put it in quotes")),
         }
     }
 
@@ -323,7 +334,7 @@ impl Section {
             Some("TLS13") => Ok(Some(TlsVersion::Tls13)),
             Some("TLS10" | "TLS11") => Err(self.wrong(
                 name,
-                "is a version that is no longer safe and not spoken: TLS12 and TLS13 are",
+                "is a version that is no longer secure and not supported: use TLS12 or TLS13",
             )),
             Some(_) => Err(self.wrong(name, "is neither TLS12 nor TLS13")),
         }
@@ -336,9 +347,10 @@ impl Section {
         folder: &Path,
     ) -> Result<Option<Pem>, FormError> {
         match (self.text(inline)?, self.text(file)?) {
-            (Some(_), Some(_)) => {
-                Err(self.wrong(inline, format!("and {file} are both there: keep one")))
-            }
+            (Some(_), Some(_)) => Err(self.wrong(
+                inline,
+                format!("and {file} are both present: keep only one of them"),
+            )),
             (Some(text), None) => Ok(Some(Pem::Inline(inline, text))),
             (None, Some(path)) => Ok(Some(Pem::File(folder.join(path)))),
             (None, None) => Ok(None),

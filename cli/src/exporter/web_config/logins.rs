@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Pairs that have passed and are kept. Prometheus has one.
 const PASSED_MAX: usize = 128;
-/// After a failure nobody's password is hashed for so many times as long as that took: whatever strangers send, hashing
+/// After a failure, no password is hashed for this many times as long as that took: whatever strangers send, hashing
 /// takes a tenth of one core.
 const PAUSE: u32 = 9;
 /// How long a login waits for its turn.
@@ -56,7 +56,7 @@ impl Users {
 pub enum Login {
     Passed,
     Refused,
-    /// There were too many others before it.
+    /// Too many others were waiting.
     Busy,
 }
 
@@ -75,7 +75,7 @@ impl Logins {
     pub fn new() -> Result<Self> {
         let mut key = [0; 32];
         let filled = default_provider().secure_random.fill(&mut key);
-        filled.map_err(|_| anyhow!("the system gives no random bytes"))?;
+        filled.map_err(|_| anyhow!("the operating system returns no random bytes"))?;
         Ok(Self {
             key,
             passed: Mutex::default(),

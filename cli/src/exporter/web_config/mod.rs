@@ -30,7 +30,7 @@ pub struct WebConfig {
     /// What answers handshakes; none where plain HTTP is spoken.
     pub tls: Option<Arc<ServerConfig>>,
     users: logins::Users,
-    /// Of all answers.
+    /// Headers that every answer gets.
     pub headers: HeaderMap,
     verifies_clients: bool,
 }
@@ -51,11 +51,13 @@ impl WebConfig {
         let has_users = !self.users.is_empty();
         if has_users && self.tls.is_none() {
             return Some(
-                "passwords cross the network unencrypted; --web-config can name a certificate",
+                "passwords are sent over the network unencrypted; configure \
+                 a certificate with --web-config",
             );
         }
         (!has_users && !self.verifies_clients).then_some(
-            "whoever reaches this address reads the names of collections; --web-config can name users and a certificate",
+            "everyone who can reach this address can read the names of collections; configure \
+             users and a certificate with --web-config",
         )
     }
 
@@ -106,7 +108,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>> {
     let facts = fs::metadata(path).map_err(Unreadable::at(path))?;
     if !facts.is_file() || facts.len() > FILE_BYTES_MAX {
         let path = path.display();
-        return Err(Usage(format!("{path} is no file of at most 1 MiB: name another")).into());
+        return Err(Usage(format!(
+            "{path} is not a file of at most 1 MiB: name another one"
+        ))
+        .into());
     }
     Ok(fs::read(path).map_err(Unreadable::at(path))?)
 }
@@ -114,7 +119,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>> {
 /// Reads the form of the file at `path`.
 fn read_form(path: &Path) -> Result<Form> {
     let text = String::from_utf8(read_file(path)?);
-    let text = text.map_err(|_| Usage("it is no text in UTF-8".into()))?;
+    let text = text.map_err(|_| Usage("it is not UTF-8 text".into()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Form::parse(&text, folder).map_err(|error| Usage(error.to_string()).into())
 }

@@ -16,8 +16,8 @@ use super::{Access, WebConfig, named_files, read_form};
 use crate::exit::{Usage, message_of};
 use crate::progress::Progress;
 
-/// How often is looked. A change is taken when the files have stayed the same for so long, so that neither a file that
-/// is half written is read, nor a new certificate with the old key.
+/// How often is looked. A change is taken when the files have stayed the same for this long, so that neither a file
+/// that is half written is read, nor a new certificate with the old key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What changes with each change of a file, its permissions included; `None` where there is no file.
@@ -39,7 +39,7 @@ struct Files {
     path: PathBuf,
     /// The file itself and those that it names, as they were when they were last read.
     read: Vec<(PathBuf, Stamp)>,
-    /// As they were when they were last looked at.
+    /// The same files, as they were when they were last looked at.
     seen: Vec<Stamp>,
 }
 
@@ -83,10 +83,12 @@ impl Rereading {
                 None => {}
                 Some(Ok(new)) => {
                     config.send_replace(Arc::new(new));
-                    progress.say("the file of --web-config has changed and holds from now on");
+                    progress.say(
+                        "the file of --web-config has changed; its new content applies from now on",
+                    );
                 }
                 Some(Err(error)) => progress.complain(format!(
-                    "{}; what it said before still holds",
+                    "{}; the previous configuration still applies",
                     message_of(&error)
                 )),
             }
@@ -106,7 +108,7 @@ impl Files {
             match new.lost_since(before) {
                 None => Ok(new),
                 Some(lost) => {
-                    let why = format!("it no longer has {lost}, which wants a restart");
+                    let why = format!("it no longer has {lost}, which requires a restart");
                     Err(Usage(why)).with_context(|| self.shown())
                 }
             }

@@ -31,7 +31,7 @@ pub fn server_config(form: &TlsForm) -> Result<Arc<ServerConfig>> {
     let key = PrivateKeyDer::from_pem_slice(&bytes(&form.key)?).map_err(|_| {
         lacks(
             &form.key,
-            "private key in PEM that needs no passphrase (PKCS#8, PKCS#1 or SEC1)",
+            "private key in PEM format without a passphrase (PKCS#8, PKCS#1 or SEC1)",
         )
     })?;
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -48,9 +48,11 @@ fn unfit(form: &TlsForm, error: &Error) -> Usage {
     let (cert, key) = (name_of(&form.cert), name_of(&form.key));
     Usage(match error {
         Error::InconsistentKeys(_) => {
-            format!("the key ({key}) is not that of the certificate ({cert}): name a pair")
+            format!(
+                "the key ({key}) does not belong to the certificate ({cert}): name a matching pair"
+            )
         }
-        error => format!("the certificate ({cert}) with its key ({key}) is not usable: {error}"),
+        error => format!("the certificate ({cert}) with its key ({key}) cannot be used: {error}"),
     })
 }
 
@@ -85,7 +87,7 @@ fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>> {
     let bytes = bytes(pem)?;
     let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
     let found = found.ok().filter(|found| !found.is_empty());
-    found.ok_or_else(|| lacks(pem, "certificate in PEM").into())
+    found.ok_or_else(|| lacks(pem, "certificate in PEM format").into())
 }
 
 fn client_verifier(
@@ -96,7 +98,7 @@ fn client_verifier(
     if let Some(pem) = &form.client_ca {
         for certificate in certificates(pem)? {
             let added = authorities.add(certificate);
-            added.map_err(|_| lacks(pem, "certificate of an authority that can be read"))?;
+            added.map_err(|_| lacks(pem, "readable certificate of an authority"))?;
         }
     }
     let is_mandatory = match form.client_auth {
@@ -119,7 +121,7 @@ fn client_verifier(
     };
     builder
         .build()
-        .context("client_ca_file cannot verify anybody")
+        .context("client_ca_file cannot be used to verify clients")
 }
 
 /// Takes the certificate of whoever has the key to it.

@@ -91,7 +91,7 @@ fn what_a_trial_lacks_is_said_before_the_queries_are_watched() {
     let uri = running.uri();
     let mut advise = bench.seekscope(&["advise", &uri, &namespace, "--query", query]);
     advise.args(["--budget", "1ms"]).env("PATH", "/nowhere");
-    let words = "the time for trying was over";
+    let words = "the time for the trials ran out";
     assert_fails(&advise.output().unwrap(), 3, &[words, "--budget"]);
 }
 

@@ -88,15 +88,15 @@ fn index(running: &Prepared, collection: &str, keys: Document) {
     );
 }
 
-/// Has the server read a collection from the disk, as one in use has: after inserts everything may still be in its cache,
-/// and then it cannot say how full pages are.
+/// Makes the server read a collection from the disk, as one in use has: after inserts everything may still be in its
+/// cache, and then it cannot say how full pages are.
 fn read_anew(running: &mut Prepared, collection: &str) {
     running.restart();
     let scan = doc! { "find": collection, "filter": { "none": 1 }, "hint": { "$natural": 1 } };
     running.command(DATABASE, scan);
 }
 
-/// Text of so many characters that hardly compresses, the same for a number.
+/// Text of this many characters that hardly compresses, the same for a number.
 fn text(number: i64, length: usize) -> String {
     let mut random = SplitMix64::new(number.unsigned_abs());
     let mut text = String::new();

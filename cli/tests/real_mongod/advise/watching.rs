@@ -54,7 +54,7 @@ fn beside_finds<T>(running: &Prepared, collection: &str, made: impl FnOnce() -> 
     })
 }
 
-/// What is advised meanwhile, after so long.
+/// What is advised meanwhile, after this long.
 fn advice_beside_finds(
     bench: &Bench,
     running: &Prepared,
@@ -161,7 +161,7 @@ fn insert_of_one_each(running: &Prepared, collection: &str) {
     );
 }
 
-/// On a machine with other work it would not make the reads that a comparison needs.
+/// A machine with other work would not make the reads that a comparison needs.
 #[test]
 fn advice_that_was_followed_has_come_true() {
     let (_machine, mut running) = beforehand(|| {

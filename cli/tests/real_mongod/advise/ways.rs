@@ -13,7 +13,7 @@ use crate::support::{Bench, shared_machine};
 
 /// Minutes that a query asks for.
 const STRETCH: i64 = 120;
-/// One device of so many is left where the samples of others are deleted.
+/// One device of this many is left where the samples of others are deleted.
 const LEFT: i64 = 4;
 
 /// Blocks that the server reads for a query with everything but the upper pages of the files out of its cache: queries
@@ -69,7 +69,7 @@ fn assert_reduction(summary: &Value, kind: &str, measured: (f64, f64)) {
     );
 }
 
-/// Queries for the samples of some device in each of the stretches of time that make up so many minutes. Pages at one
+/// Queries for the samples of some device in each of the stretches of time that make up this many minutes. Pages at one
 /// place of a file hold up to three times as much as at another, so that a few stretches say nothing of the whole.
 fn stretches(minutes: i64, span_ms: i64) -> Vec<Document> {
     let one = |n: i64| {
@@ -82,7 +82,7 @@ fn stretches(minutes: i64, span_ms: i64) -> Vec<Document> {
     (0..minutes / STRETCH).map(one).collect()
 }
 
-/// Besides blocks it compares the times that inserts take.
+/// Besides blocks, the test compares the times that inserts take.
 #[test]
 fn series_are_to_be_joined_and_the_prediction_comes_true() {
     let minutes = 4_000;

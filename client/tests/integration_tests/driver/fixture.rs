@@ -23,7 +23,7 @@ impl TestServer {
         Self::start_in(folder, options)
     }
 
-    /// In a folder that holds what the options name.
+    /// Starts a server in a folder that holds what the options name.
     pub(super) fn start_in(folder: tempfile::TempDir, options: &[&str]) -> Self {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = free.local_addr().unwrap().port();

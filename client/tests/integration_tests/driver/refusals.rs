@@ -112,7 +112,7 @@ async fn tls_expected_or_not() {
     assert_eq!(failure.kind, FailureKind::Connection, "{failure:?}");
     // This server waits for more of a message that it takes for one of its own.
     assert!(
-        failure.message.contains("no answer within 1.5 s"),
+        failure.message.contains("did not answer within 1.5 s"),
         "{failure:?}"
     );
     let missing = format!("{quick}&tls=true&tlsCAFile=/nonexistent");

@@ -17,7 +17,7 @@ const TOTAL_MS: [&str; 2] = [
 const OPERATIONS: [&str; 5] = ["insert", "query", "update", "delete", "getmore"];
 /// Fewest steps of the counters on either side; with fewer, the result is left to chance.
 const STEPS_MIN: usize = 5;
-/// Most checkpoints that are distinguished within one step.
+/// The most checkpoints that are distinguished within one step.
 const STEP_MAX: u64 = 100;
 
 /// Number of checkpoints, under both names.
@@ -49,7 +49,7 @@ pub(super) fn counted(evidence: &Evidence<'_>) -> Vec<Counted> {
     found
 }
 
-/// Was a checkpoint still running when the counters ended? If so, its full duration is unknown.
+/// Returns whether a checkpoint was still running when the counters ended. If so, its full duration is unknown.
 pub(super) fn one_is_under_way(evidence: &Evidence<'_>) -> bool {
     let state = evidence.status(&CHECKPOINT_STATE).and_then(Series::last);
     state.is_some_and(|state| state != 0.0)

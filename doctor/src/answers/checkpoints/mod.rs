@@ -30,7 +30,7 @@ const OF_COUNTERS: &str = "serverStatus";
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CheckpointAnswer {
-    /// In order of time.
+    /// The checkpoints in order of time.
     pub checkpoints: Vec<Checkpoint>,
     /// Source of number and durations: "serverStatus", or "trace" where the server does not report them. What
     /// was written and synced is from the trace either way.
@@ -66,7 +66,7 @@ impl CheckpointAnswer {
         self.checkpoints.iter().map(seconds).sum()
     }
 
-    /// Is the longest the one that had not ended, so that it took longer than shown?
+    /// Returns whether the longest is the one that had not ended, so that it took longer than shown.
     pub fn longest_is_under_way(&self) -> bool {
         let last_s = self.checkpoints.last().map(seconds);
         self.last_is_under_way && last_s.is_some_and(|last_s| last_s >= self.longest_s)
@@ -90,7 +90,7 @@ impl CheckpointAnswer {
         }
     }
 
-    /// Was one running at that moment (CLOCK_MONOTONIC ns)?
+    /// Returns whether one was running at that moment (CLOCK_MONOTONIC ns).
     pub(crate) fn runs_at(&self, t_ns: u64) -> bool {
         let at = self.checkpoints.partition_point(|c| c.ended_ns < t_ns);
         self.checkpoints

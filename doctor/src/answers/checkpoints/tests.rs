@@ -75,7 +75,7 @@ fn of_a_trace() {
     );
 }
 
-/// Of 8 GiB more are dirty than 2 s would write, and the smallest possible setting is 2 % of a larger cache.
+/// An 8 GiB cache holds more dirty data than 2 s would write; of a larger one, 2 % is the smallest possible setting.
 #[test]
 fn a_limit_promises_what_it_can_keep() {
     let limit = |cache_gib: f64, dirty_gib: f64| {
@@ -259,7 +259,7 @@ fn the_dirty_limit_follows_from_the_servers_own_time() {
     assert!((limit.checkpoint_s - 1.866).abs() < 0.01, "{limit:?}");
 }
 
-/// As on mongod 4.4.6 under random updates: the limit had no effect there.
+/// Reproduces mongod 4.4.6 under random updates, where the limit had no effect.
 #[test]
 fn no_limit_is_promised_where_evicted_pages_are_flushed() {
     let with_own = |own_bytes_per_s: f64| {

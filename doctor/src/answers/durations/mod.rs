@@ -17,7 +17,7 @@ use reading::Reading;
 use subject::Subject;
 use work::{Span, Work};
 
-/// Most collections for which durations are given, the largest first.
+/// The most collections for which durations are given, the largest first.
 const COLLECTIONS_MAX: usize = 10;
 
 /// One job on one collection, or a resync of all ("*").
@@ -37,13 +37,12 @@ pub struct JobDuration {
     pub phases: String,
     /// What it is based on: "layout walked, disk measured", "size and a typical disk".
     pub basis: String,
-    /// For a resync, the oplog window that it has to fit in, s; if the oplog is not full yet, its window once
-    /// it is.
+    /// The oplog window that a resync has to fit in, s; if the oplog is not full yet, its window once it is.
     pub oplog_window_s: Option<f64>,
 }
 
 impl JobDuration {
-    /// Does a resync fit in the oplog's window, even at its slowest? `None` for other jobs, and without an
+    /// Returns whether a resync fits in the oplog's window, even at its slowest. `None` for other jobs, and without an
     /// oplog.
     pub fn stays_within_oplog(&self) -> Option<bool> {
         Some(self.high_s < self.oplog_window_s?)

@@ -24,7 +24,7 @@ const SWAPPINESS_MAX: u32 = 10;
 /// Guides for databases give "5 to 15 %" and "3 to 5 %" of memory; Linux's defaults of 20 and 10 are
 /// noticeable where memory is large.
 const DIRTY_RATIO_MAX: u32 = 20;
-/// From this much memory on, a share of it takes a disk seconds to write.
+/// With at least this much memory, even a small share of it takes a disk seconds to write.
 const LARGE_MEMORY_BYTES: u64 = 64 << 30;
 
 /// Pages that the server's allocator has, and has given to nobody.
@@ -123,7 +123,7 @@ pub(crate) fn limit_command(evidence: &Evidence<'_>, limit_bytes: u64) -> Option
     fits.then(|| format!("echo {limit_bytes} > {}", shell_quoted(file)))
 }
 
-/// Is the cache more than its server's memory can support?
+/// Returns whether the cache is more than its server's memory can support.
 pub(crate) fn cache_is_too_large(cache_bytes: u64, limit_bytes: u64) -> bool {
     cache_bytes as f64 > CACHE_SHARE_MAX * limit_bytes as f64
 }

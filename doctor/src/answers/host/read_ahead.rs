@@ -17,7 +17,7 @@ use crate::evidence::read_ahead::{RANDOM_KIB, STREAM_KIB, unwanted_bytes};
 
 /// Linux's default: fine for a mixed pattern.
 const MIXED_KIB: u64 = 128;
-/// From this share of the bytes on, one pattern decides.
+/// The share of the bytes from which one pattern decides alone.
 const DOMINANT_SHARE: f64 = 0.8;
 /// Below this loss no change is worthwhile: a thousandth of an hour.
 const LOSS_S_PER_HOUR_MIN: f64 = 3.6;
@@ -27,12 +27,12 @@ const READS_MIN: u64 = 100;
 /// Bytes read from the disk, by the effect of read-ahead on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Asked {
-    /// In files that are read in order, forwards.
+    /// Bytes in files that are read in order, forwards.
     streamed: u64,
-    /// In files that are read at random.
+    /// Bytes in files that are read at random.
     random: u64,
     all: u64,
-    /// Read by the disk but never requested.
+    /// Bytes read from the disk but never requested.
     unwanted: u64,
     reads: u64,
 }

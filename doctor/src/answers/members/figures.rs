@@ -20,12 +20,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Is it the member's own, and not brought about by its work alone?
+    /// Returns whether it is the member's own, and not brought about by its work alone.
     pub(super) fn is_own(self) -> bool {
         matches!(self, Self::Given | Self::Property | Self::Speed)
     }
 
-    /// Does it depend on the work, so that only members with the same duty are alike in it?
+    /// Returns whether it depends on the work, so that only members with the same duty are alike in it.
     pub(super) fn depends_on_work(self) -> bool {
         matches!(self, Self::Speed | Self::Load | Self::Effect)
     }
@@ -40,7 +40,7 @@ pub(super) struct Figure {
     pub(super) matters: f64,
     /// Where it comes from.
     pub(super) source: &'static str,
-    /// Does it depend on which documents a member has? Members of different shards have different ones.
+    /// Whether it depends on which documents a member has. Members of different shards have different ones.
     pub(super) of_data: bool,
     value: fn(&Member<'_>) -> Option<f64>,
 }

@@ -25,7 +25,7 @@ pub struct MemberAnswer {
     pub state: MemberState,
     /// What it became while it was watched; null if it stayed what it was.
     pub became: Option<MemberState>,
-    /// Does it stay behind the primary by intention, or serve no users? Then its work is not that of the others.
+    /// Whether it stays behind the primary by intention, or serves no users. If so, its work is not that of the others.
     pub has_own_duty: bool,
     /// Why it could not be queried; null if it was.
     pub not_asked: Option<String>,
@@ -78,12 +78,12 @@ const OWN_SETTINGS: [&str; 16] = [
 ];
 
 impl MemberAnswer {
-    /// Does it keep data, and was it asked?
+    /// Returns whether it keeps data, and was asked.
     pub(crate) fn is_comparable(&self) -> bool {
         self.not_asked.is_none() && self.holds_data()
     }
 
-    /// Does it hold data, unlike a mongos or an arbiter?
+    /// Returns whether it holds data, unlike a mongos or an arbiter.
     pub fn holds_data(&self) -> bool {
         keeps_data(self.state)
     }

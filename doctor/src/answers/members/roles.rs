@@ -47,7 +47,7 @@ fn primary_before<'a>(members: &'a [MemberRecord], of: &MemberRecord) -> Option<
     fellows.find(|member| member.state == MemberState::Primary && member.name != of.name)
 }
 
-/// Was it the primary of a set that has another one now?
+/// Returns whether it was the primary of a set that has another one now.
 fn is_succeeded(members: &[MemberRecord], member: &MemberRecord) -> bool {
     let mut fellows = members.iter().filter(|other| other.shard == member.shard);
     let became_primary = |other: &MemberRecord| {

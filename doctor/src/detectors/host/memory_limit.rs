@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(found[0].title, title);
     }
 
-    /// A server whose group allows 200 MiB, with a cache of so many MiB.
+    /// A server whose group allows 200 MiB, with a cache of this many MiB.
     fn in_small_group(cache_mib: u64) -> Recording {
         let mut recording = Recording::new();
         recording.examined().target.cache_bytes = Some(cache_mib << 20);

@@ -1,9 +1,9 @@
 //! `memory.short`: the memory in use does not fit, tasks wait for memory, or the server was swapped out.
 //!
-//! That a control group is full says nothing: page cache fills whatever there is. But a page that is read
+//! A full control group says nothing by itself: page cache fills whatever there is. But a page that is read
 //! again after its eviction (a refault) was evicted for lack of room, and a server whose reads are mostly
-//! refaults, in a group that is at its limit, works on more data than fits. With room left, the refaults are
-//! the last of an earlier shortage.
+//! refaults, in a group that is at its limit, works on more data than fits. If there is room left, the refaults
+//! are the last of an earlier shortage.
 
 use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding, Gain};
@@ -25,7 +25,7 @@ pub(super) const DETECTOR: Detector = Detector {
 const PRESSURE_SHARE_MIN: f64 = 0.02;
 /// Bytes of the server that were swapped out. A few pages that nobody uses go with any swap.
 const SWAPPED_BYTES_MIN: u64 = 256 << 20;
-/// A host with so much memory available is not short of it.
+/// A host with this much memory available is not short of it.
 const AVAILABLE_MIN_BYTES: u64 = 2 << 30;
 /// Shorter observations say nothing about pressure.
 const SPAN_S_MIN: f64 = 5.0;
@@ -33,7 +33,7 @@ const SPAN_S_MIN: f64 = 5.0;
 const REFAULT_SHARE_MIN: f64 = 0.3;
 /// Share of its limit that a group at the limit holds: the kernel reclaims a little more than it has to.
 const FULL_SHARE: f64 = 0.95;
-/// From this share on, most reads are refaults, and nothing else explains that.
+/// The share of refaults from which they make up most reads, which nothing else explains.
 const REFAULT_SHARE_SURE: f64 = 0.6;
 /// Share of what memory for all of the data saves that is saved in any case: the data may grow, and others in the group
 /// may take of the memory.
@@ -208,8 +208,8 @@ impl Refaults {
         }
     }
 
-    /// With memory for all of the data these reads disappear, and the first ones are not repeated: between the two, as long
-    /// as files are still read for the first time.
+    /// Returns what memory for all of the data would save: between the repeated reads alone and all of these reads, as
+    /// long as files are still read for the first time.
     fn gain(&self) -> Gain {
         let saved = f64::midpoint(self.waiting_s_per_hour, self.all_s_per_hour);
         let least = self.waiting_s_per_hour * SAVED_SURELY;
@@ -289,7 +289,7 @@ fn whose(evidence: &Evidence<'_>) -> &'static str {
     }
 }
 
-/// Has the host memory left, and the server's control group, if it has a limit, as well?
+/// Returns whether the host has memory left, and so has the server's control group if it has a limit.
 fn has_room(evidence: &Evidence<'_>) -> bool {
     let host = evidence.host_settings();
     let available = host.and_then(|host| host.memory_available_bytes);
@@ -334,7 +334,7 @@ mod tests {
         holding(697.0, refaults_per_s)
     }
 
-    /// The same with so much in it, MiB.
+    /// The same with this much in it, MiB.
     fn holding(used_mib: f64, refaults_per_s: f64) -> Recording {
         const MIB: f64 = 1_048_576.0;
         let mut recording = Recording::new();

@@ -60,7 +60,7 @@ fn sentence(text: &str) -> String {
     format!("{}.", capitalised(text))
 }
 
-/// Does the examined server run on this host? Pressure is the host's, so it is only reported then.
+/// Returns whether the examined server runs on this host. Pressure is the host's, so it is only reported then.
 fn runs_here(evidence: &Evidence<'_>) -> bool {
     evidence.host_settings().is_some()
 }

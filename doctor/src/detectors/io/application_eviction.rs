@@ -39,8 +39,8 @@ pub(super) fn evicting_s_per_s(evidence: &Evidence<'_>) -> Option<f64> {
     Some(evidence.status_rate(&EVICTING_US)? / 1e6)
 }
 
-/// Do they make room for what they read? Then the cache is too small, and more eviction threads would only
-/// drop sooner what is read again.
+/// Returns whether they make room for what they read. If so, the cache is too small, and more eviction threads would
+/// only drop sooner what is read again.
 pub(super) fn is_for_reads(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     let dirty = evidence.status(&[DIRTY_BYTES]).and_then(Series::mean);
     let most = evidence.status(&[CACHE_BYTES_MAX]).and_then(Series::last);

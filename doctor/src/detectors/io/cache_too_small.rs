@@ -1,7 +1,7 @@
 //! `cache.too-small`: pages are read again that more cache would have kept.
 //!
-//! With a trace, this comes from the memory answer. Without one, from a bound: reads beyond the size of all
-//! data must be repeated.
+//! With a trace, this comes from the memory answer; without one, from a bound: reads beyond the size of all data
+//! must be repeats.
 
 use seekscope_run::units::{format_bytes, whole};
 use seekscope_run::{CollectionFacts, Finding};
@@ -42,7 +42,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// Was the cache full, as far as is known? Large documents, and files that are dropped, empty it again and again.
+/// Returns whether the cache was full, as far as is known. Large documents, and files that are dropped, empty it again
+/// and again.
 fn is_full(evidence: &Evidence<'_>) -> bool {
     let status = |name| evidence.status(&[name]);
     let used = status("wiredTiger.cache.bytes currently in the cache");

@@ -31,7 +31,7 @@ const SUFFERS: f64 = 1.5;
 /// Fewest calls on either side; fewer say nothing.
 const CALLS_MIN: u64 = 10;
 
-/// With more of the usual operations per second than this, none were held up.
+/// The share of the usual operations per second from which none count as held up.
 const SLOWED_MAX: f64 = 0.95;
 
 /// Share of what is written; with so little of it their own, checkpoints flush for others.
@@ -55,7 +55,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     vec![finding(evidence, found, &harm)]
 }
 
-/// Do checkpoints take long, and does anything suffer? Then the waiting is theirs to explain.
+/// Returns whether checkpoints take long, and anything suffers. If so, the waiting is theirs to explain.
 pub(super) fn is_harmful(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     harm(evidence, answers).is_some()
 }

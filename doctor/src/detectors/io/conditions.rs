@@ -141,8 +141,8 @@ fn healthy() {
     assert_eq!(top(&recording), "disk.not-the-problem");
 }
 
-/// On a fast disk, where the model shows what order saves, and on one that is limited, where the number of
-/// requests does.
+/// Tries a fast disk, where the model shows what order saves, and a limited one, where the number of requests
+/// does.
 #[test]
 fn a_collection_out_of_order_is_scanned() {
     for limited in [false, true] {

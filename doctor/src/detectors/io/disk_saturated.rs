@@ -18,7 +18,7 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// From this share of the capability on, queues grow without bound when arrivals are irregular.
+/// The share of the disk's capability from which queues grow without bound when arrivals are irregular.
 const SATURATED: f64 = 0.8;
 /// Requests take this many times as long as they would alone.
 const QUEUED: f64 = 1.5;
@@ -43,7 +43,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// Is the disk spared most of what threads want to read, because a control group is at its limit, or was it seen to be idle?
+/// Returns whether the disk is spared most of what threads want to read, because a control group is at its limit, or
+/// was seen to be idle.
 fn is_spared(evidence: &Evidence<'_>) -> bool {
     let ceiling = ceiling_reached(evidence);
     let busy_ms = evidence.rate("diskstats", "busy_ms");

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::testing::{Call, Recording, shuffled};
 
-    /// One collection and the history store are read, with so many pages of each.
+    /// One collection and the history store are read, with this many pages of each.
     fn reading(of_collection: u32, of_history: u32) -> Recording {
         let mut recording = Recording::new();
         let tid = recording.thread("Evictio.Server");

@@ -50,7 +50,7 @@ pub fn of_layout(document: &RunDocument) -> Vec<Finding> {
     detect(&evidence, &Answers::default())
 }
 
-/// Is the file so far out of order that a cold scan of it would be worth a rewrite?
+/// Returns whether the file is so far out of order that a cold scan of it would be worth a rewrite.
 pub fn is_worth_ordering(file: &LayoutFile) -> bool {
     let scan = file.predicted_scan.as_ref();
     scan.is_some_and(|scan| is_out_of_order(file, scan)) && file.scan_saved_s() >= SCAN_SAVED_S_MIN
@@ -182,7 +182,7 @@ fn of_seen(finding: &mut Finding, seen: &Scanning, share: f64, evidence: &Eviden
     finding.gain = Some(saved_per_hour(saved, saved * 0.7, seen.waiting_s_per_hour));
 }
 
-/// Is nothing known of the disk, so that times are those of a typical one?
+/// Returns whether nothing is known of the disk, so that times are those of a typical one.
 fn is_for_typical_disk(evidence: &Evidence<'_>) -> bool {
     let layout = evidence.document.layout.as_ref();
     layout.is_some_and(LayoutMeasurement::is_for_typical_disk)
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(unit(&recording), "s of waiting per hour");
     }
 
-    /// Reads leaves by threads in turn, one in so many seconds.
+    /// Reads leaves by threads in turn, one in this many seconds.
     fn read(
         recording: &mut Recording,
         threads: u32,

@@ -53,11 +53,11 @@ pub(super) const DETECTORS: &[Detector] = &[
 
 /// Fewest reads or requests from which anything is concluded.
 const EVENTS_MIN: f64 = 100.0;
-/// Of syncs that fill at least this share of the time, a few are enough: the slower a disk, the fewer there are.
+/// The share of the time from which a few syncs are enough: the slower a disk, the fewer there are.
 const FILLING_SHARE: f64 = 0.2;
 const FILLING_EVENTS_MIN: f64 = 5.0;
 
-/// Are there enough syncs to conclude anything from?
+/// Returns whether there are enough syncs to conclude anything from.
 fn are_enough(syncs: &JournalSyncs) -> bool {
     let fill = syncs.count >= FILLING_EVENTS_MIN && syncs.s_per_s() >= FILLING_SHARE;
     syncs.count >= EVENTS_MIN || fill

@@ -25,7 +25,7 @@ const DOCUMENTS_PER_QUERY_MIN: f64 = 10.0;
 /// Share of wanted documents among those in a leaf that a read brings; from here on they are stored together.
 const WANTED_SHARE_MAX: f64 = 0.3;
 const DOCUMENTS_PER_LEAF_MIN: f64 = 4.0;
-/// With fewer documents per read most reads have another purpose: updates read what they change.
+/// With fewer documents per read, most reads serve another purpose: updates read what they change.
 const DOCUMENTS_PER_READ_MIN: f64 = 0.2;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {

@@ -14,7 +14,7 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// With fewer operations of a kind nothing is concluded.
+/// The fewest operations of a kind from which anything is concluded.
 const OPERATIONS_MIN: u64 = 100;
 /// The share of them that has to be sent to all shards, 0 to 1.
 const SHARE_MIN: f64 = 0.5;
@@ -127,7 +127,7 @@ fn queries_without_key(examination: &ExaminationRecord, cluster: &ClusterRecord)
     (!named.is_empty()).then(|| format!("Seen at work on several shards: searches {told}."))
 }
 
-/// Does it ask for values of the first field of the shard key, so that each search is for some shards only?
+/// Returns whether it asks for values of the first field of the shard key, so that each search is for some shards only.
 fn has_key(filter: &FilterSeen, key: &str) -> bool {
     let mut fields = filter.equal.iter();
     fields.any(|field| begins_with(key, field))

@@ -13,7 +13,7 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// With fewer operations it is chance where they go.
+/// With fewer operations, chance decides where they go.
 const OPERATIONS_MIN: u64 = 200;
 /// The share of them that one shard has to get, and how many times an equal share that is.
 const SHARE_MIN: f64 = 0.5;
@@ -43,7 +43,7 @@ struct Hot<'a> {
     /// "writes to" or "reads of".
     what: &'static str,
     operations: u64,
-    /// On all shards.
+    /// The same on all shards.
     operations_of_all: u64,
     /// Its share of the chunks or, if that is larger, of the bytes, 0 to 1.
     data_share: f64,
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::testing::Recording;
 
-    /// A collection that is spread evenly over shards with so many reads and writes each.
+    /// A collection that is spread evenly over shards with this many reads and writes each.
     fn collection(operations: &[(u64, u64)]) -> SpreadCollection {
         let names = ["s0", "s1", "s2", "s3"];
         let share = |(name, (reads, writes)): (&&str, &(u64, u64))| ShardShare {

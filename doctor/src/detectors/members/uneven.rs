@@ -23,10 +23,10 @@ const COUNTED_BYTES_MIN: u64 = 16 << 20;
 /// The size of a chunk where nothing else was set, bytes: before MongoDB 6.0, and since.
 const CHUNK_BYTES_BEFORE_6: u64 = 64 << 20;
 const CHUNK_BYTES_SINCE_6: u64 = 128 << 20;
-/// Below so many times an equal share of chunks they are spread evenly.
+/// Below this many times an equal share of chunks they are spread evenly.
 const EVEN_MAX: f64 = 1.2;
 
-/// Where one in so many chunks of the shard, or more, was moved meanwhile, the spread is another one in the end.
+/// Where one in this many chunks of the shard, or more, was moved meanwhile, the spread is another one in the end.
 const MOVED_PARTS: u64 = 4;
 
 const UNKNOWN: &str = "an unknown amount";
@@ -73,7 +73,7 @@ struct Spread<'a> {
     uri: &'a str,
     /// Whether the balancer goes by the number of chunks, not by their bytes.
     goes_by_number: bool,
-    /// With less beyond an equal share a shard does not keep too much.
+    /// The fewest bytes beyond an equal share that count as too much.
     excess_bytes_min: u64,
 }
 

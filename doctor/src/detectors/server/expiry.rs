@@ -172,7 +172,7 @@ fn expires(collection: &CollectionFacts) -> bool {
     expires && !is_internal(&collection.namespace)
 }
 
-/// Was it or one of its indexes read by threads that serve no client?
+/// Returns whether it or one of its indexes was read by threads that serve no client.
 fn is_read(answers: &Answers, collection: &str) -> bool {
     let mut users = answers.device_users.iter();
     users.any(|user| {
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// The thread was at work in so many of sixty looks, while operations took half a second of each second.
+    /// The thread was at work in this many of sixty looks, while operations took half a second of each second.
     fn expiring(looks: u32) -> Recording {
         let mut recording = Recording::new();
         let member = recording.examined();

@@ -1,7 +1,7 @@
 //! `flow-control.engaged`: a primary lets fewer writes through, because a majority of its set is behind.
 //!
-//! From MongoDB 4.2 on a primary counts how far the majority is behind, and rations the locks of writers once that
-//! nears `flowControlTargetLagSeconds` (10). In a set of one member it is the member's own journal that is behind.
+//! From MongoDB 4.2 on, a primary tracks how far the majority is behind, and rations the locks of writers once that
+//! nears `flowControlTargetLagSeconds` (10). In a set of one member, it is the member's own journal that is behind.
 
 use seekscope_run::Finding;
 

@@ -67,7 +67,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     }]
 }
 
-/// Is it a temporary file of a query, by its path?
+/// Returns whether it is a temporary file of a query, by its path.
 fn is_spill(path: &str) -> bool {
     let mut names = path.rsplit('/');
     let name = names.next().unwrap_or_default();

@@ -26,8 +26,8 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         .collect()
 }
 
-/// Are the tickets exhausted? From 7.0 on the server removes tickets on purpose, so having none free is not
-/// enough.
+/// Returns whether the tickets are exhausted. From 7.0 on the server removes tickets on purpose, so having none free is
+/// not enough.
 fn is_exhausted(tickets: &Tickets) -> bool {
     tickets.samples >= SAMPLES_MIN
         && tickets.exhausted_share >= EXHAUSTED_SHARE_MIN

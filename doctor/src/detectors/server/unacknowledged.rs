@@ -1,7 +1,7 @@
 //! `writes.unacknowledged`: writes wait for other members of the set to acknowledge them.
 //!
-//! With a write concern of several members or a majority, a client waits until these have the write as well. Where too
-//! few are there it waits for ever, unless it gave a time limit (`wtimeout`), and the server counts it only then.
+//! With a write concern of several members or a majority, a client waits until these have the write as well. If too few
+//! are up, it waits for ever unless it gave a time limit (`wtimeout`), and only then does the server count the write.
 
 use seekscope_run::{Finding, MemberRecord, MemberState};
 
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// As they look where `w: 3` is asked of a set whose third member is down.
+    /// Reproduces writes with `w: 3` to a set whose third member is down.
     #[test]
     fn writes_that_never_return() {
         let mut recording = of_a_set();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A run in which so many writes wait for so long, s per hour, most of which a limit is to blame for.
+/// A run in which this many writes wait for this long, s per hour, most of which a limit is to blame for.
 fn held_back(waited: f64, gain: f64, writes_per_s: f64, limit: u64) -> Run {
     let mut run = at_load(
         run(None, vec![waiting("disk.limited", gain)]),

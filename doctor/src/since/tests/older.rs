@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A run with so much waiting for reads, s per hour, a cache of so many MiB, and memory of so many.
+/// A run with this much waiting for reads, s per hour, a cache of this many MiB, and memory of this many.
 fn with_memory(reads: f64, cache: u64, memory: u64, findings: &[&str]) -> Run {
     let findings = findings.iter().map(|id| waiting(id, reads)).collect();
     let mut run = with_waited(at_load(run(None, findings), 100.0, 100.0), reads);

@@ -27,16 +27,17 @@ pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
     let times = format_times(gain);
     if let Some((blocks, of_runs)) = faster_runs(&orders) {
         return Some(format!(
-            "What an ordered rewrite gains cannot be told: all blocks in order were read {times} times as fast as \
-             shuffled ones ({evidence}), but runs of {blocks} in order {} times. Measure again, with a larger --size.",
+            "What an ordered rewrite gains cannot be determined: all blocks in order were read \
+             {times} times as fast as shuffled ones ({evidence}), but runs of {blocks} in order {} \
+             times as fast. Measure again with a larger --size.",
             format_times(of_runs)
         ));
     }
     Some(match gain {
         gain if gain < NEARLY_ALL => format!(
-            "What an ordered rewrite gains cannot be told: all blocks in order were read more slowly than shuffled \
-             ones ({evidence}), for which the order cannot be the reason; other work on the host may be. Measure \
-             again, with a larger --size."
+            "What an ordered rewrite gains cannot be determined: all blocks in order were read \
+             more slowly than shuffled ones ({evidence}), which the order cannot explain, but \
+             other work on the host may. Measure again with a larger --size."
         ),
         gain if gain >= WORTH_IT => format!(
             "An ordered rewrite could make a cold scan up to {times} times faster: {evidence}."
@@ -56,9 +57,9 @@ pub(super) fn told_gain(measurement: &DiskMeasurement) -> Option<f64> {
     orders.gain().filter(told)
 }
 
-/// Returns the runs of so many blocks in order that were read so many times as fast as shuffled ones, where all blocks in
-/// order hardly were: what lies in order as a whole cannot be slower than what does so in parts, but for noise and odd
-/// read-ahead.
+/// Returns the runs of this many blocks in order that were read this many times as fast as shuffled ones, where all
+/// blocks in order hardly were: what lies in order as a whole cannot be slower than what does so in parts, but for
+/// noise and odd read-ahead.
 fn faster_runs(orders: &Orders<'_>) -> Option<(u64, f64)> {
     orders.gain().filter(|gain| *gain < WORTH_IT)?;
     let shuffled = orders.shuffled?.job.iops();
@@ -82,8 +83,8 @@ pub(super) fn partial_order(measurement: &DiskMeasurement) -> Option<String> {
         .any(|(_, m)| m.job.iops() > NOT_FASTER * whole)
     {
         return Some(
-            "Runs of some blocks in order were read faster than all of them in order, so these figures do not tell how \
-             much of the order is enough: measure again with a larger --size."
+            "Short runs of blocks in order were read faster than all blocks in order, so these \
+             figures do not show how much order is enough: measure again with a larger --size."
                 .into(),
         );
     }
@@ -141,9 +142,12 @@ pub(super) fn read_ahead(measurement: &DiskMeasurement) -> Option<String> {
         (false, slower) => {
             let least = format!("{} with {}", mb(&smallest.1), window_words(smallest.0));
             match slower {
-                None => format!("Scans want {words} or more: {} there, {least}.", mb(&there)),
+                None => format!(
+                    "Scans need {words} or more: {} with that, {least}.",
+                    mb(&there)
+                ),
                 Some(slower) => format!(
-                    "For scans {words} was best: {} there, {least}; {slower}.",
+                    "For scans, {words} was best: {} with that, {least}; {slower}.",
                     mb(&there)
                 ),
             }
@@ -163,8 +167,8 @@ pub(super) fn read_ahead_random(measurement: &DiskMeasurement) -> Option<String>
     });
     if from_memory {
         return Some(
-            "What read-ahead costs random reads is not told by these figures: the windows brought so much of the file \
-             into memory that later reads found it there; measure with a larger --size."
+            "These figures do not show what read-ahead costs random reads: it brought so much of \
+             the file into memory that later reads found it there; measure with a larger --size."
                 .into(),
         );
     }
@@ -174,7 +178,8 @@ pub(super) fn read_ahead_random(measurement: &DiskMeasurement) -> Option<String>
     let loss = 1.0 - rate(&worst) / rate(&best);
     if loss < 1.0 - NEARLY_ALL {
         return Some(format!(
-            "Random reads do not care: {} per second with any read-ahead tried.",
+            "Read-ahead makes no difference to random reads: {} per second with every \
+             setting that was tried.",
             format_rate(rate(&worst))
         ));
     }
@@ -208,8 +213,8 @@ pub(super) fn mmap(measurement: &DiskMeasurement) -> Option<String> {
     let rate = |m: &Measured<'_>| format_rate(m.job.iops());
     let mut text = match (&advised, &plain) {
         (Some(advised), Some(plain)) => format!(
-            "A memory-mapped engine takes {} cold page faults per second with random advice and {} \
-             without",
+            "A memory-mapped engine takes {} cold page faults per second with random \
+             advice and {} without",
             rate(advised),
             rate(plain)
         ),
@@ -226,15 +231,15 @@ pub(super) fn mmap(measurement: &DiskMeasurement) -> Option<String> {
     if let Some((m, fetched)) = plain.and_then(|m| Some((m, m.fetched_per_byte()?))) {
         if fetched > WASTEFUL {
             text.push_str(&format!(
-                "; without it each fault of {} brings {} times the bytes asked for, which fill the \
-                 page cache with what nobody asked for",
+                "; without it, each fault of {} reads {} times the bytes requested, which fills \
+                 the page cache with data that was not requested",
                 block(m.facts().block_bytes),
                 format_times(fetched)
             ));
         } else if fetched < NEARLY_ALL {
             text.push_str(&format!(
-                "; without it {} of the bytes were in memory already, fetched around earlier faults, \
-                 so that rate is no property of the disk",
+                "; without it, {} of the bytes were in memory already, read around earlier faults, \
+                 so that this rate does not describe the disk",
                 format_share(1.0 - fetched)
             ));
         }

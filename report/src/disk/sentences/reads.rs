@@ -54,17 +54,17 @@ pub(super) fn cache_miss(measurement: &DiskMeasurement) -> Option<String> {
     text.push_str(").");
     if let Some(stall_ns) = read.stall_ns() {
         text.push_str(&format!(
-            " The longest of the {} reads took {}, more than all others together: such a stall comes from other work \
-             on the host or from what stands between it and the disk, and is left out of this cost, though not of \
-             the step's rate.",
+            " The longest of the {} reads took {}, more than all others together: such a stall \
+             comes from other work on the host or from a layer between the host and the disk, and \
+             is excluded from this cost, but not from the rate of the step.",
             format_count(latency.count),
             format_ns(stall_ns)
         ));
     }
     if read.mean_ns() > BURSTY * latency.p50_ns as f64 {
         text.push_str(
-            " A few long waits make this mean: the reads come in bursts, as under a limit on \
-             requests, or many of them are served by a cache in front of the disk.",
+            " A few long waits dominate this mean: the reads are served in bursts, as under a \
+             limit on requests, or a cache in front of the disk serves many of them.",
         );
     }
     Some(text)
@@ -83,20 +83,20 @@ pub(super) fn concurrency(measurement: &DiskMeasurement) -> Option<String> {
     let share = format_share(knee.job.iops() / best.job.iops());
     if knee.in_flight() == first.in_flight() {
         return Some(format!(
-            "Concurrency gains nothing here: with {} in flight the disk already reaches {share} of \
-             the best rate, {best_rate}, as under a limit on requests per second.",
+            "Concurrency gains nothing here: with {} in flight, the disk already reaches {share} \
+             of the best rate, {best_rate}, as it does under a limit on requests per second.",
             counted(first.in_flight(), "read", "reads")
         ));
     }
     if knee.in_flight() == deepest.in_flight() {
         return Some(format!(
-            "The rate still rose with {} reads in flight, the most that were tried: {best_rate}; \
-             the disk may take more.",
+            "The rate was still rising with {} reads in flight, the most that were tried: \
+             {best_rate}; the disk may be able to serve more.",
             deepest.in_flight()
         ));
     }
     let mut text = format!(
-        "Beyond {} reads in flight more concurrency adds latency, not throughput: they reach \
+        "Beyond {} reads in flight, more concurrency adds latency, not throughput: these reach \
          {share} of the best rate, {best_rate}",
         knee.in_flight()
     );
@@ -133,7 +133,8 @@ pub(super) fn block_size(measurement: &DiskMeasurement) -> Option<String> {
         format!("{text}: what is read together should lie together in large blocks.")
     } else {
         format!(
-            "{text}: bytes count here more than requests, so smaller blocks and compression pay."
+            "{text}: here the number of bytes matters more than the number of requests, so smaller \
+             blocks and compression pay off."
         )
     })
 }
@@ -163,10 +164,10 @@ pub(super) fn cpu(measurement: &DiskMeasurement) -> Option<String> {
     ));
     Some(if cpus >= NEARLY_ALL * threads {
         format!(
-            "{text}: the threads that asked had no time left, so the disk may be capable of more."
+            "{text}: the reading threads had no time to spare, so the disk may be capable of more."
         )
     } else {
-        format!("{text}: the threads that asked had time to spare, so the disk was the limit.")
+        format!("{text}: the reading threads had time to spare, so the disk was the limit.")
     })
 }
 
@@ -208,8 +209,8 @@ pub(super) fn sustained(measurement: &DiskMeasurement) -> Option<String> {
     let read = of_group(measurement, StepGroup::Sustained).next()?;
     let minutes = read.job.elapsed_ns as f64 / 60e9;
     Some(format!(
-        "Over {} minutes the disk kept {} reads of {} per second on average with {} in flight; a \
-         server that misses its cache more often than that waits.",
+        "Over {} minutes, the disk sustained {} reads of {} per second on average with {} in \
+         flight; a server with more cache misses per second has to wait.",
         format_times(minutes),
         format_rate(read.job.iops()),
         block(read.facts().block_bytes),

@@ -46,7 +46,7 @@ fn a_cache_miss_costs_the_mean_and_says_how_it_comes_about() {
     latency.count = 50;
     let text = said(&made_up, "cache_miss");
     assert!(
-        text.contains("about 6.60 ms") && text.contains("come in bursts"),
+        text.contains("about 6.60 ms") && text.contains("served in bursts"),
         "{text}"
     );
     assert!(
@@ -81,7 +81,7 @@ fn concurrency_is_told_from_its_lack() {
         "concurrency",
     );
     assert!(
-        text.starts_with("Beyond 16 reads in flight more concurrency adds latency"),
+        text.starts_with("Beyond 16 reads in flight, more concurrency adds latency"),
         "{text}"
     );
     assert!(
@@ -99,7 +99,7 @@ fn concurrency_is_told_from_its_lack() {
     );
     let rising = said(&ramp([100.0, 800.0, 1600.0, 3200.0]), "concurrency");
     assert!(
-        rising.contains("still rose with 32 reads in flight"),
+        rising.contains("still rising with 32 reads in flight"),
         "{rising}"
     );
 }
@@ -134,7 +134,7 @@ fn cpu_time_is_told_from_a_cpu_limit() {
     );
     assert!(text.contains("the disk was the limit"), "{text}");
     made_up.measurement.steps[3].jobs[0].cpu_ns = 950_000_000;
-    assert!(said(&made_up, "cpu").contains("no time left"));
+    assert!(said(&made_up, "cpu").contains("no time to spare"));
 }
 
 fn orders(in_order: f64, runs: f64, shuffled: f64) -> MadeUp {
@@ -167,9 +167,9 @@ fn order_is_worth_what_was_measured() {
     let odd = said(&orders(1_300.0, 5_600.0, 1_000.0), "order_gain");
     assert_eq!(
         odd,
-        "What an ordered rewrite gains cannot be told: all blocks in order were read 1.3 times as fast as shuffled \
-         ones (1,300 blocks of 32 KiB per second in disk order, 1,000 shuffled), but runs of 64 in order 5.6 times. \
-         Measure again, with a larger --size."
+        "What an ordered rewrite gains cannot be determined: all blocks in order were read 1.3 times as fast as shuffled \
+         ones (1,300 blocks of 32 KiB per second in disk order, 1,000 shuffled), but runs of 64 in order 5.6 times as \
+         fast. Measure again with a larger --size."
     );
     let little = orders(1_200.0, 1_100.0, 1_000.0);
     assert!(said(&little, "order_gain").starts_with("Order hardly matters"));
@@ -186,7 +186,7 @@ fn order_is_worth_what_was_measured() {
     let failed = orders(4_090.0, 12_472.0, 8_948.0);
     let text = said(&failed, "order_gain");
     assert!(
-        text.contains("cannot be told") && text.contains("more slowly than shuffled"),
+        text.contains("cannot be determined") && text.contains("more slowly than shuffled"),
         "{text}"
     );
     assert_eq!(tile(&failed), None);
@@ -224,7 +224,7 @@ fn read_ahead_helps_scans_and_may_hurt_the_rest() {
     }
     let text = said(&made_up, "read_ahead");
     assert!(
-        text.starts_with("Scans want 1 MiB of read-ahead or more: 311 MB/s there"),
+        text.starts_with("Scans need 1 MiB of read-ahead or more: 311 MB/s with that"),
         "{text}"
     );
     let random = said(&made_up, "read_ahead_random");
@@ -235,12 +235,15 @@ fn read_ahead_helps_scans_and_may_hurt_the_rest() {
     made_up.measurement.steps[4].jobs[0].reads.bytes /= 4;
     let worse = said(&made_up, "read_ahead");
     assert!(
-        worse.starts_with("For scans 1 MiB of read-ahead was best: 311 MB/s there")
+        worse.starts_with("For scans, 1 MiB of read-ahead was best: 311 MB/s with that")
             && worse.ends_with("; 4 MiB of read-ahead was slower here, 81.1 MB/s."),
         "{worse}"
     );
     made_up.measurement.steps.truncate(4);
-    assert!(said(&made_up, "read_ahead_random").starts_with("Random reads do not care"));
+    assert!(
+        said(&made_up, "read_ahead_random")
+            .starts_with("Read-ahead makes no difference to random reads")
+    );
 }
 
 #[test]
@@ -292,7 +295,7 @@ fn commits_wait_and_share() {
         "{text}"
     );
     made_up.measurement.steps[1].jobs[0].writes.operations = 420;
-    assert!(said(&made_up, "group_commit").contains("do no better together"));
+    assert!(said(&made_up, "group_commit").contains("together are no faster"));
 }
 
 #[test]
@@ -351,7 +354,7 @@ fn a_mapping_without_advice_drags_in_too_much() {
         "{text}"
     );
     assert!(
-        text.contains("brings 1,600 times the bytes asked for"),
+        text.contains("reads 1,600 times the bytes requested"),
         "{text}"
     );
     made_up.measurement.steps[1].device_read_bytes = Some(32 * 1024);
@@ -374,7 +377,7 @@ fn the_generator_must_be_far_ahead_of_the_disk() {
 #[test]
 fn direct_reads_are_believed_only_with_proof() {
     let mut made_up = ramp([10_000.0; 4]);
-    assert!(said(&made_up, "direct").contains("did not go past the page cache"));
+    assert!(said(&made_up, "direct").contains("did not bypass the page cache"));
     made_up.measurement.direct.real = true;
     let text = said(&made_up, "direct");
     assert!(text.ends_with("fetched 100.0 % of their bytes."), "{text}");
@@ -383,7 +386,7 @@ fn direct_reads_are_believed_only_with_proof() {
     }
     let text = said(&made_up, "direct");
     assert!(
-        text.contains("but by the kernel's count the block layer fetched 25.0 %"),
+        text.contains("but according to the kernel, the block layer fetched 25.0 %"),
         "{text}"
     );
     for step in &mut made_up.measurement.steps {
@@ -391,7 +394,7 @@ fn direct_reads_are_believed_only_with_proof() {
     }
     assert_eq!(
         said(&made_up, "direct"),
-        "Direct reads went past the page cache."
+        "Direct reads bypassed the page cache."
     );
 }
 
@@ -404,11 +407,11 @@ fn a_job_with_a_rate_says_whether_it_was_kept() {
     assert!(
         said(&made_up, "job").starts_with("randread of 4 KiB with 32 in flight: 5,000 per second")
     );
-    assert!(said(&made_up, "rate").contains("was kept"));
+    assert!(said(&made_up, "rate").contains("was reached"));
     made_up.measurement.steps[0].jobs[0].behind = 50;
-    assert!(said(&made_up, "rate").contains("was kept"));
+    assert!(said(&made_up, "rate").contains("was reached"));
     made_up.measurement.steps[0].jobs[0].behind = 1234;
-    assert!(said(&made_up, "rate").contains("1,234 operations were due and not begun"));
+    assert!(said(&made_up, "rate").contains("1,234 operations were due but had not begun"));
     let names: Vec<&str> = key_figures(&made_up.measurement)
         .iter()
         .map(|f| f.0)
@@ -501,9 +504,9 @@ fn the_model_states_its_error_and_what_follows() {
     assert!(said(&made_up, "read_through").contains("Gaps of up to 964 KiB"));
     let limits = said(&made_up, "limits");
     assert!(
-        limits.contains("3,000 requests per second once 90,000 requests saved up"),
+        limits.contains("3,000 requests per second once a burst of 90,000 requests"),
         "{limits}"
     );
     made_up.measurement.model.as_mut().unwrap().fit_error = 0.4;
-    assert!(said(&made_up, "model").contains("predictions from it are rough"));
+    assert!(said(&made_up, "model").contains("predictions based on it are rough"));
 }

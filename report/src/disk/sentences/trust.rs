@@ -49,14 +49,15 @@ pub(super) fn rate(measurement: &DiskMeasurement) -> Option<String> {
     let due = wanted * job.job.elapsed_ns as f64 / 1e9;
     Some(if job.job.behind as f64 > BEHIND_SHARE_MAX * due {
         format!(
-            "The rate of {} per second was more than the disk can do: {} operations were due and \
-             not begun when time was over; {since}, so the wait in line is in it.",
+            "The rate of {} per second was more than the disk can serve: {} operations were due \
+             but had not begun when the time was over; {since}, so it includes the time in the \
+             queue.",
             format_rate(wanted),
             format_count(job.job.behind)
         )
     } else {
         format!(
-            "The rate of {} per second was kept; {since}.",
+            "The rate of {} per second was reached; {since}.",
             format_rate(wanted)
         )
     })
@@ -81,12 +82,12 @@ pub(super) fn generator(measurement: &DiskMeasurement) -> Option<String> {
     Some(match best.map(|best| null.job.iops() / best) {
         None => format!("{text}."),
         Some(ratio) if ratio >= AMPLE => format!(
-            "{text}, {} times the most that this disk did: the generator did not hold it back.",
+            "{text}, {} times the most that this disk did: the load generator was not the limit.",
             format_times(ratio)
         ),
         Some(ratio) => format!(
-            "{text}, only {} times the most that this disk did: near that rate the numbers tell of \
-             the CPU, not of the disk.",
+            "{text}, only {} times the most that this disk did: close to that rate, the figures \
+             show the CPU, not the disk.",
             format_times(ratio)
         ),
     })
@@ -101,24 +102,24 @@ pub(super) fn direct(measurement: &DiskMeasurement) -> Option<String> {
     };
     if !facts.real {
         return Some(format!(
-            "Direct reads did not go past the page cache{evidence}: what they show is memory, not \
-             the disk."
+            "Direct reads did not bypass the page cache{evidence}: the figures show \
+             memory, not the disk."
         ));
     }
-    let text = format!("Direct reads went past the page cache{evidence}");
+    let text = format!("Direct reads bypassed the page cache{evidence}");
     let Some(share) = fetched_share(measurement) else {
         return Some(format!("{text}."));
     };
     let counted = format!(
-        "by the kernel's count the block layer fetched {} of their bytes",
+        "according to the kernel, the block layer fetched {} of their bytes",
         format_share(share)
     );
     Some(if share >= NEARLY_ALL {
         format!("{text}; {counted}.")
     } else {
         format!(
-            "{text}, but {counted}: the others were never written, or came from a cache, and cost \
-             the disk nothing."
+            "{text}, but {counted}: the others were never written, or came from a cache, and did \
+             not reach the disk."
         )
     })
 }
@@ -135,10 +136,11 @@ pub(super) fn model(measurement: &DiskMeasurement) -> Option<String> {
     );
     let off = format_share(model.fit_error);
     Some(if model.fit_error <= FIT_ERROR_MAX {
-        format!("{text}; every size measured is within {off} of that.")
+        format!("{text}; every size that was measured is within {off} of that.")
     } else {
         format!(
-            "{text}, but a measured size is {off} off that line: predictions from it are rough."
+            "{text}, but one of the sizes measured differs from that by {off}: predictions based \
+             on it are rough."
         )
     })
 }
@@ -158,7 +160,7 @@ pub(super) fn limits(measurement: &DiskMeasurement) -> Option<String> {
     let model = measurement.model.as_ref()?;
     let bucket = |bucket: &TokenBucket, per_s: String, burst: String| {
         if bucket.burst > 0.0 {
-            format!("{per_s} once {burst} saved up are spent")
+            format!("{per_s} once a burst of {burst} is used up")
         } else {
             per_s
         }

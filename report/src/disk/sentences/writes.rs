@@ -30,8 +30,8 @@ pub(super) fn commit(measurement: &DiskMeasurement) -> Option<String> {
         return Some(format!("{text} ({size} {what})."));
     }
     Some(format!(
-        "{text}; {} that waits for each cannot commit more than {} times per second ({size} \
-         {what}).",
+        "{text}; {} that waits for each cannot commit more than {} times \
+         per second ({size} {what}).",
         counted(commit.in_flight(), "writer", "writers"),
         format_rate(commit.job.iops())
     ))
@@ -56,8 +56,8 @@ pub(super) fn group_commit(measurement: &DiskMeasurement) -> Option<String> {
         )
     } else {
         format!(
-            "{writers} do no better together: {rate} commits per second, so flushes do not merge \
-             and each writer waits for all."
+            "{writers} together are no faster: {rate} commits per second, so flushes are not \
+             merged and each writer waits for all others."
         )
     })
 }
@@ -79,25 +79,27 @@ pub(super) fn fresh_file(measurement: &DiskMeasurement) -> Option<String> {
     );
     let mut text = if ratio >= NOTICEABLE {
         format!(
-            "Commits into blocks that were never written take {} times as long as into old ones ({medians}): \
-             journal files that are prepared in advance and used again are worth having here.",
+            "Commits to blocks that were never written take {} times as long as to old ones \
+             ({medians}): journal files that are preallocated and reused pay off here.",
             format_times(ratio)
         )
     } else if ratio <= 1.0 / NOTICEABLE {
         format!(
-            "Commits into blocks that were never written are {} times faster than over old ones ({medians}): \
-             preparing journal files in advance gains nothing here.",
+            "Commits to blocks that were never written are {} times faster than to old ones \
+             ({medians}): preallocating journal files gains nothing here.",
             format_times(1.0 / ratio)
         )
     } else {
         format!(
-            "Whether a commit goes into fresh blocks or over old ones makes no difference beyond noise ({medians})."
+            "Whether a commit goes to new blocks or to old ones makes no \
+             difference beyond noise ({medians})."
         )
     };
     let stall_ns = [fresh, old].into_iter().filter_map(Measured::stall_ns);
     if let Some(stall_ns) = stall_ns.max() {
         text.push_str(&format!(
-            " One commit took {}, more than all others of its step together: a stall, which the medians leave out.",
+            " One commit took {}, more than all others of its step together: this is a stall, \
+             which does not affect the medians.",
             format_ns(stall_ns)
         ));
     }
@@ -143,7 +145,8 @@ pub(super) fn mixed(measurement: &DiskMeasurement) -> Option<String> {
     let mixed = of_group(measurement, StepGroup::Mixed).next()?;
     let reads = &mixed.job.reads;
     let mut text = format!(
-        "With {:.0} % writes among the reads and {} in flight the disk does {} operations per second",
+        "With {:.0} % writes among the reads and {} in flight, the disk does \
+         {} operations per second",
         (1.0 - mixed.facts().read_share) * 100.0,
         mixed.in_flight(),
         format_rate(mixed.job.iops())

@@ -43,7 +43,7 @@ impl<'a> Measured<'a> {
         in_flight(self.facts())
     }
 
-    /// Does it have the same block size and as much in flight?
+    /// Returns whether it has the same block size and as much in flight.
     pub(super) fn is_alike(&self, other: &Measured<'_>) -> bool {
         self.facts().block_bytes == other.facts().block_bytes
             && self.in_flight() == other.in_flight()
@@ -94,7 +94,7 @@ pub(super) fn in_flight(job: &JobFacts) -> u64 {
     u64::from(per_thread) * u64::from(job.threads.max(1))
 }
 
-/// Was the step's job held to a rate? Then its rate is not the disk's.
+/// Returns whether the step's job was held to a rate. If so, its rate is not the disk's.
 fn is_held(m: &Measured<'_>) -> bool {
     m.facts().rate_per_s.is_some()
 }

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use seekscope_run::LatencySummary;
 
-/// Do this many operations support that quantile? At least one must lie beyond it.
+/// Returns whether this many operations support that quantile. At least one must lie beyond it.
 pub(in super::super) fn is_supported(count: u64, share: f64) -> bool {
     count as f64 * (1.0 - share) >= 1.0 - 1e-9
 }

@@ -67,7 +67,7 @@ pub(in super::super) fn limit_text(what: &str, per_s: u64) -> String {
 pub(in super::super) fn measurement_facts(measurement: &DiskMeasurement) -> Vec<Fact> {
     let file = match &measurement.existing_file {
         Some(path) => format!("{path}, only read"),
-        None => "seekscope's own, without a name, gone with the run".into(),
+        None => "unnamed temporary file of seekscope, removed after the run".into(),
     };
     let direct = if measurement.direct.real { "yes" } else { "no" };
     let evidence = &measurement.direct.evidence;
@@ -81,7 +81,7 @@ pub(in super::super) fn measurement_facts(measurement: &DiskMeasurement) -> Vec<
             Some(format_bytes(measurement.written_bytes)),
         ),
         (
-            "Direct I/O goes past the cache",
+            "Direct I/O bypasses the cache",
             Some(match evidence.as_str() {
                 "" => direct.to_string(),
                 evidence => format!("{direct}: {evidence}"),

@@ -7,7 +7,7 @@ use seekscope_run::MemberRun;
 use super::super::DoctorReportInput;
 use crate::numbers::format_rate;
 
-/// Most columns; a cluster of hundreds would make the page useless.
+/// The most columns; a cluster of hundreds would make the page useless.
 const MEMBERS_MAX: usize = 12;
 
 /// Names what differs, then all figures.

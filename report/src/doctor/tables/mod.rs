@@ -27,7 +27,7 @@ pub(super) use space::space;
 
 use crate::table::Table;
 
-/// Most rows of one table; a server with ten thousand collections would make the page useless.
+/// The most rows of one table; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 200;
 /// Shown for a number that is not known.
 const UNKNOWN: &str = "unknown";

@@ -17,7 +17,7 @@ use reader::{Points, Reader};
 
 pub(super) use device_seconds::DeviceSeconds;
 
-/// Most values of a line; longer series are averaged, so that a page over hours stays small.
+/// The most values of a line; longer series are averaged, so that a page over hours stays small.
 const VALUES_MAX: usize = 720;
 
 /// Returns tracks of the run itself, and of the time before it from the server's own diagnostic files.

@@ -8,7 +8,7 @@ use super::reader::Reader;
 use crate::html::charts::Mark;
 use crate::html::tracks::Band;
 
-/// Most bands; more would hide the lines that they are drawn over.
+/// The most bands; more would hide the lines that they are drawn over.
 const BANDS_MAX: usize = 200;
 /// A trace that comes this near to an end of the axis counts as reaching it: counters come once a second.
 const EDGE_S: f64 = 2.0;

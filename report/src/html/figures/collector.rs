@@ -16,7 +16,7 @@ pub(crate) struct FigureLimits {
     /// Number of files with a figure, and of disks; the tables have the others.
     pub(crate) files: usize,
     pub(crate) disks: usize,
-    /// Most points for zooming in; of more events every k-th becomes one.
+    /// The most points for zooming in; of more events every k-th becomes one.
     pub(crate) points: u64,
 }
 

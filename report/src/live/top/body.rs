@@ -80,22 +80,22 @@ pub(super) fn notes(shown: &TopFrame) -> impl Iterator<Item = String> {
 }
 
 const HELP: [&str; 17] = [
-    "w b c   sort files by time waited, bytes, calls; s the next of them",
+    "w b c   sort files by time waited, bytes, calls; s the next order",
     "p       pause the picture (counting goes on)      up down  scroll",
     "h       this help, and back                       q        quit",
     "",
     "wait ms/s  time that threads of the server spent in calls on the file, per second",
-    "           of the clock: 1,000 is one thread waiting all the time",
+    "           of time: 1,000 is one thread waiting all the time",
     "calls/s    reads, writes and syncs;  MB/s  bytes read and written (10^6)",
-    "p50 p99    latency of those calls: half, and all but 1 %, were quicker",
-    "in cache   share of the reads that the page cache had; misses/s the others",
-    "pattern    how reads (else writes) follow one another: sequential, random, strided,",
+    "p50 p99    latency of those calls: 50 % and 99 % of them were faster",
+    "in cache   share of the reads served from the page cache; misses/s the others",
+    "pattern    order of the reads (or else writes): sequential, random, strided,",
     "           backward, re-read, mixed; few: too few calls to tell",
     "",
     "disk       the whole disk, whoever uses it; \"each\" is the mean time of a request.",
-    "           busy is the time with anything under way; on SSDs 100 % is not full",
-    "cache      WiredTiger's; beyond 20 % dirty, clients' threads write pages themselves",
-    "misses     share of the pages asked for that WiredTiger had to fetch",
+    "           busy is the time with a request in flight; an SSD at 100 % may have room",
+    "cache      WiredTiger's; above 20 % dirty, application threads write pages too",
+    "misses     share of the requested pages that WiredTiger had to read",
     "self       what watching costs",
 ];
 

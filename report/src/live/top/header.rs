@@ -98,7 +98,7 @@ fn bytes(value: Option<f64>) -> String {
 fn operations(operations: &Operations) -> String {
     if let Some(silent) = operations.answered_s_ago.filter(|s| *s > SILENT_S) {
         return format!(
-            "THE SERVER HAS NOT ANSWERED FOR {silent:.0} s; what follows is from before"
+            "THE SERVER HAS NOT ANSWERED FOR {silent:.0} s; the figures are older than that"
         );
     }
     let mut kinds = operations.per_s.clone();
@@ -156,7 +156,7 @@ fn checkpoint(checkpoint: &CheckpointVitals) -> String {
 
 fn requests(name: Option<&str>, disk: &DiskVitals) -> String {
     let Some(name) = name.map(visible) else {
-        return "which disk the data is on is not known".into();
+        return "the disk that holds the data is not known".into();
     };
     if disk.reads_per_s.is_none() {
         return format!("{name}: no counters yet");
@@ -185,7 +185,7 @@ fn load(disk: &DiskVitals, vitals: &Vitals) -> String {
 fn process(vitals: &Vitals) -> String {
     let process = &vitals.process;
     if process.cpus.is_none() {
-        return "its process is not seen from here".into();
+        return "its process is not visible from here".into();
     }
     format!(
         "{} CPUs, {}; from disk {} MB/s, to disk {} MB/s",

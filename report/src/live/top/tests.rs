@@ -148,7 +148,7 @@ fn what_is_missing_is_said_and_not_zero() {
     let text = plain_text(&nothing, Order::Waited, 80, 20);
     for part in [
         "! files are not shown: no CAP_BPF. Run it as root",
-        "its process is not seen from here",
+        "its process is not visible from here",
         "vda: no counters yet",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");

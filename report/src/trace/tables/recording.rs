@@ -52,17 +52,17 @@ pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>>
             counted(trace.lost_start),
         ),
         ("… lost with the end of a request", counted(trace.lost_end)),
-        ("… given up for newer ones", counted(trace.overwritten)),
+        ("… replaced by newer ones", counted(trace.overwritten)),
         (
-            "Latencies cut off, longer than they say",
+            "Latencies cut off, in fact longer",
             Some(format_count(input.analysis.latencies_cut_off)),
         ),
         (
-            "Calls under way at the beginning",
+            "Calls in progress at the beginning",
             counted(trace.in_flight_at_start),
         ),
         (
-            "Calls under way at the end",
+            "Calls in progress at the end",
             counted(trace.in_flight_at_end),
         ),
         (
@@ -75,7 +75,7 @@ pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>>
             (cost.program_runs > 0).then(|| format_ns(cost.standing_ns)),
         ),
         (
-            "Cost beside the CPU time of what was traced",
+            "Cost relative to the CPU time of what was traced",
             share_beside_process(input, trace),
         ),
     ])
@@ -89,7 +89,7 @@ fn share_beside_process(input: &TraceReportInput<'_>, trace: &TraceFacts) -> Opt
         return Some(format_share(share));
     }
     let known = input.phase()?.process_io.is_some();
-    known.then(|| "what was traced used next to no CPU time".into())
+    known.then(|| "the traced processes used almost no CPU time".into())
 }
 
 /// Returns the tracer's time on a CPU, and as a share of the traced time.

@@ -7,7 +7,7 @@ use super::super::TraceReportInput;
 use crate::numbers::format_share;
 use crate::table::Table;
 
-/// Most rows: each size is a power of two times the one before.
+/// The most rows: each size is a power of two times the one before.
 const ROWS_MAX: usize = 10;
 
 /// Returns sizes from the smallest that serves anything to the one that serves all it can, evenly spaced.
@@ -30,7 +30,7 @@ pub(in super::super) fn cache_sizes(input: &TraceReportInput<'_>) -> Option<Tabl
     let reuse = &input.analysis.reuse;
     let sizes = cache_size_steps(reuse);
     let step = sizes.len().div_ceil(ROWS_MAX).max(1);
-    let mut table = Table::new(0, &["cache", "of the pages read it misses", "page reads"]);
+    let mut table = Table::new(0, &["cache", "misses of the pages read", "page reads"]);
     // The largest comes last, whatever the step.
     for &size in sizes.iter().rev().step_by(step).rev() {
         if let Some(ratio) = reuse.miss_ratio(size) {

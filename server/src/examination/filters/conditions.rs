@@ -2,8 +2,8 @@
 
 use mongodb::bson::{Bson, Document};
 
-/// Is it a regular expression that may match in the middle of a text, or whatever the case of its letters? An index
-/// narrows down only those that say how the text begins.
+/// Returns whether it is a regular expression that may match in the middle of a text, or whatever the case of its
+/// letters. An index narrows down only those that say how the text begins.
 pub(super) fn is_pattern_anywhere(condition: &Bson) -> bool {
     let narrows = |pattern: &str, options: &str| {
         let begins = pattern.starts_with('^') || pattern.starts_with("\\A");
@@ -22,7 +22,7 @@ pub(super) fn is_pattern_anywhere(condition: &Bson) -> bool {
     }
 }
 
-/// Does the condition compare with one value or several, for which an index is read at these values alone?
+/// Returns whether the condition compares with one value or several, for which an index is read at these values alone.
 pub(super) fn is_comparison(condition: &Bson) -> bool {
     match condition {
         Bson::RegularExpression(_) => false,
@@ -35,7 +35,7 @@ pub(super) fn is_comparison(condition: &Bson) -> bool {
 
 /// Returns an operator of the condition for which an ordinary index is read from end to end, or not at all.
 pub(super) fn beyond_an_index(condition: &Bson) -> Option<&str> {
-    /// With these an index is read where the values lie. Options of other operators are among them.
+    /// Operators for which an index is read only where the values lie, and options of other operators.
     const NARROWING: [&str; 10] = [
         "$eq", "$in", "$gt", "$gte", "$lt", "$lte", "$all", "$regex", "$options", "$comment",
     ];

@@ -42,7 +42,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Bucket(pub f64, pub f64, pub f64);
 
-/// Most buckets of a histogram.
+/// The most buckets of a histogram.
 const BUCKETS_MAX: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -142,7 +142,7 @@ impl Distribution {
         match self {
             Self::Constant(value) if !finite(&[*value]) => Err("must be a finite number".into()),
             Self::Uniform { low, high } if !finite(&[*low, *high]) || low > high => Err(format!(
-                "[{low}, {high}] is no range; the first must not be above the second"
+                "[{low}, {high}] is not a range; the first number must not be above the second"
             )),
             Self::Normal {
                 mean,
@@ -151,7 +151,8 @@ impl Distribution {
             } => {
                 if !finite(&[*mean, *deviation]) || *deviation < 0.0 {
                     return Err(
-                        "mean and deviation must be finite, the deviation not below 0".into(),
+                        "mean and deviation must be finite, and deviation must not be below 0"
+                            .into(),
                     );
                 }
                 limits.check()
@@ -164,7 +165,7 @@ impl Distribution {
             }
             Self::Zipf { from, to, theta } => {
                 if from > to || *to >= 1 << 53 {
-                    return Err(format!("{from} to {to} is no range"));
+                    return Err(format!("{from} to {to} is not a range"));
                 }
                 if !theta.is_finite() || !(0.0..=20.0).contains(theta) {
                     return Err(format!("theta = {theta} is not between 0 and 20"));
@@ -183,20 +184,22 @@ impl Limits {
         if min.is_finite() && max.is_finite() && min <= max {
             Ok(())
         } else {
-            Err(format!("min {min} and max {max} are no range"))
+            Err(format!("min {min} and max {max} are not a range"))
         }
     }
 }
 
 fn check_buckets(buckets: &[Bucket]) -> Result<(), String> {
     if buckets.is_empty() || buckets.len() > BUCKETS_MAX {
-        return Err(format!("a histogram has 1 to {BUCKETS_MAX} buckets"));
+        return Err(format!("a histogram must have 1 to {BUCKETS_MAX} buckets"));
     }
     let good =
         |b: &Bucket| [b.0, b.1, b.2].iter().all(|n| n.is_finite()) && b.0 <= b.1 && b.2 >= 0.0;
     if !buckets.iter().all(good) {
         return Err(
-            "a bucket is [LOW, HIGH, WEIGHT], LOW not above HIGH, WEIGHT not below 0".into(),
+            "a bucket is [LOW, HIGH, WEIGHT]; LOW must not be above HIGH, and WEIGHT must \
+             not be below 0"
+                .into(),
         );
     }
     if buckets.iter().map(|b| b.2).sum::<f64>() <= 0.0 {

@@ -261,7 +261,7 @@ impl TryFrom<bool> for Yes {
     type Error = &'static str;
 
     fn try_from(value: bool) -> Result<Self, Self::Error> {
-        value.then_some(Self).ok_or("only true is possible here")
+        value.then_some(Self).ok_or("only true is allowed here")
     }
 }
 
@@ -286,7 +286,7 @@ pub(super) fn check_weight(weight: f64) -> Result<(), String> {
     if weight.is_finite() && weight >= 0.0 {
         Ok(())
     } else {
-        Err(format!("weight {weight} is not a number from 0 on"))
+        Err(format!("weight {weight} is not a number of at least 0"))
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Operation {
     pub weight: f64,
     /// Values that the action's text can refer to as `"@NAME"`.
     pub parameters: Ordered<Field>,
-    /// In a transaction: number of repetitions, with a new key each time.
+    /// Number of repetitions in a transaction, with a new key each time.
     pub repeat: u32,
     pub action: Action,
 }
@@ -227,7 +227,7 @@ impl ShortForm for Operation {
         let weight = table.weight.unwrap_or(1.0);
         check_weight(weight)?;
         if !(1..=10_000).contains(&table.repeat) {
-            return Err("repeat is between 1 and 10000".into());
+            return Err("repeat must be between 1 and 10000".into());
         }
         Ok(Self {
             name: table.name,
@@ -254,7 +254,7 @@ pub enum Keys {
     Latest { theta: f64 },
     /// `operations` of the choices fall on the first `data` of the records (shares).
     Hotspot { data: f64, operations: f64 },
-    /// Around a position in the collection; as shares of its records.
+    /// Records around a position in the collection are chosen most; both figures are shares of its records.
     Normal { mean: f64, deviation: f64 },
 }
 

@@ -122,7 +122,7 @@ impl ShortForm for Arrivals {
             .iter()
             .find(|rate| !(rate.is_finite() && **rate > 0.0 && **rate <= RATE_MAX))
         {
-            Some(rate) => Err(format!("{rate} is not above 0 and at most {RATE_MAX}")),
+            Some(rate) => Err(format!("{rate} is not a rate above 0 and up to {RATE_MAX}")),
             None => Ok(found),
         }
     }
@@ -185,7 +185,7 @@ impl ShortForm for Reaction {
 
     fn from_table(table: ReactionTable) -> Result<Self, String> {
         if table.retry > 1_000 {
-            return Err("at most 1000 times".into());
+            return Err("at most 1000 retries are possible".into());
         }
         Ok(Self::Retry(table.retry))
     }

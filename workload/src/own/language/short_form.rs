@@ -67,7 +67,7 @@ pub(super) fn only<T, const N: usize>(given: [Option<T>; N], allowed: &str) -> R
     match (given.next(), given.next()) {
         (Some(one), None) => Ok(one),
         (None, _) => Err(format!("nothing is given; {allowed}")),
-        (Some(_), Some(_)) => Err(format!("more than one is given; {allowed}")),
+        (Some(_), Some(_)) => Err(format!("more than one alternative is given; {allowed}")),
     }
 }
 

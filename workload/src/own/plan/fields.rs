@@ -16,7 +16,7 @@ use crate::own::values::{
 
 /// Deepest nesting of documents and arrays; servers reject 100.
 const DEPTH_MAX: usize = 50;
-/// Most elements of an array, so that their indexes have at most seven digits.
+/// The most elements of an array, so that their indexes have at most seven digits.
 const ELEMENTS_MAX: u64 = 1_000_000;
 /// Largest document that servers accept.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
@@ -63,8 +63,9 @@ impl<'a> Fields<'a> {
         let shape = builder.finish();
         if shape.bytes_max() > DOCUMENT_BYTES_MAX {
             let size = shape.bytes_max();
-            let message =
-                format!("a document can take {size} bytes; servers take {DOCUMENT_BYTES_MAX}");
+            let message = format!(
+                "a document can have {size} bytes, and servers accept at most {DOCUMENT_BYTES_MAX}"
+            );
             return Err(Fault::new(path, message));
         }
         Ok(shape)
@@ -87,7 +88,7 @@ impl<'a> Fields<'a> {
             let chain: Vec<String> = chain.map(|(c, f)| format!("{c}.{f}")).collect();
             return Err(Fault::new(
                 path,
-                format!("references go in a circle: {}", chain.join(" → ")),
+                format!("the references form a cycle: {}", chain.join(" → ")),
             ));
         }
         let fields = &self.collection(collection, path)?.fields;
@@ -135,7 +136,7 @@ impl<'a> Fields<'a> {
     ) -> Made<Entry> {
         let path = format!("{path}.{name}");
         if name.contains('\0') {
-            return Err(Fault::new(path, "a field's name must not hold NUL"));
+            return Err(Fault::new(path, "a field name must not contain NUL"));
         }
         // Nested documents need no _id.
         if name == "_id" && depth == 0 && field.absent > 0.0 {
@@ -160,7 +161,7 @@ impl<'a> Fields<'a> {
             Fault::new(
                 path,
                 format!(
-                    "there is no collection {name:?}; there are: {}",
+                    "there is no collection {name:?}; the workload has: {}",
                     names.join(", ")
                 ),
             )
@@ -171,7 +172,7 @@ impl<'a> Fields<'a> {
         if depth > DEPTH_MAX {
             return Err(Fault::new(
                 path,
-                format!("nested more than {DEPTH_MAX} deep"),
+                format!("it is nested more than {DEPTH_MAX} levels deep"),
             ));
         }
         let fault = |message: String| Fault::new(path, message);
@@ -205,7 +206,9 @@ impl<'a> Fields<'a> {
                     |[low, high]: [f64; 2], end: f64| -end <= low && low <= high && high <= end;
                 if !good(longitude, 180.0) || !good(latitude, 90.0) {
                     return Err(fault(
-                        "longitudes are -180 to 180, latitudes -90 to 90, the lower first".into(),
+                        "longitudes are between -180 and 180, latitudes between -90 and 90, with \
+                         the lower bound first"
+                            .into(),
                     ));
                 }
                 Ok(Value::Point {
@@ -251,14 +254,15 @@ impl<'a> Fields<'a> {
 
     fn reference(&mut self, path: &str, reference: &Reference) -> Made<Value> {
         if matches!(reference.keys, Keys::Sequential | Keys::Same) {
-            let message = "a reference's record must follow from its own: not sequential, not same";
+            let message = "the record of a reference must follow from that of its own document, so \
+                           neither \"sequential\" nor \"same\" is possible";
             return Err(Fault::new(path, message));
         }
         let target = self.of_collection(&reference.collection, &reference.field, path)?;
         let records = (self.records)(&reference.collection);
         let seed = values::key_of(self.file.seed, path);
         let chooser = Chooser::new(reference.keys, records, seed)
-            .ok_or_else(|| Fault::new(path, "records cannot be chosen so"))?;
+            .ok_or_else(|| Fault::new(path, "records cannot be chosen in this way"))?;
         Ok(Value::Reference {
             target,
             chooser,
@@ -280,7 +284,7 @@ pub(super) fn constant(value: bson::Bson) -> Result<Value, String> {
 }
 
 fn drawn(numbers: &Distribution) -> Result<DrawnNumber, String> {
-    DrawnNumber::new(numbers).ok_or_else(|| "numbers cannot be drawn so".into())
+    DrawnNumber::new(numbers).ok_or_else(|| "numbers cannot be drawn in this way".into())
 }
 
 fn whole(numbers: &Distribution, low: f64, high: f64) -> Result<DrawnNumber, String> {
@@ -304,7 +308,7 @@ pub(super) fn length(numbers: &Distribution, max: u64) -> Result<DrawnNumber, St
     if numbers.count_max() > max {
         let most = numbers.count_max();
         return Err(format!(
-            "up to {most}, but {max} is the most; give a lower max"
+            "lengths of up to {most} are possible, and the limit is {max}; give a lower max"
         ));
     }
     Ok(numbers)
@@ -336,7 +340,7 @@ fn object_ids(ids: &ObjectIds, key: u64) -> Result<Value, String> {
     let start_s = match &ids.start {
         None => FIRST_SECOND,
         Some(date) => u32::try_from(values::epoch_ms(date)? / 1000)
-            .map_err(|_| "object ids hold dates from 1970 to 2106")?,
+            .map_err(|_| "object IDs hold dates from 1970 to 2106")?,
     };
     if ids.per_second == 0 {
         return Err("per_second must be at least 1".into());

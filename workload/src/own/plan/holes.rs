@@ -40,7 +40,7 @@ impl Scope<'_> {
         let mut builder = ShapeBuilder::default();
         for (name, value) in document {
             if name.contains('\0') {
-                return Err(Fault::new(path, "a name must not hold NUL"));
+                return Err(Fault::new(path, "a name must not contain NUL"));
             }
             let value = self.value(value, path, fields)?;
             builder.add(Entry {
@@ -100,9 +100,9 @@ impl Scope<'_> {
             }));
         }
         let of_record = |name: &str, offset: u64, fields: &mut Fields<'_>| {
-            let collection = self
-                .collection
-                .ok_or_else(|| Fault::new(path, "name the collection whose records these are"))?;
+            let collection = self.collection.ok_or_else(|| {
+                Fault::new(path, "name the collection that these records belong to")
+            })?;
             let entry = fields.of_collection(collection, name, path)?;
             Ok(Value::OfRecord(OfRecord {
                 entry,
@@ -132,15 +132,15 @@ impl Scope<'_> {
             .map(|entry| format!("@{}", entry.name))
             .collect();
         let message = format!(
-            "\"@{hole}\" is unknown; there are @key, @key+N, @record, @record.FIELD and the parameters ({}); \
-             write @@ for a text that begins with @",
+            "\"@{hole}\" is unknown; known are @key, @key+N, @record, @record.FIELD and the \
+             parameters ({}); write @@ for a string that begins with @",
             parameters.join(", ")
         );
         Err(Fault::new(path, message))
     }
 }
 
-/// Does it contain a text that begins with `@`, so that it cannot be taken literally?
+/// Returns whether it contains a text that begins with `@`, so that it cannot be taken literally.
 fn has_at(value: &Bson) -> bool {
     match value {
         Bson::String(text) => text.starts_with('@'),
@@ -159,8 +159,8 @@ pub(super) fn written(value: &toml::Value, path: &str) -> Result<Bson, Fault> {
         toml::Value::String(json) => json,
         other => return values::bson_of(other).map_err(fault),
     };
-    let json: serde_json::Value =
-        serde_json::from_str(json).map_err(|error| fault(format!("no JSON: {error}")))?;
+    let json: serde_json::Value = serde_json::from_str(json)
+        .map_err(|error| fault(format!("it is not valid JSON: {error}")))?;
     Ok(bson_of_json(&json))
 }
 
@@ -170,7 +170,7 @@ pub(super) fn written_document(value: &toml::Value, path: &str) -> Result<Docume
         Bson::Document(document) => Ok(document),
         _ => Err(Fault::new(
             path,
-            "must be a table, or JSON text of an object",
+            "must be a table, or a JSON object in a string",
         )),
     }
 }

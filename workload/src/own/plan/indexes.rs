@@ -15,7 +15,7 @@ pub(super) fn create_command(
     if index.keys.is_empty() || index.keys.0.len() > 32 {
         return Err(Fault::new(
             format!("{path}.keys"),
-            "an index has 1 to 32 keys",
+            "an index must have 1 to 32 keys",
         ));
     }
     let mut keys = Document::new();

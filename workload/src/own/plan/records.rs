@@ -105,7 +105,7 @@ impl Records {
         }
     }
 
-    /// Is this the only process that writes to the collection?
+    /// Returns whether this is the only process that writes to the collection.
     pub(crate) fn is_alone(&self) -> bool {
         self.slice.count == 1
     }
@@ -149,7 +149,7 @@ impl Records {
     }
 }
 
-/// Most draws, as some may fall on inserts that failed.
+/// The most draws, as some may fall on inserts that failed.
 const TRIES: usize = 1_000;
 
 /// Returns where the part of process `number` begins.

@@ -16,7 +16,7 @@ use crate::own::values::key_of;
 /// Default time limit of a request; building an index may take a day.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const BUILD_TIMEOUT: Duration = Duration::from_secs(86_400);
-/// Most virtual users of a role: each has a connection.
+/// The most virtual users of a role: each has a connection.
 const USERS_MAX: usize = 10_000;
 /// Number of consecutive failures after which a role fails.
 const FAILURES_IN_A_ROW_MAX: u64 = 10_000;
@@ -91,7 +91,7 @@ impl RolePlan {
         if !(1..=USERS_MAX).contains(&role.users) {
             return Err(Fault::new(
                 format!("{path}.users"),
-                format!("between 1 and {USERS_MAX} are possible"),
+                format!("1 to {USERS_MAX} users are possible"),
             ));
         }
         let mut names = Names::default();
@@ -137,7 +137,7 @@ impl RolePlan {
         })
     }
 
-    /// Does it only load?
+    /// Returns whether it only loads.
     pub fn is_load(&self) -> bool {
         let is_load =
             |plan: &TransactionPlan| matches!(plan.steps[0].action, StepAction::Load { .. });
@@ -263,7 +263,7 @@ impl Names {
                 self.operations.len() - 1
             }
         };
-        OperationId::try_from(place).map_err(|_| Fault::new(path, "too many operations"))
+        OperationId::try_from(place).map_err(|_| Fault::new(path, "there are too many operations"))
     }
 }
 
@@ -284,12 +284,12 @@ fn transaction(
     };
     let path = format!("{path}.transaction.steps");
     if written.steps.is_empty() || written.steps.len() > 1_000 {
-        return Err(Fault::new(path, "between 1 and 1000 steps are possible"));
+        return Err(Fault::new(path, "a transaction must have 1 to 1000 steps"));
     }
     if written.atomic && written.go_on {
         return Err(Fault::new(
             path,
-            "an atomic transaction cannot go on after a failure",
+            "an atomic transaction cannot continue after a failure",
         ));
     }
     let name = operation
@@ -301,7 +301,7 @@ fn transaction(
     for (index, inner) in written.steps.iter().enumerate() {
         let path = format!("{path}[{index}]");
         if matches!(inner.action, Action::Load(_)) {
-            return Err(Fault::new(path, "load is no part of a transaction"));
+            return Err(Fault::new(path, "load cannot be part of a transaction"));
         }
         made.push(step(inner, &path, index == 0, steps, names)?);
     }

@@ -17,7 +17,7 @@ use crate::own::language::{
 };
 use crate::own::values::{self, Entry, Shape, ShapeBuilder, Value};
 
-/// Most bytes of one insert; servers accept messages of 48,000,000.
+/// The most bytes of one insert; servers accept messages of 48,000,000.
 pub(crate) const BATCH_BYTES_MAX: u64 = 44 << 20;
 
 /// A single request, or several, that count as one operation of a role.
@@ -127,8 +127,12 @@ impl Steps<'_, '_> {
         let loaded = records.as_ref().map_or(0, |records| records.loaded);
         // Not the path's key: the same records are hot for all operations on a collection.
         let seed = values::key_of(self.fields.seed(), collection.unwrap_or_default());
-        let chooser = Chooser::new(keys, loaded, seed)
-            .ok_or_else(|| Fault::new(format!("{path}.keys"), "records cannot be chosen so"))?;
+        let chooser = Chooser::new(keys, loaded, seed).ok_or_else(|| {
+            Fault::new(
+                format!("{path}.keys"),
+                "records cannot be chosen in this way",
+            )
+        })?;
         Ok(Made {
             records,
             chooser,
@@ -233,7 +237,7 @@ impl Steps<'_, '_> {
         let path_of_pipeline = format!("{path}.pipeline");
         let pipeline = written(&aggregate.pipeline, &path_of_pipeline)?;
         if !matches!(pipeline, Bson::Array(_)) {
-            let why = "must be an array, or JSON text of one";
+            let why = "must be an array, or a JSON array in a string";
             return Err(Fault::new(path_of_pipeline, why));
         }
         let command =
@@ -254,7 +258,10 @@ impl Steps<'_, '_> {
         let document = self.batch(path, &load.collection, load.batch)?;
         if self.records[&load.collection].loaded == 0 {
             let path = format!("collections.{}", load.collection);
-            return Err(Fault::new(path, "records is 0: nothing to load"));
+            return Err(Fault::new(
+                path,
+                "records is 0, so there is nothing to load",
+            ));
         }
         let head = self.command(
             path,
@@ -278,7 +285,7 @@ impl Steps<'_, '_> {
         if insert.again && insert.batch != 1 {
             return Err(Fault::new(
                 format!("{path}.batch"),
-                "one record at a time is inserted again",
+                "only one record at a time can be inserted again",
             ));
         }
         let head = self.command(
@@ -301,7 +308,7 @@ impl Steps<'_, '_> {
             let fit = (BATCH_BYTES_MAX / document.bytes_max().max(1)).clamp(1, 100_000);
             return Err(Fault::new(
                 format!("{path}.batch"),
-                format!("between 1 and {fit} of these documents fit"),
+                format!("1 to {fit} of these documents fit into a request"),
             ));
         }
         Ok(document)
@@ -445,7 +452,7 @@ impl Steps<'_, '_> {
             }
             (None, false, true) => Err(Fault::new(
                 format!("{path}.replace"),
-                "many documents cannot be replaced at once",
+                "only one document at a time can be replaced",
             )),
             _ => Err(Fault::new(
                 path,
@@ -461,7 +468,7 @@ impl Steps<'_, '_> {
     ) -> Result<Value, Fault> {
         // Documents may have such a field, but servers take no update of it.
         if values.get("").is_some() {
-            return Err(Fault::new(path, "a field's name must not be empty here"));
+            return Err(Fault::new(path, "a field name must not be empty here"));
         }
         let shape = self.fields.shape(path, values, 0)?;
         if shape.bytes_max() > DOCUMENT_BYTES_MAX {

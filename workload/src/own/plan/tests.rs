@@ -218,7 +218,7 @@ fn what_is_wrong_is_said_with_its_line() {
             &with_fields("a = { int32 = { uniform = [5, 1] } }"),
             5,
             "int32",
-            "no range",
+            "not a range",
         ),
         (
             &with_fields("a = { int32 = { uniform = [0, 3e9] } }"),
@@ -279,7 +279,7 @@ fn what_is_wrong_is_said_with_its_line() {
             &with_fields("a = { binary = { length = 17000000 } }"),
             5,
             "fields.a",
-            "is the most",
+            "the limit is",
         ),
         (
             &with_fields(
@@ -301,7 +301,7 @@ fn what_is_wrong_is_said_with_its_line() {
             ),
             5,
             "fields.a",
-            "circle: c.b → c.a → c.b",
+            "cycle: c.b → c.a → c.b",
         ),
         (
             &role("operations = []"),
@@ -313,13 +313,13 @@ fn what_is_wrong_is_said_with_its_line() {
             &role("users = 0\noperations = [{ find_one = { collection = 'c' } }]"),
             11,
             "users",
-            "between 1",
+            "1 to",
         ),
         (
             &role("arrivals = { poisson = -5 }\noperations = []"),
             11,
             "arrivals",
-            "not above 0",
+            "not a rate above 0",
         ),
         (
             &role("operations = [{ find_one = { collection = 'x' } }]"),
@@ -349,13 +349,13 @@ fn what_is_wrong_is_said_with_its_line() {
             &role("operations = [{ aggregate = { collection = 'c', pipeline = '{' } }]"),
             11,
             "pipeline",
-            "no JSON",
+            "not valid JSON",
         ),
         (
             &role("operations = [{ insert = { collection = 'c', batch = 0 } }]"),
             11,
             "batch",
-            "between 1",
+            "1 to",
         ),
         (
             &role("errors = { duplicate = 'retry' }\noperations = []"),

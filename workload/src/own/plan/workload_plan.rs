@@ -171,7 +171,7 @@ fn check_names(file: &WorkloadFile) -> Result<(), Fault> {
         if !collection_name::can_be_written(name) {
             return Err(Fault::new(
                 path,
-                "is no name of a collection that can be written to",
+                "is not the name of a collection that can be written to",
             ));
         }
         if collection.records >= 1 << 53 {
@@ -186,25 +186,28 @@ fn check_names(file: &WorkloadFile) -> Result<(), Fault> {
         if !phases.insert(&phase.name) {
             return Err(Fault::new(
                 format!("phases[{index}].name"),
-                "another phase has this name",
+                "another phase already has this name",
             ));
         }
         let mut roles = HashSet::new();
         for (place, role) in phase.roles.iter().enumerate() {
             if !roles.insert(&role.name) {
                 let path = format!("phases[{index}].roles[{place}].name");
-                return Err(Fault::new(path, "another role of the phase has this name"));
+                return Err(Fault::new(
+                    path,
+                    "another role of the phase already has this name",
+                ));
             }
         }
         if !phase.roles.is_empty() && phase.roles.iter().all(|role| role.background) {
-            let message = "all roles are in the background: nothing would end them";
+            let message = "all roles run in the background, so the phase would never end";
             return Err(Fault::new(format!("phases[{index}].roles"), message));
         }
     }
     Ok(())
 }
 
-/// Does any operation on the collection match?
+/// Returns whether any operation on the collection matches.
 fn uses(file: &WorkloadFile, collection: &str, is_meant: impl Fn(&Action) -> bool) -> bool {
     let mut actions = file
         .phases
@@ -244,7 +247,7 @@ fn check_share(share: &RateShare, earlier: &[language::Phase]) -> Result<(), Str
             Err(format!("phase {:?} has no role {name:?}", share.phase))
         }
         None if phase.roles.len() != 1 => Err(format!(
-            "phase {:?} has several roles; name one",
+            "phase {:?} has several roles; name one of them",
             share.phase
         )),
         _ => Ok(()),

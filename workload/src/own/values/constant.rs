@@ -7,7 +7,7 @@ use toml::value::Datetime;
 pub(crate) fn bson_of(value: &toml::Value) -> Result<Bson, String> {
     Ok(match value {
         toml::Value::String(text) if text.contains('\0') => {
-            return Err("a text must not hold NUL".into());
+            return Err("a string must not contain NUL".into());
         }
         toml::Value::String(text) => Bson::String(text.clone()),
         toml::Value::Integer(number) => {
@@ -43,7 +43,7 @@ pub(crate) fn epoch_ms(date: &Datetime) -> Result<i64, String> {
     }
     DateTime::parse_rfc3339_str(&text)
         .map(DateTime::timestamp_millis)
-        .map_err(|_| format!("{text} is no date"))
+        .map_err(|_| format!("{text} is not a date"))
 }
 
 /// Returns type and bytes of a value.

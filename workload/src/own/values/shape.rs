@@ -125,7 +125,7 @@ impl ShapeBuilder {
         Shape { parts: self.parts }
     }
 
-    /// Is every part constant?
+    /// Returns whether every part is constant.
     pub(crate) fn is_static(&self) -> bool {
         self.parts
             .iter()

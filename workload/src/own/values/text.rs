@@ -61,7 +61,8 @@ impl Filling {
             _ => {
                 let names: Vec<&str> = ALPHABETS.iter().map(|(name, _)| *name).collect();
                 Err(format!(
-                    "{name:?} is no alphabet; write one of {} or chars:… with printable ASCII characters",
+                    "{name:?} is not an alphabet; write one of {} or chars:… \
+                     with printable ASCII characters",
                     names.join(", ")
                 ))
             }
@@ -139,14 +140,14 @@ enum TemplatePart {
     Random(usize),
 }
 
-/// Most digits that can be requested.
+/// The most digits that can be requested.
 const DIGITS_MAX: usize = 100;
 
 impl Template {
     /// Parses text like `user{record:8}`; `{{` and `}}` stand for single braces.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.contains('\0') {
-            return Err("a text must not hold NUL".into());
+            return Err("a string must not contain NUL".into());
         }
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -160,7 +161,7 @@ impl Template {
                 continue;
             }
             let end = brace.find('}').filter(|_| brace.starts_with('{'));
-            let end = end.ok_or("a brace without its partner; write {{ for a brace itself")?;
+            let end = end.ok_or("a brace is not paired; write {{ for a literal brace")?;
             if !literal.is_empty() {
                 parts.push(TemplatePart::Literal(std::mem::take(&mut literal).into()));
             }

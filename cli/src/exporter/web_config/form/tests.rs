@@ -1,6 +1,6 @@
 use super::*;
 
-/// Of cost 4.
+/// A bcrypt hash with a cost of 4.
 const HASH: &str = "$2y$04$FTV3gb5XKUGJLCQORqxqiOWwQCC4ZXPRTBpIPbDqLaMRCGO0QfL3S";
 const SECRET: &str = "geheim";
 
@@ -158,11 +158,11 @@ fn a_field_that_cannot_be_honoured_is_refused_by_name() {
         ),
         (
             "tls_server_config: { cert_file: a }",
-            "tls_server_config lacks key",
+            "tls_server_config has neither key",
         ),
         (
             "tls_server_config: { key_file: a }",
-            "tls_server_config lacks cert",
+            "tls_server_config has neither cert",
         ),
         (
             "tls_server_config: geheim",
@@ -198,7 +198,7 @@ fn an_unknown_field_is_refused_at_any_depth() {
         ),
     ] {
         let refusal = refusal(text);
-        let said = format!("{within} has no field {name}; known are ");
+        let said = format!("{within} must not have a field {name}; the known fields are ");
         assert!(refusal.starts_with(&said), "{text}: {refusal}");
     }
 }
@@ -238,6 +238,6 @@ fn what_is_no_yaml_is_refused_with_its_place() {
         "x: &a [*a]",
         "x: *geheim",
     ] {
-        assert!(refusal(text).starts_with("it is not one YAML document"));
+        assert!(refusal(text).starts_with("it is not a single YAML document"));
     }
 }

@@ -79,12 +79,12 @@ fn files_that_are_named_are_refused_by_their_names() {
             ["/broken.key", "private key in PEM"],
         ),
         ("server.key", "long", ["/long", "1 MiB"]),
-        ("server.key", "fifo", ["/fifo", "no file"]),
-        ("server.key", ".", ["/.", "no file"]),
+        ("server.key", "fifo", ["/fifo", "not a file"]),
+        ("server.key", ".", ["/.", "not a file"]),
         (
             "server.key",
             "client.key",
-            ["/client.key", "not that of the certificate"],
+            ["/client.key", "does not belong to the certificate"],
         ),
     ] {
         folder.assert_refused(&TLS.replace(from, to), &parts);

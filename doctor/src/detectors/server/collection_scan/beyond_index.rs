@@ -10,12 +10,12 @@ use crate::wording::javascript_text;
 const OF_PLACES: [&str; 2] = ["$geoWithin", "$geoIntersects"];
 const EXISTS: &str = "$exists";
 
-/// Is every field that it selects by beyond an ordinary index?
+/// Returns whether every field that it selects by is beyond an ordinary index.
 pub(super) fn is_all_of(filter: &FilterSeen) -> bool {
     !filter.fields.is_empty() && filter.fields.iter().all(|field| is_one(filter, field))
 }
 
-/// Does an ordinary index narrow down all that it selects by?
+/// Returns whether an ordinary index narrows down all that it selects by.
 pub(super) fn is_none_of(filter: &FilterSeen) -> bool {
     filter.beyond.is_empty() && filter.patterns.is_empty()
 }

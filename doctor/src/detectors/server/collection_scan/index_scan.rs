@@ -65,7 +65,7 @@ pub(super) fn findings(
     findings.collect()
 }
 
-/// May it read an index in vain, as far as is known of what it asks for?
+/// Returns whether it may read an index in vain, as far as is known of what it asks for.
 fn is_meant(operation: &OperationSeen) -> bool {
     let is_unknown = operation.filter.is_none();
     is_index_scan(operation)
@@ -74,8 +74,8 @@ fn is_meant(operation: &OperationSeen) -> bool {
         && !is_served(operation)
 }
 
-/// Has its index just what it asks for: the fields that it compares with values, and then the order? It reads no more of
-/// it than it returns.
+/// Returns whether its index has just what it asks for: the fields that it compares with values, and then the order. It
+/// reads no more of it than it returns.
 fn is_served(operation: &OperationSeen) -> bool {
     let plan = operation.plan.as_deref().unwrap_or_default();
     let (Some(filter), Some(index)) = (&operation.filter, key_names(plan)) else {
@@ -101,13 +101,13 @@ fn key_names(plan: &str) -> Option<Vec<&str>> {
     (!keys.contains('{')).then(|| names.collect())
 }
 
-/// Do its results show how much of what it reads it asks for? Of a group or a count, they do not.
+/// Returns whether its results show how much of what it reads it asks for. Of a group or a count, they do not.
 fn reads_in_vain(operation: &OperationSeen) -> bool {
     let filter = operation.filter.as_ref();
     filter.is_some_and(|filter| !filter.reduced || !filter.keys.is_empty())
 }
 
-/// Does it scan an index, or count its keys?
+/// Returns whether it scans an index, or counts its keys.
 fn is_index_scan(operation: &OperationSeen) -> bool {
     let plan = operation.plan.as_deref().unwrap_or_default();
     let namespace = operation.namespace.as_deref().unwrap_or_default();

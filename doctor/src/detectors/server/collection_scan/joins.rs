@@ -71,8 +71,8 @@ fn other_collection<'a>(
 }
 
 impl Join<'_> {
-    /// Does the log count fewer documents than there are in the other collection, of which each join reads all? Up to some
-    /// release it counts those of the aggregation's own collection alone.
+    /// Returns whether the log counts fewer documents than there are in the other collection, of which each join reads
+    /// all. Up to some release it counts those of the aggregation's own collection alone.
     fn is_left_out_of_the_log(&self) -> bool {
         let logged = self.operation.logged.as_ref();
         logged.is_some_and(|logged| logged.documents_examined < self.from.documents)

@@ -80,8 +80,8 @@ fn unused<'a>(
     fitting.find_map(|index| Some((index, why_unused(index, filter)?)))
 }
 
-/// Can one of the indexes find documents by a field, for an operation with this filter? Where the indexes are not known,
-/// nothing is missed.
+/// Returns whether one of the indexes can find documents by a field, for an operation with this filter. Where the
+/// indexes are not known, nothing is missed.
 pub(super) fn finds_by(collection: &CollectionFacts, field: &str, filter: &FilterSeen) -> bool {
     let mut indexes = collection.indexes.iter();
     let is_usable = |index: &IndexFacts| {
@@ -101,12 +101,12 @@ pub(super) fn finds_by(collection: &CollectionFacts, field: &str, filter: &Filte
         })
 }
 
-/// Is it an index on this field alone?
+/// Returns whether it is an index on this field alone.
 fn is_on(index: &IndexFacts, field: &str) -> bool {
     index.keys == format!("{{{}:1}}", javascript_text(field))
 }
 
-/// Is it a wildcard index of all fields, or of those below one that the field is below, too?
+/// Returns whether it is a wildcard index of all fields, or of those below one that the field is below, too.
 fn covers(index: &IndexFacts, field: &str) -> bool {
     let Some((path, _)) = index.keys.split_once("$**\"") else {
         return false;
@@ -115,7 +115,7 @@ fn covers(index: &IndexFacts, field: &str) -> bool {
     path.is_empty() || field.starts_with(path)
 }
 
-/// Has it the keys of the filter's order, forwards or backwards, and no others?
+/// Returns whether it has the keys of the filter's order, forwards or backwards, and no others.
 fn has_order(index: &IndexFacts, filter: &FilterSeen) -> bool {
     [false, true].into_iter().any(|backwards| {
         let keys = filter.keys.iter().map(|key| {
